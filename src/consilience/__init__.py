@@ -1,0 +1,1 @@
+"""Learning from several views of the same things."""

@@ -1,0 +1,91 @@
+"""Where arrays live and work runs: NumPy, PyTorch, CuPy through the array API; threads. No other file knows of devices.
+
+Arrays stay where they are. Code asks for the `namespace` of its arrays and writes `xp.exp`, `xp.sum`, `@`
+and in-place operators, which NumPy, PyTorch and CuPy share.
+"""
+
+import os
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from joblib import cpu_count
+
+
+def is_device_array(x: Any) -> bool:
+    """Tell whether `x` is an array of the array API that is not NumPy's (PyTorch, CuPy, array-api-strict)."""
+    if isinstance(x, (np.ndarray, np.generic)) or sp.issparse(x):
+        return False
+    return hasattr(x, "__array_namespace__") or type(x).__module__.partition(".")[0] in ("torch", "cupy")
+
+
+def namespace(*arrays: Any) -> Any:
+    """Return the array API namespace that all `arrays` share; sparse matrices and None count as NumPy.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> namespace(np.ones(3)).__name__
+    'numpy'
+    """
+    given = [x for x in arrays if x is not None]
+    foreign = [x for x in given if is_device_array(x)]
+    if not foreign:
+        return np
+    if len(foreign) < len(given):
+        kinds = ", ".join(sorted({f"{type(x).__module__}.{type(x).__qualname__}" for x in given}))
+        raise TypeError(f"Arrays of different kinds meet here: {kinds}. Bring them to one library and device first.")
+    if all(hasattr(x, "__array_namespace__") for x in foreign):
+        spaces = {x.__array_namespace__() for x in foreign}
+        if len(spaces) == 1:
+            return spaces.pop()
+    try:
+        from array_api_compat import array_namespace
+    except ImportError as error:
+        raise ImportError(
+            "Arrays of PyTorch or CuPy need the package array-api-compat: pip install 'consilience[gpu]'."
+        ) from error
+    return array_namespace(*foreign)
+
+
+def to_numpy(x: Any) -> np.ndarray:
+    """Bring an array of any library and device to NumPy; NumPy arrays are returned as they are."""
+    if not is_device_array(x):
+        return np.asarray(x)
+    if hasattr(x, "detach"):  # PyTorch
+        return x.detach().cpu().numpy()
+    if hasattr(x, "get"):  # CuPy
+        return x.get()
+    return np.asarray(x)
+
+
+def like(values: np.ndarray, x: Any) -> Any:
+    """Bring a NumPy array to the library and device of `x`."""
+    if not is_device_array(x):
+        return values
+    return namespace(x).asarray(values, device=x.device)
+
+
+def take_rows(x: Any, rows: np.ndarray) -> Any:
+    """Return the rows of an array by their positions."""
+    if not is_device_array(x):
+        return x[rows]
+    return namespace(x).take(x, like(np.asarray(rows), x), axis=0)
+
+
+def by_rows(work: Callable[[int, int], None], n_rows: int, operations: int) -> None:
+    """Call ``work(start, stop)`` on blocks of rows, in threads where the number of operations is worth it.
+
+    For work that releases the interpreter's lock: NumPy on large arrays, compiled loops. A limit set for OpenMP
+    (OMP_NUM_THREADS, which joblib sets in its workers) holds here too.
+    """
+    threads = min(cpu_count(), int(os.environ.get("OMP_NUM_THREADS") or cpu_count())) if operations > 1_000_000 else 1
+    if threads == 1:
+        work(0, n_rows)
+        return
+    bounds = np.linspace(0, n_rows, min(n_rows, 16 * threads) + 1).astype(int)
+    with ThreadPoolExecutor(threads) as pool:
+        list(pool.map(lambda block: work(*block), pairwise(bounds.tolist())))

@@ -1,0 +1,580 @@
+"""Kernels on one view.
+
+A kernel is a small object with parameters: ``k(X, Y)`` is the matrix of k(x, z), ``k.diag(X)`` the vector of k(x, x)
+without that matrix, ``repr(k)`` the expression that made it. ``gamma="scale"`` and the like are resolved on data by
+``k.resolved(X)``, which returns a kernel with numbers in it. The algebra on them is in `algebra`.
+"""
+
+import numbers
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.base import clone
+
+from .. import _blocks
+from .._backend import by_rows, is_device_array, namespace, to_numpy
+from .._blocks import Block, Gram
+from .base import Array, Kernel, check_degree, check_nonnegative, check_numeric, full, precision, read
+from .gram import is_psd
+
+
+# -- kernels of an inner product
+class Linear(Kernel):
+    """The linear kernel k(x, z) = x·z.
+
+    Equals ``sklearn.metrics.pairwise.linear_kernel``.
+
+    Examples
+    --------
+    >>> from consilience.kernels import Linear
+    >>> Linear()([[1.0, 2.0]], [[3.0, 4.0]])
+    array([[11.]])
+    """
+
+    def _gram(self, X: Block, Y: Block) -> Array:
+        check_numeric(self, X, Y)
+        return _inner(X, Y)
+
+    def _diagonal(self, X: Block) -> Array:
+        check_numeric(self, X, None)
+        return _squared_norms(X)
+
+
+class Polynomial(Kernel):
+    """The polynomial kernel k(x, z) = (c + x·z)^M.
+
+    Equals ``sklearn.metrics.pairwise.polynomial_kernel`` with ``gamma=1``.
+
+    Parameters
+    ----------
+    degree : int, default=2
+        M >= 1.
+    constant : float, default=1.0
+        c >= 0.
+
+    Examples
+    --------
+    >>> from consilience.kernels import Polynomial
+    >>> Polynomial(degree=2)([[1.0, 2.0]], [[3.0, 4.0]])
+    array([[144.]])
+    """
+
+    def __init__(self, degree: int = 2, constant: float = 1.0):
+        self.degree = degree
+        self.constant = constant
+
+    def _check(self) -> None:
+        check_degree(self, self.degree)
+        if not self.constant >= 0:
+            raise ValueError(f"{self!r}: constant must be at least 0 for a positive semi-definite kernel.")
+
+    def _gram(self, X: Block, Y: Block) -> Array:
+        self._check()
+        check_numeric(self, X, Y)
+        return (_inner(X, Y) + self.constant) ** self.degree
+
+    def _diagonal(self, X: Block) -> Array:
+        self._check()
+        check_numeric(self, X, None)
+        return (_squared_norms(X) + self.constant) ** self.degree
+
+
+class Mahalanobis(Kernel):
+    """The kernel k(x, z) = x'Az of a positive semi-definite matrix A.
+
+    Equals the linear kernel on the data times A^(1/2).
+
+    Parameters
+    ----------
+    A : array of shape (n_columns, n_columns)
+        Symmetric and positive semi-definite.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from consilience.kernels import Mahalanobis
+    >>> Mahalanobis(np.diag([1.0, 10.0]))([[1.0, 2.0]], [[3.0, 4.0]])
+    array([[83.]])
+    """
+
+    def __init__(self, A: np.ndarray):
+        self.A = A
+
+    def resolved(self, X: Any) -> "Kernel":
+        """Return the kernel after checking A against the data.
+
+        Parameters
+        ----------
+        X : array or sparse matrix
+            The reference.
+
+        Returns
+        -------
+        Kernel
+            The same kernel.
+        """
+        X = read(X)
+        shape = np.shape(self.A)
+        if shape != (X.shape[1], X.shape[1]):
+            raise ValueError(
+                f"Mahalanobis: A must be {X.shape[1]} x {X.shape[1]} for data of {X.shape[1]} columns; got {shape}."
+            )
+        if not is_psd(self.A):
+            raise ValueError("Mahalanobis: A must be symmetric and positive semi-definite; see nearest_psd(A).")
+        return clone(self)
+
+    def _gram(self, X: Block, Y: Block) -> Array:
+        check_numeric(self, X, Y)
+        if Y is None:
+            self.resolved(X)
+        return _inner(X @ np.asarray(self.A, dtype=precision(X)), X if Y is None else Y)
+
+    def _diagonal(self, X: Block) -> Array:
+        check_numeric(self, X, None)
+        mapped = X @ np.asarray(self.A, dtype=precision(X))
+        return np.einsum("ij,ij->i", mapped, X.toarray() if sp.issparse(X) else X)
+
+
+# -- kernels of a distance
+class _Distance(Kernel):
+    """exp(-gamma d(x, z)) for a distance d with d(x, x) = 0; gamma a number or read off the data."""
+
+    _rules: tuple[str, ...] = ("median", "mean_distance")
+
+    def __init__(self, gamma: float | str = "mean_distance"):
+        self.gamma = gamma
+
+    def _distances(self, X: Block, Y: Block) -> Array:
+        raise TypeError(f"{type(self).__name__} defines no distance.")
+
+    def _scale(self, X: Block) -> float:
+        raise TypeError(f"{type(self).__name__} has no rule 'scale'.")
+
+    def _unresolved(self) -> bool:
+        return isinstance(self.gamma, str)
+
+    def resolved(self, X: Any) -> "Kernel":
+        """Return the kernel with a number for gamma.
+
+        Parameters
+        ----------
+        X : array or sparse matrix
+            The reference.
+
+        Returns
+        -------
+        Kernel
+            ``"scale"``, ``"median"`` and ``"mean_distance"`` replaced by their value on X.
+        """
+        if not isinstance(self.gamma, str):
+            if not isinstance(self.gamma, numbers.Real) or not self.gamma > 0:
+                raise ValueError(
+                    f"{self!r}: gamma must be a positive number or one of {', '.join(map(repr, self._rules))}."
+                )
+            return clone(self)
+        X = read(X)
+        check_numeric(self, X, None)
+        if self.gamma not in self._rules:
+            raise ValueError(
+                f"{self!r}: gamma must be a positive number or one of {', '.join(map(repr, self._rules))}."
+            )
+        return clone(self).set_params(gamma=self._scale(X) if self.gamma == "scale" else self._by_distances(X))
+
+    def _by_distances(self, X: Block) -> float:
+        distances = to_numpy(self._distances(_sample_for_distances(X), None))
+        pairs = distances[np.triu_indices(distances.shape[0], 1)]
+        if not len(pairs):
+            return 1.0
+        typical = float(np.median(pairs) if self.gamma == "median" else np.mean(pairs))
+        if typical == 0:  # more than half of the pairs coincide
+            typical = float(np.mean(pairs))
+        return 1.0 / typical if typical > 0 else 1.0
+
+    def _gram(self, X: Block, Y: Block) -> Array:
+        check_numeric(self, X, Y)
+        if not isinstance(self.gamma, numbers.Real) or not self.gamma > 0:
+            self.resolved(X)
+        return self._exponential(X, Y)
+
+    def _exponential(self, X: Block, Y: Block) -> Array:
+        exponent = self._distances(X, Y)
+        exponent *= -float(self.gamma)
+        return namespace(exponent).exp(exponent)
+
+    def _diagonal(self, X: Block) -> Array:
+        check_numeric(self, X, None)
+        return full(X, (X.shape[0],), 1.0)
+
+
+class RBF(_Distance):
+    """The Gaussian kernel k(x, z) = exp(-γ‖x - z‖²), γ = 1/(2σ²).
+
+    Equals ``sklearn.metrics.pairwise.rbf_kernel``.
+
+    Parameters
+    ----------
+    gamma : float or {"scale", "median", "mean_distance"}, default="scale"
+        γ; ``"scale"`` is 1 / (n_columns · variance of the data), ``"median"`` and ``"mean_distance"`` are one over the
+        median and the mean of ‖x - z‖² over pairs of different samples.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from consilience.kernels import RBF
+    >>> X = np.array([[0.0], [1.0], [3.0]])
+    >>> RBF("median").resolved(X)
+    RBF(gamma=0.25)
+    """
+
+    _rules = ("scale", "median", "mean_distance")
+
+    def __init__(self, gamma: float | str = "scale"):
+        self.gamma = gamma
+
+    def _scale(self, X: Block) -> float:
+        return 1.0 / (X.shape[1] * (_variance(X) or 1.0))
+
+    def _distances(self, X: Block, Y: Block) -> Array:
+        return squared_distances(X, Y)
+
+    def _exponential(self, X: Block, Y: Block) -> Array:
+        if is_device_array(X):
+            return super()._exponential(X, Y)
+        X, Y = _shifted(X, Y)
+        gamma = precision(X)(self.gamma)
+        norms_X = gamma * _squared_norms(X)
+        norms_Y = norms_X if Y is None else gamma * _squared_norms(Y)
+        matrix = _inner(X, Y)
+
+        def finish(start: int, stop: int) -> None:  # one block of rows through all steps while it is in the cache
+            block = matrix[start:stop]
+            block *= 2 * gamma
+            block -= norms_X[start:stop, None]
+            block -= norms_Y[None, :]
+            np.minimum(block, 0, out=block)
+            np.exp(block, out=block)
+
+        by_rows(finish, matrix.shape[0], 10 * matrix.size)
+        if Y is None:
+            np.fill_diagonal(matrix, 1)
+        return matrix
+
+
+class Laplacian(_Distance):
+    """The Laplacian kernel k(x, z) = exp(-γ‖x - z‖₁).
+
+    Equals ``sklearn.metrics.pairwise.laplacian_kernel``.
+
+    Parameters
+    ----------
+    gamma : float or {"scale", "median", "mean_distance"}, default="scale"
+        γ; ``"scale"`` is 1 / (n_columns · standard deviation of the data), the others are one over the median and the
+        mean of ‖x - z‖₁ over pairs of different samples.
+
+    Examples
+    --------
+    >>> from consilience.kernels import Laplacian
+    >>> Laplacian(gamma=0.5)([[0.0]], [[2.0]]).round(3)
+    array([[0.368]])
+    """
+
+    _rules = ("scale", "median", "mean_distance")
+
+    def __init__(self, gamma: float | str = "scale"):
+        self.gamma = gamma
+
+    def _scale(self, X: Block) -> float:
+        return 1.0 / (X.shape[1] * (_variance(X) ** 0.5 or 1.0))
+
+    def _distances(self, X: Block, Y: Block) -> Array:
+        return _city_block(X, Y)
+
+
+class ChiSquared(_Distance):
+    """The exponential χ² kernel k(x, z) = exp(-γ Σ_j (x_j - z_j)² / (x_j + z_j)) of nonnegative data.
+
+    Equals ``sklearn.metrics.pairwise.chi2_kernel``, and takes sparse data too.
+
+    Parameters
+    ----------
+    gamma : float or {"median", "mean_distance"}, default="mean_distance"
+        γ; the words are one over the median and the mean of the χ² distance over pairs of different samples.
+
+    Examples
+    --------
+    >>> from consilience.kernels import ChiSquared
+    >>> ChiSquared(gamma=1.0)([[1.0, 0.0]], [[0.5, 0.5]]).round(3)
+    array([[0.513]])
+    """
+
+    def _distances(self, X: Block, Y: Block) -> Array:
+        sums_X = _row_sums(X)
+        sums_Y = sums_X if Y is None else _row_sums(Y)
+        distances = _harmonic_sums(self, X, Y)
+        distances *= -2
+        distances += sums_X[:, None]
+        distances += sums_Y[None, :]
+        np.maximum(distances, 0, out=distances)
+        if Y is None:
+            np.fill_diagonal(distances, 0)
+        return distances
+
+
+class AdditiveChiSquared(Kernel):
+    """The additive χ² kernel k(x, z) = Σ_j 2 x_j z_j / (x_j + z_j) of nonnegative data (0/0 counts as 0).
+
+    Equals (Σx + Σz + a(x, z)) / 2 with a = ``sklearn.metrics.pairwise.additive_chi2_kernel``, which is minus the χ²
+    distance and therefore not positive semi-definite itself. It is the kernel that ``AdditiveChi2Sampler``
+    approximates.
+
+    Examples
+    --------
+    >>> from consilience.kernels import AdditiveChiSquared
+    >>> AdditiveChiSquared()([[1.0, 0.0]], [[0.5, 0.5]]).round(3)
+    array([[0.667]])
+    """
+
+    def _gram(self, X: Block, Y: Block) -> Array:
+        check_numeric(self, X, Y)
+        return _harmonic_sums(self, X, Y)
+
+    def _diagonal(self, X: Block) -> Array:
+        check_numeric(self, X, None)
+        check_nonnegative(self, X)
+        return _row_sums(X)
+
+
+class Intersection(Kernel):
+    """The histogram intersection kernel k(x, z) = Σ_j min(x_j, z_j) of nonnegative data.
+
+    Equals (‖x‖₁ + ‖z‖₁ - ‖x - z‖₁) / 2.
+
+    Examples
+    --------
+    >>> from consilience.kernels import Intersection
+    >>> Intersection()([[1.0, 2.0]], [[3.0, 0.5]])
+    array([[1.5]])
+    """
+
+    def _gram(self, X: Block, Y: Block) -> Array:
+        check_numeric(self, X, Y)
+        check_nonnegative(self, X, Y)
+        sums_X = _row_sums(X)
+        sums_Y = sums_X if Y is None else _row_sums(Y)
+        common = _city_block(X, Y)
+        common *= -1
+        common += sums_X[:, None]
+        common += sums_Y[None, :]
+        common *= 0.5
+        return common
+
+    def _diagonal(self, X: Block) -> Array:
+        check_numeric(self, X, None)
+        check_nonnegative(self, X)
+        return _row_sums(X)
+
+
+def _variance(X: Block) -> float:
+    if sp.issparse(X):
+        mean = X.mean()
+        return float(X.multiply(X).mean() - mean * mean)
+    return float(to_numpy(X).var(dtype=np.float64))
+
+
+def _city_block(X: Block, Y: Block) -> np.ndarray:
+    from sklearn.metrics.pairwise import manhattan_distances
+
+    if Y is not None and sp.issparse(X) != sp.issparse(Y):
+        X, Y = (sp.csr_array(block) for block in (X, Y))
+    return manhattan_distances(X, Y).astype(precision(X), copy=False)
+
+
+def _harmonic_sums(kernel: Kernel, X: Block, Y: Block) -> np.ndarray:
+    """Σ_j 2 x_j z_j / (x_j + z_j): only columns where both are nonzero count."""
+    from . import _compiled
+
+    check_nonnegative(kernel, X, Y)
+    if sp.issparse(X) or sp.issparse(Y):
+        X = sp.csr_array(X)
+        Y = None if Y is None else sp.csr_array(Y)
+    return _compiled.harmonic_sums(X, Y)
+
+
+# -- data that are no vectors
+class Precomputed(Kernel):
+    """The kernel whose matrix is the data.
+
+    Given rows of a shared Gram matrix (``Views(..., precomputed=...)``), k(x, z) is a look-up. Given a plain array it
+    is scikit-learn's manner: a square matrix at fit, test-by-train blocks later.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from consilience.kernels import Precomputed
+    >>> Precomputed()(np.eye(2))
+    array([[1., 0.],
+           [0., 1.]])
+    """
+
+    @property
+    def reads_gram(self) -> bool:
+        """Whether the data are a Gram matrix: yes."""
+        return True
+
+    def _gram(self, X: Block, Y: Block) -> Array:
+        X = self._as_gram(X)
+        if Y is None and X.values is not None and len(X) != X.n_columns and X.values.shape[0] == len(X):
+            raise ValueError(
+                f"A precomputed kernel must be square at fit; got {X.values.shape[0]} x {X.values.shape[1]}. To split "
+                "samples by rows, build Views(..., precomputed=...) from the square Gram of all samples first."
+            )
+        return X.block(X if Y is None else self._as_gram(Y))
+
+    def _diagonal(self, X: Block) -> Array:
+        return self._as_gram(X).diagonal()
+
+    @staticmethod
+    def _as_gram(X: Block) -> Gram:
+        if isinstance(X, Gram):
+            return X
+        if _blocks.kind(X) == "objects":
+            raise TypeError("A precomputed kernel is a matrix of numbers; got a sequence of objects.")
+        return Gram(X.toarray() if sp.issparse(X) else X)
+
+
+class FromCallable(Kernel):
+    """A kernel given by a function.
+
+    Parameters
+    ----------
+    func : callable
+        ``func(X, Y)`` returns the matrix between two sets of samples; with `pairs`, ``func(x, z)`` returns one number.
+    pairs : bool, default=False
+        Whether the function takes two samples instead of two sets. Then it must be symmetric: each pair is asked once.
+
+    Examples
+    --------
+    >>> from consilience.kernels import FromCallable
+    >>> FromCallable(lambda s, t: float(s[0] == t[0]), pairs=True)(["anna", "otto", "anton"])
+    array([[1., 0., 1.],
+           [0., 1., 0.],
+           [1., 0., 1.]])
+    """
+
+    def __init__(self, func: Callable[[Any, Any], Any], pairs: bool = False):
+        self.func = func
+        self.pairs = pairs
+
+    def _gram(self, X: Block, Y: Block) -> Array:
+        if not self.pairs:
+            matrix = self.func(X, X if Y is None else Y)
+            shape = (X.shape[0], (X if Y is None else Y).shape[0])
+            if np.shape(matrix) != shape:
+                raise ValueError(
+                    f"{self!r}: the function must return a matrix of shape {shape}; got {np.shape(matrix)}."
+                )
+            return matrix if is_device_array(matrix) else np.asarray(matrix)
+        if Y is not None:
+            return np.array([[self.func(x, z) for z in Y] for x in X], dtype=np.float64).reshape(X.shape[0], Y.shape[0])
+        matrix = np.empty((X.shape[0], X.shape[0]))
+        for i in range(X.shape[0]):
+            for j in range(i + 1):
+                matrix[i, j] = matrix[j, i] = self.func(X[i], X[j])
+        return matrix
+
+    def _diagonal(self, X: Block) -> Array:
+        return np.array([self.func(x, x) for x in X], dtype=np.float64) if self.pairs else super()._diagonal(X)
+
+
+# -- small tools
+def _inner(X: Block, Y: Block) -> Array:
+    """X Y' as a dense array, for any mixture of dense and sparse."""
+    product = X @ (X if Y is None else Y).T
+    return product.toarray() if sp.issparse(product) else product
+
+
+def _squared_norms(X: Block) -> Array:
+    if sp.issparse(X):
+        return np.asarray(X.multiply(X).sum(axis=1)).ravel()
+    if is_device_array(X):
+        return namespace(X).sum(X * X, axis=1)
+    return np.einsum("ij,ij->i", X, X)
+
+
+def _row_sums(X: Block) -> np.ndarray:
+    return np.asarray(X.sum(axis=1)).ravel()
+
+
+def squared_distances(X: Block, Y: Block = None) -> Array:
+    """Squared Euclidean distances by one matrix product, ‖x‖² - 2x·z + ‖z‖²."""
+    X, Y = _shifted(X, Y)
+    norms_X = _squared_norms(X)
+    norms_Y = norms_X if Y is None else _squared_norms(Y)
+    distances = _inner(X, Y)
+    distances *= -2
+    distances += norms_X[:, None]
+    distances += norms_Y[None, :]
+    distances = namespace(distances).clip(distances, 0, None)
+    if Y is None and not is_device_array(distances):
+        np.fill_diagonal(distances, 0)
+    return distances
+
+
+def _shifted(X: Block, Y: Block) -> tuple[Block, Block]:
+    """Dense data moved so that their mean is 0: distances stay, cancellation shrinks."""
+    if sp.issparse(X) or sp.issparse(Y):
+        return X, Y
+    middle = namespace(X, Y).mean(X if Y is None else Y, axis=0)
+    return X - middle, None if Y is None else Y - middle
+
+
+def _sample_for_distances(X: Block, most: int = 2000) -> Block:
+    """At most `most` rows, evenly spaced: the median of distances needs no more, and the choice is not random."""
+    n = X.shape[0]
+    return X if n <= most else _blocks.take(X, np.linspace(0, n - 1, most).astype(int))
+
+
+NAMED = {
+    "linear": Linear,
+    "polynomial": Polynomial,
+    "rbf": RBF,
+    "laplacian": Laplacian,
+    "chi2": ChiSquared,
+    "additive_chi2": AdditiveChiSquared,
+    "intersection": Intersection,
+    "precomputed": Precomputed,
+}
+
+
+def as_kernel(kernel: Any) -> Kernel:
+    """Read a kernel: one of our own, a name, or a function of two sets of samples.
+
+    Parameters
+    ----------
+    kernel : Kernel, str or callable
+        The name is one of ``"linear"``, ``"polynomial"``, ``"rbf"``, ``"laplacian"``, ``"chi2"``, ``"additive_chi2"``,
+        ``"intersection"``, ``"precomputed"``.
+
+    Returns
+    -------
+    Kernel
+        The kernel.
+
+    Examples
+    --------
+    >>> from consilience.kernels import as_kernel
+    >>> as_kernel("rbf")
+    RBF(gamma='scale')
+    """
+    if isinstance(kernel, Kernel):
+        return kernel
+    if isinstance(kernel, str) and kernel in NAMED:
+        return NAMED[kernel]()
+    if callable(kernel) and not isinstance(kernel, type):
+        return FromCallable(kernel)
+    raise ValueError(
+        f"A kernel is an object of consilience.kernels such as RBF(gamma=0.5), a function, or one of the names "
+        f"{_blocks.quoted(NAMED)}; got {kernel!r}."
+    )
