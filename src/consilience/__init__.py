@@ -1,1 +1,54 @@
-"""Learning from several views of the same things."""
+"""Learning from several views of the same things: exact, fast, with a proof beside every answer.
+
+The public names load what they need when they are first used, so that importing the package costs next to nothing.
+"""
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+__version__ = "0.1.0.dev0"
+
+_HOME = {
+    "Views": "views",
+    "as_views": "views",
+    "PerView": "preprocessing",
+    "Nystroem": "approx",
+    "RandomFeatures": "approx",
+    "EarlyFusion": "batch.fusion",
+    "LateFusion": "batch.fusion",
+    "save": "persistence",
+    "load": "persistence",
+    "check_multiview_estimator": "checks",
+}
+_MODULES = ("certificates", "datasets", "kernels")
+
+__all__ = [*_HOME, *_MODULES]
+
+if TYPE_CHECKING:
+    from . import certificates as certificates
+    from . import datasets as datasets
+    from . import kernels as kernels
+    from .approx import Nystroem as Nystroem
+    from .approx import RandomFeatures as RandomFeatures
+    from .batch.fusion import EarlyFusion as EarlyFusion
+    from .batch.fusion import LateFusion as LateFusion
+    from .checks import check_multiview_estimator as check_multiview_estimator
+    from .persistence import load as load
+    from .persistence import save as save
+    from .preprocessing import PerView as PerView
+    from .views import Views as Views
+    from .views import as_views as as_views
+
+
+def __getattr__(name: str) -> Any:
+    if name in _MODULES:
+        return importlib.import_module(f".{name}", __name__)
+    if name in _HOME:
+        value = getattr(importlib.import_module(f".{_HOME[name]}", __name__), name)
+        globals()[name] = value
+        return value
+    raise AttributeError(f"module 'consilience' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *__all__])

@@ -217,17 +217,17 @@ def read_frame(name: str, value: Any) -> tuple[Any, tuple[str, ...]]:
 
     frame = as_frame(value)
     columns = tuple(str(c) for c in frame.columns)
-    other = [c for c, dtype in frame.schema.items() if not (dtype.is_numeric() or dtype == nw.Boolean)]
+    series = list(frame.iter_columns())
+    other = [s for s in series if not (s.dtype.is_numeric() or s.dtype == nw.Boolean)]
     if len(frame.columns) == 1 and other:
-        return objects_or_numbers(np.array([*frame[other[0]].to_list(), None], dtype=object)[:-1]), columns
+        return objects_or_numbers(np.array([*other[0].to_list(), None], dtype=object)[:-1]), columns
     if other:
         raise ValueError(
-            f"View '{name}' mixes numbers with the columns {quoted(other)}, which are not numbers. Give such columns "
-            "views of their own, or encode them first."
+            f"View '{name}' mixes numbers with the columns {quoted(s.name for s in other)}, which are not numbers. Give "
+            "such columns views of their own, or encode them first."
         )
-    single = all(dtype == nw.Float32 for dtype in frame.schema.values())
-    kind = nw.Float32 if single else nw.Float64
-    parts = [frame[c].cast(kind).to_numpy() for c in frame.columns]
+    single = all(s.dtype == nw.Float32 for s in series)
+    parts = [s.cast(nw.Float32 if single else nw.Float64).to_numpy() for s in series]
     table = np.column_stack(parts) if parts else np.empty((len(frame), 0))
     return table.astype(np.float32 if single else np.float64, copy=False), columns
 
@@ -375,3 +375,11 @@ def rows_text(rows: np.ndarray) -> str:
 
 def quoted(names: Iterable[Any]) -> str:
     return ", ".join(f"'{name}'" for name in names)
+
+
+def spread(block: Block, rows: np.ndarray, n: int) -> Block:
+    """Rows at their positions among n samples; the others absent."""
+    where = np.full(n, block.shape[0])
+    where[rows] = np.arange(block.shape[0])
+    padded = stack("output", [block, absent_rows(block, 1)], [block.shape[0], 1])
+    return take_rows(padded, where)

@@ -17,7 +17,7 @@ def divide(X: Any, views: Any) -> dict[str, Any]:
     framed = _blocks.is_frame(X)
     if framed:
         X = _blocks.as_frame(X)
-        columns = list(X.columns)
+        columns = [str(c) for c in X.columns]
     else:
         X = one_table(X)
         if not hasattr(X, "shape") or len(X.shape) != 2:
@@ -34,7 +34,7 @@ def divide(X: Any, views: Any) -> dict[str, Any]:
     divided = {}
     for name, chosen in views.items():
         where = _columns_of(name, chosen, columns, framed)
-        divided[name] = X[[columns[j] for j in where]].to_native() if framed else X[:, where]
+        divided[name] = X[:, where.tolist()].to_native() if framed else X[:, where]
     return divided
 
 
@@ -91,7 +91,9 @@ def is_list_of_views(X: Any) -> bool:
 
 def one_table(X: Any) -> Any:
     """One view given bare, with scikit-learn's words where it has none of its own."""
-    if sp.issparse(X) or _blocks.is_frame(X) or is_device_array(X):
+    if sp.issparse(X):
+        return X.tocsr()
+    if _blocks.is_frame(X) or is_device_array(X):
         return X
     array = np.asarray(X) if hasattr(X, "__array__") else _blocks.from_sequence("view0", X)
     if array.ndim == 1 and array.dtype.kind in "biuf":

@@ -305,6 +305,33 @@ class Views:
         mask = np.column_stack([self.present(name) if name in self._blocks else none for name in names])
         return Views._of({name: self._blocks.get(name) for name in names}, self._n, mask, self.feature_names)
 
+    def renamed(self, names: Mapping[str, str]) -> "Views":
+        """Return the same data with other names.
+
+        Parameters
+        ----------
+        names : dict
+            Old name -> new name; the others stay.
+
+        Returns
+        -------
+        Views
+            The renamed views.
+
+        Examples
+        --------
+        >>> from consilience import Views
+        >>> Views([[[1.0, 2.0]], [[3.0]]]).renamed({"view0": "audio"}).names
+        ('audio', 'view1')
+        """
+        for name in names:
+            self._known(name)
+        new = [names.get(name, name) for name in self.names]
+        if len(set(new)) < len(new):
+            raise ValueError(f"Two views would have one name: {_blocks.quoted(new)}.")
+        feature_names = {names.get(name, name): columns for name, columns in self.feature_names.items()}
+        return Views._of(dict(zip(new, self._blocks.values(), strict=True)), self._n, self.mask, feature_names)
+
     def check_finite(self) -> "Views":
         """Refuse single NaN or infinite values; return self.
 
@@ -404,18 +431,23 @@ def as_views(
         return Views(X, mask=mask, precomputed=precomputed)
     if views is not None:
         return Views(_tables.divide(X, views), mask=mask, precomputed=precomputed)
-    if isinstance(X, Mapping) or _tables.is_list_of_views(X):
+    if is_mapping(X) or _tables.is_list_of_views(X):
         return Views(X, mask=mask, precomputed=precomputed)
     return Views({"view0": _tables.one_table(X)}, mask=mask, precomputed=precomputed)
 
 
 # -- names, masks, rows
+def is_mapping(X: Any) -> bool:
+    """Tell a dict of views from scipy's sparse dicts of keys."""
+    return isinstance(X, Mapping) and not sp.issparse(X)
+
+
 def _named_views(data: Any, named: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, tuple[str, ...]]]:
     feature_names: dict[str, tuple[str, ...]] = {}
     if isinstance(data, Views):
         items = dict(data._blocks)
         feature_names = data.feature_names
-    elif isinstance(data, Mapping):
+    elif is_mapping(data):
         items = dict(data)
     elif data is None:
         items = {}

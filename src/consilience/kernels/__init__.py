@@ -3,6 +3,17 @@
 from .algebra import center, exp, normalize
 from .base import Kernel
 from .gram import alignment, is_psd, nearest_psd
+from .multiview import (
+    cross_grams,
+    kernels_by_view,
+    polynomial,
+    product,
+    reference_views,
+    resolve_kernels,
+    side_by_side,
+    view_grams,
+    weighted_sum,
+)
 from .scalar import (
     RBF,
     AdditiveChiSquared,
@@ -16,9 +27,12 @@ from .scalar import (
     Precomputed,
     as_kernel,
 )
+from .structured import Spectrum, Subsequence, SubsetTree
 
 __all__ = [
     "AdditiveChiSquared", "ChiSquared", "FromCallable", "Intersection", "Kernel", "Laplacian", "Linear", "Mahalanobis",
-    "Polynomial", "Precomputed", "RBF",
+    "Polynomial", "Precomputed", "RBF", "Spectrum", "Subsequence", "SubsetTree",
     "alignment", "as_kernel", "center", "exp", "is_psd", "nearest_psd", "normalize",
+    "cross_grams", "kernels_by_view", "polynomial", "product", "reference_views", "resolve_kernels", "side_by_side",
+    "view_grams", "weighted_sum",
 ]  # fmt: skip

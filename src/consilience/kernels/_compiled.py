@@ -66,3 +66,128 @@ def _harmonic_sparse(start, stop, x_ptr, x_col, x_val, y_ptr, y_col, y_val, widt
             out[i, j] = 2 * total
         for k in range(x_ptr[i], x_ptr[i + 1]):
             row[x_col[k]] = 0
+
+
+# -- strings
+def subsequences(
+    codes: np.ndarray,
+    bounds: np.ndarray,
+    first: np.ndarray,
+    last: np.ndarray,
+    length: int,
+    decay: float,
+    out: np.ndarray,
+) -> None:
+    """Gap-weighted subsequence kernel of sequence i with the sequences first[i] to last[i] - 1, into out[i].
+
+    Sequence i is codes[bounds[i] : bounds[i + 1]].
+    """
+    operations = length * _pairs(bounds, first, last)
+    arrays = (codes, bounds, first, last, length, decay, out)
+    by_rows(lambda a, b: _subsequence_rows(a, b, *arrays), len(first), operations)
+
+
+def _pairs(bounds: np.ndarray, first: np.ndarray, last: np.ndarray) -> int:
+    """How many pairs of a member of sample i and a member of the samples first[i] to last[i] - 1 there are."""
+    return int(np.diff(bounds)[: len(first)] @ (bounds[last] - bounds[first]))
+
+
+@njit(cache=True, nogil=True)
+def _subsequence_rows(start, stop, codes, bounds, first, last, length, decay, out):  # type: ignore[no-untyped-def]
+    longest = 0
+    for i in range(start, stop):
+        longest = max(longest, bounds[i + 1] - bounds[i])
+    prefixes = np.empty((length, longest))
+    for i in range(start, stop):
+        t = codes[bounds[i] : bounds[i + 1]]
+        for j in range(first[i], last[i]):
+            out[i, j - first[i]] = _gap_weighted(codes[bounds[j] : bounds[j + 1]], t, length, decay, prefixes)
+
+
+@njit(cache=True, nogil=True)
+def _gap_weighted(s, t, length, decay, prefixes):  # type: ignore[no-untyped-def]
+    # Lodhi et al. 2002: prefixes[i, b] is K'_i(s up to now, t[:b]); from length down to 1, so that level i - 1 is still
+    # that of s without its last symbol x when level i asks for it. ending is K''_i, the part of K' that ends in x.
+    prefixes[0, : len(t)] = 1.0
+    prefixes[1:, : len(t)] = 0.0
+    total = 0.0
+    for x in s:
+        for b in range(len(t)):
+            if x == t[b]:
+                total += prefixes[length - 1, b]
+        for i in range(length - 1, 0, -1):
+            ending = 0.0
+            for b in range(len(t)):
+                prefixes[i, b] = decay * prefixes[i, b] + ending
+                ending *= decay
+                if x == t[b]:
+                    ending += decay * decay * prefixes[i - 1, b]
+    return decay * decay * total
+
+
+# -- trees
+def common_subtrees(
+    forest: tuple[np.ndarray, ...], first: np.ndarray, last: np.ndarray, decay: float, out: np.ndarray
+) -> None:
+    """Subset tree kernel of tree i with the trees first[i] to last[i] - 1, into out[i].
+
+    `forest` is (bounds, production, links, children): tree i has the nodes bounds[i] to bounds[i + 1] - 1, children
+    first; node v has the production production[v] and the inner children children[links[v] : links[v + 1]].
+    """
+    bounds, production = forest[:2]
+    tree_of = np.repeat(np.arange(len(bounds) - 1), np.diff(bounds))
+    by_production = np.lexsort((production, tree_of))  # within each tree
+    place = np.empty_like(by_production)
+    place[by_production] = np.arange(len(place))
+    arrays = (*forest, by_production, place, first, last, decay, out)
+    by_rows(lambda a, b: _subtree_rows(a, b, *arrays), len(first), _pairs(bounds, first, last))
+
+
+@njit(cache=True, nogil=True)
+def _subtree_rows(start, stop, bounds, production, links, children, by_production, place, first, last, decay, out):  # type: ignore[no-untyped-def]
+    n_productions = production.max() + 1 if len(production) else 0
+    count = np.zeros(n_productions, dtype=np.int64)  # how often tree i has a production
+    head = np.empty(n_productions, dtype=np.int64)  # where in by_production those nodes begin
+    stack = np.empty(256)
+    offset = np.empty(len(production), dtype=np.int64)
+    for i in range(start, stop):
+        for k in range(bounds[i], bounds[i + 1]):
+            p = production[by_production[k]]
+            if count[p] == 0:
+                head[p] = k
+            count[p] += 1
+        for j in range(first[i], last[i]):
+            out[i, j - first[i]], stack = _subtree_pair(
+                bounds[j], bounds[j + 1], production, links, children, by_production, place, count, head, decay,
+                stack, offset,
+            )  # fmt: skip
+        for k in range(bounds[i], bounds[i + 1]):
+            count[production[by_production[k]]] = 0
+
+
+@njit(cache=True, nogil=True)
+def _subtree_pair(start, stop, production, links, children, by_production, place, count, head, decay, stack, offset):  # type: ignore[no-untyped-def]
+    # The nodes v of one tree, children first. stack[offset[v] + r] is C(v, r-th node of the other tree with the same
+    # production); the values of the children of v lie on top of the stack and give way to those of v.
+    total, top = 0.0, 0
+    for v in range(start, stop):
+        p = production[v]
+        if top + count[p] > len(stack):
+            stack = np.concatenate((stack, np.empty(len(stack) + count[p])))
+        for r in range(count[p]):
+            w = by_production[head[p] + r]
+            value = decay
+            for c in range(links[v + 1] - links[v]):
+                v_child, w_child = children[links[v] + c], children[links[w] + c]
+                q = production[v_child]
+                if q == production[w_child]:
+                    value *= 1.0 + stack[offset[v_child] + place[w_child] - head[q]]
+            stack[top + r] = value
+            total += value
+        bottom = top if links[v] == links[v + 1] else offset[children[links[v]]]
+        if bottom < top:
+            for r in range(count[p]):
+                stack[bottom + r] = stack[top + r]
+        offset[v] = bottom
+        top = bottom + count[p]
+    return total, stack

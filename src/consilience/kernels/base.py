@@ -208,7 +208,7 @@ def check_nonnegative(kernel: Kernel, *blocks: Block) -> None:
 
 
 def _parameters(kernel: type) -> list[str]:
-    return [] if kernel.__init__ is object.__init__ else list(inspect.signature(kernel.__init__).parameters)[1:]
+    return [name for name in inspect.signature(kernel).parameters if name not in ("args", "kwargs")]
 
 
 def full(X: Block, shape: tuple[int, ...], value: float) -> Array:

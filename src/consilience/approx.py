@@ -1,0 +1,323 @@
+"""Finite features per view, so that n is limited by time and not by memory.
+
+Both transformers take `Views` and give `Views` of dense features whose inner products approximate the kernels.
+"""
+
+import numbers
+from abc import abstractmethod
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import scipy.linalg
+from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted
+
+from . import _blocks
+from ._backend import like, namespace, take_rows, to_numpy
+from ._blocks import Block
+from .kernels.base import Array, Kernel
+from .kernels.multiview import kernels_by_view, resolve_kernels
+from .kernels.scalar import RBF, Laplacian
+from .views import Views, as_views
+
+__all__ = ["Nystroem", "RandomFeatures"]
+
+
+class _Features(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None):  # type: ignore[call-arg]
+    """Features of each view by a map that `fit` finds; rows where a view is absent stay absent."""
+
+    kernel: Any
+    kernels: Mapping[str, Any] | None
+    n_components: float
+    random_state: Any
+
+    def fit(self, X: Any, y: Any = None) -> "_Features":
+        """Find the map of each view.
+
+        Parameters
+        ----------
+        X : Views or what `as_views` reads
+            The training samples.
+        y : ignored
+            Not used.
+
+        Returns
+        -------
+        self
+            The fitted transformer.
+        """
+        X = as_views(X).check_finite()
+        self.kernels_ = resolve_kernels(kernels_by_view(self.kernel, self.kernels, X.names), X)
+        self._fit_maps(X, check_random_state(self.random_state))
+        return self
+
+    def transform(self, X: Any) -> Views:
+        """Return the features of each view.
+
+        Parameters
+        ----------
+        X : Views or what `as_views` reads
+            The samples.
+
+        Returns
+        -------
+        Views
+            One dense view of features per view.
+        """
+        check_is_fitted(self)
+        X = as_views(X).align(tuple(self.kernels_)).check_finite()
+        blocks = {}
+        for name in X.names:
+            rows = np.flatnonzero(X.present(name))
+            if len(rows) == len(X):
+                blocks[name] = self._features(name, X.block(name))
+            elif len(rows):
+                blocks[name] = _blocks.spread(self._features(name, take_rows(X.block(name), rows)), rows, len(X))
+            else:
+                blocks[name] = None
+        return Views._of(blocks, len(X), X.mask, {})
+
+    def _size(self, n: int) -> int:
+        size = self.n_components
+        if isinstance(size, numbers.Integral) and size >= 1:
+            return int(size)
+        if isinstance(size, numbers.Real) and not isinstance(size, numbers.Integral) and 0 < size <= 1:
+            return max(1, round(size * n))
+        raise ValueError(
+            f"{type(self).__name__}: n_components must be a count of at least 1 or a fraction in (0, 1]; got {size!r}."
+        )
+
+    @abstractmethod
+    def _fit_maps(self, X: Views, rng: np.random.RandomState) -> None: ...
+
+    @abstractmethod
+    def _features(self, name: str, block: Block) -> Array: ...
+
+
+class Nystroem(_Features):
+    """Nyström features per view: Φ = K(X, Z) K(Z, Z)^(-1/2) for landmarks Z among the training samples.
+
+    ΦΦ' is the Nyström approximation K(X, Z) K(Z, Z)⁺ K(Z, X) of Williams and Seeger 2001; with all samples as
+    landmarks it equals K. With one view and uniform landmarks it is ``sklearn.kernel_approximation.Nystroem`` up to a
+    rotation of the features; here directions without weight are dropped, and any kernel of the library serves, on
+    strings and trees too.
+
+    Parameters
+    ----------
+    kernel : Kernel, str or callable, default="rbf"
+        The kernel of the views that `kernels` does not name.
+    kernels : dict, optional
+        Kernels by view.
+    n_components : int or float, default=100
+        The number of landmarks, or their fraction of the samples.
+    landmarks : {"uniform", "kmeans++", "leverage"}, default="uniform"
+        How they are drawn: all alike; each next one with probability proportional to the squared distance in feature
+        space from those before it (Arthur and Vassilvitskii 2007); or by approximate ridge leverage scores (after
+        Musco and Musco 2017).
+    shared : bool, default=False
+        Whether the views share the landmark samples, drawn then among samples with every view.
+    random_state : int, RandomState or None, default=None
+        The seed.
+
+    Attributes
+    ----------
+    kernels_ : dict of Kernel
+        The kernels, with numbers for parameters.
+    landmark_indices_ : dict of array of int
+        The positions of the landmarks among the training samples, by view.
+
+    Examples
+    --------
+    >>> from consilience import Nystroem
+    >>> from consilience.datasets import load_breast_cancer_views
+    >>> X, y = load_breast_cancer_views(return_X_y=True)
+    >>> Nystroem(n_components=20, random_state=0).fit_transform(X)
+    Views of 569 samples
+      mean   dense float64  20 columns
+      error  dense float64  20 columns
+      worst  dense float64  20 columns
+    """
+
+    def __init__(
+        self,
+        kernel: Any = "rbf",
+        *,
+        kernels: Mapping[str, Any] | None = None,
+        n_components: float = 100,
+        landmarks: str = "uniform",
+        shared: bool = False,
+        random_state: Any = None,
+    ):
+        self.kernel = kernel
+        self.kernels = kernels
+        self.n_components = n_components
+        self.landmarks = landmarks
+        self.shared = shared
+        self.random_state = random_state
+
+    def _fit_maps(self, X: Views, rng: np.random.RandomState) -> None:
+        if self.landmarks not in _DRAWS:
+            raise ValueError(f"Nystroem: landmarks must be one of {_blocks.quoted(_DRAWS)}; got {self.landmarks!r}.")
+        draw = _DRAWS[self.landmarks]
+        if self.shared:
+            rows = np.arange(len(X)) if X.mask is None else np.flatnonzero(X.mask.all(axis=1))
+            size = self._size(len(X))
+            if len(rows) < min(size, len(X)):
+                raise ValueError(
+                    f"Nystroem: {min(size, len(X))} shared landmarks are asked for, but only {len(rows)} samples have "
+                    "every view. Lower n_components or use shared=False."
+                )
+            pairs = [(self.kernels_[name], take_rows(X.block(name), rows)) for name in X.names]
+            chosen = rows[draw(pairs, min(size, len(rows)), rng)]
+            self.landmark_indices_ = dict.fromkeys(X.names, chosen)
+        else:
+            self.landmark_indices_ = {}
+            for name in X.names:
+                rows = np.flatnonzero(X.present(name))
+                pairs = [(self.kernels_[name], take_rows(X.block(name), rows))]
+                self.landmark_indices_[name] = rows[draw(pairs, min(self._size(len(X)), len(rows)), rng)]
+        self._landmarks: dict[str, Block] = {}
+        self._roots: dict[str, Array] = {}
+        for name, chosen in self.landmark_indices_.items():
+            block = take_rows(X.block(name), chosen)
+            self._roots[name] = inverse_root(self.kernels_[name](block))
+            self._landmarks[name] = block.positions() if isinstance(block, _blocks.Gram) else block
+
+    def _features(self, name: str, block: Block) -> Array:
+        return self.kernels_[name](block, self._landmarks[name]) @ self._roots[name]
+
+
+def inverse_root(W: Array) -> Array:
+    """R with RR' = W⁺, one column per direction that carries weight (eigenvalues above p·eps·largest)."""
+    matrix = to_numpy(W)
+    eigenvalues, vectors = scipy.linalg.eigh(matrix.astype(np.float64))
+    keep = eigenvalues > len(eigenvalues) * np.finfo(matrix.dtype).eps * max(eigenvalues[-1], 0)
+    return like((vectors[:, keep] / np.sqrt(eigenvalues[keep])).astype(matrix.dtype), W)
+
+
+Pairs = list[tuple[Kernel, Block]]
+
+
+def _uniform(pairs: Pairs, size: int, rng: np.random.RandomState) -> np.ndarray:
+    return np.sort(rng.permutation(pairs[0][1].shape[0])[:size])
+
+
+def _kmeans_pp(pairs: Pairs, size: int, rng: np.random.RandomState) -> np.ndarray:
+    n = pairs[0][1].shape[0]
+    diagonals = [to_numpy(kernel.diag(block)) for kernel, block in pairs]
+    nearest = np.full(n, np.inf)
+    chosen: list[int] = []
+    for _ in range(size):
+        weights = np.ones(n) if not chosen else nearest.copy()
+        weights[chosen] = 0
+        if not weights.sum() > 0:  # the rest coincides with landmarks already drawn
+            break
+        new = int(rng.choice(n, p=weights / weights.sum()))
+        chosen.append(new)
+        distance = np.zeros(n)
+        for (kernel, block), diagonal in zip(pairs, diagonals, strict=True):
+            column = to_numpy(kernel(block, take_rows(block, np.array([new]))))[:, 0]
+            distance += diagonal - 2 * column + diagonal[new]
+        nearest = np.minimum(nearest, np.maximum(distance, 0))
+    return np.sort(np.array(chosen))
+
+
+def _leverage(pairs: Pairs, size: int, rng: np.random.RandomState) -> np.ndarray:
+    n = pairs[0][1].shape[0]
+    pilot = rng.permutation(n)[: min(n, 2 * size)]
+    scores = np.zeros(n)
+    for kernel, block in pairs:
+        landmarks = take_rows(block, pilot)
+        features = to_numpy(kernel(block, landmarks)) @ to_numpy(inverse_root(kernel(landmarks))).astype(np.float64)
+        left = np.maximum(to_numpy(kernel.diag(block)) - np.einsum("ij,ij->i", features, features), 0)
+        eigenvalues, vectors = scipy.linalg.eigh(features.T @ features)
+        tail = eigenvalues[: max(len(eigenvalues) - size, 0)].sum() + left.sum()
+        ridge = max(tail / size, np.finfo(float).eps * max(eigenvalues[-1], 1e-300))
+        projected = features @ vectors
+        captured = np.einsum("ij,ij->i", projected / (np.maximum(eigenvalues, 0) + ridge), projected)
+        scores += np.clip(captured + left / ridge, 0, 1)
+    scores = np.maximum(scores, 1e-12 * scores.max()) if scores.max() > 0 else np.ones(n)
+    return np.sort(rng.choice(n, size=size, replace=False, p=scores / scores.sum()))
+
+
+_DRAWS = {"uniform": _uniform, "kmeans++": _kmeans_pp, "leverage": _leverage}
+
+
+class RandomFeatures(_Features):
+    """Random Fourier features per view (Rahimi and Recht 2007): φ(x) = sqrt(2/p) cos(W'x + b).
+
+    The columns of W are drawn from the spectral density of the kernel, b uniformly; E φ(x)·φ(z) = k(x, z). For the
+    Gaussian kernel W ~ N(0, 2γ), as in ``sklearn.kernel_approximation.RBFSampler``; for the Laplacian kernel the
+    entries are Cauchy with scale γ.
+
+    Parameters
+    ----------
+    kernel : RBF, Laplacian, "rbf" or "laplacian", default="rbf"
+        The kernel of the views that `kernels` does not name.
+    kernels : dict, optional
+        Kernels by view.
+    n_components : int or float, default=100
+        The number of features, or their fraction of the samples.
+    random_state : int, RandomState or None, default=None
+        The seed.
+
+    Attributes
+    ----------
+    kernels_ : dict of Kernel
+        The kernels, with numbers for parameters.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from consilience import RandomFeatures, Views
+    >>> X = Views(a=np.zeros((2, 3)), b=np.ones((2, 4)))
+    >>> RandomFeatures(n_components=5, random_state=0).fit_transform(X)
+    Views of 2 samples
+      a  dense float64  5 columns
+      b  dense float64  5 columns
+    """
+
+    def __init__(
+        self,
+        kernel: Any = "rbf",
+        *,
+        kernels: Mapping[str, Any] | None = None,
+        n_components: float = 100,
+        random_state: Any = None,
+    ):
+        self.kernel = kernel
+        self.kernels = kernels
+        self.n_components = n_components
+        self.random_state = random_state
+
+    def _fit_maps(self, X: Views, rng: np.random.RandomState) -> None:
+        self._weights: dict[str, Array] = {}
+        self._phases: dict[str, Array] = {}
+        for name, kernel in self.kernels_.items():
+            if not isinstance(kernel, (RBF, Laplacian)):
+                raise ValueError(
+                    f"View '{name}': random Fourier features are for the kernels RBF and Laplacian; got {kernel!r}. "
+                    "Nystroem takes any kernel."
+                )
+            block = X.block(name)
+            shape = (block.shape[1], self._size(len(X)))
+            if isinstance(kernel, RBF):
+                weights = rng.normal(scale=np.sqrt(2 * float(kernel.gamma)), size=shape)
+            else:
+                weights = float(kernel.gamma) * rng.standard_cauchy(size=shape)
+            single = str(block.dtype).endswith("float32")
+            self._weights[name] = like(weights.astype(np.float32 if single else np.float64), block)
+            self._phases[name] = like(
+                rng.uniform(0, 2 * np.pi, size=shape[1]).astype(np.float32 if single else np.float64), block
+            )
+
+    def _features(self, name: str, block: Block) -> Array:
+        weights = self._weights[name]
+        if block.shape[1] != weights.shape[0]:
+            raise ValueError(
+                f"View '{name}' has {block.shape[1]} columns, but RandomFeatures was fitted with {weights.shape[0]}."
+            )
+        angles = block @ weights + self._phases[name]
+        return namespace(angles).cos(angles) * float(np.sqrt(2 / weights.shape[1]))

@@ -1,0 +1,450 @@
+"""Early and late fusion around any estimator: what every multi-view method is compared with."""
+
+from collections.abc import Mapping
+from typing import Any, Self
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.base import clone, is_classifier
+from sklearn.metrics import accuracy_score, r2_score
+from sklearn.utils import get_tags
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import check_is_fitted, has_fit_parameter
+
+from .. import _blocks
+from .._backend import take_rows
+from .._base import (
+    BatchLearner,
+    combine_views,
+    presence,
+    read_labels,
+    read_targets,
+    read_views_to_fit,
+    read_views_to_predict,
+    read_weights,
+)
+from .._blocks import Gram
+from ..certificates import Certificate, Solution
+from ..views import Views
+
+__all__ = ["EarlyFusion", "LateFusion"]
+
+
+def _gives_probabilities(self: Any) -> bool:
+    return is_classifier(self) and all(hasattr(part, "predict_proba") for part in self._parts())
+
+
+def _gives_scores(self: Any) -> bool:
+    return is_classifier(self) and all(
+        hasattr(part, "predict_proba") or hasattr(part, "decision_function") for part in self._parts()
+    )
+
+
+class _Fusion(BatchLearner):
+    """A wrapped estimator decides whether this is a classifier or a regressor, and what it can answer."""
+
+    estimator: Any
+
+    def _parts(self) -> list[Any]:
+        return [self.estimator]
+
+    def _targets(self, X: Views, y: Any) -> tuple[Any, np.ndarray]:
+        """The targets as the wrapped estimator takes them, and which rows have one."""
+        if is_classifier(self):
+            labels = read_labels(y, len(X), self.unlabeled)
+            self.classes_ = labels.classes
+            return labels.classes[labels.codes], labels.labeled
+        Y, labeled = read_targets(y, len(X))
+        self._one_output = np.asarray(y).ndim == 1
+        return (Y[:, 0] if self._one_output else Y), labeled
+
+    def _answers(self, estimator: Any, data: Any) -> np.ndarray:
+        """One estimator's answer as (n, P), its classes among all classes."""
+        if not is_classifier(self):
+            return np.asarray(estimator.predict(data)).reshape(data.shape[0], -1)
+        if hasattr(estimator, "predict_proba"):
+            known = np.asarray(estimator.predict_proba(data))
+        elif hasattr(estimator, "decision_function"):
+            scores = np.asarray(estimator.decision_function(data))
+            known = np.column_stack([-scores, scores]) / 2 if scores.ndim == 1 else scores
+        else:
+            known = (np.asarray(estimator.predict(data))[:, None] == estimator.classes_).astype(float)
+        answers = np.zeros((data.shape[0], len(self.classes_)))
+        if known.shape[1] == len(estimator.classes_):
+            answers[:, np.searchsorted(self.classes_, estimator.classes_)] = known
+        else:  # two columns for one class only
+            answers[:, np.searchsorted(self.classes_, estimator.classes_)] = 1
+        return answers
+
+    def predict(self, X: Any) -> np.ndarray:
+        """Predict classes or targets.
+
+        Parameters
+        ----------
+        X : Views or what `as_views` reads
+            The samples.
+
+        Returns
+        -------
+        array of shape (n_samples,) or (n_samples, n_outputs)
+            The predictions.
+        """
+        outputs = self._combined(X)
+        if is_classifier(self):
+            return self.classes_[outputs.argmax(axis=1)]
+        return outputs[:, 0] if self._one_output else outputs
+
+    @available_if(_gives_probabilities)
+    def predict_proba(self, X: Any) -> np.ndarray:
+        """Return the probability of each class.
+
+        Parameters
+        ----------
+        X : Views or what `as_views` reads
+            The samples.
+
+        Returns
+        -------
+        array of shape (n_samples, n_classes)
+            Probabilities.
+        """
+        return self._combined(X)
+
+    @available_if(_gives_scores)
+    def decision_function(self, X: Any) -> np.ndarray:
+        """Return the score of each class.
+
+        Parameters
+        ----------
+        X : Views or what `as_views` reads
+            The samples.
+
+        Returns
+        -------
+        array of shape (n_samples,) or (n_samples, n_classes)
+            Probabilities where the estimator gives them, else its decision values; with two classes the difference
+            of the second and the first.
+        """
+        outputs = self._combined(X)
+        return outputs[:, 1] - outputs[:, 0] if outputs.shape[1] == 2 else outputs
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Return the accuracy of a classifier, R² of a regressor.
+
+        Parameters
+        ----------
+        X : Views or what `as_views` reads
+            The samples.
+        y : array-like
+            Their classes or targets.
+        sample_weight : array-like of shape (n_samples,), optional
+            Weights.
+
+        Returns
+        -------
+        float
+            The score.
+        """
+        measure = accuracy_score if is_classifier(self) else r2_score
+        return float(measure(y, self.predict(X), sample_weight=sample_weight))
+
+    def certificate(self) -> Certificate:
+        """Return what is proved about the fit: nothing beyond what the wrapped estimator says itself.
+
+        Returns
+        -------
+        Certificate
+            With the status ``"delegated"``.
+        """
+        check_is_fitted(self)
+        return Certificate(status=self.solution_.status)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        inner = get_tags(self.estimator)
+        tags.estimator_type = inner.estimator_type
+        tags.classifier_tags = inner.classifier_tags
+        tags.regressor_tags = inner.regressor_tags
+        tags.target_tags = inner.target_tags
+        tags.input_tags.sparse = inner.input_tags.sparse
+        tags.input_tags.pairwise = inner.input_tags.pairwise
+        return tags
+
+
+def _fit_one(estimator: Any, data: Any, target: Any, weights: np.ndarray | None) -> Any:
+    if weights is None:
+        return clone(estimator).fit(data, target)
+    if not has_fit_parameter(estimator, "sample_weight"):
+        raise TypeError(f"{type(estimator).__name__} takes no sample_weight; fit without it or wrap another estimator.")
+    return clone(estimator).fit(data, target, sample_weight=weights)
+
+
+class EarlyFusion(_Fusion):
+    """Early fusion: one estimator on the columns of all views side by side.
+
+    Equals the wrapped estimator on ``numpy.hstack`` of the views. Where a view is absent its columns take their means
+    over the training samples, so that the estimator sees an average sample there.
+
+    Parameters
+    ----------
+    estimator : estimator
+        A classifier or regressor of scikit-learn's kind.
+    fill : {"mean", "nan"}, default="mean"
+        What stands in the columns of an absent view: training means, or NaN for estimators that read it (gradient
+        boosting by histograms, for one).
+    unlabeled : object, optional
+        The label that marks unlabeled samples, besides missing values. They are left out.
+    views : dict, list or "prefix", optional
+        How one wide table is divided into views; see `as_views`.
+
+    Attributes
+    ----------
+    estimator_ : estimator
+        The fitted estimator.
+    classes_ : array
+        The classes, of a classifier.
+    view_weights_ : array of shape (n_views,)
+        Ones: a concatenation weighs nothing.
+
+    Notes
+    -----
+    `view_decision_function` gives the answer with one view present and all others absent.
+
+    Examples
+    --------
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> from sklearn.preprocessing import StandardScaler
+    >>> from consilience import EarlyFusion, PerView
+    >>> from consilience.datasets import load_breast_cancer_views
+    >>> X, y = load_breast_cancer_views(return_X_y=True)
+    >>> X = PerView(StandardScaler()).fit_transform(X)
+    >>> EarlyFusion(LogisticRegression()).fit(X[:400], y[:400]).score(X[400:], y[400:]) > 0.95
+    True
+    """
+
+    def __init__(self, estimator: Any, *, fill: str = "mean", unlabeled: Any = None, views: Any = None):
+        self.estimator = estimator
+        self.fill = fill
+        self.unlabeled = unlabeled
+        self.views = views
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Fit the estimator on all views side by side.
+
+        Parameters
+        ----------
+        X : Views or what `as_views` reads
+            The training samples.
+        y : array-like
+            Their classes or targets; samples without one are left out.
+        sample_weight : array-like of shape (n_samples,), optional
+            Weights, where the estimator takes them.
+
+        Returns
+        -------
+        self
+            The fitted learner.
+        """
+        if self.fill not in ("mean", "nan"):
+            raise ValueError(f"EarlyFusion: fill must be 'mean' or 'nan'; got {self.fill!r}.")
+        X = read_views_to_fit(self, X)
+        target, labeled = self._targets(X, y)
+        weights = None if sample_weight is None else read_weights(sample_weight, len(X))[labeled]
+        self._means = {name: _column_means(X, name) for name in X.names}
+        table = self._table(X[labeled])
+        self.estimator_ = _fit_one(self.estimator, table, target[labeled], weights)
+        self.view_weights_ = np.ones(len(X.names))
+        self.solution_ = Solution(x=None, gap=None, n_iter=1, status="delegated")
+        return self
+
+    def _combined(self, X: Any) -> np.ndarray:
+        X = read_views_to_predict(self, X)
+        return self._answers(self.estimator_, self._table(X))
+
+    def _view_outputs(self, X: Views) -> np.ndarray:
+        outputs = []
+        for v in range(len(X.names)):
+            filled = [self._fill(X, name, alone=name == X.names[v]) for name in X.names]
+            answers = self._answers(self.estimator_, _side_by_side(filled))
+            outputs.append(
+                answers[:, 1:] - answers[:, :1] if is_classifier(self) and answers.shape[1] == 2 else answers
+            )
+        return np.stack(outputs, axis=1)
+
+    def _table(self, X: Views) -> Any:
+        return _side_by_side([self._fill(X, name) for name in X.names])
+
+    def _fill(self, X: Views, name: str, alone: bool = True) -> Any:
+        """One view with its absent rows filled; as if absent everywhere unless it is the one that is alone."""
+        means = self._means[name] if self.fill == "mean" else np.full(len(self._means[name]), np.nan)
+        absent = ~X.present(name)
+        if not alone or absent.all():
+            return np.tile(means, (len(X), 1))
+        return _filled(X.block(name), absent, means) if absent.any() else X.block(name)
+
+
+def _side_by_side(blocks: list[Any]) -> Any:
+    return sp.hstack(blocks, format="csr") if any(sp.issparse(block) for block in blocks) else np.hstack(blocks)
+
+
+def _column_means(X: Views, name: str) -> np.ndarray:
+    if X.kind(name) not in ("dense", "sparse"):
+        raise TypeError(
+            f"EarlyFusion puts columns of numbers side by side, but view '{name}' is {X.kind(name)}. Turn it into "
+            "numbers with PerView first, or use LateFusion."
+        )
+    rows = np.flatnonzero(X.present(name))
+    return np.asarray(take_rows(X.block(name), rows).mean(axis=0)).ravel()
+
+
+def _filled(block: Any, absent: np.ndarray, means: np.ndarray) -> Any:
+    if not sp.issparse(block):
+        return np.where(absent[:, None], means, block)
+    there = sp.diags_array((~absent).astype(block.dtype), format="csr") @ block
+    return (there + sp.csr_array(absent[:, None].astype(block.dtype)) @ sp.csr_array(means[None, :])).tocsr()
+
+
+class LateFusion(_Fusion):
+    """Late fusion: one estimator per view, their answers averaged.
+
+    f(x) = Σ_v c_v f_v(x) / Σ_v c_v over the views present, with f_v the probabilities of the estimator of view v where
+    it gives them, else its decision values, and the predictions of a regressor. With one view it equals the wrapped
+    estimator.
+
+    Parameters
+    ----------
+    estimator : estimator
+        A classifier or regressor of scikit-learn's kind, cloned for each view.
+    estimators : dict, optional
+        Estimators by view, for views that need their own.
+    view_weights : "uniform", array-like of shape (n_views,) or dict, default="uniform"
+        c >= 0, in the order of the views or by name.
+    unlabeled : object, optional
+        The label that marks unlabeled samples, besides missing values. They are left out.
+    views : dict, list or "prefix", optional
+        How one wide table is divided into views; see `as_views`.
+
+    Attributes
+    ----------
+    estimators_ : dict of estimator
+        The fitted estimators by view.
+    classes_ : array
+        The classes, of a classifier.
+    view_weights_ : array of shape (n_views,)
+        c, with sum 1.
+
+    Examples
+    --------
+    >>> from sklearn.svm import SVC
+    >>> from consilience import LateFusion
+    >>> from consilience.datasets import load_breast_cancer_views
+    >>> X, y = load_breast_cancer_views(return_X_y=True)
+    >>> model = LateFusion(SVC()).fit(X[:400], y[:400])
+    >>> model.score(X[400:], y[400:]) > 0.9
+    True
+    >>> model.view_decision_function(X[400:402]).shape
+    (2, 3)
+    """
+
+    def __init__(
+        self,
+        estimator: Any,
+        *,
+        estimators: Mapping[str, Any] | None = None,
+        view_weights: Any = "uniform",
+        unlabeled: Any = None,
+        views: Any = None,
+    ):
+        self.estimator = estimator
+        self.estimators = estimators
+        self.view_weights = view_weights
+        self.unlabeled = unlabeled
+        self.views = views
+
+    def _parts(self) -> list[Any]:
+        return [self.estimator, *(self.estimators or {}).values()]
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Fit one estimator per view, on the rows where the view is present.
+
+        Parameters
+        ----------
+        X : Views or what `as_views` reads
+            The training samples.
+        y : array-like
+            Their classes or targets; samples without one are left out.
+        sample_weight : array-like of shape (n_samples,), optional
+            Weights, where the estimators take them.
+
+        Returns
+        -------
+        self
+            The fitted learner.
+        """
+        X = read_views_to_fit(self, X)
+        target, labeled = self._targets(X, y)
+        weights = None if sample_weight is None else read_weights(sample_weight, len(X))
+        self.view_weights_ = _read_view_weights(self.view_weights, X.names)
+        chosen = dict(self.estimators or {})
+        unknown = [name for name in chosen if name not in self.view_names_in_]
+        if unknown:
+            raise ValueError(
+                f"`estimators` names the view {_blocks.quoted(unknown)}; the views are {_blocks.quoted(X.names)}."
+            )
+        self.estimators_: dict[str, Any] = {}
+        self._train: dict[str, Gram] = {}
+        for name in X.names:
+            rows = np.flatnonzero(X.present(name) & labeled)
+            if not len(rows):
+                raise ValueError(f"View '{name}' has no labeled sample to learn from. Drop the view, or label some.")
+            block = take_rows(X.block(name), rows)
+            if isinstance(block, Gram):
+                self._train[name] = block.positions()
+            part = None if weights is None else weights[rows]
+            estimator = chosen.get(name, self.estimator)
+            self.estimators_[name] = _fit_one(estimator, self._data(name, block), target[rows], part)
+        self.solution_ = Solution(x=None, gap=None, n_iter=1, status="delegated")
+        return self
+
+    def _data(self, name: str, block: Any) -> Any:
+        """A view as its estimator takes it: strings as they are, a Gram as its block against the training samples."""
+        return block.block(self._train[name]) if isinstance(block, Gram) else block
+
+    def _combined(self, X: Any) -> np.ndarray:
+        X = read_views_to_predict(self, X)
+        return combine_views(self._outputs_by_view(X), self.view_weights_, presence(X))
+
+    def _view_outputs(self, X: Views) -> np.ndarray:
+        outputs = self._outputs_by_view(X)
+        return outputs[:, :, 1:] - outputs[:, :, :1] if is_classifier(self) and outputs.shape[2] == 2 else outputs
+
+    def _outputs_by_view(self, X: Views) -> np.ndarray:
+        answers = {}
+        for v, name in enumerate(X.names):
+            rows = np.flatnonzero(X.present(name))
+            if len(rows):
+                data = self._data(name, take_rows(X.block(name), rows))
+                answers[v] = rows, self._answers(self.estimators_[name], data)
+        width = next(iter(answers.values()))[1].shape[1]
+        stacked = np.zeros((len(X), len(X.names), width))
+        for v, (rows, answer) in answers.items():
+            stacked[rows, v] = answer
+        return stacked
+
+
+def _read_view_weights(view_weights: Any, names: tuple[str, ...]) -> np.ndarray:
+    if isinstance(view_weights, str) and view_weights == "uniform":
+        return np.full(len(names), 1 / len(names))
+    if isinstance(view_weights, Mapping):
+        unknown = [name for name in view_weights if name not in names]
+        if unknown:
+            raise ValueError(
+                f"`view_weights` names the view {_blocks.quoted(unknown)}; the views are {_blocks.quoted(names)}."
+            )
+        view_weights = [view_weights.get(name, 1.0) for name in names]
+    weights = np.asarray(view_weights, dtype=np.float64) if not isinstance(view_weights, str) else np.empty(0)
+    if weights.shape != (len(names),) or not (weights >= 0).all() or not weights.sum() > 0:
+        raise ValueError(
+            f"`view_weights` must be 'uniform' or {len(names)} numbers of at least 0, not all 0; got {view_weights!r}."
+        )
+    return weights / weights.sum()

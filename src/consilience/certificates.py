@@ -1,0 +1,138 @@
+"""Proofs beside answers: what a solver returns, how good it is, and what to do when it is not good enough."""
+
+import warnings
+from dataclasses import dataclass, fields
+from typing import Any
+
+from sklearn.exceptions import ConvergenceWarning
+
+__all__ = ["STATUSES", "Certificate", "Solution", "warn_unless_converged"]
+
+#: What a status means, and its remedy. Every solver ends with one of these.
+STATUSES: dict[str, str] = {
+    "converged": "The optimality gap is below the tolerance.",
+    "exact": "A direct solution: nothing is left to iterate.",
+    "max_iter": "The iterations ran out before the tolerance was met. Raise `max_iter`, or `tol` if the gap is fine.",
+    "stalled": "Steps no longer improve the objective in floating point. Scale the data, or raise `tol`.",
+    "jitter": "The matrix was singular, so a small multiple of the identity was added. Raise `alpha`, or drop "
+    "duplicate samples.",
+    "delegated": "The wrapped estimator solved its own problem; no gap is known for it.",
+}
+
+
+@dataclass(frozen=True)
+class Solution:
+    """What a solver returns: a value and its proof.
+
+    Parameters
+    ----------
+    x : object
+        The solution, usually arrays.
+    gap : float or None
+        An upper bound on how far the objective is from its optimum; None where none is known.
+    n_iter : int
+        The iterations used.
+    status : str
+        A key of `STATUSES`.
+    objective : float or None
+        The value of the objective at `x`.
+
+    Examples
+    --------
+    >>> from consilience.certificates import Solution
+    >>> Solution(x=0.5, gap=1e-9, n_iter=12, status="converged").converged
+    True
+    """
+
+    x: Any
+    gap: float | None
+    n_iter: int
+    status: str
+    objective: float | None = None
+
+    def __post_init__(self) -> None:
+        if self.status not in STATUSES:
+            raise ValueError(f"A solution's status is one of {', '.join(STATUSES)}; got {self.status!r}.")
+
+    @property
+    def converged(self) -> bool:
+        """Whether the solver reached what it was asked for."""
+        return self.status in ("converged", "exact", "delegated")
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """What is proved about a fitted learner; prints as a sentence.
+
+    Parameters
+    ----------
+    status : str
+        A key of `STATUSES`.
+    objective : float, optional
+        The value of the objective.
+    gap : float, optional
+        An upper bound on the distance of `objective` from the optimum.
+    residual : float, optional
+        The largest violation of the optimality conditions.
+    bound : float, optional
+        A bound on mistakes or risk, as the learner's documentation says.
+
+    Examples
+    --------
+    >>> from consilience.certificates import Certificate
+    >>> print(Certificate(status="converged", objective=2.0, gap=1e-6))
+    Objective 2, at most 1e-06 (5e-05 %) above the optimum. The optimality gap is below the tolerance.
+    """
+
+    status: str
+    objective: float | None = None
+    gap: float | None = None
+    residual: float | None = None
+    bound: float | None = None
+
+    def __str__(self) -> str:
+        parts = []
+        if self.objective is not None and self.gap is not None:
+            share = f" ({100 * self.gap / abs(self.objective):.2g} %)" if self.objective else ""
+            parts.append(f"Objective {self.objective:.6g}, at most {self.gap:.2g}{share} above the optimum.")
+        elif self.objective is not None:
+            parts.append(f"Objective {self.objective:.6g}.")
+        if self.residual is not None:
+            parts.append(f"Optimality conditions hold to {self.residual:.2g}.")
+        if self.bound is not None:
+            parts.append(f"Bound {self.bound:.6g}.")
+        return " ".join([*parts, STATUSES[self.status]])
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the fields that are known.
+
+        Returns
+        -------
+        dict
+            Field name -> value.
+        """
+        return {f.name: getattr(self, f.name) for f in fields(self) if getattr(self, f.name) is not None}
+
+
+def warn_unless_converged(solution: Solution, learner: str) -> None:
+    """Give one ConvergenceWarning that names the gap, the cause and the remedy, where a solver fell short.
+
+    Parameters
+    ----------
+    solution : Solution
+        What the solver returned.
+    learner : str
+        Whose solution it is.
+
+    Examples
+    --------
+    >>> from consilience.certificates import Solution, warn_unless_converged
+    >>> warn_unless_converged(Solution(x=0.5, gap=0.0, n_iter=1, status="exact"), "Ridge")
+    """
+    if not solution.converged:
+        gap = "" if solution.gap is None else f" with a gap of {solution.gap:.3g}"
+        warnings.warn(
+            f"{learner} stopped after {solution.n_iter} iterations{gap}. {STATUSES[solution.status]}",
+            ConvergenceWarning,
+            stacklevel=3,
+        )

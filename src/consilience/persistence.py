@@ -1,0 +1,173 @@
+"""Model files: nothing on disk is trusted, no code runs on load, writes are atomic.
+
+A file is one line of magic, one line of JSON (format, version of the library, SHA-256 of the rest), then the model as
+skops writes it. Damage is seen by the digest before anything is read; types are checked against an explicit list before
+anything is built.
+"""
+
+import hashlib
+import importlib
+import json
+import os
+import tempfile
+from collections.abc import Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import scipy.sparse as sp
+from sklearn.base import BaseEstimator
+
+from . import __version__
+from ._blocks import Gram
+from .certificates import Certificate, Solution
+from .views import Views
+
+__all__ = ["load", "save"]
+
+_MAGIC = b"consilience model\n"
+_FORMAT = 1
+_HOMES = (
+    "approx", "batch.fusion", "kernels.algebra", "kernels.scalar", "kernels.structured", "preprocessing",
+)  # fmt: skip
+
+
+def save(model: Any, path: str | os.PathLike[str], *, trusted: Sequence[str] = ()) -> None:
+    """Write a fitted model to a file, whole or not at all.
+
+    Parameters
+    ----------
+    model : estimator, kernel or Views
+        What to save. Everything inside must be of types that `load` trusts: the library's own, NumPy's, SciPy's and
+        scikit-learn's. Functions given to kernels are not among them.
+    path : path
+        Where to; an existing file is replaced only when the new one is complete.
+    trusted : sequence of str, optional
+        Full names of other types inside, such as an estimator of another package; `load` must be given them too.
+
+    See Also
+    --------
+    load : Read it back.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> import consilience as cs
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     cs.save(cs.kernels.RBF(gamma=0.5), Path(folder) / "kernel.cons")
+    ...     print(cs.load(Path(folder) / "kernel.cons"))
+    RBF(gamma=0.5)
+    """
+    skops = _skops()
+    path = Path(path)
+    payload = skops.dumps(model)
+    foreign = _untrusted(payload, trusted)
+    if foreign:
+        raise TypeError(
+            f"Not saved: {type(model).__name__} holds {', '.join(foreign)}, which `load` would refuse. Replace functions "
+            "by kernels of the library, or name types you trust by trusted=[...] here and at load."
+        )
+    header = {"format": _FORMAT, "version": __version__, "sha256": hashlib.sha256(payload).hexdigest()}
+    _write_atomically(path, _MAGIC + json.dumps(header).encode() + b"\n" + payload)
+
+
+def load(path: str | os.PathLike[str], *, trusted: Sequence[str] = ()) -> Any:
+    """Read a model that `save` wrote. No code in the file runs.
+
+    Parameters
+    ----------
+    path : path
+        The file.
+    trusted : sequence of str, optional
+        Full names of types to trust besides the library's own, NumPy's, SciPy's and scikit-learn's.
+
+    Returns
+    -------
+    object
+        The model.
+
+    See Also
+    --------
+    save : Write it.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> import consilience as cs
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     cs.save(cs.Views(a=[[1.0, 2.0]]), Path(folder) / "views.cons")
+    ...     print(cs.load(Path(folder) / "views.cons"))
+    Views of 1 sample
+      a  dense float64  2 columns
+    """
+    skops = _skops()
+    data = Path(path).read_bytes()
+    if not data.startswith(_MAGIC):
+        raise ValueError(f"'{path}' is not a model file of consilience. Files are written by consilience.save.")
+    head, _, payload = data[len(_MAGIC) :].partition(b"\n")
+    try:
+        header = json.loads(head)
+        found, digest, version = int(header["format"]), str(header["sha256"]), str(header["version"])
+    except (ValueError, KeyError, TypeError) as error:
+        raise ValueError(f"'{path}' is damaged: its header cannot be read. Save the model again.") from error
+    if found != _FORMAT:
+        raise ValueError(
+            f"'{path}' has file format {found}, written by version {version}; this is version {__version__} and reads "
+            f"format {_FORMAT}. Load it with that version."
+        )
+    if hashlib.sha256(payload).hexdigest() != digest:
+        raise ValueError(f"'{path}' is damaged: its checksum does not match its content. Save the model again.")
+    foreign = _untrusted(payload, trusted)
+    if foreign:
+        raise ValueError(
+            f"'{path}' is refused: it holds {', '.join(foreign)}, which are not trusted. If you know the file, name them "
+            "by trusted=[...]."
+        )
+    return skops.loads(payload, trusted=[*_own_types(), *trusted])
+
+
+def _skops() -> Any:
+    try:
+        import skops.io
+    except ImportError as error:
+        raise ImportError("Model files need the package skops: pip install 'consilience[io]'.") from error
+    return skops.io
+
+
+def _untrusted(payload: bytes, trusted: Sequence[str]) -> list[str]:
+    return sorted(set(_skops().get_untrusted_types(data=payload)) - set(_own_types()) - set(trusted))
+
+
+@cache
+def _own_types() -> tuple[str, ...]:
+    """The classes of the library that may stand in a file, by full name: a list, not a prefix."""
+    found: list[type] = [Views, Gram, Certificate, Solution]
+    for home in _HOMES:
+        module = importlib.import_module(f".{home}", __package__)
+        for value in vars(module).values():
+            if isinstance(value, type) and issubclass(value, BaseEstimator) and value.__module__ == module.__name__:
+                found.append(value)
+    found.append(sp.csr_array)  # skops knows csr_matrix only
+    return tuple(f"{cls.__module__}.{cls.__qualname__}" for cls in found)
+
+
+def _write_atomically(path: Path, data: bytes) -> None:
+    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        os.chmod(temporary, 0o666 & ~_umask())
+        os.replace(temporary, path)
+    except BaseException:
+        Path(temporary).unlink(missing_ok=True)
+        raise
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask

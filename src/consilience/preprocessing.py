@@ -1,0 +1,223 @@
+"""Per-view preprocessing: scikit-learn's transformers, one per view, in a pipeline."""
+
+from collections.abc import Mapping
+from typing import Any, Self
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.base import TransformerMixin, clone
+from sklearn.utils.validation import check_is_fitted
+
+from . import _blocks
+from ._backend import take_rows
+from ._base import ViewParameters
+from ._blocks import Block
+from .views import Views, as_views, is_mapping
+
+__all__ = ["PerView"]
+
+
+class PerView(TransformerMixin, ViewParameters, auto_wrap_output_keys=None):  # type: ignore[call-arg]
+    """Transform each view by a transformer of its own; the result is again `Views`.
+
+    A transformer is fitted on the rows where its view is present, and rows where it is absent stay absent. A view of
+    strings reaches its transformer as a list of strings, so that text vectorizers work.
+
+    Parameters
+    ----------
+    transformers : dict, transformer, "passthrough" or "drop"
+        Transformers by view; or one for all views, which is cloned for each. ``"passthrough"`` leaves a view as it
+        is, ``"drop"`` removes it.
+    remainder : transformer, "passthrough" or "drop", default="passthrough"
+        What happens to views that `transformers` does not name.
+    views : dict, list or "prefix", optional
+        How one wide table is divided into views; see `as_views`.
+
+    Attributes
+    ----------
+    transformers_ : dict
+        The fitted transformers by view.
+
+    See Also
+    --------
+    sklearn.compose.ColumnTransformer : The same for the columns of one table; its output is read by ``views="prefix"``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.feature_extraction.text import TfidfVectorizer
+    >>> from sklearn.preprocessing import StandardScaler
+    >>> from consilience import PerView, Views
+    >>> X = Views(audio=np.arange(6.0).reshape(3, 2), text=["a b", "b c", "c c d"], id=[1, 2, 3])
+    >>> prepare = PerView({"audio": StandardScaler(), "text": TfidfVectorizer(token_pattern=r"\\w"), "id": "drop"})
+    >>> prepare.fit_transform(X)
+    Views of 3 samples
+      audio  dense float64   2 columns
+      text   sparse float64  4 columns
+    """
+
+    def __init__(self, transformers: Any, *, remainder: Any = "passthrough", views: Any = None):
+        self.transformers = transformers
+        self.remainder = remainder
+        self.views = views
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Fit every view's transformer on the rows where the view is present.
+
+        Parameters
+        ----------
+        X : Views or what `as_views` reads
+            The training samples.
+        y : array-like, optional
+            Handed to the transformers, cut to the same rows.
+
+        Returns
+        -------
+        self
+            The fitted transformer.
+        """
+        self._fit(X, y)
+        return self
+
+    def fit_transform(self, X: Any, y: Any = None) -> Views:
+        """Fit, and transform the same samples.
+
+        Parameters
+        ----------
+        X : Views or what `as_views` reads
+            The training samples.
+        y : array-like, optional
+            Handed to the transformers, cut to the same rows.
+
+        Returns
+        -------
+        Views
+            The transformed views.
+        """
+        return self._fit(X, y).transform(X)
+
+    def _fit(self, X: Any, y: Any) -> Self:
+        X = self._read(X)
+        chosen = self._chosen(X.names)
+        self.view_names_in_ = X.names
+        self.n_features_in_ = sum(_blocks.width(X.block(name)) for name in X.names)
+        self.transformers_: dict[str, Any] = {}
+        for name, transformer in chosen.items():
+            if isinstance(transformer, str):
+                self.transformers_[name] = transformer
+                continue
+            data, rows = _present(X, name)
+            if data is None:
+                raise ValueError(f"View '{name}' is absent in every sample; nothing can be fitted on it. Drop it.")
+            target = None if y is None else np.asarray(y)[rows]
+            with _naming(name):
+                self.transformers_[name] = clone(transformer).fit(data, target)
+        return self
+
+    def transform(self, X: Any) -> Views:
+        """Transform every view.
+
+        Parameters
+        ----------
+        X : Views or what `as_views` reads
+            The samples; a view that is not given is absent.
+
+        Returns
+        -------
+        Views
+            The transformed views.
+        """
+        check_is_fitted(self)
+        X = self._read(X).align(self.view_names_in_)
+        blocks: dict[str, Block] = {}
+        names = {}
+        for name, transformer in self.transformers_.items():
+            if transformer == "drop":
+                continue
+            if transformer == "passthrough":
+                blocks[name] = X.block(name)
+                if name in X.feature_names:
+                    names[name] = X.feature_names[name]
+                continue
+            data, rows = _present(X, name)
+            if data is None:
+                blocks[name] = None
+                continue
+            with _naming(name):
+                result = _blocks.read_block(name, _plain(transformer.transform(data)))
+            blocks[name] = result if len(rows) == len(X) else _blocks.spread(result, rows, len(X))
+            out = _output_names(transformer, X.feature_names.get(name))
+            if out is not None:
+                names[name] = out
+        mask = None if X.mask is None else X.mask[:, [X.names.index(name) for name in blocks]]
+        return Views._of(blocks, len(X), mask, names)
+
+    def _read(self, X: Any) -> Views:
+        return as_views(X, None if isinstance(X, Views) or is_mapping(X) else self.views)
+
+    def _chosen(self, names: tuple[str, ...]) -> dict[str, Any]:
+        if not isinstance(self.transformers, Mapping):
+            return {name: self._checked(name, self.transformers) for name in names}
+        unknown = [name for name in self.transformers if name not in names]
+        if unknown:
+            raise ValueError(
+                f"PerView has a transformer for the view {_blocks.quoted(unknown)}; the views are "
+                f"{_blocks.quoted(names)}."
+            )
+        return {name: self._checked(name, self.transformers.get(name, self.remainder)) for name in names}
+
+    @staticmethod
+    def _checked(name: str, transformer: Any) -> Any:
+        if isinstance(transformer, str) and transformer in ("passthrough", "drop"):
+            return transformer
+        if not (hasattr(transformer, "fit") and hasattr(transformer, "transform")):
+            raise TypeError(
+                f"The transformer of view '{name}' must have fit and transform, or be 'passthrough' or 'drop'; got "
+                f"{transformer!r}."
+            )
+        return transformer
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.input_tags.allow_nan = True
+        return tags
+
+
+def _present(X: Views, name: str) -> tuple[Any, np.ndarray]:
+    """The rows of a view that are there, as a transformer takes them: strings as a list."""
+    rows = np.flatnonzero(X.present(name))
+    block = X.block(name)
+    if block is None or not len(rows):
+        return None, rows
+    if isinstance(block, _blocks.Gram):
+        raise TypeError(f"View '{name}' is precomputed; transformers need the data behind it. Use 'passthrough'.")
+    if len(rows) < len(X):
+        block = take_rows(block, rows)
+    return (block.tolist() if block.dtype == object else block), rows
+
+
+def _plain(result: Any) -> Any:
+    if _blocks.is_frame(result):
+        return _blocks.read_frame("output", result)[0]
+    return result if sp.issparse(result) or hasattr(result, "shape") else np.asarray(result)
+
+
+def _output_names(transformer: Any, names_in: tuple[str, ...] | None) -> tuple[str, ...] | None:
+    try:
+        return tuple(str(c) for c in transformer.get_feature_names_out(names_in and np.asarray(names_in, dtype=object)))
+    except (AttributeError, TypeError, ValueError):  # the transformer has no names to give
+        return None
+
+
+class _naming:
+    """Put the view's name in front of what a transformer complains about."""
+
+    def __init__(self, name: str):
+        self.name = name
+
+    def __enter__(self) -> None: ...
+
+    def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
+        if isinstance(error, (TypeError, ValueError)) and type(error) in (TypeError, ValueError):
+            raise type(error)(f"View '{self.name}': {error}") from error

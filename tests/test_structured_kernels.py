@@ -1,0 +1,318 @@
+"""Kernels on strings, token sequences and trees."""
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.base import clone
+from sklearn.feature_extraction.text import CountVectorizer
+
+import reference_structured as reference
+from consilience.kernels import Linear, Spectrum, Subsequence, SubsetTree, is_psd, normalize
+
+STRINGS = ["anna", "hanna", "hannah", "otto", "ottokar", "karotte", "", "a", "anna", "ab" * 20]
+SENTENCES = [tuple(text.split()) for text in ("the cat sat on the mat", "the cat ran", "a cat", "", "the mat the mat")]
+TREES = [
+    "(S (NP I) (VP (V ran)))",
+    "(S (NP we) (VP (V ran)))",
+    "(S (NP I) (VP (V saw) (NP them)))",
+    "(S (NP (D the) (N dog)) (VP (V saw) (NP (D the) (N cat))))",
+    "(NP dogs cats)",
+    "(S (NP I) (VP (V ran)))",
+    "(S)",
+    "",
+]
+CASES = [
+    *((kernel, data) for kernel in (Spectrum(1), Spectrum(2), Spectrum(5)) for data in (STRINGS, SENTENCES)),
+    *((Subsequence(n, decay), data) for n, decay in ((1, 0.5), (2, 0.5), (4, 1.0)) for data in (STRINGS, SENTENCES)),
+    *((SubsetTree(decay), TREES) for decay in (0.4, 1.0)),
+]
+cases = pytest.mark.parametrize(("kernel", "data"), CASES, ids=str)
+
+symbols = st.text(alphabet="abc", max_size=8)
+labels = st.sampled_from(["A", "B", "C"])
+trees = st.recursive(
+    st.tuples(labels, labels),
+    lambda child: st.builds(lambda a, b: (a, *b), labels, st.lists(child | labels, max_size=3)),
+    max_leaves=8,
+)
+
+
+def bracketed(tree):
+    return tree if isinstance(tree, str) else f"({' '.join(bracketed(part) for part in tree)})"
+
+
+def matrix(function, X, Y):
+    return np.array([[function(x, z) for z in Y] for x in X], dtype=float).reshape(len(X), len(Y))
+
+
+def chain(depth):
+    return "(S " * depth + "x" + ")" * depth
+
+
+# -- naive twins
+@settings(max_examples=60, deadline=None)
+@given(st.lists(symbols, min_size=1, max_size=4), st.lists(symbols, max_size=3), st.integers(1, 5))
+def test_spectrum_equals_counting(X, Y, length):
+    expected = matrix(lambda s, t: reference.spectrum(s, t, length), X, Y)
+    np.testing.assert_array_equal(Spectrum(length)(X, Y), expected)
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.lists(symbols, min_size=1, max_size=4),
+    st.lists(symbols, max_size=3),
+    st.integers(1, 5),
+    st.sampled_from([0.3, 0.5, 1.0]),
+)
+def test_subsequence_equals_enumeration(X, Y, length, decay):
+    expected = matrix(lambda s, t: reference.subsequence(s, t, length, decay), X, Y)
+    np.testing.assert_allclose(Subsequence(length, decay)(X, Y), expected, rtol=1e-12)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(trees, min_size=1, max_size=4), st.lists(trees, max_size=3), st.sampled_from([0.4, 1.0]))
+def test_subset_tree_equals_recursion(X, Y, decay):
+    expected = matrix(lambda s, t: reference.subset_tree(s, t, decay), X, Y)
+    np.testing.assert_allclose(SubsetTree(decay)(X, Y), expected, rtol=1e-12)
+
+
+@settings(max_examples=60, deadline=None)
+@given(trees, trees)
+def test_subset_tree_without_decay_counts_common_fragments(s, t):
+    assert SubsetTree(1.0)([s], [t])[0, 0] == reference.common_fragments(s, t)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(trees, min_size=1, max_size=4))
+def test_tuples_equal_bracketed_strings(X):
+    written = [bracketed(tree) for tree in X]
+    np.testing.assert_array_equal(SubsetTree()(X), SubsetTree()(written))
+    np.testing.assert_allclose(SubsetTree()(X, written), SubsetTree()(X), rtol=1e-12)
+
+
+def test_large_samples_in_threads_equal_the_twins():
+    rng = np.random.default_rng(0)
+    words = ["".join(rng.choice(list("abcd"), 14)) for _ in range(100)]
+    some = [3, 60]
+    gram = Subsequence(3, 0.7)(words)
+    expected = matrix(lambda s, t: reference.subsequence(s, t, 3, 0.7), [words[i] for i in some], words)
+    np.testing.assert_allclose(gram[some], expected, rtol=1e-12)
+    parses = [grown(rng, 60) for _ in range(30)]
+    expected = matrix(lambda s, t: reference.subset_tree(s, t, 0.4), [parses[i] for i in (0, 20)], parses)
+    np.testing.assert_allclose(SubsetTree()(parses)[[0, 20]], expected, rtol=1e-12)
+
+
+def grown(rng, n_nodes):
+    """A random tree of about so many nodes and few productions."""
+    if n_nodes < 3:
+        return ("N", str(rng.choice(["x", "y"])))
+    left = int(rng.integers(1, n_nodes - 1))
+    return (str(rng.choice(["S", "P"])), grown(rng, left), grown(rng, n_nodes - 1 - left))
+
+
+# -- published values and special cases
+@pytest.mark.parametrize("decay", [0.3, 0.5, 1.0])
+def test_values_of_lodhi_2002(decay):
+    words = ["cat", "car", "bat", "bar"]
+    off = decay**4
+    expected = np.array([[0, off, off, 0], [off, 0, 0, off], [off, 0, 0, off], [0, off, off, 0]])
+    np.fill_diagonal(expected, 2 * decay**4 + decay**6)
+    np.testing.assert_allclose(Subsequence(2, decay)(words), expected, rtol=1e-14)
+    np.testing.assert_allclose(normalize(Subsequence(2, decay))(["cat"], ["car"]), [[1 / (2 + decay**2)]], rtol=1e-14)
+
+
+def test_collins_duffy_2001_counts_subtrees_of_a_noun_phrase():
+    tree = "(NP (D the) (N apple))"  # its fragments: NP with D and N cut or kept (4), D, N
+    assert SubsetTree(1.0)([tree])[0, 0] == 6
+    assert SubsetTree(0.5).diag([tree])[0] == 0.5 * 1.5**2 + 2 * 0.5
+
+
+def test_spectrum_equals_linear_on_counts():
+    words = [word for word in STRINGS if word]
+    counts = CountVectorizer(analyzer="char", ngram_range=(2, 2), lowercase=False).fit_transform(words)
+    np.testing.assert_array_equal(Spectrum(2)(words), Linear()(counts))
+
+
+@pytest.mark.parametrize("length", [4, 7, 20, 31])
+def test_spectrum_of_long_substrings_and_many_symbols(length):
+    rng = np.random.default_rng(0)
+    words = ["".join(map(chr, rng.integers(0x10FF00, 0x10FFFF, 30))) for _ in range(3)]
+    words += [words[0][5:], words[1] + words[2]]
+    expected = matrix(lambda s, t: reference.spectrum(s, t, length), words, words)
+    np.testing.assert_array_equal(Spectrum(length)(words), expected)
+
+
+def test_dense_and_sparse_counts_agree():
+    rng = np.random.default_rng(0)
+    words = ["".join(rng.choice(list("abcdefgh"), 12)) for _ in range(60)]
+    few = Spectrum(3)(words[:2])
+    np.testing.assert_array_equal(Spectrum(3)(words)[:2, :2], few)
+
+
+def test_subsequence_of_length_one_is_the_spectrum():
+    np.testing.assert_allclose(Subsequence(1, 0.5)(STRINGS), 0.25 * Spectrum(1)(STRINGS))
+
+
+@pytest.mark.parametrize("kernel", [Spectrum(2), Subsequence(2)])
+def test_tokens_equal_characters(kernel):
+    expected = kernel(STRINGS)
+    for form in (tuple, list):
+        np.testing.assert_array_equal(kernel([form(word) for word in STRINGS]), expected)
+        np.testing.assert_allclose(kernel([form(word) for word in STRINGS], STRINGS), expected)
+
+
+@pytest.mark.parametrize("kernel", [Spectrum(2), Subsequence(2)])
+def test_tokens_may_be_numbers_and_characters_of_any_plane(kernel):
+    plain = kernel(["abba", "ab"])
+    np.testing.assert_array_equal(kernel(["\U0001f600\u00e9\u00e9\U0001f600", "\U0001f600\u00e9"]), plain)
+    np.testing.assert_array_equal(kernel(["\ud800\u0000\u0000\ud800", "\ud800\u0000"]), plain)
+    numbers = np.empty(2, dtype=object)
+    numbers[:] = [(1, 2, 2, 1), (1, 2)]
+    np.testing.assert_array_equal(kernel(numbers), plain)
+
+
+def test_a_leaf_differs_from_a_node_of_the_same_label():
+    assert SubsetTree()(["(S NP)"], ["(S (NP))"])[0, 0] == 0
+    assert SubsetTree()(["(S (NP a) b)"], ["(S a (NP b))"])[0, 0] == 0
+    assert SubsetTree()(["(S (NP) NP)"], ["(S (NP) NP)"])[0, 0] == pytest.approx(0.4 * 1.4 + 0.4)
+
+
+def test_deep_trees():
+    depth, decay = 10_000, 0.5
+    nested = "x"
+    for _ in range(depth):
+        nested = ("S", nested)
+    kernel = SubsetTree(decay)
+    expected = decay + decay * (1 + decay) + (depth - 2) * decay  # leaf productions; the nodes above them; all others
+    np.testing.assert_allclose(kernel([nested], [chain(1), chain(2), "(A x)"]), [[decay, expected, 0]])
+    assert kernel([nested], [chain(depth)])[0, 0] == pytest.approx(kernel.diag([nested])[0])
+
+
+# -- properties
+@cases
+def test_gram_is_symmetric_and_positive_semi_definite(kernel, data):
+    gram = kernel(data)
+    assert gram.dtype == np.float64
+    np.testing.assert_array_equal(gram, gram.T)
+    assert is_psd(gram)
+
+
+@cases
+def test_diagonal(kernel, data):
+    np.testing.assert_allclose(kernel.diag(data), np.diag(kernel(data)), rtol=1e-14)
+
+
+@cases
+def test_blocks_of_the_union(kernel, data):
+    gram, cut = kernel(data), len(data) // 2
+    np.testing.assert_allclose(kernel(data[:cut], data[cut:]), gram[:cut, cut:], rtol=1e-14)
+    np.testing.assert_allclose(kernel(data, data), gram, rtol=1e-14)
+
+
+@cases
+def test_one_sample_and_none(kernel, data):
+    assert kernel(data[:1]).shape == (1, 1)
+    assert kernel([]).shape == (0, 0)
+    assert kernel([], data).shape == (0, len(data))
+    assert kernel(data, []).shape == (len(data), 0)
+    assert kernel.diag([]).shape == (0,)
+
+
+@cases
+def test_composition(kernel, data):
+    gram = normalize(kernel)(data)
+    np.testing.assert_allclose(np.diag(gram), np.diag(kernel(data)) > 0, rtol=1e-14)
+    np.testing.assert_allclose((0.5 * kernel + kernel**2 + 1.0)(data), 0.5 * kernel(data) + kernel(data) ** 2 + 1.0)
+
+
+@cases
+def test_clone_and_repr(kernel, data):
+    assert repr(clone(kernel)) == repr(kernel)
+    assert clone(kernel).get_params() == kernel.get_params()
+    np.testing.assert_array_equal(eval(repr(kernel))(data), kernel(data))
+
+
+def test_repr_reads_as_the_expression():
+    kernel = normalize(Subsequence(length=2, decay=0.5) + Spectrum(2)) * SubsetTree()
+    assert repr(kernel) == "normalize(Subsequence(length=2, decay=0.5) + Spectrum(length=2)) * SubsetTree(decay=0.4)"
+
+
+def test_importing_the_kernels_does_not_load_numba():
+    code = "import sys, consilience.kernels; sys.exit('numba' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+# -- errors
+EXAMPLE = " A tree is written as '(S (NP I) (VP (V ran)))'."
+LENGTH = "length, the number of symbols, must be an integer of at least 1."
+NO_SEQUENCE = "must be a string or a sequence of tokens; got {}. Turn other collections into lists."
+NO_TREE = "must be a tree as a bracketed string or nested tuples; got int."
+UNHASHABLE = "has a token of type list; tokens must be hashable, such as words. Turn lists into tuples."
+BRACKETS = "trees as bracketed strings or nested tuples"
+DECAY = "decay must be a number above 0 and at most 1."
+SEQUENCES = "strings or sequences of tokens (tokens that are numbers: as a 1-D array of objects)"
+
+
+@pytest.mark.parametrize(
+    ("tree", "error", "message"),
+    [
+        ("(S (NP I)", ValueError, "expected 1 more ')' at character 9, got the end of the text." + EXAMPLE),
+        ("(S (NP I", ValueError, "expected 2 more ')' at character 8, got the end of the text." + EXAMPLE),
+        ("(S a))", ValueError, "expected the end of the tree at character 5, got ')'." + EXAMPLE),
+        ("(S a) (S b)", ValueError, "expected the end of the tree at character 6, got '(S'." + EXAMPLE),
+        ("(S a) b", ValueError, "expected the end of the tree at character 6, got 'b'." + EXAMPLE),
+        ("( (S a))", ValueError, "expected a label after '(' at character 2, got '(S'." + EXAMPLE),
+        ("(S ())", ValueError, "expected a label after '(' at character 4, got '))'." + EXAMPLE),
+        ("(", ValueError, "expected a label after '(' at character 1, got the end of the text." + EXAMPLE),
+        (" word", ValueError, "expected '(' at character 1, got 'word'." + EXAMPLE),
+        (")", ValueError, "expected '(' at character 0, got ')'." + EXAMPLE),
+        (("S", ()), ValueError, "expected a label, a string, as first entry of every tuple, got nothing."),
+        (("", "a"), ValueError, "expected a label, a string, as first entry of every tuple, got nothing."),
+        ((("S", "a"), "a"), ValueError, "expected a label, a string, as first entry of every tuple, got tuple."),
+        (("S", 3), TypeError, "expected a string or a tuple as child of a node, got int."),
+    ],
+)
+def test_unreadable_trees(tree, error, message):
+    for call in (lambda: SubsetTree()(["(S a)", tree]), lambda: SubsetTree().diag(["(S a)", tree])):
+        with pytest.raises(error) as caught:
+            call()
+        assert str(caught.value) == "Sample 1 of X: " + message
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: Spectrum(0)(STRINGS), "Spectrum(length=0): " + LENGTH),
+        (lambda: Subsequence(1.5)(STRINGS), "Subsequence(length=1.5, decay=0.5): " + LENGTH),
+        (lambda: Subsequence(2, 0.0)(STRINGS), "Subsequence(length=2, decay=0.0): " + DECAY),
+        (lambda: Subsequence(2, 1.5)(STRINGS), "Subsequence(length=2, decay=1.5): " + DECAY),
+        (lambda: SubsetTree("much").diag(TREES), "SubsetTree(decay='much'): " + DECAY),
+    ],
+)
+def test_parameters_out_of_range(call, message):
+    with pytest.raises(ValueError) as caught:
+        call()
+    assert str(caught.value) == message
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: Spectrum()(["abc", 3]), "Sample 1 of X " + NO_SEQUENCE.format("int")),
+        (lambda: Subsequence()(["abc"], ["abc", "d", {"a"}]), "Sample 2 of Y " + NO_SEQUENCE.format("set")),
+        (lambda: Spectrum()([["a", ["b"]]]), "Sample 0 of X " + UNHASHABLE),
+        (lambda: SubsetTree()(["(S a)", 3]), "Sample 1 of X " + NO_TREE),
+        (lambda: SubsetTree()(["(S a)"], [["S", "a"]]), "Sample 0 of Y " + NO_TREE.replace("int", "list")),
+        (lambda: Spectrum()(np.eye(2)), f"Spectrum(length=3) takes {SEQUENCES}; got dense numbers for X."),
+        (lambda: Spectrum(1)(["a"], [1.0]), f"Spectrum(length=1) takes {SEQUENCES}; got dense numbers for Y."),
+        (lambda: SubsetTree()([1.0]), f"SubsetTree(decay=0.4) takes {BRACKETS}; got dense numbers for X."),
+    ],
+)
+def test_samples_of_the_wrong_kind(call, message):
+    with pytest.raises(TypeError) as caught:
+        call()
+    assert str(caught.value) == message
