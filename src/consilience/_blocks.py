@@ -223,8 +223,8 @@ def read_frame(name: str, value: Any) -> tuple[Any, tuple[str, ...]]:
         return objects_or_numbers(np.array([*other[0].to_list(), None], dtype=object)[:-1]), columns
     if other:
         raise ValueError(
-            f"View '{name}' mixes numbers with the columns {quoted(s.name for s in other)}, which are not numbers. Give "
-            "such columns views of their own, or encode them first."
+            f"View '{name}' mixes numbers with the columns {quoted(s.name for s in other)}, which are not numbers. "
+            "Give such columns views of their own, or encode them first."
         )
     single = all(s.dtype == nw.Float32 for s in series)
     parts = [s.cast(nw.Float32 if single else nw.Float64).to_numpy() for s in series]

@@ -9,7 +9,6 @@ import hashlib
 import importlib
 import json
 import os
-import tempfile
 from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
@@ -20,6 +19,7 @@ from sklearn.base import BaseEstimator
 
 from . import __version__
 from ._blocks import Gram
+from ._files import write_atomically
 from .certificates import Certificate, Solution
 from .views import Views
 
@@ -60,16 +60,16 @@ def save(model: Any, path: str | os.PathLike[str], *, trusted: Sequence[str] = (
     RBF(gamma=0.5)
     """
     skops = _skops()
-    path = Path(path)
     payload = skops.dumps(model)
     foreign = _untrusted(payload, trusted)
     if foreign:
         raise TypeError(
-            f"Not saved: {type(model).__name__} holds {', '.join(foreign)}, which `load` would refuse. Replace functions "
-            "by kernels of the library, or name types you trust by trusted=[...] here and at load."
+            f"Not saved: {type(model).__name__} holds {', '.join(foreign)}, which `load` would refuse. Replace "
+            "functions by kernels of the library, or name types you trust by trusted=[...] here and at load."
         )
     header = {"format": _FORMAT, "version": __version__, "sha256": hashlib.sha256(payload).hexdigest()}
-    _write_atomically(path, _MAGIC + json.dumps(header).encode() + b"\n" + payload)
+    content = _MAGIC + json.dumps(header).encode() + b"\n" + payload
+    write_atomically(Path(path), lambda file: file.write(content))
 
 
 def load(path: str | os.PathLike[str], *, trusted: Sequence[str] = ()) -> Any:
@@ -122,8 +122,8 @@ def load(path: str | os.PathLike[str], *, trusted: Sequence[str] = ()) -> Any:
     foreign = _untrusted(payload, trusted)
     if foreign:
         raise ValueError(
-            f"'{path}' is refused: it holds {', '.join(foreign)}, which are not trusted. If you know the file, name them "
-            "by trusted=[...]."
+            f"'{path}' is refused: it holds {', '.join(foreign)}, which are not trusted. If you know the file, name "
+            "them by trusted=[...]."
         )
     return skops.loads(payload, trusted=[*_own_types(), *trusted])
 
@@ -151,23 +151,3 @@ def _own_types() -> tuple[str, ...]:
                 found.append(value)
     found.append(sp.csr_array)  # skops knows csr_matrix only
     return tuple(f"{cls.__module__}.{cls.__qualname__}" for cls in found)
-
-
-def _write_atomically(path: Path, data: bytes) -> None:
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        os.chmod(temporary, 0o666 & ~_umask())
-        os.replace(temporary, path)
-    except BaseException:
-        Path(temporary).unlink(missing_ok=True)
-        raise
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask

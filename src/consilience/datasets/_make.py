@@ -113,9 +113,8 @@ def make_views(
 
     Notes
     -----
-    With two classes and m informative views the best accuracy is :math:`\\Phi(s \\sqrt{m})` with
-    :math:`s` = class_sep / sqrt(1 + view_noise^2) and enough columns; with the default values 0.91 for both views
-    together, 0.83 for one alone.
+    With two classes and m informative views the best accuracy is Φ(s √m), Φ the normal distribution function and
+    s = class_sep / √(1 + view_noise²): with the default values 0.91 for both views together, 0.83 for one alone.
 
     Examples
     --------

