@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from sklearn.base import clone
 from sklearn.feature_extraction.text import CountVectorizer
 
-import reference_structured as reference
+import reference
 from consilience.kernels import Linear, Spectrum, Subsequence, SubsetTree, is_psd, normalize
 
 STRINGS = ["anna", "hanna", "hannah", "otto", "ottokar", "karotte", "", "a", "anna", "ab" * 20]

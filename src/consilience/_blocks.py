@@ -213,9 +213,9 @@ def as_frame(value: Any) -> Any:
 
 
 def read_frame(name: str, value: Any) -> tuple[Any, tuple[str, ...]]:
+    frame = as_frame(value)
     import narwhals as nw
 
-    frame = as_frame(value)
     columns = tuple(str(c) for c in frame.columns)
     series = list(frame.iter_columns())
     other = [s for s in series if not (s.dtype.is_numeric() or s.dtype == nw.Boolean)]

@@ -65,7 +65,11 @@ def _columns_of(name: str, chosen: Any, columns: Sequence[str], named: bool) -> 
         return np.array([columns.index(c) for c in chosen])
     where = np.asarray(chosen)
     if where.dtype == bool:
-        where = np.flatnonzero(where) if len(where) == len(columns) else np.array([len(where)])
+        if len(where) != len(columns):
+            raise ValueError(
+                f"View '{name}' is chosen by a mask of {len(where)} columns, but the table has {len(columns)}."
+            )
+        return np.flatnonzero(where)
     where = where.astype(int)
     if len(where) and (where.max() >= len(columns) or where.min() < -len(columns)):
         raise ValueError(f"View '{name}' asks for column {where.max()}, but the table has {len(columns)} columns.")

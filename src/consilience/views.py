@@ -205,9 +205,9 @@ class Views:
             return self._select(key)
         if isinstance(key, tuple) and len(key) == 2:
             rows, columns = key
-            if columns is not Ellipsis and columns != slice(None):
+            if columns is not Ellipsis and not (isinstance(columns, slice) and columns == slice(None)):
                 return self._cut(np.ravel(rows), np.ravel(columns))
-            key = rows
+            key = rows  # X[rows, ...] and X[rows, :]
         rows = _row_positions(key, self._n)
         blocks = {name: _blocks.take(block, rows) for name, block in self._blocks.items()}
         mask = None if self.mask is None else self.mask[rows]

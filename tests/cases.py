@@ -1,0 +1,102 @@
+"""Tables of kernels, learners and forms of data; the tests cross them with properties."""
+
+import inspect
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.linear_model import LogisticRegression, Ridge
+from sklearn.svm import SVC
+
+import consilience as cs
+from consilience.kernels import (
+    RBF,
+    AdditiveChiSquared,
+    ChiSquared,
+    FromCallable,
+    Intersection,
+    Laplacian,
+    Linear,
+    Mahalanobis,
+    Polynomial,
+    Spectrum,
+    Subsequence,
+    SubsetTree,
+    center,
+    exp,
+    normalize,
+)
+from tiny_learners import TinyPerceptron, TinyRidge, TinyRidgeClassifier
+
+
+def linear_by_hand(X, Y):
+    return (X @ Y.T).toarray() if sp.issparse(X) else X @ Y.T
+
+
+# kernels on vectors of four columns
+NUMERIC = {
+    "linear": Linear(),
+    "polynomial": Polynomial(degree=3, constant=0.5),
+    "rbf": RBF(gamma=0.3),
+    "rbf scale": RBF(),
+    "rbf median": RBF("median"),
+    "rbf mean": RBF("mean_distance"),
+    "laplacian": Laplacian(gamma=0.3),
+    "laplacian scale": Laplacian(),
+    "chi2": ChiSquared(gamma=0.7),
+    "chi2 mean": ChiSquared(),
+    "additive chi2": AdditiveChiSquared(),
+    "intersection": Intersection(),
+    "mahalanobis": Mahalanobis(np.diag([1.0, 2.0, 0.0, 0.5])),
+    "callable": FromCallable(linear_by_hand),
+}
+# what closure makes of them
+COMPOSED = {
+    "sum": RBF(gamma=0.3) + Linear(),
+    "constant": Linear() + 0.5,
+    "constant left": 0.5 + Linear(),
+    "product": RBF(gamma=0.3) * Polynomial(),
+    "scaled": 2.5 * Intersection(),
+    "scaled right": Linear() * np.float64(0.5),
+    "power": (Linear() + 1.0) ** 3,
+    "exp": exp(0.1 * Linear()),
+    "normalize": normalize(Polynomial(degree=2)),
+    "center": center(RBF(gamma=0.3)),
+    "center of unresolved": center(RBF("median")) + 1.0,
+    "on": RBF("median").on([0, 2]),
+    "on slice": Linear().on(slice(1, 3)),
+    "mapped": Linear().mapped(np.sqrt),
+    "f k f": RBF(gamma=0.3) * Linear().mapped(lambda X: X.sum(axis=1).reshape(-1, 1)),
+    "all together": normalize(0.5 * RBF(gamma=0.3) * Linear() + Polynomial()) + exp(0.1 * Linear().on([0, 1])),
+}
+STRUCTURED = {
+    "spectrum": (Spectrum(2), ["anna", "hanna", "otto", "ottokar", ""]),
+    "subsequence": (Subsequence(2, 0.5), ["anna", "hanna", "otto", "ottokar", ""]),
+    "tree": (SubsetTree(), ["(S (NP I) (VP (V ran)))", "(S (NP we) (VP (V ran)))", "(NP I)"]),
+    "pairs": (FromCallable(lambda s, t: float(s[:1] == t[:1]), pairs=True), ["anna", "otto", "ab"]),
+    "normalized strings": (normalize(Spectrum(1) + Subsequence(2)), ["anna", "hanna", "otto"]),
+}
+
+# every learner, on plain arrays and on views
+LEARNERS = {
+    "early logistic": cs.EarlyFusion(LogisticRegression()),
+    "early ridge": cs.EarlyFusion(Ridge(tol=1e-12)),
+    "late logistic": cs.LateFusion(LogisticRegression()),
+    "late svc": cs.LateFusion(SVC()),
+    "late ridge": cs.LateFusion(Ridge(tol=1e-12), view_weights="uniform"),
+    # the frame itself, by the smallest learners that stand on it
+    "frame ridge": TinyRidge(),
+    "frame classifier": TinyRidgeClassifier(),
+    "frame online": TinyPerceptron(),
+}
+
+
+def all_learners():
+    """The learner classes among the public names, found, not listed."""
+    found = [getattr(cs, name) for name in cs.__all__]
+    return [c for c in found if inspect.isclass(c) and hasattr(c, "fit") and hasattr(c, "predict")]
+
+
+def histograms(n=30, columns=4, seed=0):
+    """Nonnegative data with zeros, so that every kernel on vectors takes them."""
+    rng = np.random.default_rng(seed)
+    return rng.random((n, columns)) * (rng.random((n, columns)) > 0.3)

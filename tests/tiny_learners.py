@@ -1,0 +1,113 @@
+"""The smallest learners that stand on the frame: they test `_base`, not methods."""
+
+import numpy as np
+from sklearn.base import ClassifierMixin
+
+from consilience._base import (
+    BatchLearner,
+    OnlineLearner,
+    ViewClassifier,
+    ViewRegressor,
+    class_weights,
+    presence,
+    read_labels,
+    read_targets,
+    read_views_to_fit,
+    read_weights,
+)
+from consilience.certificates import Solution
+from consilience.kernels import kernels_by_view, reference_views, resolve_kernels, view_grams, weighted_sum
+
+
+class _SumOfKernels(BatchLearner):
+    """Kernel ridge with Σ K_v; where views are absent their terms are."""
+
+    def __init__(self, kernel="rbf", *, kernels=None, alpha=0.1, views=None):
+        self.kernel = kernel
+        self.kernels = kernels
+        self.alpha = alpha
+        self.views = views
+
+    def _solve(self, X, Y, weights):
+        names = X.names
+        wanted = {k: v for k, v in (self.kernels or {}).items() if k in names}
+        self.kernels_ = resolve_kernels(kernels_by_view(self.kernel, wanted, names), X)
+        K = weighted_sum(view_grams(self.kernels_, X))
+        root = np.sqrt(weights)[:, None]
+        A = root * K * root.T + self.alpha * np.eye(len(K))
+        self.dual_coef_ = root * np.linalg.solve(A, root * Y)
+        self.X_fit_ = reference_views(self.kernels_, X)
+        self.view_weights_ = np.ones(len(names))
+        objective = float(np.sum(weights[:, None] * (Y - K @ self.dual_coef_) ** 2))
+        self.solution_ = Solution(self.dual_coef_, gap=0.0, n_iter=1, status="exact", objective=objective)
+        return self
+
+    def _view_outputs(self, X):
+        return np.stack([K @ self.dual_coef_ for K in view_grams(self.kernels_, X, self.X_fit_)], axis=1)
+
+
+class TinyRidge(ViewRegressor, _SumOfKernels):
+    def fit(self, X, y, sample_weight=None):
+        X = read_views_to_fit(self, X)
+        Y, labeled = read_targets(y, len(X))
+        self._one_output = np.asarray(y).ndim == 1
+        return self._solve(X[labeled], Y[labeled], read_weights(sample_weight, len(X))[labeled])
+
+
+class TinyRidgeClassifier(ViewClassifier, _SumOfKernels):
+    def __init__(self, kernel="rbf", *, kernels=None, alpha=0.1, class_weight=None, unlabeled=None, views=None):
+        super().__init__(kernel, kernels=kernels, alpha=alpha, views=views)
+        self.class_weight = class_weight
+        self.unlabeled = unlabeled
+
+    def fit(self, X, y, sample_weight=None):
+        X = read_views_to_fit(self, X)
+        labels = read_labels(y, len(X), self.unlabeled)
+        self.classes_ = labels.classes
+        rows = labels.labeled
+        weights = read_weights(sample_weight, len(X)) * class_weights(self.class_weight, labels)
+        return self._solve(X[rows], labels.signs()[rows], weights[rows])
+
+
+class TinyPerceptron(ClassifierMixin, OnlineLearner):
+    """One linear perceptron per class on each view, one sample after the other."""
+
+    def __init__(self, epochs=3, shuffle=False, random_state=None, views=None):
+        self.epochs = epochs
+        self.shuffle = shuffle
+        self.random_state = random_state
+        self.views = views
+
+    def _start(self, X):
+        self.coef_ = {name: np.zeros((X.block(name).shape[1], len(self.classes_))) for name in X.names}
+
+    def _learn(self, X, codes):
+        wrong = np.zeros(len(codes), dtype=bool)
+        for i, code in enumerate(codes):
+            one = X[i]
+            scores = self._class_scores(one)[0]
+            guess = int(scores.argmax())
+            wrong[i] = guess != code
+            for v, name in enumerate(one.names):
+                if wrong[i] and presence(one)[0, v]:
+                    row = _dense_row(one.block(name))
+                    self.coef_[name][:, code] += row
+                    self.coef_[name][:, guess] -= row
+        return wrong
+
+    def _class_scores(self, X):
+        scores = np.zeros((len(X), len(self.classes_)))
+        for name in X.names:
+            there = X.present(name)
+            if there.any():
+                block = X.block(name)
+                scores[there] += (block if there.all() else block[np.flatnonzero(there)]) @ self.coef_[name]
+        return scores
+
+    def _scores(self, X):
+        scores = self._class_scores(X)
+        return scores[:, 1] - scores[:, 0] if scores.shape[1] == 2 else scores
+
+
+def _dense_row(block):
+    return block.toarray()[0] if hasattr(block, "toarray") else block[0]
