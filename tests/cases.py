@@ -4,8 +4,7 @@ import inspect
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn.linear_model import LogisticRegression, Ridge
-from sklearn.svm import SVC
+from sklearn.linear_model import LogisticRegression, Ridge, RidgeClassifier
 
 import consilience as cs
 from consilience.kernels import (
@@ -81,11 +80,11 @@ LEARNERS = {
     "early logistic": cs.EarlyFusion(LogisticRegression()),
     "early ridge": cs.EarlyFusion(Ridge(tol=1e-12)),
     "late logistic": cs.LateFusion(LogisticRegression()),
-    "late svc": cs.LateFusion(SVC()),
+    "late ridge classifier": cs.LateFusion(RidgeClassifier(tol=1e-12)),  # scores, no probabilities
     "late ridge": cs.LateFusion(Ridge(tol=1e-12), view_weights="uniform"),
     # the frame itself, by the smallest learners that stand on it
-    "frame ridge": TinyRidge(),
-    "frame classifier": TinyRidgeClassifier(),
+    "frame ridge": TinyRidge(RBF(0.5)),
+    "frame classifier": TinyRidgeClassifier(RBF(0.001)),
     "frame online": TinyPerceptron(),
 }
 

@@ -158,7 +158,10 @@ def test_parameters_clone_and_nothing_is_changed(name):
     assert np.array_equal(np.array(data, dtype=data_before.dtype), data_before)
 
 
-@given(arrays(np.float64, st.tuples(st.integers(1, 8), st.just(4)), elements=st.floats(0, 10)), st.sampled_from(sorted(ON_VECTORS)))
+@given(
+    arrays(np.float64, st.tuples(st.integers(1, 8), st.just(4)), elements=st.floats(0, 10)),
+    st.sampled_from(sorted(ON_VECTORS)),
+)
 def test_every_kernel_and_closure_is_psd_on_random_data(data, name):
     kernel = ON_VECTORS[name]
     K = kernel(data)
@@ -309,7 +312,9 @@ def test_precomputed_in_scikit_learns_manner_and_by_rows_of_one_gram():
     gram = Gram(K)
     assert np.array_equal(Precomputed()(gram[[5, 2]], gram[[1]]), K[[5, 2]][:, [1]])
     assert np.array_equal(Precomputed().diag(gram[[5, 2]]), K.diagonal()[[5, 2]])
-    np.testing.assert_allclose((normalize(Precomputed()) + 1.0)(gram[[5, 2]]), (normalize(K) + 1)[np.ix_([5, 2], [5, 2])])
+    np.testing.assert_allclose(
+        (normalize(Precomputed()) + 1.0)(gram[[5, 2]]), (normalize(K) + 1)[np.ix_([5, 2], [5, 2])]
+    )
     centered = center(Precomputed()).resolved(gram)
     np.testing.assert_allclose(centered(gram[[1, 2]], gram), reference.centered(K)[[1, 2]], atol=1e-12)
 
@@ -406,7 +411,9 @@ def test_combinations_and_block_forms():
 
 # -- refusals
 ERRORS = {
-    "RBF(gamma=-1.0): gamma must be a positive number or one of 'scale', 'median', 'mean_distance'.": lambda: RBF(-1.0)(X),
+    "RBF(gamma=-1.0): gamma must be a positive number or one of 'scale', 'median', 'mean_distance'.": lambda: RBF(-1.0)(
+        X
+    ),
     "RBF(gamma='auto'): gamma must be a positive number": lambda: RBF("auto")(X),
     "RBF(gamma=None): gamma must be a positive number": lambda: RBF(None)(X),
     "RBF(gamma=nan): gamma must be a positive number": lambda: RBF(float("nan"))(X),
@@ -419,7 +426,9 @@ ERRORS = {
     "Intersection() is for nonnegative data": lambda: Intersection()(np.eye(2), -np.ones((2, 2))),
     "AdditiveChiSquared() is for nonnegative data": lambda: AdditiveChiSquared().diag(sp.csr_array(-np.ones((2, 2)))),
     "RBF(gamma=1.0) is evaluated between samples of 4 and of 3 columns.": lambda: RBF(1.0)(X, X[:, :3]),
-    "Linear() takes numbers (dense or sparse); got objects. For strings there are Spectrum": lambda: Linear()(["a", "b"]),
+    "Linear() takes numbers (dense or sparse); got objects. For strings there are Spectrum": lambda: Linear()(
+        ["a", "b"]
+    ),
     "Polynomial(degree=0, constant=1.0): the degree must be an integer of at least 1": lambda: Polynomial(0)(X),
     "Polynomial(degree=2.5, constant=1.0): the degree must be an integer": lambda: Polynomial(2.5).diag(X),
     "Polynomial(degree=2, constant=-1.0): constant must be at least 0": lambda: Polynomial(2, -1.0)(X),
@@ -428,7 +437,9 @@ ERRORS = {
     "A kernel is multiplied by a number of at least 0; got 'x'": lambda: (Linear() * "x")(X),
     "A constant added to a kernel must be a number of at least 0; got -1": lambda: (Linear() + -1)(X),
     "Mahalanobis: A must be 4 x 4 for data of 4 columns; got (2, 2).": lambda: Mahalanobis(np.eye(2))(X),
-    "Mahalanobis: A must be symmetric and positive semi-definite; see nearest_psd(A).": lambda: Mahalanobis(-np.eye(4))(X),
+    "Mahalanobis: A must be symmetric and positive semi-definite; see nearest_psd(A).": lambda: Mahalanobis(-np.eye(4))(
+        X
+    ),
     "Linear().on([0, 9]) asks for columns that data of 4 columns do not have.": lambda: Linear().on([0, 9])(X),
     "the function must keep the 30 rows; it returned 2.": lambda: Linear().mapped(lambda A: A[:2])(X),
     "the function must return a matrix of shape (30, 30); got (30,).": lambda: FromCallable(lambda A, B: A[:, 0])(X),

@@ -50,7 +50,9 @@ def test_every_form_gives_the_same_views(form):
     assert X["a"].dtype == np.float64
 
 
-@pytest.mark.parametrize("kind", [sp.csr_matrix, sp.csc_matrix, sp.coo_matrix, sp.csr_array, sp.dok_array, sp.lil_array])
+@pytest.mark.parametrize(
+    "kind", [sp.csr_matrix, sp.csc_matrix, sp.coo_matrix, sp.csr_array, sp.dok_array, sp.lil_array]
+)
 def test_sparse_is_kept_as_rows(kind):
     X = as_views(kind(B))
     assert X.kind("view0") == "sparse"
@@ -338,7 +340,9 @@ ERRORS = {
     "View 'b' is not among the views expected here: 'a'.": lambda: EXPECTED.align(("a",)),
     "Two views would have one name: 'b', 'b'.": lambda: EXPECTED.renamed({"a": "b"}),
     "View 'a' contains infinity in row 0, column 2": lambda: Views(a=np.where(A == 2, np.inf, A)).check_finite(),
-    "View 's' contains NaN in row 3, column 1": lambda: Views(s=sp.csr_array(np.where(B == 4, np.nan, B))).check_finite(),
+    "View 's' contains NaN in row 3, column 1": lambda: Views(
+        s=sp.csr_array(np.where(B == 4, np.nan, B))
+    ).check_finite(),
     "`views` divides one wide table; the data given are already 2 views.": lambda: as_views(EXPECTED, views="prefix"),
     "`views` must be a dict, a list or 'prefix'; got 'suffix'.": lambda: as_views(WIDE, views="suffix"),
     "views='prefix' reads column names; the table given has none.": lambda: as_views(WIDE, views="prefix"),

@@ -78,11 +78,14 @@ class TinyPerceptron(ClassifierMixin, OnlineLearner):
         self.random_state = random_state
         self.views = views
 
-    def _start(self, X):
-        self.coef_ = {name: np.zeros((X.block(name).shape[1], len(self.classes_))) for name in X.names}
+    def _start(self):
+        self.coef_ = {}
 
     def _learn(self, X, codes):
         wrong = np.zeros(len(codes), dtype=bool)
+        for name in X.names:
+            if X.present(name).any():
+                self.coef_.setdefault(name, np.zeros((X.block(name).shape[1], len(self.classes_))))
         for i, code in enumerate(codes):
             one = X[i]
             scores = self._class_scores(one)[0]
@@ -99,7 +102,7 @@ class TinyPerceptron(ClassifierMixin, OnlineLearner):
         scores = np.zeros((len(X), len(self.classes_)))
         for name in X.names:
             there = X.present(name)
-            if there.any():
+            if there.any() and name in self.coef_:
                 block = X.block(name)
                 scores[there] += (block if there.all() else block[np.flatnonzero(there)]) @ self.coef_[name]
         return scores

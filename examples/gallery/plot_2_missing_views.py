@@ -30,10 +30,9 @@ shares, seeds = np.array([0.0, 0.15, 0.3, 0.45, 0.6, 0.75]), range(5)
 def accuracy(fusion, share, seed):
     rng = np.random.default_rng(seed)
     rows = rng.permutation(len(y))[:1000]
-    present = np.ones((len(rows), len(X.names)), dtype=bool)
-    for r in rng.permutation(present.size)[: round(share * present.size / 0.75)]:  # a quarter of the cells is kept
-        sample, view = divmod(r, len(X.names))
-        present[sample, view] = view == sample % len(X.names)
+    kept = np.arange(len(rows))[:, None] % 4 == np.arange(4)  # one view of each sample, in turn
+    present = np.ones_like(kept)
+    present.flat[rng.choice(np.flatnonzero(~kept), round(share * kept.size), replace=False)] = False
     part = Views(X[rows], mask=present)
     model = make_pipeline(PerView(StandardScaler()), fusion).fit(part[:400], y[rows[:400]])
     return model.score(part[400:], y[rows[400:]])
@@ -42,7 +41,8 @@ def accuracy(fusion, share, seed):
 # %%
 # Accuracy against the share of absent cells
 # ------------------------------------------
-# 400 training and 600 test digits, drawn five times; the bars are one standard deviation.
+# 400 training and 600 test digits, drawn five times; the bars are one standard deviation. On the right end each sample
+# has one view only.
 figure, axis = plt.subplots(figsize=(7, 4), layout="constrained")
 styles = {"late fusion": dict(fmt="o-", color="black"), "early fusion": dict(fmt="s--", color="#b35900", mfc="white")}
 for name, fusion in fusions.items():

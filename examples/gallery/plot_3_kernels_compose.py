@@ -11,7 +11,7 @@ dark where two points are similar.
 # Four kernels
 # ------------
 # A Gaussian kernel sees neighbours. Behind a map of the line to a circle it becomes periodic. Times a wider Gaussian,
-# the periods fade with distance. A polynomial adds what all points share.
+# the periods fade with distance. The last adds a normalized polynomial, which tells the two sides of zero apart.
 import matplotlib.pyplot as plt
 import numpy as np
 

@@ -29,21 +29,43 @@ def read_views_to_fit(learner: Any, X: Any) -> Views:
     X = _read(learner, X)
     if len(X) == 0:
         raise ValueError(f"Found array with 0 sample(s) (shape={X.shape}) while a minimum of 1 is required.")
-    learner.view_names_in_ = X.names
-    learner.n_features_in_ = sum(_blocks.width(X.block(name)) for name in X.names)
-    learner._widths = {name: _blocks.width(X.block(name)) for name in X.names if X.kind(name) in ("dense", "sparse")}
-    learner._feature_names = dict(X.feature_names)
+    _remember(learner, X)
     learner._used_views = tuple(name for name in X.names if X.present(name).any())
     return X if learner._used_views == X.names else X[list(learner._used_views)]
+
+
+def read_views_to_learn(learner: Any, X: Any, fresh: bool) -> Views:
+    """Read the next samples of a stream: views by name, absent where not given; new ones may appear at any time."""
+    X = _read(learner, X)
+    if not fresh:
+        X = _named_as_before(learner, X)
+        for name in X.names:
+            _check_columns(learner, X, name, _reads_gram(learner))
+        X = X.align((*learner.view_names_in_, *(name for name in X.names if name not in learner.view_names_in_)))
+    return X
+
+
+def _remember(learner: Any, X: Views, widths: Mapping[str, int] | None = None) -> None:
+    """Keep what new samples are held against: the names of the views, their columns, and the names of those."""
+    learner.view_names_in_ = learner._used_views = X.names
+    seen = {name: _blocks.width(X.block(name)) for name in X.names if X.kind(name) in ("dense", "sparse")}
+    learner._widths = {**(widths or {}), **seen}
+    others = [name for name in X.names if name not in learner._widths]
+    learner.n_features_in_ = sum(learner._widths.values()) + sum(_blocks.width(X.block(name)) for name in others)
+    learner._feature_names = dict(X.feature_names)
+
+
+def _named_as_before(learner: Any, X: Views) -> Views:
+    """A bare table given to a learner of one named view is that view."""
+    known = learner.view_names_in_
+    return X.renamed({"view0": known[0]}) if X.names == ("view0",) and len(known) == 1 else X
 
 
 def read_views_to_predict(learner: Any, X: Any) -> Views:
     """Read new samples: views by name, one that is not given is absent, columns as at fit."""
     check_is_fitted(learner, "view_names_in_")
-    X = _read(learner, X)
+    X = _named_as_before(learner, _read(learner, X))
     expected = learner.view_names_in_
-    if X.names == ("view0",) and len(expected) == 1:
-        X = X.renamed({"view0": expected[0]})
     unknown = [name for name in X.names if name not in expected]
     if unknown:
         raise ValueError(
@@ -372,6 +394,11 @@ class ViewRegressor(RegressorMixin):
         outputs = self._combined(X)
         return outputs[:, 0] if self._one_output else outputs
 
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.multi_output = True
+        return tags
+
 
 class ViewClassifier(ClassifierMixin):
     """Prediction of classes from combined views: the sign of one output, or the largest of several."""
@@ -407,7 +434,8 @@ class ViewClassifier(ClassifierMixin):
         array of shape (n_samples,)
             The classes.
         """
-        return self.classes_[decide(self.decision_function(X), len(self.classes_))]
+        scores = self.decision_function(X)
+        return self.classes_[decide(scores, len(self.classes_))]
 
 
 def decide(scores: np.ndarray, n_classes: int) -> np.ndarray:
@@ -429,14 +457,18 @@ class OnlineLearner(ViewParameters, ABC):
     epochs: int
     shuffle: bool
     random_state: Any
+    _widths: dict[str, int]
 
     @abstractmethod
-    def _start(self, X: Views) -> None:
-        """Set the empty state."""
+    def _start(self) -> None:
+        """Set the empty state; views make themselves known as they come."""
 
     @abstractmethod
     def _learn(self, X: Views, codes: np.ndarray) -> np.ndarray:
-        """Learn a chunk in order; return booleans, True where the prediction before learning was wrong."""
+        """Learn a chunk in order; return booleans, True where the prediction before learning was wrong.
+
+        The chunk has every view seen so far, absent where it was not given.
+        """
 
     @abstractmethod
     def _scores(self, X: Views) -> np.ndarray:
@@ -460,15 +492,17 @@ class OnlineLearner(ViewParameters, ABC):
             The learner.
         """
         fresh = not hasattr(self, "n_seen_")
-        X = read_views_to_fit(self, X) if fresh else read_views_to_predict(self, X)
+        X = read_views_to_learn(self, X, fresh)
         labels = read_labels(y, len(X))
+        known = labels.classes if classes is None else np.unique(np.asarray(classes))
+        codes = _codes(labels, known if fresh else self.classes_)
+        _remember(self, X, {} if fresh else self._widths)  # all is read: from here on the state changes
         if fresh:
-            self.classes_ = labels.classes if classes is None else np.unique(np.asarray(classes))
+            self.classes_ = known
             self.n_seen_ = 0
             self.mistakes_ = 0
             self._curve: list[tuple[int, int]] = []
-            self._start(X)
-        codes = self._codes(labels)
+            self._start()
         wrong = self._learn(X[labels.labeled], codes[labels.labeled])
         self._count(wrong)
         return self
@@ -560,7 +594,8 @@ class OnlineLearner(ViewParameters, ABC):
         array of shape (n_samples,)
             The classes.
         """
-        return self.classes_[decide(self.decision_function(X), len(self.classes_))]
+        scores = self.decision_function(X)
+        return self.classes_[decide(scores, len(self.classes_))]
 
     @property
     def error_curve_(self) -> np.ndarray:
@@ -568,15 +603,6 @@ class OnlineLearner(ViewParameters, ABC):
         check_is_fitted(self, "n_seen_")
         curve = np.array(self._curve, dtype=np.float64).reshape(-1, 2)
         return np.column_stack([curve[:, 0], curve[:, 1] / np.maximum(curve[:, 0], 1)])
-
-    def _codes(self, labels: Labels) -> np.ndarray:
-        unknown = [c for c in labels.classes.tolist() if c not in self.classes_]
-        if unknown:
-            raise ValueError(
-                f"The class {unknown[0]!r} was not announced; the classes are {_blocks.quoted(self.classes_)}. Give "
-                "all classes by `classes=` at the first call of partial_fit."
-            )
-        return np.searchsorted(self.classes_, labels.classes)[labels.codes]
 
     def _count(self, wrong: np.ndarray) -> None:
         seen = self.n_seen_ + np.arange(1, len(wrong) + 1)
@@ -597,6 +623,22 @@ class OnlineLearner(ViewParameters, ABC):
         """
         check_is_fitted(self, "n_seen_")
         return Certificate(status="exact")
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
+
+
+def _codes(labels: Labels, classes: np.ndarray) -> np.ndarray:
+    """The positions of the labels among the announced classes."""
+    unknown = [c for c in labels.classes.tolist() if c not in classes]
+    if unknown:
+        raise ValueError(
+            f"The class {unknown[0]!r} was not announced; the classes are {_blocks.quoted(classes)}. Give all classes "
+            "by `classes=` at the first call of partial_fit."
+        )
+    return np.searchsorted(classes, labels.classes)[labels.codes]
 
 
 def _one_row(x: Mapping[str, Any]) -> Views:

@@ -190,11 +190,16 @@ class Nystroem(_Features):
 
 
 def inverse_root(W: Array) -> Array:
-    """R with RR' = W⁺, one column per direction that carries weight (eigenvalues above p·eps·largest)."""
+    """R with RR' = W⁺, one column per direction that carries weight (eigenvalues above p·eps·largest).
+
+    The largest entry of each eigenvector is made positive: its sign is the solver's whim.
+    """
     matrix = to_numpy(W)
     eigenvalues, vectors = scipy.linalg.eigh(matrix.astype(np.float64))
     keep = eigenvalues > len(eigenvalues) * np.finfo(matrix.dtype).eps * max(eigenvalues[-1], 0)
-    return like((vectors[:, keep] / np.sqrt(eigenvalues[keep])).astype(matrix.dtype), W)
+    vectors = vectors[:, keep]
+    signs = np.sign(vectors[np.abs(vectors).argmax(axis=0), np.arange(vectors.shape[1])])
+    return like((vectors * signs / np.sqrt(eigenvalues[keep])).astype(matrix.dtype), W)
 
 
 Pairs = list[tuple[Kernel, Block]]

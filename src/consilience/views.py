@@ -363,7 +363,7 @@ class Views:
         for name, block in self._blocks.items():
             kind = _blocks.kind(block)
             if kind in ("dense", "sparse"):
-                kind += " " + str(block.dtype).removeprefix("torch.")
+                kind += " " + str(block.dtype).rpartition(".")[2]
             width = _blocks.width(block)
             there = int(self.present(name).sum())
             columns = "" if kind == "absent" else f"{width} column{'s' * (width != 1)}"

@@ -164,6 +164,8 @@ class _Fusion(BatchLearner):
         inner = get_tags(self.estimator)
         tags.estimator_type = inner.estimator_type
         tags.classifier_tags = inner.classifier_tags
+        if tags.classifier_tags is not None:
+            tags.classifier_tags.multi_label = False
         tags.regressor_tags = inner.regressor_tags
         tags.target_tags = inner.target_tags
         tags.input_tags.sparse = inner.input_tags.sparse
