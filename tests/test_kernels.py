@@ -171,8 +171,9 @@ def test_every_kernel_and_closure_is_psd_on_random_data(data, name):
 
 @given(st.recursive(
     st.sampled_from([Linear(), RBF(0.5), RBF("median"), Polynomial(), Intersection(), Linear().on([1])]),
-    lambda k: st.builds(lambda a, b: a + b, k, k) | st.builds(lambda a, b: a * b, k, k) | st.builds(lambda a: 0.5 * a, k)
-    | st.builds(lambda a: (a + 0.5) ** 2, k) | st.builds(normalize, k) | st.builds(center, k)
+    lambda k: st.builds(lambda a, b: a + b, k, k) | st.builds(lambda a, b: a * b, k, k)
+    | st.builds(lambda a: 0.5 * a, k) | st.builds(lambda a: (a + 0.5) ** 2, k)
+    | st.builds(normalize, k) | st.builds(center, k)
     | st.builds(lambda a: exp(normalize(a)), k),
     max_leaves=5,
 ))  # fmt: skip

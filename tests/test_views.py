@@ -363,6 +363,9 @@ ERRORS = {
     "View 'view0' mixes numbers with the columns 'y', which are not numbers.": (
         lambda: as_views(pd.DataFrame({"x": [1], "y": ["p"]}))
     ),
+    "One table is needed here, and these are the views 'a', 'b'. Take one by its name, X['name'], or put": (
+        lambda: np.asarray(EXPECTED)
+    ),
     "Expected 2D array, got 1D array instead: shape (3,). Reshape your data": lambda: as_views(np.ones(3)),
     "Expected 2D array, got scalar array instead": lambda: as_views(np.float64(3)),
     "A precomputed view of 2 columns meets one over 3 samples.": lambda: Gram(np.eye(2)).block(Gram(np.eye(3))),

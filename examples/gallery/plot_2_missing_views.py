@@ -44,10 +44,10 @@ def accuracy(fusion, share, seed):
 # 400 training and 600 test digits, drawn five times; the bars are one standard deviation. On the right end each sample
 # has one view only.
 figure, axis = plt.subplots(figsize=(7, 4), layout="constrained")
-styles = {"late fusion": dict(fmt="o-", color="black"), "early fusion": dict(fmt="s--", color="#b35900", mfc="white")}
-for name, fusion in fusions.items():
+styles = [{"fmt": "o-", "color": "black"}, {"fmt": "s--", "color": "#b35900", "mfc": "white"}]
+for (name, fusion), style in zip(fusions.items(), styles, strict=True):
     scores = np.array([[accuracy(fusion, share, seed) for seed in seeds] for share in shares])
-    axis.errorbar(100 * shares, scores.mean(axis=1), scores.std(axis=1), capsize=4, ms=7, label=name, **styles[name])
+    axis.errorbar(100 * shares, scores.mean(axis=1), scores.std(axis=1), capsize=4, ms=7, label=name, **style)
 axis.set(xlabel="absent cells (%)", ylabel="accuracy on new digits", title="Four views of digits, some absent")
 axis.grid(color="0.9")
 axis.legend()

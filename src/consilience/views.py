@@ -216,6 +216,12 @@ class Views:
     def __iter__(self) -> Iterator["Views"]:
         return (self[i] for i in range(self._n))
 
+    def __array__(self, dtype: Any = None, copy: Any = None) -> np.ndarray:
+        raise TypeError(
+            f"One table is needed here, and these are the views {_blocks.quoted(self.names)}. Take one by its name, "
+            "X['name'], or put a learner for views (EarlyFusion, LateFusion, ...) in this place."
+        )
+
     def _select(self, names: Sequence[str]) -> "Views":
         blocks = {name: self.block(name) for name in names}
         mask = None if self.mask is None else self.mask[:, [self.names.index(name) for name in names]]

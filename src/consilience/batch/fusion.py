@@ -310,8 +310,8 @@ class LateFusion(_Fusion):
     """Late fusion: one estimator per view, their answers averaged.
 
     f(x) = Σ_v c_v f_v(x) / Σ_v c_v over the views present, with f_v the probabilities of the estimator of view v where
-    it gives them, else its decision values, and the predictions of a regressor. With one view it equals the wrapped
-    estimator.
+    it gives them, else its decision values, and the predictions of a regressor. With one view its answers are those
+    of the wrapped estimator.
 
     Parameters
     ----------

@@ -1,0 +1,44 @@
+# Needs Python 3.11 or newer and make; everything else is installed into $(VENV).
+VENV ?= .venv
+PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11; do \
+	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; done)
+BIN = $(VENV)/bin
+PIP = $(BIN)/python -m pip --disable-pip-version-check
+
+.PHONY: demo test lint docs bench clean
+
+demo: $(VENV)/.core
+	$(BIN)/python examples/demo.py
+
+test: $(VENV)/.test
+	$(BIN)/python -m pytest -n auto
+
+lint: $(VENV)/.dev
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	$(BIN)/numpydoc lint $$(git ls-files 'src/*.py')
+
+docs: $(VENV)/.docs
+	$(BIN)/python -m sphinx -W --keep-going -q -b html docs docs/_build/html
+	@echo "The documentation is in docs/_build/html/index.html"
+
+bench: $(VENV)/.test
+	for script in benchmarks/*.py; do $(BIN)/python $$script || exit 1; done
+
+# What is installed: $(VENV)/.core the library alone, .test, .docs, .dev, .torch with the extra of that name.
+$(VENV)/.core: pyproject.toml | $(BIN)/python
+	$(PIP) install --quiet --editable .
+	@touch $@
+
+$(VENV)/.%: pyproject.toml | $(BIN)/python
+	$(PIP) install --quiet --editable '.[$*]'
+	@touch $@ $(VENV)/.core
+
+$(BIN)/python:
+	@test -n "$(PYTHON)" || { echo "Python 3.11 or newer was not found; name one by make PYTHON=/path/to/python."; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+
+clean:
+	rm -rf $(VENV) build docs/_build docs/api docs/gallery docs/sg_execution_times.rst

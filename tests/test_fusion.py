@@ -1,0 +1,188 @@
+"""Early and late fusion against what they equal, and where views are absent."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from sklearn.ensemble import HistGradientBoostingClassifier
+from sklearn.linear_model import LogisticRegression, Ridge, RidgeClassifier
+from sklearn.neighbors import NearestCentroid
+from sklearn.svm import SVC
+
+import reference
+from consilience import EarlyFusion, LateFusion, Views
+from consilience.datasets import load_breast_cancer_views, make_views
+from consilience.kernels import RBF
+
+rng = np.random.default_rng(0)
+y = np.arange(90) % 3
+A = rng.normal(size=(90, 3)) + y[:, None]
+B = rng.normal(size=(90, 4)) - y[:, None]
+V = Views(a=A, b=B)
+HOLES = np.column_stack([np.arange(90) % 5 > 0, np.arange(90) % 4 > 0])
+HOLES[~HOLES.any(axis=1), 0] = True
+M = Views({"a": A, "b": B}, mask=HOLES)
+
+
+def test_early_fusion_equals_the_estimator_on_the_columns_side_by_side():
+    plain = LogisticRegression().fit(np.hstack([A, B]), y)
+    for X in (V, Views(a=sp.csr_array(A), b=B)):
+        np.testing.assert_allclose(
+            EarlyFusion(LogisticRegression()).fit(X, y).predict_proba(X),
+            plain.predict_proba(np.hstack([A, B])),
+            atol=1e-4,
+        )
+    np.testing.assert_array_equal(
+        EarlyFusion(LogisticRegression()).fit(V, y).predict(V), plain.predict(np.hstack([A, B]))
+    )
+
+
+def test_early_fusion_fills_absent_views_with_training_means():
+    filled = np.hstack([np.where(HOLES[:, [v]], D, D[HOLES[:, v]].mean(axis=0)) for v, D in enumerate((A, B))])
+    plain = LogisticRegression().fit(filled, y)
+    for X in (M, Views({"a": A, "b": sp.csr_array(B)}, mask=HOLES)):
+        model = EarlyFusion(LogisticRegression()).fit(X, y)
+        np.testing.assert_allclose(model.predict_proba(X), plain.predict_proba(filled), atol=1e-4)
+    alone = np.hstack([np.tile(A[HOLES[:, 0]].mean(axis=0), (90, 1)), B])
+    model = EarlyFusion(LogisticRegression()).fit(M, y)
+    np.testing.assert_allclose(model.predict_proba({"b": B}), plain.predict_proba(alone))
+    own = model.view_decision_function(M)
+    np.testing.assert_allclose(own[HOLES[:, 1], 1], plain.predict_proba(alone)[HOLES[:, 1]])
+
+
+def test_early_fusion_can_leave_nan_to_the_estimator():
+    model = EarlyFusion(HistGradientBoostingClassifier(max_iter=20), fill="nan").fit(M, y)
+    table = np.hstack([M["a"], M["b"]])
+    plain = HistGradientBoostingClassifier(max_iter=20).fit(table, y)
+    np.testing.assert_allclose(model.predict_proba(M), plain.predict_proba(table))
+
+
+def test_late_fusion_equals_the_mean_of_its_estimators():
+    model = LateFusion(LogisticRegression(), view_weights=[1, 3]).fit(M, y)
+    parts = [LogisticRegression().fit(D[HOLES[:, v]], y[HOLES[:, v]]) for v, D in enumerate((A, B))]
+    expected = reference.late_fusion(parts, [A, B], HOLES, [1, 3])
+    np.testing.assert_allclose(model.predict_proba(M), expected)
+    np.testing.assert_allclose(model.predict_proba({"b": B}), parts[1].predict_proba(B))
+    assert model.view_weights_.tolist() == [0.25, 0.75]
+    np.testing.assert_allclose(model.view_decision_function(M)[HOLES[:, 0], 0], parts[0].predict_proba(A[HOLES[:, 0]]))
+
+
+def test_late_fusion_of_regressors_is_the_mean_of_predictions():
+    t = A[:, 0] + B[:, 0]
+    model = LateFusion(Ridge()).fit(V, t)
+    expected = (Ridge().fit(A, t).predict(A) + Ridge().fit(B, t).predict(B)) / 2
+    np.testing.assert_allclose(model.predict(V), expected)
+    both = LateFusion(Ridge()).fit(V, np.column_stack([t, -t]))
+    np.testing.assert_allclose(both.predict(V), np.column_stack([expected, -expected]))
+    assert model.score(V, t) == pytest.approx(1 - np.sum((t - expected) ** 2) / np.sum((t - t.mean()) ** 2))
+
+
+def test_estimators_by_view_and_weights_by_name():
+    model = LateFusion(LogisticRegression(), estimators={"b": SVC(probability=False)}, view_weights={"b": 3.0}).fit(
+        V, y
+    )
+    assert isinstance(model.estimators_["b"], SVC)
+    assert model.view_weights_.tolist() == [0.25, 0.75]
+    assert not hasattr(model, "predict_proba")
+    assert model.decision_function(V).shape == (90, 3)
+
+
+@pytest.mark.parametrize("estimator", [LogisticRegression(), RidgeClassifier(), NearestCentroid()])
+@pytest.mark.parametrize("fusion", [EarlyFusion, LateFusion])
+def test_answers_of_every_kind_of_classifier(fusion, estimator):
+    model = fusion(estimator).fit(V, y)
+    assert model.score(V, y) > 0.7
+    assert hasattr(model, "predict_proba") == hasattr(estimator, "predict_proba")
+    two = fusion(estimator).fit(V, y > 0)
+    assert two.score(V, y > 0) > 0.8
+    if hasattr(two, "decision_function"):
+        assert np.array_equal(two.decision_function(V) > 0, two.predict(V))
+        assert two.view_decision_function(V).shape == (90, 2)
+
+
+def test_a_view_may_never_see_a_class():
+    only = np.where(y == 2, False, True)
+    X = Views({"a": A, "b": B}, mask=np.column_stack([np.ones(90, bool), only]))
+    model = LateFusion(LogisticRegression()).fit(X, y)
+    assert model.predict_proba(X).shape == (90, 3)
+    assert (model.predict_proba(X)[only][:, 2] <= 0.5).all()
+    np.testing.assert_allclose(model.predict_proba(X).sum(axis=1), 1)
+    assert model.score(X, y) > 0.7
+
+
+def test_unlabeled_samples_are_left_out():
+    half = y.astype(float)
+    half[::2] = np.nan
+    for fusion in (EarlyFusion(LogisticRegression()), LateFusion(LogisticRegression())):
+        seen = fusion.fit(V, half).predict_proba(V)
+        np.testing.assert_allclose(seen, fusion.fit(V[1::2], y[1::2]).predict_proba(V))
+
+
+def test_sample_weights_reach_the_estimators():
+    w = rng.random(90)
+    np.testing.assert_allclose(
+        LateFusion(LogisticRegression()).fit(Views(a=A), y, sample_weight=w).predict_proba(A),
+        LogisticRegression().fit(A, y, sample_weight=w).predict_proba(A),
+    )
+    parts = LateFusion(LogisticRegression()).fit(M, y, sample_weight=w)
+    there = HOLES[:, 1]
+    np.testing.assert_allclose(
+        parts.estimators_["b"].coef_, LogisticRegression().fit(B[there], y[there], sample_weight=w[there]).coef_
+    )
+
+
+def test_gram_views_reach_precomputed_machines():
+    K = RBF(0.5)(A)
+    X = Views(g=K, precomputed=True)
+    model = LateFusion(SVC(kernel="precomputed")).fit(X[:60], y[:60])
+    plain = SVC(kernel="precomputed").fit(K[:60, :60], y[:60])
+    np.testing.assert_allclose(model.decision_function(X[60:]), plain.decision_function(K[60:, :60]))
+    np.testing.assert_allclose(model.decision_function(Views(g=K[60:, :60])), plain.decision_function(K[60:, :60]))
+
+
+def test_together_beats_alone_on_made_views():
+    X, labels = make_views(600, informative=3, noise=0, random_state=0)
+    train, test = slice(0, 300), slice(300, 600)
+    together = LateFusion(LogisticRegression()).fit(X[train], labels[train]).score(X[test], labels[test])
+    for name in X.names:
+        alone = LogisticRegression().fit(X[name][train], labels[train]).score(X[name][test], labels[test])
+        assert together > alone
+
+
+def test_real_views():
+    X, labels = load_breast_cancer_views(return_X_y=True)
+    assert LateFusion(SVC()).fit(X[:400], labels[:400]).score(X[400:], labels[400:]) > 0.9
+
+
+ERRORS = {
+    "EarlyFusion: fill must be 'mean' or 'nan'; got 'zero'.": (
+        lambda: EarlyFusion(LogisticRegression(), fill="zero").fit(V, y)
+    ),
+    "EarlyFusion puts columns of numbers side by side, but view 't' is objects.": (
+        lambda: EarlyFusion(LogisticRegression()).fit(Views(a=A, t=["x"] * 90), y)
+    ),
+    "NearestCentroid takes no sample_weight; fit without it or wrap another estimator.": (
+        lambda: LateFusion(NearestCentroid()).fit(V, y, sample_weight=np.ones(90))
+    ),
+    "`estimators` names the view 'c'; the views are 'a', 'b'.": (
+        lambda: LateFusion(LogisticRegression(), estimators={"c": SVC()}).fit(V, y)
+    ),
+    "`view_weights` names the view 'c'; the views are 'a', 'b'.": (
+        lambda: LateFusion(LogisticRegression(), view_weights={"c": 1}).fit(V, y)
+    ),
+    "`view_weights` must be 'uniform' or 2 numbers of at least 0, not all 0; got [1].": (
+        lambda: LateFusion(LogisticRegression(), view_weights=[1]).fit(V, y)
+    ),
+    "`view_weights` must be 'uniform' or 2 numbers of at least 0, not all 0; got 'best'.": (
+        lambda: LateFusion(LogisticRegression(), view_weights="best").fit(V, y)
+    ),
+    "View 'b' has no labeled sample to learn from.": lambda: LateFusion(LogisticRegression()).fit(
+        Views({"a": A, "b": B}, mask={"b": np.arange(90) < 3}), np.where(np.arange(90) < 3, np.nan, y)
+    ),
+}
+
+
+@pytest.mark.parametrize("message", ERRORS)
+def test_bad_input_gets_a_sentence(message):
+    with pytest.raises((ValueError, TypeError)) as caught:
+        ERRORS[message]()
+    assert message in str(caught.value)

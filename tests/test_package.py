@@ -1,0 +1,78 @@
+"""The package as a whole: public names, light import, programs of the examples, house rules."""
+
+import ast
+import importlib
+import inspect
+import pkgutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import consilience
+
+ROOT = Path(__file__).parents[1]
+PROGRAMS = sorted((ROOT / "examples" / "programs").glob("p*.py"))
+
+
+def test_every_public_name_is_there_and_nothing_else_is_public():
+    for name in consilience.__all__:
+        assert getattr(consilience, name) is not None
+    with pytest.raises(AttributeError, match="has no attribute 'nonsense'"):
+        _ = consilience.nonsense
+    assert set(consilience.__all__) <= set(dir(consilience))
+    checked = [node for node in ast.walk(ast.parse(Path(consilience.__file__).read_text())) if isinstance(node, ast.If)]
+    typed = {alias.name for node in checked[0].body for alias in node.names}
+    assert typed == set(consilience.__all__), "what type checkers see differs from what there is"
+
+
+@pytest.mark.parametrize("name", [m.name for m in pkgutil.walk_packages(consilience.__path__, "consilience.")])
+def test_all_lists_what_a_module_defines(name):
+    module = importlib.import_module(name)
+    for public in getattr(module, "__all__", ()):
+        assert hasattr(module, public), f"{name}.__all__ names {public}, which is not there"
+
+
+def public_objects():
+    for home in (consilience, consilience.kernels, consilience.datasets, consilience.certificates):
+        for name in home.__all__:
+            value = getattr(home, name)
+            if inspect.isclass(value) or inspect.isfunction(value):
+                yield pytest.param(value, id=f"{home.__name__}.{name}")
+
+
+@pytest.mark.parametrize("value", public_objects())
+def test_every_public_object_has_a_docstring_with_an_example(value):
+    doc = inspect.getdoc(value) or ""
+    abstract = value is consilience.kernels.Kernel or value is consilience.kernels.reference_views
+    assert doc
+    assert ">>>" in doc or abstract
+
+
+def imported_by(code):
+    listing = f"{code}; import sys; print('\\n'.join(sys.modules))"
+    out = subprocess.run([sys.executable, "-c", listing], capture_output=True, text=True, check=True).stdout
+    return {line.partition(".")[0] for line in out.split()}
+
+
+def test_importing_is_light():
+    heavy = {"numba", "matplotlib", "pandas", "polars", "dask", "torch", "typer", "skops", "narwhals", "sklearn"}
+    assert not imported_by("import consilience") & heavy
+    light = imported_by("import sklearn; import consilience; consilience.Views; consilience.kernels.RBF()")
+    assert not light & {"numba", "matplotlib", "dask", "torch", "typer", "skops"}
+
+
+@pytest.mark.parametrize("program", PROGRAMS, ids=lambda p: p.stem)
+def test_programs_run(program, tmp_path):
+    tree = ast.parse(program.read_text())
+    used = {n.attr for n in ast.walk(tree) if isinstance(n, ast.Attribute) and getattr(n.value, "id", "") == "cs"}
+    missing = sorted(used - set(consilience.__all__))
+    if missing:
+        pytest.skip(f"{program.name} uses what is not there yet: {', '.join(missing)}")
+    done = subprocess.run([sys.executable, str(program)], capture_output=True, text=True, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+
+
+def test_there_are_programs():
+    assert len(PROGRAMS) == 7

@@ -1,0 +1,113 @@
+"""PerView: one transformer per view."""
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse as sp
+from sklearn.base import clone
+from sklearn.decomposition import PCA
+from sklearn.feature_extraction.text import TfidfVectorizer
+from sklearn.feature_selection import SelectKBest
+from sklearn.impute import SimpleImputer
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from consilience import PerView, Views
+
+rng = np.random.default_rng(0)
+A = rng.normal(size=(30, 4)) * 3 + 1
+TEXT = ["red fish", "blue fish", "red bird"] * 10
+y = np.arange(30) % 3
+X = Views(a=A, b=A[:, :2] + 5, t=TEXT)
+
+
+def test_each_view_has_its_own():
+    Z = PerView({"a": StandardScaler(), "t": TfidfVectorizer(), "b": "drop"}).fit_transform(X)
+    assert Z.names == ("a", "t")
+    np.testing.assert_allclose(Z["a"], StandardScaler().fit_transform(A))
+    np.testing.assert_allclose(Z["t"].toarray(), TfidfVectorizer().fit_transform(TEXT).toarray())
+    assert Z.feature_names["t"] == ("bird", "blue", "fish", "red")
+
+
+def test_one_for_all_is_cloned_and_the_rest_passes():
+    scaler = StandardScaler()
+    prepare = PerView(scaler).fit(X[["a", "b"]])
+    assert not hasattr(scaler, "mean_")
+    assert prepare.transformers_["a"] is not prepare.transformers_["b"]
+    assert PerView({"a": StandardScaler()}).fit_transform(X)["b"] is X["b"]
+    assert PerView({"a": StandardScaler()}, remainder="drop").fit_transform(X).names == ("a",)
+    assert PerView({"a": PCA(2)}, remainder=TfidfVectorizer()).fit_transform(X[["a", "t"]])["t"].shape == (30, 4)
+    assert PerView("passthrough").fit_transform(X) == X
+
+
+def test_fitted_on_present_rows_and_absent_rows_stay_absent():
+    mask = np.ones((30, 3), dtype=bool)
+    mask[:10, 0] = mask[5:20, 2] = False
+    M = Views(X, mask=mask)
+    prepare = PerView({"a": StandardScaler(), "t": TfidfVectorizer()}).fit(M)
+    Z = prepare.transform(M)
+    assert np.array_equal(Z.mask, mask)
+    np.testing.assert_allclose(prepare.transformers_["a"].mean_, A[10:].mean(axis=0))
+    np.testing.assert_allclose(Z["a"][10:], StandardScaler().fit_transform(A[10:]))
+    assert prepare.transform({"b": A[:, :2]}).present("b").all()
+    assert not prepare.transform({"b": A[:, :2]}).present("t").any()
+
+
+def test_single_missing_values_are_filled():
+    holed = A.copy()
+    holed[0, 1] = np.nan
+    holed[1] = np.nan
+    Z = PerView({"a": SimpleImputer()}).fit_transform(Views(a=holed, b=A)).check_finite()
+    assert Z["a"][0, 1] == pytest.approx(np.delete(A[:, 1], [0, 1]).mean())
+    assert not Z.present("a")[1]
+
+
+def test_targets_reach_the_transformers():
+    prepare = PerView({"a": SelectKBest(k=1)}, remainder="drop")
+    assert prepare.fit_transform(X, y)["a"].shape == (30, 1)
+    mask = {"a": np.arange(30) > 4}
+    part = prepare.fit(Views(X, mask=mask), y).transformers_["a"]
+    np.testing.assert_allclose(part.scores_, SelectKBest(k=1).fit(A[5:], y[5:]).scores_)
+
+
+def test_pipelines_inside_parameters_and_frames():
+    prepare = PerView({"a": make_pipeline(StandardScaler(), PCA(2)), "t": TfidfVectorizer()})
+    prepare.set_params(transformers__a__pca__n_components=3)
+    assert clone(prepare).fit_transform(X)["a"].shape == (30, 3)
+    frame = pd.DataFrame(A, columns=["p__x", "p__y", "q__x", "q__y"])
+    Z = PerView(StandardScaler().set_output(transform="pandas"), views="prefix").fit_transform(frame)
+    assert Z.names == ("p", "q")
+    assert Z.feature_names["p"] == ("p__x", "p__y")
+    sparse = PerView(StandardScaler(with_mean=False)).fit_transform(Views(s=sp.csr_array(A)))
+    assert sparse.kind("s") == "sparse"
+
+
+ERRORS = {
+    "PerView has a transformer for the view 'z'; the views are 'a', 'b', 't'.": (
+        lambda: PerView({"z": StandardScaler()}).fit(X)
+    ),
+    "The transformer of view 'a' must have fit and transform, or be 'passthrough' or 'drop'; got 'scale'.": (
+        lambda: PerView({"a": "scale"}).fit(X)
+    ),
+    "View 't': ": lambda: PerView(StandardScaler()).fit(X),
+    "View 'g' is precomputed; transformers need the data behind it.": (
+        lambda: PerView(StandardScaler()).fit(Views(g=np.eye(3), precomputed=True))
+    ),
+    "View 'a' is absent in every sample; nothing can be fitted on it.": (
+        lambda: PerView({"a": StandardScaler()}).fit(Views(a=None, b=A))
+    ),
+    "View 'a': X has 2 features, but StandardScaler is expecting 4 features": (
+        lambda: PerView({"a": StandardScaler()}).fit(X).transform({"a": A[:, :2]})
+    ),
+    "is not fitted yet": lambda: PerView(StandardScaler()).transform(X),
+    "View 'c' is not among the views expected here: 'a', 'b', 't'.": (
+        lambda: PerView({"a": StandardScaler()}).fit(X).transform({"c": A})
+    ),
+}
+
+
+@pytest.mark.parametrize("message", ERRORS)
+def test_bad_input_gets_a_sentence(message):
+    with pytest.raises((ValueError, TypeError)) as caught:
+        ERRORS[message]()
+    assert message in str(caught.value)
