@@ -35,9 +35,6 @@ numpydoc_show_class_members = False  # the class template lists them
 numpydoc_use_plots = False
 numpydoc_xref_param_type = False
 
-# |s|, the length of s, is no substitution
-rst_epilog = "\n".join(rf".. |{name}| replace:: \|{name}\|" for name in "st")
-
 # -- the guide
 myst_heading_anchors = 3
 

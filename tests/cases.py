@@ -64,7 +64,7 @@ COMPOSED = {
     "on": RBF("median").on([0, 2]),
     "on slice": Linear().on(slice(1, 3)),
     "mapped": Linear().mapped(np.sqrt),
-    "f k f": RBF(gamma=0.3) * Linear().mapped(lambda X: X.sum(axis=1).reshape(-1, 1)),
+    "f k f": RBF(gamma=0.3) * Linear().mapped(lambda X: np.asarray(X.sum(axis=1)).reshape(-1, 1)),
     "all together": normalize(0.5 * RBF(gamma=0.3) * Linear() + Polynomial()) + exp(0.1 * Linear().on([0, 1])),
 }
 STRUCTURED = {

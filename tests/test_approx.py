@@ -11,7 +11,7 @@ from sklearn.preprocessing import StandardScaler
 import cases
 import reference
 from consilience import Nystroem, PerView, RandomFeatures, Views
-from consilience.kernels import RBF, Laplacian, Linear, Spectrum, view_grams
+from consilience.kernels import RBF, Laplacian, Linear, Precomputed, Spectrum, center, normalize, view_grams
 
 A = cases.histograms(60, 4)
 B = cases.histograms(60, 7, seed=2)
@@ -92,11 +92,23 @@ def test_absent_rows_are_no_landmarks_and_stay_absent(shared):
 def test_precomputed_views_have_landmarks_too():
     K = RBF(0.3)(A)
     G = Views(g=K, precomputed="g")
-    maker = Nystroem("precomputed", n_components=20, random_state=0).fit(G[:40])
-    F = maker.transform(G[40:])["g"]
-    chosen = maker.landmark_indices_["g"]
-    expected = reference.nystroem(K[np.ix_([*chosen, *range(40, 60)], [*chosen, *range(40, 60)])], range(20))[20:, 20:]
-    np.testing.assert_allclose(F @ F.T, expected, atol=1e-8)
+    plain_train, plain_test = Views(g=K[:40, :40]), Views(g=K[40:, :40])
+    for train, test in ((G[:40], G[40:]), (plain_train, plain_test)):
+        maker = Nystroem("precomputed", n_components=20, random_state=0).fit(train)
+        F = maker.transform(test)["g"]
+        chosen = maker.landmark_indices_["g"]
+        places = [*chosen, *range(40, 60)]
+        expected = reference.nystroem(K[np.ix_(places, places)], range(20))[20:, 20:]
+        np.testing.assert_allclose(F @ F.T, expected, atol=1e-8)
+    for kernel in (normalize(Precomputed()), center(Precomputed()) + 1.0):
+        F = Nystroem(kernel, n_components=1.0).fit(G).transform(G)["g"]
+        np.testing.assert_allclose(F @ F.T, kernel.resolved(G.block("g"))(G.block("g")), atol=1e-7)
+
+
+def test_kernels_by_view_can_be_searched():
+    maker = Nystroem(kernels={"a": RBF(0.3)}).set_params(kernels__a__gamma=2.0)
+    assert maker.kernels["a"].gamma == 2.0
+    assert Nystroem("rbf").set_params(kernel__gamma=2.0).kernel.gamma == 2.0
 
 
 @pytest.mark.parametrize("kernel", [RBF(0.3), RBF("median"), Laplacian(0.2)], ids=repr)
@@ -149,10 +161,12 @@ ERRORS = {
     "View 'a': random Fourier features are for the kernels RBF and Laplacian; got Linear().": (
         lambda: RandomFeatures("linear").fit(Views(a=A))
     ),
-    "View 'a' has 3 columns, but RandomFeatures was fitted with 4.": (
+    "View 'a' of X has 3 features, but RandomFeatures is expecting 4 features": (
         lambda: RandomFeatures().fit(Views(a=A)).transform(Views(a=A[:, :3]))
     ),
-    "View 'b' is not among the views expected here: 'a'.": lambda: Nystroem().fit(Views(a=A)).transform(Views(b=A)),
+    "Nystroem was fitted on the views 'a'; it does not know 'b'.": lambda: (
+        Nystroem().fit(Views(a=A)).transform(Views(b=A))
+    ),
     "View 'a' contains NaN in row 0": lambda: Nystroem().fit(Views(a=[[1.0, np.nan], [2.0, 3.0]])),
     "is not fitted yet": lambda: Nystroem().transform(Views(a=A)),
 }

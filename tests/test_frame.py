@@ -168,6 +168,16 @@ def test_parameters_by_view_can_be_set_and_searched():
     assert late.estimators["a"].C == 5
 
 
+def test_a_plain_gram_with_unlabeled_samples_is_cut_by_rows_and_columns():
+    K = RBF(0.5)(A)
+    half = np.where(np.arange(40) % 4 == 0, np.nan, y3)
+    some = np.flatnonzero(~np.isnan(half))
+    expected = TinyRidgeClassifier(RBF(0.5)).fit(A[some], y3[some]).decision_function(A)
+    np.testing.assert_allclose(TinyRidgeClassifier("precomputed").fit(K, half).decision_function(K), expected)
+    gram = Views(g=K, precomputed=True)
+    np.testing.assert_allclose(TinyRidgeClassifier("precomputed").fit(gram, half).decision_function(gram), expected)
+
+
 def test_online_curve_counts_and_classes():
     model = TinyPerceptron().partial_fit(V, y3)
     assert model.n_seen_ == 40
@@ -216,6 +226,9 @@ ERRORS = {
     "Found array with 0 sample(s)": lambda: TinyRidge().fit(V[[]], []),
     "'kernels__c__gamma' names no part of `kernels`, which has 'a'.": (
         lambda: TinyRidge(kernels={"a": RBF()}).set_params(kernels__c__gamma=1)
+    ),
+    "`kernels` is None, so 'kernels__a__gamma' has nothing to set; give `kernels` first.": (
+        lambda: TinyRidge().set_params(kernels__a__gamma=1)
     ),
     "The class 7 was not announced; the classes are '0', '1', '2'. Give all classes by `classes=`": (
         lambda: TinyPerceptron().partial_fit(V, y3).partial_fit(V[:1], [7])

@@ -77,9 +77,7 @@ def test_late_fusion_of_regressors_is_the_mean_of_predictions():
 
 
 def test_estimators_by_view_and_weights_by_name():
-    model = LateFusion(LogisticRegression(), estimators={"b": SVC(probability=False)}, view_weights={"b": 3.0}).fit(
-        V, y
-    )
+    model = LateFusion(LogisticRegression(), estimators={"b": SVC()}, view_weights={"b": 3.0}).fit(V, y)
     assert isinstance(model.estimators_["b"], SVC)
     assert model.view_weights_.tolist() == [0.25, 0.75]
     assert not hasattr(model, "predict_proba")
@@ -137,6 +135,21 @@ def test_gram_views_reach_precomputed_machines():
     plain = SVC(kernel="precomputed").fit(K[:60, :60], y[:60])
     np.testing.assert_allclose(model.decision_function(X[60:]), plain.decision_function(K[60:, :60]))
     np.testing.assert_allclose(model.decision_function(Views(g=K[60:, :60])), plain.decision_function(K[60:, :60]))
+    half = np.where(np.arange(90) % 3 == 1, np.nan, y)
+    some = np.flatnonzero(~np.isnan(half))
+    plain = SVC(kernel="precomputed").fit(K[np.ix_(some, some)], y[some])
+    for given in (X, Views(g=K)):
+        model = LateFusion(SVC(kernel="precomputed")).fit(given, half)
+        np.testing.assert_allclose(model.decision_function(given), plain.decision_function(K[:, some]))
+
+
+def test_answers_of_one_kind_are_averaged():
+    """Probabilities and decision values do not mix: where one estimator has no probabilities, none are used."""
+    model = LateFusion(LogisticRegression(), estimators={"b": RidgeClassifier()}).fit(V, y)
+    expected = (
+        LogisticRegression().fit(A, y).decision_function(A) + RidgeClassifier().fit(B, y).decision_function(B)
+    ) / 2
+    np.testing.assert_allclose(model.decision_function(V), expected)
 
 
 def test_together_beats_alone_on_made_views():
@@ -169,10 +182,16 @@ ERRORS = {
     "`view_weights` names the view 'c'; the views are 'a', 'b'.": (
         lambda: LateFusion(LogisticRegression(), view_weights={"c": 1}).fit(V, y)
     ),
-    "`view_weights` must be 'uniform' or 2 numbers of at least 0, not all 0; got [1].": (
+    "`view_weights` must be 'uniform' or 2 numbers above 0, one per view; got [1].": (
         lambda: LateFusion(LogisticRegression(), view_weights=[1]).fit(V, y)
     ),
-    "`view_weights` must be 'uniform' or 2 numbers of at least 0, not all 0; got 'best'.": (
+    "`view_weights` must be 'uniform' or 2 numbers above 0, one per view; got [0, 1].": (
+        lambda: LateFusion(LogisticRegression(), view_weights=[0, 1]).fit(V, y)
+    ),
+    "View 'b': This solver needs samples of at least 2 classes": lambda: LateFusion(LogisticRegression()).fit(
+        Views({"a": A, "b": B}, mask={"b": y == 1}), y
+    ),
+    "`view_weights` must be 'uniform' or 2 numbers above 0, one per view; got 'best'.": (
         lambda: LateFusion(LogisticRegression(), view_weights="best").fit(V, y)
     ),
     "View 'b' has no labeled sample to learn from.": lambda: LateFusion(LogisticRegression()).fit(

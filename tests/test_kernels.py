@@ -131,8 +131,6 @@ def test_symmetric_psd_and_consistent(name):
 
 @on_vectors
 def test_sparse_equals_dense(name):
-    if name == "f k f":
-        pytest.skip("its map is written for dense arrays")
     kernel = ON_VECTORS[name]
     np.testing.assert_allclose(kernel(sp.csr_array(X)), kernel(X), atol=1e-9)
     np.testing.assert_allclose(kernel.diag(sp.csr_array(X)), kernel.diag(X), atol=1e-9)
@@ -378,6 +376,9 @@ def test_a_view_absent_in_all_new_samples_gives_zeros():
     grams = view_grams(resolved, new, V)
     assert not grams[0].any()
     assert grams[2].any()
+    means = view_grams(resolved, new, V, absent="mean")[0]
+    np.testing.assert_allclose(means, np.tile(view_grams(resolved, V)[0].mean(axis=0), (2, 1)))
+    assert not view_grams(resolved, V, new)[0].any()
 
 
 def test_reference_views_leave_gram_matrices_behind():
@@ -387,6 +388,11 @@ def test_reference_views_leave_gram_matrices_behind():
     kept = reference_views(chosen, G[:20])
     assert kept.block("g").values is None
     np.testing.assert_allclose(view_grams(chosen, G[20:], kept)[0], K[20:, :20])
+    for kernel in (normalize(Precomputed()), center(Precomputed())):
+        kernel = kernel.resolved(G[:20].block("g"))
+        kept = reference_views({"g": kernel}, G[["g"]][:20])
+        expected = kernel(G[20:].block("g"), G[:20].block("g"))
+        np.testing.assert_allclose(view_grams({"g": kernel}, G[["g"]][20:], kept)[0], expected)
     plain = reference_views(chosen, Views(g=K[:20, :20], a=X[:20]))
     np.testing.assert_allclose(view_grams(chosen, Views(g=K[20:, :20], a=X[20:]), plain)[0], K[20:, :20])
 
@@ -456,7 +462,8 @@ ERRORS = {
     "View 'b': RBF(gamma=1.0) is evaluated between samples of 1 and of 2 columns.": lambda: view_grams(
         {"b": RBF(1.0)}, Views(b=X[:, :1]), Views(b=X[:, :2])
     ),
-    "View 'a' is absent in every sample.": lambda: resolve_kernels({"a": RBF()}, Views(a=None, b=X)),
+    "View 'a': It is absent in every sample; leave it out.": lambda: resolve_kernels({"a": RBF()}, Views(a=None, b=X)),
+    "`absent` must be 'zero' or 'mean'; got 'nan'.": lambda: view_grams({"a": Linear()}, Views(a=X), absent="nan"),
     "There are 2 views and 1 weights; give one weight per view.": lambda: weighted_sum([X, X], [1]),
     "A polynomial of kernels has an integer degree of at least 1 and a constant of at least 0": (
         lambda: polynomial([X], 0)

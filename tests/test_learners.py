@@ -18,7 +18,7 @@ def generated():
 
 
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize(("estimator", "check"), generated())
+@pytest.mark.parametrize(("estimator", "check"), list(generated()))
 def test_scikit_learns_checks(estimator, check):
     check(estimator)
 

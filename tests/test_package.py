@@ -42,7 +42,7 @@ def public_objects():
                 yield pytest.param(value, id=f"{home.__name__}.{name}")
 
 
-@pytest.mark.parametrize("value", public_objects())
+@pytest.mark.parametrize("value", list(public_objects()))
 def test_every_public_object_has_a_docstring_with_an_example(value):
     doc = inspect.getdoc(value) or ""
     abstract = value is consilience.kernels.Kernel or value is consilience.kernels.reference_views

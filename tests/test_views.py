@@ -359,6 +359,7 @@ ERRORS = {
         lambda: as_views(WIDE, views={"a": ["zz"]})
     ),
     "View 'a' asks for column 9, but the table has 5 columns.": lambda: as_views(WIDE, views={"a": [0, 9]}),
+    "View 'a' asks for column -9, but the table has 5 columns.": lambda: as_views(WIDE, views={"a": [0, -9]}),
     "View 'a' is chosen by a mask of 3 columns, but the table has 5.": lambda: as_views(WIDE, views={"a": [True] * 3}),
     "View 'view0' mixes numbers with the columns 'y', which are not numbers.": (
         lambda: as_views(pd.DataFrame({"x": [1], "y": ["p"]}))

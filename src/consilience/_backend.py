@@ -79,7 +79,7 @@ def take_rows(x: Any, rows: np.ndarray) -> Any:
 def by_rows(work: Callable[[int, int], None], n_rows: int, operations: int) -> None:
     """Call ``work(start, stop)`` on blocks of rows, in threads where the number of operations is worth it.
 
-    For work that releases the interpreter's lock: NumPy on large arrays, compiled loops. A limit set for OpenMP
+    For compiled loops that release the interpreter's lock. A limit set for OpenMP
     (OMP_NUM_THREADS, which joblib sets in its workers) holds here too.
     """
     threads = min(cpu_count(), int(os.environ.get("OMP_NUM_THREADS") or cpu_count())) if operations > 1_000_000 else 1

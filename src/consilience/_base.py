@@ -19,6 +19,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from . import _blocks
 from .certificates import Certificate
+from .kernels.multiview import gram_views
 from .kernels.scalar import as_kernel
 from .views import Views, as_views, is_mapping
 
@@ -31,7 +32,9 @@ def read_views_to_fit(learner: Any, X: Any) -> Views:
         raise ValueError(f"Found array with 0 sample(s) (shape={X.shape}) while a minimum of 1 is required.")
     _remember(learner, X)
     learner._used_views = tuple(name for name in X.names if X.present(name).any())
-    return X if learner._used_views == X.names else X[list(learner._used_views)]
+    if learner._used_views != X.names:
+        X = X[list(learner._used_views)]
+    return gram_views(_kernels(learner, X.names), X) if _reads_gram(learner) else X
 
 
 def read_views_to_learn(learner: Any, X: Any, fresh: bool) -> Views:
@@ -87,6 +90,11 @@ def _read(learner: Any, X: Any) -> Views:
 def _reads_gram(learner: Any) -> bool:
     kernels = [getattr(learner, "kernel", None), *dict(getattr(learner, "kernels", None) or {}).values()]
     return any(as_kernel(kernel).reads_gram for kernel in kernels if kernel is not None)
+
+
+def _kernels(learner: Any, names: tuple[str, ...]) -> dict[str, Any]:
+    given = dict(getattr(learner, "kernels", None) or {})
+    return {name: as_kernel(given.get(name, learner.kernel)) for name in names}
 
 
 def _check_columns(learner: Any, X: Views, name: str, precomputed: bool) -> None:
@@ -294,6 +302,8 @@ class ViewParameters(BaseEstimator):
                 setattr(self, outer, _with_part(outer, held, inner, value))
             elif inner and outer == "kernel" and isinstance(held, str):
                 setattr(self, outer, as_kernel(held).set_params(**{inner: value}))
+            elif inner and held is None and outer in self._get_param_names():
+                raise ValueError(f"`{outer}` is None, so '{key}' has nothing to set; give `{outer}` first.")
             else:
                 rest[key] = value
         super().set_params(**rest)

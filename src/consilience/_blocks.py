@@ -5,7 +5,8 @@ absent in every sample.
 """
 
 import numbers
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -64,12 +65,14 @@ class Gram:
 
     def block(self, other: "Gram") -> np.ndarray:
         """Return the kernel between the samples of `self` (rows) and those of `other` (columns)."""
-        if self.values is None or self.n_columns != other.n_columns:
+        if self.values is not None and self.n_columns == other.n_columns:
+            return np.asarray(self.values[np.ix_(self.index, other.index)])
+        if self.values is None or self.n_columns != len(other):  # else a block against just these samples
             raise ValueError(
                 f"A precomputed view of {self.n_columns} columns meets one over {other.n_columns} samples. Give the "
                 "kernel between the new samples and the same samples as at fit, in the same order."
             )
-        return np.asarray(self.values[np.ix_(self.index, other.index)])
+        return np.asarray(self.values[self.index])
 
     def diagonal(self) -> np.ndarray:
         """Return the kernel of each sample with itself."""
@@ -258,7 +261,7 @@ def common_length(blocks: Mapping[str, Block]) -> int:
     if not lengths:
         raise ValueError(f"No view has data: {quoted(blocks)} is None. Give at least one view.")
     counts = list(lengths.values())
-    usual = max(set(counts), key=counts.count)
+    usual = max(dict.fromkeys(counts), key=counts.count)
     for name, n in lengths.items():
         if n != usual:
             raise ValueError(
@@ -375,6 +378,17 @@ def rows_text(rows: np.ndarray) -> str:
 
 def quoted(names: Iterable[Any]) -> str:
     return ", ".join(f"'{name}'" for name in names)
+
+
+@contextmanager
+def naming(name: str) -> Iterator[None]:
+    """Put the view's name in front of what is said about its data."""
+    try:
+        yield
+    except (TypeError, ValueError) as error:
+        if type(error) not in (TypeError, ValueError):
+            raise
+        raise type(error)(f"View '{name}': {error}") from error
 
 
 def spread(block: Block, rows: np.ndarray, n: int) -> Block:

@@ -72,7 +72,8 @@ def _columns_of(name: str, chosen: Any, columns: Sequence[str], named: bool) -> 
         return np.flatnonzero(where)
     where = where.astype(int)
     if len(where) and (where.max() >= len(columns) or where.min() < -len(columns)):
-        raise ValueError(f"View '{name}' asks for column {where.max()}, but the table has {len(columns)} columns.")
+        outside = where.max() if where.max() >= len(columns) else where.min()
+        raise ValueError(f"View '{name}' asks for column {outside}, but the table has {len(columns)} columns.")
     return where
 
 

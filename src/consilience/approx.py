@@ -10,22 +10,22 @@ from typing import Any
 
 import numpy as np
 import scipy.linalg
-from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.base import TransformerMixin
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import check_is_fitted
 
 from . import _blocks
 from ._backend import like, namespace, take_rows, to_numpy
+from ._base import ViewParameters, read_views_to_fit, read_views_to_predict
 from ._blocks import Block
 from .kernels.base import Array, Kernel
-from .kernels.multiview import kernels_by_view, resolve_kernels
+from .kernels.multiview import kernels_by_view, reference_block, resolve_kernels
 from .kernels.scalar import RBF, Laplacian
-from .views import Views, as_views
+from .views import Views
 
 __all__ = ["Nystroem", "RandomFeatures"]
 
 
-class _Features(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None):  # type: ignore[call-arg]
+class _Features(TransformerMixin, ViewParameters, auto_wrap_output_keys=None):  # type: ignore[call-arg]
     """Features of each view by a map that `fit` finds; rows where a view is absent stay absent."""
 
     kernel: Any
@@ -48,7 +48,7 @@ class _Features(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None):  #
         self
             The fitted transformer.
         """
-        X = as_views(X).check_finite()
+        X = read_views_to_fit(self, X)
         self.kernels_ = resolve_kernels(kernels_by_view(self.kernel, self.kernels, X.names), X)
         self._fit_maps(X, check_random_state(self.random_state))
         return self
@@ -66,8 +66,7 @@ class _Features(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None):  #
         Views
             One dense view of features per view.
         """
-        check_is_fitted(self)
-        X = as_views(X).align(tuple(self.kernels_)).check_finite()
+        X = read_views_to_predict(self, X)
         blocks = {}
         for name in X.names:
             rows = np.flatnonzero(X.present(name))
@@ -183,7 +182,7 @@ class Nystroem(_Features):
         for name, chosen in self.landmark_indices_.items():
             block = take_rows(X.block(name), chosen)
             self._roots[name] = inverse_root(self.kernels_[name](block))
-            self._landmarks[name] = block.positions() if isinstance(block, _blocks.Gram) else block
+            self._landmarks[name] = reference_block(self.kernels_[name], block)
 
     def _features(self, name: str, block: Block) -> Array:
         return self.kernels_[name](block, self._landmarks[name]) @ self._roots[name]
@@ -320,9 +319,5 @@ class RandomFeatures(_Features):
 
     def _features(self, name: str, block: Block) -> Array:
         weights = self._weights[name]
-        if block.shape[1] != weights.shape[0]:
-            raise ValueError(
-                f"View '{name}' has {block.shape[1]} columns, but RandomFeatures was fitted with {weights.shape[0]}."
-            )
         angles = block @ weights + self._phases[name]
         return namespace(angles).cos(angles) * float(np.sqrt(2 / weights.shape[1]))

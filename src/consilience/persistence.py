@@ -39,7 +39,7 @@ def save(model: Any, path: str | os.PathLike[str], *, trusted: Sequence[str] = (
     ----------
     model : estimator, kernel or Views
         What to save. Everything inside must be of types that `load` trusts: the library's own, NumPy's, SciPy's and
-        scikit-learn's. Functions given to kernels are not among them.
+        scikit-learn's. Functions of your own given to kernels are not among them.
     path : path
         Where to; an existing file is replaced only when the new one is complete.
     trusted : sequence of str, optional

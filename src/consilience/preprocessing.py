@@ -110,7 +110,7 @@ class PerView(TransformerMixin, ViewParameters, auto_wrap_output_keys=None):  # 
             if data is None:
                 raise ValueError(f"View '{name}' is absent in every sample; nothing can be fitted on it. Drop it.")
             target = None if y is None else np.asarray(y)[rows]
-            with _naming(name):
+            with _blocks.naming(name):
                 self.transformers_[name] = clone(transformer).fit(data, target)
         return self
 
@@ -143,7 +143,7 @@ class PerView(TransformerMixin, ViewParameters, auto_wrap_output_keys=None):  # 
             if data is None:
                 blocks[name] = None
                 continue
-            with _naming(name):
+            with _blocks.naming(name):
                 result = _blocks.read_block(name, _plain(transformer.transform(data)))
             blocks[name] = result if len(rows) == len(X) else _blocks.spread(result, rows, len(X))
             out = _output_names(transformer, X.feature_names.get(name))
@@ -208,16 +208,3 @@ def _output_names(transformer: Any, names_in: tuple[str, ...] | None) -> tuple[s
         return tuple(str(c) for c in transformer.get_feature_names_out(names_in and np.asarray(names_in, dtype=object)))
     except (AttributeError, TypeError, ValueError):  # the transformer has no names to give
         return None
-
-
-class _naming:
-    """Put the view's name in front of what a transformer complains about."""
-
-    def __init__(self, name: str):
-        self.name = name
-
-    def __enter__(self) -> None: ...
-
-    def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
-        if isinstance(error, (TypeError, ValueError)) and type(error) in (TypeError, ValueError):
-            raise type(error)(f"View '{self.name}': {error}") from error

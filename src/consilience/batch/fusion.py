@@ -35,9 +35,8 @@ def _gives_probabilities(self: Any) -> bool:
 
 
 def _gives_scores(self: Any) -> bool:
-    return is_classifier(self) and all(
-        hasattr(part, "predict_proba") or hasattr(part, "decision_function") for part in self._parts()
-    )
+    scores = is_classifier(self) and all(hasattr(part, "decision_function") for part in self._parts())
+    return scores or _gives_probabilities(self)
 
 
 class _Fusion(BatchLearner):
@@ -59,12 +58,12 @@ class _Fusion(BatchLearner):
         return (Y[:, 0] if self._one_output else Y), labeled
 
     def _answers(self, estimator: Any, data: Any) -> np.ndarray:
-        """One estimator's answer as (n, P), its classes among all classes."""
+        """One estimator's answer as (n, P), its classes among all classes; of the kind that all estimators give."""
         if not is_classifier(self):
             return np.asarray(estimator.predict(data)).reshape(data.shape[0], -1)
-        if hasattr(estimator, "predict_proba"):
+        if _gives_probabilities(self):
             known = np.asarray(estimator.predict_proba(data))
-        elif hasattr(estimator, "decision_function"):
+        elif all(hasattr(part, "decision_function") for part in self._parts()):
             scores = np.asarray(estimator.decision_function(data))
             known = np.column_stack([-scores, scores]) / 2 if scores.ndim == 1 else scores
         else:
@@ -292,7 +291,7 @@ def _side_by_side(blocks: list[Any]) -> Any:
 def _column_means(X: Views, name: str) -> np.ndarray:
     if X.kind(name) not in ("dense", "sparse"):
         raise TypeError(
-            f"EarlyFusion puts columns of numbers side by side, but view '{name}' is {X.kind(name)}. Turn it into "
+            f"EarlyFusion puts columns of numbers side by side, but view '{name}' is {X.kind(name)}. Turn objects into "
             "numbers with PerView first, or use LateFusion."
         )
     rows = np.flatnonzero(X.present(name))
@@ -310,8 +309,8 @@ class LateFusion(_Fusion):
     """Late fusion: one estimator per view, their answers averaged.
 
     f(x) = Σ_v c_v f_v(x) / Σ_v c_v over the views present, with f_v the probabilities of the estimator of view v where
-    it gives them, else its decision values, and the predictions of a regressor. With one view its answers are those
-    of the wrapped estimator.
+    all estimators give them, else their decision values, and the predictions of regressors. With one view its
+    answers are those of the wrapped estimator.
 
     Parameters
     ----------
@@ -320,7 +319,7 @@ class LateFusion(_Fusion):
     estimators : dict, optional
         Estimators by view, for views that need their own.
     view_weights : "uniform", array-like of shape (n_views,) or dict, default="uniform"
-        c >= 0, in the order of the views or by name.
+        c > 0, in the order of the views or by name.
     unlabeled : object, optional
         The label that marks unlabeled samples, besides missing values. They are left out.
     views : dict, list or "prefix", optional
@@ -399,18 +398,24 @@ class LateFusion(_Fusion):
             rows = np.flatnonzero(X.present(name) & labeled)
             if not len(rows):
                 raise ValueError(f"View '{name}' has no labeled sample to learn from. Drop the view, or label some.")
-            block = take_rows(X.block(name), rows)
-            if isinstance(block, Gram):
-                self._train[name] = block.positions()
             part = None if weights is None else weights[rows]
             estimator = chosen.get(name, self.estimator)
-            self.estimators_[name] = _fit_one(estimator, self._data(name, block), target[rows], part)
+            block = X.block(name)
+            if get_tags(estimator).input_tags.pairwise and not isinstance(block, Gram):
+                block = Views(g=block, precomputed=True).block("g")
+            block = take_rows(block, rows)
+            if isinstance(block, Gram):
+                self._train[name] = block.positions()
+            with _blocks.naming(name):
+                self.estimators_[name] = _fit_one(estimator, self._data(name, block), target[rows], part)
         self.solution_ = Solution(x=None, gap=None, n_iter=1, status="delegated")
         return self
 
     def _data(self, name: str, block: Any) -> Any:
-        """A view as its estimator takes it: strings as they are, a Gram as its block against the training samples."""
-        return block.block(self._train[name]) if isinstance(block, Gram) else block
+        """A view as its estimator takes it: a Gram as its block against the training samples, others as they are."""
+        if name not in self._train:
+            return block
+        return (block if isinstance(block, Gram) else Gram(block)).block(self._train[name])
 
     def _combined(self, X: Any) -> np.ndarray:
         X = read_views_to_predict(self, X)
@@ -445,8 +450,9 @@ def _read_view_weights(view_weights: Any, names: tuple[str, ...]) -> np.ndarray:
             )
         view_weights = [view_weights.get(name, 1.0) for name in names]
     weights = np.asarray(view_weights, dtype=np.float64) if not isinstance(view_weights, str) else np.empty(0)
-    if weights.shape != (len(names),) or not (weights >= 0).all() or not weights.sum() > 0:
+    if weights.shape != (len(names),) or not (weights > 0).all():
         raise ValueError(
-            f"`view_weights` must be 'uniform' or {len(names)} numbers of at least 0, not all 0; got {view_weights!r}."
+            f"`view_weights` must be 'uniform' or {len(names)} numbers above 0, one per view; got {view_weights!r}. "
+            "Leave out views that are to count for nothing."
         )
     return weights / weights.sum()

@@ -253,6 +253,11 @@ class Normalized(_Composite):
     def __init__(self, kernel: Kernel):
         self.kernel = kernel
 
+    @property
+    def keeps_gram(self) -> bool:
+        """Whether training samples must keep their Gram matrix: yes, for their norms."""
+        return self.kernel.reads_gram
+
     def _gram(self, X: Block, Y: Block) -> Array:
         matrix = self.kernel._gram(X, Y)
         left = self._inverse_norms(X)
@@ -300,6 +305,11 @@ class Centered(_Composite):
     def __init__(self, kernel: Kernel, reference: Any = None):
         self.kernel = kernel
         self.reference = reference
+
+    @property
+    def keeps_gram(self) -> bool:
+        """Whether training samples must keep their Gram matrix: yes, for their means."""
+        return self.kernel.reads_gram
 
     def _unresolved(self) -> bool:
         return self.reference is None or super()._unresolved()

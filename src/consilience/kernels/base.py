@@ -78,6 +78,11 @@ class Kernel(BaseEstimator):
         """Whether the data are a Gram matrix."""
         return any(child.reads_gram for child in self._children())
 
+    @property
+    def keeps_gram(self) -> bool:
+        """Whether evaluating against training samples needs their own Gram matrix, not only their positions."""
+        return any(child.keeps_gram for child in self._children())
+
     def _children(self) -> list["Kernel"]:
         return [value for value in self.get_params(deep=False).values() if isinstance(value, Kernel)]
 
@@ -219,7 +224,7 @@ def full(X: Block, shape: tuple[int, ...], value: float) -> Array:
 
 
 def precision(X: Block) -> Any:
-    """float32 where the data are; float64 else."""
+    """Return the type of the kernel's values: float32 where the data are, float64 else."""
     return np.float32 if not isinstance(X, Gram) and X.dtype == np.float32 else np.float64
 
 

@@ -7,7 +7,7 @@ import numpy as np
 
 from .. import _blocks
 from .._backend import is_device_array, like, namespace, take_rows
-from .._blocks import Gram
+from .._blocks import Block, Gram
 from ..views import Views
 from .base import Array, Kernel
 from .scalar import as_kernel
@@ -68,11 +68,8 @@ def resolve_kernels(kernels: Mapping[str, Kernel], X: Views) -> dict[str, Kernel
     """
     resolved = {}
     for name, kernel in kernels.items():
-        block = _present_block(X, name)
-        try:
-            resolved[name] = kernel.resolved(block)
-        except (TypeError, ValueError) as error:
-            raise type(error)(f"View '{name}': {error}") from error
+        with _blocks.naming(name):
+            resolved[name] = kernel.resolved(_present_block(X, name))
     return resolved
 
 
@@ -91,13 +88,35 @@ def reference_views(kernels: Mapping[str, Kernel], X: Views) -> Views:
     Views
         The samples to evaluate kernels against.
     """
-    blocks = {}
-    for name in X.names:
-        block = X.block(name)
-        if kernels[name].reads_gram and block is not None:
-            block = (block if isinstance(block, Gram) else Gram(block)).positions()
-        blocks[name] = block
-    return Views._of(blocks, len(X), X.mask, X.feature_names)
+    kept = {name: reference_block(kernels[name], X.block(name)) for name in X.names}
+    return Views._of(kept, len(X), X.mask, X.feature_names)
+
+
+def reference_block(kernel: Kernel, block: Block) -> Block:
+    """One view of `reference_views`."""
+    if block is None or not kernel.reads_gram:
+        return block
+    gram = block if isinstance(block, Gram) else Gram(block)
+    return gram if kernel.keeps_gram else gram.positions()
+
+
+def gram_views(kernels: Mapping[str, Kernel], X: Views) -> Views:
+    """Read plain square arrays as Gram matrices where the kernel says so, so that rows can be taken from them.
+
+    Parameters
+    ----------
+    kernels : dict of Kernel
+        A kernel for each view.
+    X : Views
+        The training samples.
+
+    Returns
+    -------
+    Views
+        The same samples.
+    """
+    chosen = [name for name in X.names if kernels[name].reads_gram and X.kind(name) in ("dense", "sparse")]
+    return Views(X, precomputed=chosen) if chosen else X
 
 
 def view_grams(kernels: Mapping[str, Kernel], X: Views, Y: Views | None = None, *, absent: str = "zero") -> list[Array]:
@@ -128,30 +147,29 @@ def view_grams(kernels: Mapping[str, Kernel], X: Views, Y: Views | None = None, 
     array([[9., 0.],
            [0., 0.]])
     """
+    if absent not in ("zero", "mean"):
+        raise ValueError(f"`absent` must be 'zero' or 'mean'; got {absent!r}.")
     grams = []
     for name, kernel in kernels.items():
-        try:
+        with _blocks.naming(name):
             grams.append(_padded_gram(kernel, X, Y, name, absent))
-        except (TypeError, ValueError) as error:
-            raise type(error)(f"View '{name}': {error}") from error
     return grams
 
 
 def _present_block(X: Views, name: str) -> Any:
     block, present = X.block(name), X.present(name)
     if block is None:
-        raise ValueError(f"View '{name}' is absent in every sample.")
+        raise ValueError("It is absent in every sample; leave it out.")
     return block if present.all() else take_rows(block, np.flatnonzero(present))
 
 
 def _padded_gram(kernel: Kernel, X: Views, Y: Views | None, name: str, absent: str) -> Array:
     there_X = X.present(name)
     there_Y = there_X if Y is None else Y.present(name)
-    if not there_X.any():
+    if absent == "zero" and not (there_X.any() and there_Y.any()):
         return np.zeros((len(there_X), len(there_Y)))
-    block_X = _present_block(X, name)
     block_Y = None if Y is None else _present_block(Y, name)
-    inner = kernel(block_X, block_Y)
+    inner = kernel(_present_block(X, name), block_Y) if there_X.any() else np.zeros((0, int(there_Y.sum())))
     if there_X.all() and there_Y.all():
         return inner
     if absent == "zero":

@@ -14,7 +14,7 @@ import scipy.sparse as sp
 from sklearn.base import clone
 
 from .. import _blocks
-from .._backend import by_rows, is_device_array, namespace, to_numpy
+from .._backend import is_device_array, namespace, to_numpy
 from .._blocks import Block, Gram
 from .base import Array, Kernel, check_degree, check_nonnegative, check_numeric, full, precision, read
 from .gram import is_psd
@@ -201,7 +201,7 @@ class _Distance(Kernel):
     def _exponential(self, X: Block, Y: Block) -> Array:
         exponent = self._distances(X, Y)
         exponent *= -float(self.gamma)
-        return namespace(exponent).exp(exponent)
+        return namespace(exponent).exp(exponent) if is_device_array(exponent) else np.exp(exponent, out=exponent)
 
     def _diagonal(self, X: Block) -> Array:
         check_numeric(self, X, None)
@@ -247,16 +247,14 @@ class RBF(_Distance):
         norms_X = gamma * _squared_norms(X)
         norms_Y = norms_X if Y is None else gamma * _squared_norms(Y)
         matrix = _inner(X, Y)
-
-        def finish(start: int, stop: int) -> None:  # one block of rows through all steps while it is in the cache
-            block = matrix[start:stop]
+        for start in range(0, len(matrix), 128):  # a block of rows goes through all steps while it is in the cache
+            rows = slice(start, start + 128)
+            block = matrix[rows]
             block *= 2 * gamma
-            block -= norms_X[start:stop, None]
+            block -= norms_X[rows, None]
             block -= norms_Y[None, :]
             np.minimum(block, 0, out=block)
             np.exp(block, out=block)
-
-        by_rows(finish, matrix.shape[0], 10 * matrix.size)
         if Y is None:
             np.fill_diagonal(matrix, 1)
         return matrix

@@ -124,7 +124,7 @@ class Subsequence(_PairByPair):
 
     k(s, t) = Σ_u Σ_(i: u = s[i]) Σ_(j: u = t[j]) λ^(l(i) + l(j)) over all u of n symbols, where i and j are increasing
     positions, not always contiguous, and l(i) = i_n - i_1 + 1 is the stretch that they span. By the dynamic program of
-    the paper, in O(n |s| |t|) time and O(n |t|) memory.
+    the paper, in ``O(n |s| |t|)`` time and ``O(n |t|)`` memory.
 
     With λ = 1 it is the number of pairs of equal subsequences; with n = 1 it equals λ² ``Spectrum(1)``. Long samples
     have large values: see `normalize`.
