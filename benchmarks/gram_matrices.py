@@ -53,7 +53,7 @@ def main():
             print(
                 f"{name:<22}{n:>6}{ours:>9.3f}s{theirs:>9.3f}s{theirs / ours:>8.2f}{memory[0]:>9.0f}{memory[1]:>12.0f}"
             )
-    S = sp.random_array((4000, 2000), density=0.05, rng=0, format="csr")
+    S = sp.random(4000, 2000, density=0.05, random_state=0, format="csr")
     ours, dense = seconds([lambda: ChiSquared(0.1)(S), lambda: ChiSquared(0.1)(S.toarray())], 3)
     print(f"ChiSquared on CSR, 4000 x 2000, 5 % nonzero: {ours:.2f} s; the same made dense: {dense:.2f} s")
 

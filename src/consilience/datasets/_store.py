@@ -67,7 +67,7 @@ def read_arrays(source: Source, data_home: str | os.PathLike[str] | None) -> Arr
             return _read_checked(path, source)
     arrays = _from_home(source, given, cached)
     cached.parent.mkdir(parents=True, exist_ok=True)
-    write_atomically(cached, lambda file: np.savez_compressed(file, allow_pickle=False, **arrays))
+    write_atomically(cached, lambda file: np.savez_compressed(file, **arrays))  # type: ignore[arg-type]
     return arrays
 
 

@@ -9,7 +9,7 @@ from sklearn.base import clone
 
 from .._backend import is_device_array, namespace, to_numpy
 from .._blocks import Block, Gram
-from .base import Array, Kernel, check_degree, check_numeric, full, read, value_text
+from .base import Array, Kernel, check_degree, check_numeric, full, integer_power, read, value_text
 from .gram import center_gram, normalize_gram
 
 
@@ -91,7 +91,11 @@ class Sum(_Composite):
         self.k2 = k2
 
     def _gram(self, X: Block, Y: Block) -> Array:
-        return self.k1._gram(X, Y) + self.k2._gram(X, Y)
+        total, other = self.k1._gram(X, Y), self.k2._gram(X, Y)
+        if total.dtype != other.dtype:
+            return total + other
+        total += other
+        return total
 
     def _diagonal(self, X: Block) -> Array:
         return self.k1._diagonal(X) + self.k2._diagonal(X)
@@ -122,7 +126,11 @@ class Product(_Composite):
         self.k2 = k2
 
     def _gram(self, X: Block, Y: Block) -> Array:
-        return self.k1._gram(X, Y) * self.k2._gram(X, Y)
+        total, other = self.k1._gram(X, Y), self.k2._gram(X, Y)
+        if total.dtype != other.dtype:
+            return total * other
+        total *= other
+        return total
 
     def _diagonal(self, X: Block) -> Array:
         return self.k1._diagonal(X) * self.k2._diagonal(X)
@@ -160,7 +168,10 @@ class Scaled(_Composite):
         return float(self.scale)
 
     def _gram(self, X: Block, Y: Block) -> Array:
-        return self._number() * self.kernel._gram(X, Y)
+        scale = self._number()
+        matrix = self.kernel._gram(X, Y)
+        matrix *= scale
+        return matrix
 
     def _diagonal(self, X: Block) -> Array:
         return self._number() * self.kernel._diagonal(X)
@@ -194,11 +205,11 @@ class Power(_Composite):
 
     def _gram(self, X: Block, Y: Block) -> Array:
         check_degree(self, self.degree)
-        return self.kernel._gram(X, Y) ** self.degree
+        return integer_power(self.kernel._gram(X, Y), int(self.degree))
 
     def _diagonal(self, X: Block) -> Array:
         check_degree(self, self.degree)
-        return self.kernel._diagonal(X) ** self.degree
+        return integer_power(self.kernel._diagonal(X), int(self.degree))
 
     def _expression(self) -> str:
         return f"{self.kernel._within(4)} ** {self.degree}"
@@ -224,7 +235,7 @@ class Exponential(_Composite):
 
     def _gram(self, X: Block, Y: Block) -> Array:
         inner = self.kernel._gram(X, Y)
-        return namespace(inner).exp(inner)
+        return namespace(inner).exp(inner) if is_device_array(inner) else np.exp(inner, out=inner)
 
     def _diagonal(self, X: Block) -> Array:
         inner = self.kernel._diagonal(X)
@@ -262,7 +273,9 @@ class Normalized(_Composite):
         matrix = self.kernel._gram(X, Y)
         left = self._inverse_norms(X)
         right = left if Y is None else self._inverse_norms(Y)
-        return matrix * left[:, None] * right[None, :]
+        matrix *= left[:, None]
+        matrix *= right[None, :]
+        return matrix
 
     def _inverse_norms(self, X: Block) -> Array:
         diagonal = self.kernel._diagonal(X)
@@ -339,7 +352,10 @@ class Centered(_Composite):
         matrix = self.kernel._gram(X, Y)
         left = self._means(X)
         right = left if Y is None else self._means(Y)
-        return matrix - left[:, None] - right[None, :] + self._grand_mean
+        matrix -= left[:, None]
+        matrix -= right[None, :]
+        matrix += self._grand_mean
+        return matrix
 
     def _means(self, X: Block) -> Array:
         block = self.kernel._gram(X, self.reference)

@@ -9,7 +9,7 @@ from .. import _blocks
 from .._backend import is_device_array, like, namespace, take_rows
 from .._blocks import Block, Gram
 from ..views import Views
-from .base import Array, Kernel
+from .base import Array, Kernel, integer_power
 from .scalar import as_kernel
 
 
@@ -292,7 +292,9 @@ def polynomial(
             f"A polynomial of kernels has an integer degree of at least 1 and a constant of at least 0; got degree "
             f"{degree!r} and constant {constant!r}."
         )
-    return (weighted_sum(grams, weights) + constant) ** int(degree)
+    total = weighted_sum(grams, weights)
+    total += constant
+    return integer_power(total, int(degree))
 
 
 # -- block forms

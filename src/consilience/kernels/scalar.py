@@ -16,7 +16,7 @@ from sklearn.base import clone
 from .. import _blocks
 from .._backend import is_device_array, namespace, to_numpy
 from .._blocks import Block, Gram
-from .base import Array, Kernel, check_degree, check_nonnegative, check_numeric, full, precision, read
+from .base import Array, Kernel, check_degree, check_nonnegative, check_numeric, full, integer_power, precision, read
 from .gram import is_psd
 
 
@@ -73,12 +73,14 @@ class Polynomial(Kernel):
     def _gram(self, X: Block, Y: Block) -> Array:
         self._check()
         check_numeric(self, X, Y)
-        return (_inner(X, Y) + self.constant) ** self.degree
+        inner = _inner(X, Y)
+        inner += self.constant
+        return integer_power(inner, int(self.degree))
 
     def _diagonal(self, X: Block) -> Array:
         self._check()
         check_numeric(self, X, None)
-        return (_squared_norms(X) + self.constant) ** self.degree
+        return integer_power(_squared_norms(X) + self.constant, int(self.degree))
 
 
 class Mahalanobis(Kernel):
@@ -473,7 +475,9 @@ class FromCallable(Kernel):
                 raise ValueError(
                     f"{self!r}: the function must return a matrix of shape {shape}; got {np.shape(matrix)}."
                 )
-            return matrix if is_device_array(matrix) else np.asarray(matrix)
+            return (
+                matrix + 0.0 if is_device_array(matrix) else np.array(matrix, dtype=np.result_type(matrix, np.float32))
+            )
         if Y is not None:
             return np.array([[self.func(x, z) for z in Y] for x in X], dtype=np.float64).reshape(X.shape[0], Y.shape[0])
         matrix = np.empty((X.shape[0], X.shape[0]))
