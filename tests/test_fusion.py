@@ -5,6 +5,7 @@ import pytest
 import scipy.sparse as sp
 from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.linear_model import LogisticRegression, Ridge, RidgeClassifier
+from sklearn.multiclass import OutputCodeClassifier
 from sklearn.neighbors import NearestCentroid
 from sklearn.svm import SVC
 
@@ -84,7 +85,10 @@ def test_estimators_by_view_and_weights_by_name():
     assert model.decision_function(V).shape == (90, 3)
 
 
-@pytest.mark.parametrize("estimator", [LogisticRegression(), RidgeClassifier(), NearestCentroid()])
+WORDLESS = OutputCodeClassifier(LogisticRegression(), code_size=6, random_state=0)  # predictions alone, no scores
+
+
+@pytest.mark.parametrize("estimator", [LogisticRegression(), RidgeClassifier(), WORDLESS])
 @pytest.mark.parametrize("fusion", [EarlyFusion, LateFusion])
 def test_answers_of_every_kind_of_classifier(fusion, estimator):
     model = fusion(estimator).fit(V, y)

@@ -1,6 +1,7 @@
 """Kernels on vectors and their algebra, Gram functions, one kernel per view."""
 
 import numpy as np
+import pandas as pd
 import pytest
 import scipy.sparse as sp
 from hypothesis import given
@@ -314,8 +315,30 @@ def test_precomputed_in_scikit_learns_manner_and_by_rows_of_one_gram():
     np.testing.assert_allclose(
         (normalize(Precomputed()) + 1.0)(gram[[5, 2]]), (normalize(K) + 1)[np.ix_([5, 2], [5, 2])]
     )
+    np.testing.assert_allclose(center(Precomputed())(K), reference.centered(K), atol=1e-12)
     centered = center(Precomputed()).resolved(gram)
     np.testing.assert_allclose(centered(gram[[1, 2]], gram), reference.centered(K)[[1, 2]], atol=1e-12)
+
+
+def test_frames_and_lists_are_read_by_kernels():
+    frame = pd.DataFrame(X)
+    np.testing.assert_array_equal(RBF(0.3)(frame, X.tolist()), RBF(0.3)(X, X))
+
+
+def test_mixed_precisions_give_the_wider_one():
+    single = X.astype(np.float32)
+    double = FromCallable(lambda A, B: (A @ B.T).astype(np.float64))
+    for kernel in (Linear() + double, Linear() * double):
+        assert kernel(single).dtype == np.float64
+    counts = FromCallable(lambda A, B: (A @ B.T).astype(int))
+    assert (0.5 * counts)(X).dtype == np.float64
+
+
+def test_what_a_function_returns_is_not_changed():
+    kept = X @ X.T
+    kernel = exp(2.0 * FromCallable(lambda A, B: kept) + 1.0) * Linear()
+    kernel(X)
+    np.testing.assert_array_equal(kept, X @ X.T)
 
 
 def test_callable_by_sets_and_by_pairs():

@@ -90,6 +90,20 @@ def test_strings_trees_and_other_objects():
     assert X[[3]]["tokens"][0] == []
 
 
+def test_views_of_grams_lists_and_single_columns():
+    K = A @ A.T
+    gram = Gram(K)
+    assert as_views([gram, A]).kind("view0") == "gram"
+    assert Views(Views(g=K, precomputed=True), precomputed=True)["g"].tolist() == K.tolist()
+    assert as_views(pd.DataFrame(WIDE, columns=NAMES), views={"one": "a__1", "two": 3})["two"].shape == (4, 1)
+    assert Views(a=[[np.array([1.0, 2.0])[0], 2.0], [3.0, 4.0]])["a"].shape == (2, 2)
+    assert (Views(a=A) == Views(a=A).align(("a", "ghost"))) is False
+    assert Views(a=A, ghost=None) == Views(a=A).align(("a", "ghost"))
+    assert Views.concat([Views(a=A, ghost=None), Views(a=A)]).kind("ghost") == "absent"
+    with pytest.raises(TypeError, match="unsupported operand"):
+        _ = Views(a=A) | {"b": B}
+
+
 def test_one_sequence_of_strings_is_one_view():
     X = as_views(["anna", "otto"])
     assert X.names == ("view0",)

@@ -2,6 +2,7 @@
 
 import inspect
 import numbers
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -15,7 +16,7 @@ from .._blocks import Block, Gram
 Array = Any  # an array of NumPy, PyTorch or CuPy
 
 
-class Kernel(BaseEstimator):
+class Kernel(BaseEstimator, ABC):
     """A positive semi-definite similarity k(x, z) of samples of one view.
 
     Subclasses define `_gram` (both arguments given as blocks, the second None for the first again), which returns a
@@ -90,8 +91,8 @@ class Kernel(BaseEstimator):
     def _unresolved(self) -> bool:
         return any(child._unresolved() for child in self._children())
 
-    def _gram(self, X: Block, Y: Block) -> Array:
-        raise TypeError(f"{type(self).__name__} defines no matrix.")
+    @abstractmethod
+    def _gram(self, X: Block, Y: Block) -> Array: ...
 
     def _diagonal(self, X: Block) -> Array:
         one_by_one = [self._gram(_blocks.take(X, np.array([i])), None)[0] for i in range(X.shape[0])]

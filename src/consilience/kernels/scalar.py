@@ -6,7 +6,8 @@ without that matrix, ``repr(k)`` the expression that made it. ``gamma="scale"`` 
 """
 
 import numbers
-from collections.abc import Callable
+from abc import abstractmethod
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -141,18 +142,18 @@ class Mahalanobis(Kernel):
 
 # -- kernels of a distance
 class _Distance(Kernel):
-    """exp(-gamma d(x, z)) for a distance d with d(x, x) = 0; gamma a number or read off the data."""
+    """exp(-gamma d(x, z)) for a distance d with d(x, x) = 0; gamma a number or read off the data by a rule."""
 
-    _rules: tuple[str, ...] = ("median", "mean_distance")
+    _rules: Mapping[str, Callable[[Any, Block], float]] = {
+        "median": lambda kernel, X: kernel._by_distances(X, np.median),
+        "mean_distance": lambda kernel, X: kernel._by_distances(X, np.mean),
+    }
 
     def __init__(self, gamma: float | str = "mean_distance"):
         self.gamma = gamma
 
-    def _distances(self, X: Block, Y: Block) -> Array:
-        raise TypeError(f"{type(self).__name__} defines no distance.")
-
-    def _scale(self, X: Block) -> float:
-        raise TypeError(f"{type(self).__name__} has no rule 'scale'.")
+    @abstractmethod
+    def _distances(self, X: Block, Y: Block) -> Array: ...
 
     def _unresolved(self) -> bool:
         return isinstance(self.gamma, str)
@@ -170,34 +171,29 @@ class _Distance(Kernel):
         Kernel
             ``"scale"``, ``"median"`` and ``"mean_distance"`` replaced by their value on X.
         """
-        if not isinstance(self.gamma, str):
-            if not isinstance(self.gamma, numbers.Real) or not self.gamma > 0:
-                raise ValueError(
-                    f"{self!r}: gamma must be a positive number or one of {', '.join(map(repr, self._rules))}."
-                )
-            return clone(self)
-        X = read(X)
-        check_numeric(self, X, None)
-        if self.gamma not in self._rules:
-            raise ValueError(
-                f"{self!r}: gamma must be a positive number or one of {', '.join(map(repr, self._rules))}."
-            )
-        return clone(self).set_params(gamma=self._scale(X) if self.gamma == "scale" else self._by_distances(X))
+        if isinstance(self.gamma, str) and self.gamma in self._rules:
+            X = read(X)
+            check_numeric(self, X, None)
+            return clone(self).set_params(gamma=self._rules[self.gamma](self, X))
+        self._check_gamma()
+        return clone(self)
 
-    def _by_distances(self, X: Block) -> float:
+    def _check_gamma(self) -> None:
+        if not isinstance(self.gamma, numbers.Real) or not self.gamma > 0:
+            rules = ", ".join(map(repr, self._rules))
+            raise ValueError(f"{self!r}: gamma must be a positive number or one of {rules}.")
+
+    def _by_distances(self, X: Block, middle: Callable[[np.ndarray], Any]) -> float:
         distances = to_numpy(self._distances(_sample_for_distances(X), None))
         pairs = distances[np.triu_indices(distances.shape[0], 1)]
         if not len(pairs):
             return 1.0
-        typical = float(np.median(pairs) if self.gamma == "median" else np.mean(pairs))
-        if typical == 0:  # more than half of the pairs coincide
-            typical = float(np.mean(pairs))
+        typical = float(middle(pairs)) or float(np.mean(pairs))  # a median of 0: more than half of the pairs coincide
         return 1.0 / typical if typical > 0 else 1.0
 
     def _gram(self, X: Block, Y: Block) -> Array:
         check_numeric(self, X, Y)
-        if not isinstance(self.gamma, numbers.Real) or not self.gamma > 0:
-            self.resolved(X)
+        self._check_gamma()
         return self._exponential(X, Y)
 
     def _exponential(self, X: Block, Y: Block) -> Array:
@@ -230,13 +226,10 @@ class RBF(_Distance):
     RBF(gamma=0.25)
     """
 
-    _rules = ("scale", "median", "mean_distance")
+    _rules = {"scale": lambda _, X: 1.0 / (X.shape[1] * (_variance(X) or 1.0)), **_Distance._rules}
 
     def __init__(self, gamma: float | str = "scale"):
         self.gamma = gamma
-
-    def _scale(self, X: Block) -> float:
-        return 1.0 / (X.shape[1] * (_variance(X) or 1.0))
 
     def _distances(self, X: Block, Y: Block) -> Array:
         return squared_distances(X, Y)
@@ -280,13 +273,10 @@ class Laplacian(_Distance):
     array([[0.368]])
     """
 
-    _rules = ("scale", "median", "mean_distance")
+    _rules = {"scale": lambda _, X: 1.0 / (X.shape[1] * (_variance(X) ** 0.5 or 1.0)), **_Distance._rules}
 
     def __init__(self, gamma: float | str = "scale"):
         self.gamma = gamma
-
-    def _scale(self, X: Block) -> float:
-        return 1.0 / (X.shape[1] * (_variance(X) ** 0.5 or 1.0))
 
     def _distances(self, X: Block, Y: Block) -> Array:
         return _city_block(X, Y)

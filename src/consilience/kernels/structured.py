@@ -6,6 +6,7 @@ see nothing else.
 
 import numbers
 import re
+from abc import abstractmethod
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -96,9 +97,9 @@ def _numbered(values: np.ndarray) -> tuple[np.ndarray, int]:
 class _PairByPair(Kernel):
     """A kernel by a compiled loop over pairs of samples; subclasses define `_fill`."""
 
+    @abstractmethod
     def _fill(self, X: Block, Y: Block, first: np.ndarray, last: np.ndarray, out: np.ndarray) -> None:
         """Write k(x, z) to out[i] for sample i of X and the samples first[i] to last[i] - 1 of X and Y in one row."""
-        raise TypeError(f"{type(self).__name__} defines no pairs.")
 
     def _gram(self, X: Block, Y: Block) -> Array:
         from ._compiled import mirror
