@@ -1,6 +1,7 @@
 """Finite features: Nyström and random Fourier."""
 
 import numpy as np
+import pandas as pd
 import pytest
 import scipy.sparse as sp
 from sklearn.base import clone
@@ -135,6 +136,28 @@ def test_better_landmarks_on_uneven_data():
         errors[landmarks] = np.median(runs)
     assert errors["kmeans++"] < errors["uniform"]
     assert errors["leverage"] < errors["uniform"]
+
+
+@pytest.mark.parametrize(
+    "maker", [Nystroem(n_components=5, random_state=0), RandomFeatures(n_components=5, random_state=0)]
+)
+def test_neither_order_nor_other_views_change_a_views_features(maker):
+    both = clone(maker).fit_transform(Views(a=A, b=B))
+    turned = clone(maker).fit_transform(Views(b=B, a=A))
+    alone = clone(maker).fit_transform(Views(b=B))
+    assert both[["b"]] == turned[["b"]] == alone
+    frame = pd.DataFrame(np.hstack([A, B]), columns=[f"a__{j}" for j in range(4)] + [f"b__{j}" for j in range(7)])
+    assert clone(maker).set_params(views="prefix").fit_transform(frame) == both
+
+
+def test_a_view_without_weight_gives_a_feature_that_is_zero():
+    F = Nystroem("linear", n_components=3, random_state=0).fit_transform(Views(a=np.zeros((5, 2))))["a"]
+    assert F.tolist() == [[0.0]] * 5
+
+
+def test_a_view_absent_at_fit_is_left_out():
+    maker = Nystroem(kernels={"a": RBF(0.3), "b": Linear()}, n_components=3, random_state=0).fit(Views(a=None, b=B))
+    assert maker.transform({"a": A, "b": B}).names == ("b",)
 
 
 def test_seeds_clones_and_pipelines():

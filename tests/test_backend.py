@@ -9,7 +9,19 @@ import scipy.sparse as sp
 import cases
 from consilience import Nystroem, RandomFeatures, Views
 from consilience._backend import by_rows, is_device_array, like, namespace, take_rows, to_numpy
-from consilience.kernels import RBF, Linear, Polynomial, exp, normalize, resolve_kernels, view_grams
+from consilience.kernels import (
+    RBF,
+    AdditiveChiSquared,
+    ChiSquared,
+    Intersection,
+    Laplacian,
+    Linear,
+    Polynomial,
+    exp,
+    normalize,
+    resolve_kernels,
+    view_grams,
+)
 
 X = cases.histograms()
 
@@ -29,6 +41,10 @@ KERNELS = [
     RBF(0.3),
     RBF("scale"),
     RBF("median"),
+    ChiSquared(0.7),
+    AdditiveChiSquared(),
+    Laplacian("median"),
+    Intersection(),
     normalize(0.5 * RBF(0.3) * Linear() + Polynomial()) + exp(0.1 * Linear().on([0, 1])),
 ]
 
@@ -70,9 +86,11 @@ def test_grams_and_features_on_device_arrays(to_device):
     holed[3] = np.nan
     V, W = Views(a=to_device(holed), b=to_device(X)), Views(a=holed, b=X)
     chosen = {"a": RBF("median"), "b": Linear()}
-    ours, numpys = (view_grams(resolve_kernels(chosen, part), part) for part in (V, W))
-    for K, L in zip(ours, numpys, strict=True):
-        np.testing.assert_allclose(to_numpy(K), L, atol=1e-12)
+    for absent in ("zero", "mean"):
+        ours, numpys = (view_grams(resolve_kernels(chosen, part), part, absent=absent) for part in (V, W))
+        for K, L in zip(ours, numpys, strict=True):
+            assert type(K) is type(V["b"])
+            np.testing.assert_allclose(to_numpy(K), L, atol=1e-12)
     for maker in (Nystroem(kernels=chosen, n_components=6, random_state=0), RandomFeatures(random_state=0)):
         on_device, on_numpy = maker.fit(V).transform(V), maker.fit(W).transform(W)
         assert type(on_device["a"]) is type(V["a"])
@@ -100,7 +118,7 @@ def test_torch_without_array_api_compat_gets_a_sentence(monkeypatch):
         namespace(torch.ones(2))
 
 
-@pytest.mark.parametrize("threads", ["1", "3", ""])
+@pytest.mark.parametrize("threads", ["1", "3", "", "0", "4,2", "many"])
 def test_rows_are_each_visited_once(threads, monkeypatch):
     monkeypatch.setenv("OMP_NUM_THREADS", threads)
     for n, operations in ((7, 10), (7, 10**9), (1000, 10**9), (0, 10**9)):

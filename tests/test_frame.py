@@ -15,7 +15,7 @@ import reference
 from consilience import LateFusion, Views
 from consilience._base import class_weights, combine_views, decide, read_labels, read_targets, read_weights
 from consilience.certificates import STATUSES, Certificate, Solution, warn_unless_converged
-from consilience.kernels import RBF, Linear, Polynomial
+from consilience.kernels import RBF, Laplacian, Linear, Polynomial
 from tiny_learners import TinyPerceptron, TinyRidge, TinyRidgeClassifier
 
 A = cases.histograms(40, 3)
@@ -62,6 +62,23 @@ def test_missing_numbers_as_labels(form):
     assert labels.codes.tolist() == [0, 1, -1, 0]
 
 
+MIXED = {"numbers and strings": [1, "one"], "sets": [{1}, {2}], "booleans and strings": [True, "x"]}
+
+
+@pytest.mark.parametrize("form", MIXED)
+def test_labels_of_different_types_get_a_sentence(form):
+    with pytest.raises(TypeError, match=r"cannot be sorted together|Labels are strings, numbers or booleans"):
+        read_labels(MIXED[form], 2)
+
+
+def test_labels_keep_what_they_are():
+    import pyarrow as pa
+
+    assert read_labels([2**60, 2**60 + 1, None], 3).classes.tolist() == [2**60, 2**60 + 1]
+    assert read_labels(pa.array(["a", None, "b"]), 3).codes.tolist() == [0, -1, 1]
+    assert read_labels([True, False, None], 3).classes.dtype == bool
+
+
 def test_minus_one_is_a_label_unless_it_is_asked_for():
     assert read_labels([-1, 1, 1], 3).classes.tolist() == [-1, 1]
 
@@ -84,6 +101,8 @@ def test_targets():
     Y, labeled = read_targets(pd.DataFrame({"p": [1.0, None], "q": [2.0, None]}), 2)
     assert Y.shape == (2, 2)
     assert labeled.tolist() == [True, False]
+    for form in ([1.0, None], [1.0, pd.NA], pd.Series([1, None], dtype="Int64"), pl.Series([1.0, None])):
+        assert read_targets(form, 2)[1].tolist() == [True, False]
 
 
 def test_weights():
@@ -161,11 +180,54 @@ def test_parameters_by_view_can_be_set_and_searched():
     assert repr(named.kernel) == "RBF(gamma=0.1)"
     composed = TinyRidge(RBF(0.5) + Polynomial()).set_params(kernel__k1__gamma=9.0)
     assert composed.get_params()["kernel__k1__gamma"] == 9.0
+    both = TinyRidge("rbf").set_params(kernel__gamma=0.5, kernel=Laplacian())
+    assert repr(both.kernel) == "Laplacian(gamma=0.5)"
+    both = TinyRidge().set_params(kernels__a__gamma=0.5, kernels={"a": Laplacian()})
+    assert repr(both.kernels["a"]) == "Laplacian(gamma=0.5)"
+    nested = TinyRidge(kernels={"a": RBF(), "a__b": RBF()}).set_params(kernels__a__b__gamma=2.0)
+    assert nested.kernels["a__b"].gamma == 2.0
     given = {"a": RBF(0.5)}
     TinyRidge(kernels=given).set_params(kernels__a__gamma=7.0)
     assert given["a"].gamma == 0.5, "the kernel given was changed"
     late = LateFusion(LogisticRegression(), estimators={"a": LogisticRegression()}).set_params(estimators__a__C=5)
     assert late.estimators["a"].C == 5
+
+
+def test_columns_are_held_against_fit_view_by_view():
+    frames = {"g": RBF(0.5)(A), "b": pd.DataFrame(B, columns=list("pqrst"))}
+    model = TinyRidge(kernels={"g": "precomputed"}).fit(frames, target)
+    with pytest.raises(ValueError, match="Column 0 of view 'b' is called 't', but 'p' at fit"):
+        model.predict({"g": frames["g"], "b": frames["b"][list("tsrqp")]})
+    stream = TinyPerceptron().partial_fit({"b": frames["b"]}, y3).partial_fit({"b": B}, y3)
+    with pytest.raises(ValueError, match="is called 't', but 'p' at fit"):
+        stream.partial_fit({"b": frames["b"][list("tsrqp")]}, y3)
+    with pytest.raises(ValueError, match="View 'b' holds objects, but held numbers when TinyRidge was fitted"):
+        model.predict({"b": ["x"] * 40})
+    ghost = TinyRidge().fit(Views(a=A, ghost=None), target)
+    with pytest.raises(ValueError, match="have only 'ghost', which was absent in every training sample"):
+        ghost.predict({"ghost": A})
+
+
+def test_a_block_in_the_order_of_fit_is_read_so():
+    K, order = RBF(0.5)(A), np.random.default_rng(0).permutation(40)
+    expected = TinyRidge(RBF(0.5)).fit(A[order[:30]], target[order[:30]]).predict(A)
+    model = TinyRidge("precomputed").fit(Views(g=K, precomputed=True)[order[:30]], target[order[:30]])
+    np.testing.assert_allclose(model.predict(Views(g=K, precomputed=True)), expected)
+    np.testing.assert_allclose(model.predict(Views(g=K[:, order[:30]])), expected)
+    np.testing.assert_allclose(model.predict(Views(g=K)), expected)
+
+
+def test_a_plain_gram_with_absent_samples():
+    K = RBF(0.5)(A)
+    there = np.arange(40) % 5 > 0
+    holes = np.where(there[:, None] & there, K, np.nan)
+    expected = (
+        TinyRidge(kernels={"g": RBF(0.5)})
+        .fit(Views({"g": A, "b": B}, mask={"g": there}), target)
+        .predict({"g": A, "b": B})
+    )
+    model = TinyRidge(kernels={"g": "precomputed"}).fit(Views({"g": holes, "b": B}), target)
+    np.testing.assert_allclose(model.predict({"g": K, "b": B}), expected)
 
 
 def test_a_plain_gram_with_unlabeled_samples_is_cut_by_rows_and_columns():
@@ -288,6 +350,16 @@ def test_a_view_may_first_appear_in_the_middle_of_a_stream():
     np.testing.assert_array_equal(model.decision_function(V), whole.decision_function(V))
     with pytest.raises(ValueError, match="View 'b' of X has 3 features, but TinyPerceptron is expecting 5"):
         model.partial_fit({"b": B[:, :3]}, y3)
+
+
+def test_unlabeled_samples_of_a_stream_are_passed_over():
+    half = [None if i % 3 == 0 else int(c) for i, c in enumerate(y3)]
+    whole = TinyPerceptron().partial_fit(V, half, classes=[0, 1, 2])
+    single = TinyPerceptron().partial_fit(V[:1], half[:1], classes=[0, 1, 2])
+    for i in range(1, 40):
+        single.learn_one({"a": pd.Series(A[i]), "b": B[i]}, half[i])
+    assert single.mistakes_ == whole.mistakes_
+    np.testing.assert_array_equal(single.decision_function(V), whole.decision_function(V))
 
 
 def test_a_refused_chunk_leaves_no_trace():

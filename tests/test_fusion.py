@@ -3,11 +3,13 @@
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from sklearn.base import clone
 from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.linear_model import LogisticRegression, Ridge, RidgeClassifier
+from sklearn.model_selection import FixedThresholdClassifier
 from sklearn.multiclass import OutputCodeClassifier
 from sklearn.neighbors import NearestCentroid
-from sklearn.svm import SVC
+from sklearn.svm import SVC, LinearSVC
 
 import reference
 from consilience import EarlyFusion, LateFusion, Views
@@ -101,6 +103,69 @@ def test_answers_of_every_kind_of_classifier(fusion, estimator):
         assert two.view_decision_function(V).shape == (90, 2)
 
 
+def test_scores_of_pairs_are_not_scores_of_classes():
+    for machine in (SVC(decision_function_shape="ovo"), SVC(decision_function_shape="ovr", break_ties=True)):
+        for labels in (y, np.arange(90) % 4):
+            plain = clone(machine).fit(np.hstack([A, B]), labels)
+            early = EarlyFusion(machine).fit(V, labels)
+            assert np.array_equal(early.predict(V), plain.predict(np.hstack([A, B])))
+            alone = LateFusion(machine).fit(Views(a=A), labels)
+            assert np.array_equal(alone.predict(A), clone(machine).fit(A, labels).predict(A))
+    assert not hasattr(LateFusion(SVC(decision_function_shape="ovo")), "decision_function")
+
+
+def test_early_fusion_predicts_what_the_estimator_predicts():
+    careful = FixedThresholdClassifier(LogisticRegression(), threshold=0.9)
+    plain = clone(careful).fit(np.hstack([A, B]), y == 0)
+    assert np.array_equal(EarlyFusion(careful).fit(V, y == 0).predict(V), plain.predict(np.hstack([A, B])))
+
+
+def test_weights_of_zero_leave_samples_out_of_the_means_too():
+    some = np.arange(90) % 3 > 0
+    model = EarlyFusion(Ridge()).fit(M, A[:, 0], sample_weight=some.astype(float))
+    without = EarlyFusion(Ridge()).fit(M[some], A[some, 0])
+    np.testing.assert_allclose(model.predict({"a": A}), without.predict({"a": A}))
+
+
+def test_a_wide_sparse_view_may_be_absent():
+    wide = sp.random(90, 200_000, density=1e-4, random_state=0, format="csr")
+    X = Views({"a": A, "w": wide}, mask={"w": np.arange(90) % 3 > 0})
+    model = EarlyFusion(Ridge(solver="sparse_cg")).fit(X, A[:, 0])
+    assert np.isfinite(model.predict({"a": A})).all()
+    assert model.view_decision_function(X).shape == (90, 2)
+
+
+def test_a_view_absent_in_a_whole_fold():
+    gone = Views(a=A, b=None)
+    for weights in ([1, 2], {"b": 2.0}):
+        model = LateFusion(LogisticRegression(), view_weights=weights).fit(gone, y)
+        np.testing.assert_allclose(model.predict_proba(V), LogisticRegression().fit(A, y).predict_proba(A))
+
+
+def test_grams_with_absent_samples():
+    K = RBF(0.5)(A)
+    there = np.arange(90) % 6 > 0
+    gone = np.where(there[:, None] & there[None, :], K, np.nan)
+    some = np.flatnonzero(there)
+    plain = SVC(kernel="precomputed").fit(K[np.ix_(some, some)], y[some])
+    machine = LateFusion(LogisticRegression(), estimators={"g": SVC(kernel="precomputed")})
+    for X in (
+        Views({"g": gone, "a": A}),
+        Views({"g": gone, "a": A}, precomputed="g"),
+        Views({"g": K, "a": A}, mask={"g": there}),
+    ):
+        model = clone(machine).fit(X, y)
+        own = model.estimators_["g"].decision_function(K[:, some])
+        np.testing.assert_allclose(own, plain.decision_function(K[:, some]))
+        assert model.score(X, y) > 0.6
+
+
+def test_a_class_a_view_never_saw_is_not_its_answer():
+    without = np.where((y == 2)[:, None], np.nan, B)
+    model = LateFusion(LinearSVC()).fit(Views(a=A, b=without), y)
+    assert 2 not in model.predict({"b": B[y != 2]})
+
+
 def test_a_view_may_never_see_a_class():
     only = np.where(y == 2, False, True)
     X = Views({"a": A, "b": B}, mask=np.column_stack([np.ones(90, bool), only]))
@@ -171,6 +236,10 @@ def test_real_views():
 
 
 ERRORS = {
+    "Classifiers and regressors do not mix; beside LogisticRegression() stands Ridge().": (
+        lambda: LateFusion(LogisticRegression(), estimators={"a": Ridge()}).fit(V, y)
+    ),
+    "Found array with 0 sample(s)": lambda: LateFusion(LogisticRegression()).fit(V, y).predict(V[:0]),
     "EarlyFusion: fill must be 'mean' or 'nan'; got 'zero'.": (
         lambda: EarlyFusion(LogisticRegression(), fill="zero").fit(V, y)
     ),

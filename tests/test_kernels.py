@@ -1,5 +1,8 @@
 """Kernels on vectors and their algebra, Gram functions, one kernel per view."""
 
+import itertools
+from concurrent.futures import ThreadPoolExecutor
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -111,7 +114,34 @@ def test_large_matrices_in_threads_equal_small_ones():
 def test_far_from_the_origin_distances_keep_their_digits():
     far = X + 1e6
     np.testing.assert_allclose(RBF(0.3)(far), RBF(0.3)(X), atol=1e-9)
-    np.testing.assert_allclose(RBF(0.3)((X + 100).astype(np.float32)), RBF(0.3)(X), atol=1e-4)
+
+
+@pytest.mark.parametrize("form", [np.asarray, sp.csr_array])
+def test_single_precision_data_lose_no_digits_to_cancellation(form):
+    two = np.vstack([X, X + 300]).astype(np.float32)
+    exact = RBF(0.05)(two.astype(np.float64))
+    np.testing.assert_allclose(RBF(0.05)(form(two)), exact, atol=3e-7)
+    np.testing.assert_allclose(RBF(0.05)(form(two), form(two.copy())), exact, atol=3e-7)
+    assert RBF(0.05)(form(two)).dtype == np.float32
+
+
+def test_sparse_matrices_in_any_state_give_the_same_numbers_from_many_threads():
+    dense = cases.histograms(80, 300)
+    tidy = sp.csr_array(dense)
+    back = np.concatenate([np.arange(a, b)[::-1] for a, b in itertools.pairwise(tidy.indptr)])
+    messy = sp.csr_array((tidy.data[back], tidy.indices[back], tidy.indptr), shape=tidy.shape)
+    kept = messy.indices.copy()
+    for kernel in (ChiSquared(0.7), AdditiveChiSquared(), Intersection(), Laplacian(0.3), RBF(0.3)):
+        with ThreadPoolExecutor(8) as pool:
+            for K in pool.map(lambda _, k=kernel: k(messy), range(16)):
+                np.testing.assert_allclose(K, kernel(dense), atol=1e-10)
+    assert np.array_equal(messy.indices, kept)
+
+
+@pytest.mark.parametrize("name", ON_VECTORS)
+def test_no_rows_give_an_empty_matrix(name):
+    if "callable" not in name and "f k f" not in name:
+        assert ON_VECTORS[name].resolved(X)(X[:0], X).shape == (0, 30)
 
 
 # -- properties of every kernel
@@ -243,10 +273,17 @@ def test_gamma_of_many_samples_is_read_off_a_part_of_them():
     assert RBF("median").resolved(big).gamma == pytest.approx(RBF("median").resolved(big[:1500]).gamma, rel=0.05)
 
 
-@pytest.mark.parametrize("data", [np.zeros((1, 2)), np.zeros((5, 2)), np.ones((3, 1))])
-def test_gamma_of_data_without_spread_is_finite(data):
+@pytest.mark.parametrize("data", [np.zeros((1, 2)), np.zeros((5, 2)), np.ones((3, 1)), np.full((10, 10), 0.1)])
+@pytest.mark.parametrize("form", [np.asarray, sp.csr_array])
+def test_gamma_of_data_without_spread_is_finite(data, form):
+    assert RBF("scale").resolved(form(data)).gamma == 1 / data.shape[1]
     for kernel in (RBF("scale"), RBF("median"), RBF("mean_distance"), Laplacian("scale"), ChiSquared()):
-        assert np.array_equal(kernel(data), np.ones((len(data), len(data))))
+        assert np.array_equal(kernel(form(data)), np.ones((len(data), len(data))))
+
+
+def test_gamma_of_sparse_data_far_from_zero_keeps_its_digits():
+    far = (X + 1e4).astype(np.float32)
+    assert RBF().resolved(sp.csr_array(far)).gamma == pytest.approx(RBF().resolved(far.astype(float)).gamma, rel=1e-6)
 
 
 def test_an_unresolved_kernel_takes_its_gamma_from_the_reference():
@@ -264,6 +301,15 @@ def test_center_equals_its_definition_and_scikit_learns_on_new_samples():
     np.testing.assert_allclose(center(RBF(0.3)).resolved(X)(Y, X), theirs, atol=1e-12)
 
 
+def test_a_centered_kernel_keeps_its_reference_through_clones_and_resolving():
+    kernel = center(RBF(0.3)).resolved(X)
+    np.testing.assert_allclose(clone(kernel)(Y), kernel(Y))
+    np.testing.assert_allclose(kernel.resolved(Y)(Y), kernel(Y))
+    np.testing.assert_allclose((kernel + RBF("scale"))(Y), kernel(Y) + RBF("scale")(Y))
+    np.testing.assert_allclose(kernels.algebra.Centered(RBF(0.3), X)(Y), kernel(Y))
+    np.testing.assert_allclose(center(Precomputed())(sp.csr_array(RBF(0.3)(X))), center(RBF(0.3))(X), atol=1e-12)
+
+
 def test_normalize_equals_its_definition_and_zero_stays_zero():
     np.testing.assert_allclose(normalize(Linear())(X), reference.normalized(Linear()(X)), atol=1e-12)
     np.testing.assert_allclose(normalize(Linear()(X)), reference.normalized(Linear()(X)), atol=1e-12)
@@ -274,6 +320,7 @@ def test_normalize_equals_its_definition_and_zero_stays_zero():
 
 # -- Gram functions
 def test_is_psd():
+    assert is_psd(Linear()(np.random.default_rng(0).normal(size=(60, 3)).astype(np.float32)))
     assert is_psd(np.eye(3))
     assert is_psd(np.zeros((2, 2)))
     assert is_psd(np.empty((0, 0)))
@@ -424,6 +471,7 @@ def test_combinations_and_block_forms():
     A, B = Linear()(X), RBF(0.3)(X)
     np.testing.assert_allclose(weighted_sum([A, B]), A + B)
     np.testing.assert_allclose(weighted_sum([A, B], [0.5, 2]), 0.5 * A + 2 * B)
+    assert weighted_sum([A.astype(np.float32), B]).dtype == weighted_sum([A, B.astype(np.float32)]).dtype == np.float64
     np.testing.assert_allclose(product([A, B]), A * B)
     np.testing.assert_allclose(polynomial([A, B], 3, constant=0.5, weights=[1, 2]), (A + 2 * B + 0.5) ** 3)
     np.testing.assert_allclose(side_by_side([A, B], [1, 3]), np.hstack([A, 3 * B]))
@@ -470,6 +518,10 @@ ERRORS = {
     "Mahalanobis: A must be symmetric and positive semi-definite; see nearest_psd(A).": lambda: Mahalanobis(-np.eye(4))(
         X
     ),
+    "exp is of kernels; got ndarray. For arrays there is numpy.exp.": lambda: exp(X),
+    "Mahalanobis: A must be symmetric and positive semi-definite": lambda: Mahalanobis(-np.eye(4)).diag(X),
+    "Mahalanobis: A must be 4 x 4 for data of 4 columns; got (3, 3).": lambda: Mahalanobis(np.eye(3))(X, X[:2]),
+    "View 'X' contains NaN in row 1, column 0": lambda: Linear()(np.array([[1.0], [np.nan]])),
     "Linear().on([0, 9]) asks for columns that data of 4 columns do not have.": lambda: Linear().on([0, 9])(X),
     "the function must keep the 30 rows; it returned 2.": lambda: Linear().mapped(lambda A: A[:2])(X),
     "the function must return a matrix of shape (30, 30); got (30,).": lambda: FromCallable(lambda A, B: A[:, 0])(X),

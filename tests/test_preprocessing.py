@@ -10,7 +10,7 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.feature_selection import SelectKBest
 from sklearn.impute import SimpleImputer
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
+from sklearn.preprocessing import StandardScaler, TargetEncoder
 
 from consilience import PerView, Views
 
@@ -53,6 +53,22 @@ def test_fitted_on_present_rows_and_absent_rows_stay_absent():
     assert not prepare.transform({"b": A[:, :2]}).present("t").any()
 
 
+def test_a_view_absent_at_fit_stays_absent():
+    prepare = PerView(StandardScaler()).fit(Views(a=None, b=A))
+    assert not prepare.transform({"a": A, "b": A}).present("a").any()
+    assert prepare.fit_transform(Views(a=None, b=A)) == prepare.transform(Views(b=A))
+
+
+def test_the_transformers_own_fit_transform_is_used():
+    """A target encoder crosses folds in fit_transform, so that targets do not leak into its own training rows."""
+    category = Views(c=np.arange(30).reshape(-1, 1) % 7)
+    target = rng.normal(size=30)
+    encoder = TargetEncoder(target_type="continuous", random_state=0)
+    ours = PerView(encoder).fit_transform(category, target)["c"]
+    np.testing.assert_array_equal(ours, encoder.fit_transform(np.arange(30).reshape(-1, 1) % 7.0, target))
+    assert not np.array_equal(ours, PerView(encoder).fit(category, target).transform(category)["c"])
+
+
 def test_single_missing_values_are_filled():
     holed = A.copy()
     holed[0, 1] = np.nan
@@ -93,9 +109,7 @@ ERRORS = {
     "View 'g' is precomputed; transformers need the data behind it.": (
         lambda: PerView(StandardScaler()).fit(Views(g=np.eye(3), precomputed=True))
     ),
-    "View 'a' is absent in every sample; nothing can be fitted on it.": (
-        lambda: PerView({"a": StandardScaler()}).fit(Views(a=None, b=A))
-    ),
+    "X has 30 samples, but y has 3.": lambda: PerView({"a": StandardScaler()}).fit(X, [1, 2, 3]),
     "View 'a': X has 2 features, but StandardScaler is expecting 4 features": (
         lambda: PerView({"a": StandardScaler()}).fit(X).transform({"a": A[:, :2]})
     ),

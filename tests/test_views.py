@@ -140,6 +140,33 @@ def test_column_transformer_output_is_read_by_prefix():
     assert np.array_equal(X["b"], B)
 
 
+def test_sparse_in_any_state_is_read_without_being_changed():
+    messy = sp.csr_array((np.array([1.0, 2.0, 3.0]), np.array([2, 0, 0]), np.array([0, 3])), shape=(1, 3))
+    messy.indices.setflags(write=False)
+    X = Views(s=messy)
+    assert X["s"].toarray().tolist() == [[5, 0, 1]]
+    assert X["s"].has_canonical_format
+    assert X["s"].indices.dtype == np.int32
+    assert messy.indices.tolist() == [2, 0, 0]
+    wide = sp.coo_array((np.ones(3), (np.array([0, 1, 2]), np.array([0, 1, 1]))), shape=(3, 3))
+    assert Views(s=wide)["s"].indices.dtype == np.int32
+
+
+def test_masked_arrays_arrow_columns_and_objects_of_numbers():
+    import pyarrow as pa
+
+    masked = np.ma.masked_equal([[1.0, -999.0], [-999.0, -999.0]], -999.0)
+    X = Views(a=masked, b=[1, 2])
+    assert np.isnan(X["a"][0, 1])
+    assert X.present("a").tolist() == [True, False]
+    arrow = Views(t=pa.array(["x", None]), n=pa.array([1, 2]), f=pa.chunked_array([[True], [None]]))
+    assert arrow.kind("t") == "objects"
+    assert arrow["n"].tolist() == [[1], [2]]
+    frame = pd.DataFrame({"x": [1, 2], "y": [3.5, None]}, dtype=object)
+    assert Views(a=frame)["a"].shape == (2, 2)
+    assert Views(a=[[None, 1.0], [2.0, 3.0]]).kind("a") == "dense"
+
+
 def test_one_column_of_numbers_is_a_view():
     assert Views(price=[1, 2, 3])["price"].shape == (3, 1)
     assert Views(price=pd.Series([1.5, None, 2]), other=A[:3]).present("price").tolist() == [True, False, True]
@@ -292,9 +319,12 @@ def test_a_precomputed_view_keeps_its_gram_through_rows_of_rows():
     assert np.array_equal(part["g"], K[np.ix_([3, 0], [3, 0])])
     assert part.block("g").values is K
     assert part.shape == (2, 3)
-    kept = part.block("g").positions()
+    kept = part.block("g").reference(strip=True)
     assert kept.values is None
     assert np.array_equal(X[[1]].block("g").block(kept), K[[1]][:, [3, 0]])
+    assert np.array_equal(kept.columns_of(K[[1]][:, [3, 0]]), K[[1]][:, [3, 0]]), "columns in the order of fit"
+    assert np.array_equal(kept[[1]].columns_of(K[[1]][:, [3, 0]]), K[[1]][:, [0]]), "some absent after fit"
+    assert np.array_equal(kept.columns_of(K[[1]]), K[[1]][:, [3, 0]]), "columns of the whole Gram"
     assert np.array_equal(part.block("g").diagonal(), K.diagonal()[[3, 0]])
 
 
@@ -324,8 +354,34 @@ ERRORS = {
     "View 'a' must have 2 dimensions, samples by columns; got shape (1, 2, 3).": lambda: Views(a=np.ones((1, 2, 3))),
     "View 'a' has 0 feature(s) (shape=(4, 0)) while a minimum of 1 is required.": lambda: Views(a=np.ones((4, 0))),
     "Complex data not supported: view 'a' has dtype complex128.": lambda: Views(a=np.ones((2, 2)) * 1j),
-    "View 'a' cannot be read as numbers: could not convert string": lambda: Views(a=np.array([["x", "y"]])),
-    "View 'a' is one string; a view is a sequence with one entry per sample.": lambda: Views(a="hello"),
+    "View 'a' cannot be read as numbers: its columns have dtype <U1.": lambda: Views(a=np.array([["1", "2"]])),
+    "View 'a' cannot be read as numbers: could not convert string": lambda: Views(a=np.array([["x", 1]], dtype=object)),
+    "View 'a' cannot be read as numbers: its columns have dtype datetime64[D].": (
+        lambda: Views(a=np.array([["2020-01-01"]], dtype="datetime64[D]"))
+    ),
+    "Complex data not supported: view 'a'": lambda: Views(a=np.array([1j, 2])),
+    "View 'a' is one string; a view is a table or a sequence with one entry per sample.": lambda: Views(a="hello"),
+    "View 'a' is one dict; a view is a table or a sequence": lambda: Views(a={"x": 1}),
+    "View 's' has 0 feature(s) (shape=(4, 0)) while": lambda: Views(s=sp.csr_array((4, 0))),
+    "A view is selected twice: 'a', 'b', 'b'.": lambda: EXPECTED[["a", "b", "b"]],
+    "Several views are selected by a list of names, X[['a', 'b']]; got ('a', 'b').": lambda: EXPECTED["a", "b"],
+    "Rows are taken by a list of positions; got an index of shape (2, 2).": lambda: EXPECTED[
+        np.array([[0, 1], [2, 3]])
+    ],
+    "Views are stacked with Views; got ndarray. Use as_views first.": lambda: Views.concat([A]),
+    "View 'a' has its columns in another order, or others, in different parts.": lambda: Views.concat(
+        [Views(a=pd.DataFrame(B, columns=["x", "y"])), Views(a=pd.DataFrame(B, columns=["y", "x"]))]
+    ),
+    "View 'a' must be given columns: a slice, positions, a mask or names; got None.": (
+        lambda: as_views(WIDE, views={"a": None})
+    ),
+    "View 'a' must be given columns by integers, a mask or names; got [0.2, 1.7].": (
+        lambda: as_views(WIDE, views={"a": [0.2, 1.7]})
+    ),
+    "The data frame (DataFrame) cannot be read: ": lambda: Views(a=pd.DataFrame(B, columns=["x", "x"])),
+    "View 'g' contains NaN in row 1, column 2": lambda: Views(
+        g=np.where(np.arange(9).reshape(3, 3) == 5, np.nan, 1.0), precomputed=True
+    ).check_finite(),
     "View 'a' must be an array, a sparse matrix, a data frame or a sequence with one entry per sample; got int.": (
         lambda: Views(a=3)
     ),
@@ -334,7 +390,12 @@ ERRORS = {
         lambda: Views({"a": A, "b": B}, mask=np.ones((4, 2), dtype=np.int64))
     ),
     "`mask` names the view 'c'; the views are 'a', 'b'.": lambda: Views({"a": A, "b": B}, mask={"c": np.ones(4, bool)}),
-    "`mask` of view 'b' must have shape (4,); got (3,).": lambda: Views({"a": A, "b": B}, mask={"b": np.ones(3, bool)}),
+    "`mask` of view 'b' must be booleans of shape (4,); got bool of shape (3,).": (
+        lambda: Views({"a": A, "b": B}, mask={"b": np.ones(3, bool)})
+    ),
+    "`mask` of view 'b' must be booleans of shape (4,); got <U5 of shape (4,).": (
+        lambda: Views({"a": A, "b": B}, mask={"b": ["True", "False", "True", "True"]})
+    ),
     "View 'a' is to be precomputed, so it must be a square Gram matrix over all samples; got 4 x 3.": (
         lambda: Views(a=A, precomputed="a")
     ),

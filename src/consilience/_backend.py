@@ -82,7 +82,9 @@ def by_rows(work: Callable[[int, int], None], n_rows: int, operations: int) -> N
     For compiled loops that release the interpreter's lock. A limit set for OpenMP
     (OMP_NUM_THREADS, which joblib sets in its workers) holds here too.
     """
-    threads = min(cpu_count(), int(os.environ.get("OMP_NUM_THREADS") or cpu_count())) if operations > 1_000_000 else 1
+    limit = os.environ.get("OMP_NUM_THREADS", "").partition(",")[0].strip()
+    threads = min(cpu_count(), int(limit) if limit.isdigit() and int(limit) else cpu_count())
+    threads = threads if operations > 1_000_000 else 1
     if threads == 1:
         work(0, n_rows)
         return

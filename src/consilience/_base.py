@@ -3,6 +3,7 @@
 The only file that uses names of scikit-learn that it does not document.
 """
 
+import numbers
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
@@ -10,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
+import scipy.sparse as sp
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin, clone
 from sklearn.exceptions import DataConversionWarning
 from sklearn.utils import check_random_state
@@ -17,9 +19,8 @@ from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
-from . import _blocks
+from . import _blocks, _reading
 from .certificates import Certificate
-from .kernels.multiview import gram_views
 from .kernels.scalar import as_kernel
 from .views import Views, as_views, is_mapping
 
@@ -28,13 +29,11 @@ from .views import Views, as_views, is_mapping
 def read_views_to_fit(learner: Any, X: Any) -> Views:
     """Read the training samples, remember their views on the learner, leave out views that no sample has."""
     X = _read(learner, X)
-    if len(X) == 0:
-        raise ValueError(f"Found array with 0 sample(s) (shape={X.shape}) while a minimum of 1 is required.")
+    X = _with_grams(learner, X).check_finite()
+    learner._known = {}
     _remember(learner, X)
     learner._used_views = tuple(name for name in X.names if X.present(name).any())
-    if learner._used_views != X.names:
-        X = X[list(learner._used_views)]
-    return gram_views(_kernels(learner, X.names), X) if _reads_gram(learner) else X
+    return X if learner._used_views == X.names else X[list(learner._used_views)]
 
 
 def read_views_to_learn(learner: Any, X: Any, fresh: bool) -> Views:
@@ -42,26 +41,9 @@ def read_views_to_learn(learner: Any, X: Any, fresh: bool) -> Views:
     X = _read(learner, X)
     if not fresh:
         X = _named_as_before(learner, X)
-        for name in X.names:
-            _check_columns(learner, X, name, _reads_gram(learner))
+        _check_as_before(learner, X)
         X = X.align((*learner.view_names_in_, *(name for name in X.names if name not in learner.view_names_in_)))
-    return X
-
-
-def _remember(learner: Any, X: Views, widths: Mapping[str, int] | None = None) -> None:
-    """Keep what new samples are held against: the names of the views, their columns, and the names of those."""
-    learner.view_names_in_ = learner._used_views = X.names
-    seen = {name: _blocks.width(X.block(name)) for name in X.names if X.kind(name) in ("dense", "sparse")}
-    learner._widths = {**(widths or {}), **seen}
-    others = [name for name in X.names if name not in learner._widths]
-    learner.n_features_in_ = sum(learner._widths.values()) + sum(_blocks.width(X.block(name)) for name in others)
-    learner._feature_names = dict(X.feature_names)
-
-
-def _named_as_before(learner: Any, X: Views) -> Views:
-    """A bare table given to a learner of one named view is that view."""
-    known = learner.view_names_in_
-    return X.renamed({"view0": known[0]}) if X.names == ("view0",) and len(known) == 1 else X
+    return X.check_finite()
 
 
 def read_views_to_predict(learner: Any, X: Any) -> Views:
@@ -75,44 +57,75 @@ def read_views_to_predict(learner: Any, X: Any) -> Views:
             f"{type(learner).__name__} was fitted on the views {_blocks.quoted(expected)}; it does not know "
             f"{_blocks.quoted(unknown)}. Give views by the names they had at fit."
         )
-    precomputed = _reads_gram(learner)
-    for name in X.names:
-        _check_columns(learner, X, name, precomputed)
-    used = learner._used_views
-    return X[[name for name in X.names if name in used]].align(used)
+    _check_as_before(learner, X)
+    used = [name for name in X.names if name in learner._used_views]
+    if not used:
+        raise ValueError(
+            f"{type(learner).__name__} learned from the views {_blocks.quoted(learner._used_views)}; the samples given "
+            f"have only {_blocks.quoted(X.names)}, which was absent in every training sample."
+        )
+    for name in used:  # a plain block against training samples is looked at when its columns are known
+        if not (learner._view_is_gram(name) and X.kind(name) in ("dense", "sparse")):
+            _blocks.check_finite(name, X.block(name), X.present(name))
+    return X[used].align(learner._used_views)
 
 
 def _read(learner: Any, X: Any) -> Views:
     divided = isinstance(X, Views) or is_mapping(X)
-    return as_views(X, None if divided else getattr(learner, "views", None)).check_finite()
+    X = as_views(X, None if divided else getattr(learner, "views", None))
+    if len(X) == 0:
+        raise ValueError(f"Found array with 0 sample(s) (shape={X.shape}) while a minimum of 1 is required.")
+    return X
 
 
-def _reads_gram(learner: Any) -> bool:
-    kernels = [getattr(learner, "kernel", None), *dict(getattr(learner, "kernels", None) or {}).values()]
-    return any(as_kernel(kernel).reads_gram for kernel in kernels if kernel is not None)
+def _with_grams(learner: Any, X: Views) -> Views:
+    """Plain square arrays become Gram matrices where the learner takes them for such, so that rows can be taken."""
+    plain = [name for name in X.names if X.kind(name) in ("dense", "sparse") and learner._view_is_gram(name)]
+    return Views(X, precomputed=plain) if plain else X
 
 
-def _kernels(learner: Any, names: tuple[str, ...]) -> dict[str, Any]:
-    given = dict(getattr(learner, "kernels", None) or {})
-    return {name: as_kernel(given.get(name, learner.kernel)) for name in names}
+def _remember(learner: Any, X: Views) -> None:
+    """Keep what new samples are held against: the views, their kinds, their columns, the names of those."""
+    before = learner._known
+    learner.view_names_in_ = learner._used_views = X.names
+    seen = {}
+    for name in X.names:
+        kind = X.kind(name)
+        names = X.feature_names.get(name) or (before[name][2] if name in before else None)
+        if kind != "absent":
+            seen[name] = ("numbers" if kind in ("dense", "sparse") else kind, _blocks.width(X.block(name)), names)
+    learner._known = {**before, **seen}
+    learner.n_features_in_ = sum(width for _, width, _ in learner._known.values())
 
 
-def _check_columns(learner: Any, X: Views, name: str, precomputed: bool) -> None:
-    before, now = learner._widths.get(name), _blocks.width(X.block(name))
-    if before is None or X.kind(name) not in ("dense", "sparse") or precomputed:
-        return
-    if now != before:
-        raise ValueError(
-            f"View '{name}' of X has {now} features, but {type(learner).__name__} is expecting {before} features as "
-            "input. Give the same columns as at fit."
-        )
-    names_before, names_now = learner._feature_names.get(name), X.feature_names.get(name)
-    if names_before is not None and names_now is not None and names_before != names_now:
-        first = next(j for j in range(now) if names_before[j] != names_now[j])
-        raise ValueError(
-            f"Column {first} of view '{name}' is called '{names_now[first]}', but '{names_before[first]}' at fit. "
-            "Give the same columns in the same order."
-        )
+def _named_as_before(learner: Any, X: Views) -> Views:
+    """A bare table given to a learner of one named view is that view."""
+    known = learner.view_names_in_
+    return X.renamed({"view0": known[0]}) if X.names == ("view0",) and len(known) == 1 else X
+
+
+def _check_as_before(learner: Any, X: Views) -> None:
+    who = type(learner).__name__
+    for name in X.names:
+        kind, width = X.kind(name), _blocks.width(X.block(name))
+        if name not in learner._known or kind == "absent" or learner._view_is_gram(name):
+            continue
+        before, width_before, names_before = learner._known[name]
+        kind = "numbers" if kind in ("dense", "sparse") else kind
+        if kind != before:
+            raise ValueError(f"View '{name}' holds {kind}, but held {before} when {who} was fitted.")
+        if width != width_before:
+            raise ValueError(
+                f"View '{name}' of X has {width} features, but {who} is expecting {width_before} features as input. "
+                "Give the same columns as at fit."
+            )
+        names = X.feature_names.get(name)
+        if names is not None and names_before is not None and names != names_before:
+            first = next(j for j in range(width) if names[j] != names_before[j])
+            raise ValueError(
+                f"Column {first} of view '{name}' is called '{names[first]}', but '{names_before[first]}' at fit. Give "
+                "the same columns in the same order."
+            )
 
 
 # -- reading labels, targets, weights
@@ -135,33 +148,61 @@ class Labels:
         return column
 
 
-def read_labels(y: Any, n: int, unlabeled: Any = None) -> Labels:
-    """Read class labels of any type; missing ones, and those equal to `unlabeled`, mark unlabeled samples."""
+def read_labels(y: Any, n: int, unlabeled: Any = None, classes: np.ndarray | None = None) -> Labels:
+    """Read class labels of any type; missing ones, and those equal to `unlabeled`, mark unlabeled samples.
+
+    With `classes` the labels are held against these, and there may be none at all.
+    """
     values = _read_column(y, n)
     missing = _missing(values)
     if unlabeled is not None:
         missing |= np.array([x == unlabeled for x in values], dtype=bool)
-    if missing.all():
+    if missing.all() and classes is None:
         raise ValueError("y has no label at all: every value is missing. Give labels for some samples.")
-    known = values[~missing]
-    if known.dtype == object:
-        known = np.array(known.tolist())
-    check_classification_targets(known)
-    try:
-        classes, codes_known = np.unique(known, return_inverse=True)
-    except TypeError as error:
-        raise TypeError(f"The labels in y are of types that cannot be sorted together: {error}.") from error
+    known = _plain_labels(values[~missing])
+    if len(known):
+        check_classification_targets(known)
+    found, codes_known = np.unique(known, return_inverse=True)
+    if classes is not None:
+        unknown = [c for c in found.tolist() if c not in classes]
+        if unknown:
+            raise ValueError(
+                f"The class {unknown[0]!r} was not announced; the classes are {_blocks.quoted(classes)}. Give all "
+                "classes by `classes=` at the first call of partial_fit."
+            )
+        codes_known = np.searchsorted(classes, found)[codes_known] if len(found) else codes_known
+        found = classes
     codes = np.full(n, -1)
     codes[~missing] = codes_known
-    return Labels(classes, codes, ~missing)
+    return Labels(found, codes, ~missing)
+
+
+def _plain_labels(known: np.ndarray) -> np.ndarray:
+    """Objects as an array of their own type; strings, numbers and booleans do not mix."""
+    if known.dtype != object:
+        return known
+    kinds = {next((k for k in (str, bool, numbers.Real, bytes) if isinstance(x, k)), type(x)) for x in known.tolist()}
+    if len(kinds - {numbers.Real}) > 1 or (len(kinds) > 1 and numbers.Real in kinds and bool not in kinds):
+        names = sorted(kind.__name__ for kind in kinds)
+        raise TypeError(f"The labels in y are of types that cannot be sorted together: {', '.join(names)}. Use one.")
+    if kinds and not kinds <= {str, bool, numbers.Real, bytes}:
+        raise TypeError(f"Labels are strings, numbers or booleans; y holds {kinds.pop().__name__}.")
+    return np.array(known.tolist())
 
 
 def read_targets(y: Any, n: int) -> tuple[np.ndarray, np.ndarray]:
     """Read regression targets as (n, P) float64 and which samples have them; a row of NaN only has none."""
     if y is None:
         raise ValueError("This learner requires y to be passed, but the target y is None.")
+    values = y.to_numpy() if hasattr(y, "to_numpy") and not hasattr(y, "to_pylist") else y
+    values = np.asarray(values.to_pylist() if hasattr(values, "to_pylist") else values)
+    if values.dtype == object:
+        flat = [np.nan if _reading.is_missing(x) else x for x in values.ravel()]
+        values = np.array(flat, dtype=object).reshape(values.shape)
+    if values.dtype.kind == "c":
+        raise ValueError("Complex data not supported: y must be real numbers for regression.")
     try:
-        Y = np.asarray(y.to_numpy() if hasattr(y, "to_numpy") else y, dtype=np.float64)
+        Y = values.astype(np.float64)
     except (TypeError, ValueError) as error:
         raise type(error)(f"y must be numbers for regression: {error}.") from error
     if Y.ndim not in (1, 2) or Y.shape[0] != n:
@@ -207,11 +248,14 @@ def class_weights(class_weight: Any, labels: Labels) -> np.ndarray:
 def _read_column(y: Any, n: int) -> np.ndarray:
     if y is None:
         raise ValueError("This learner requires y to be passed, but the target y is None.")
-    if hasattr(y, "to_numpy"):
+    if hasattr(y, "to_pylist"):  # Arrow
+        y = y.to_pylist()
+    elif hasattr(y, "to_numpy"):
         y = y.to_numpy()
-    elif isinstance(y, (list, tuple)):
-        mixed = any(_blocks.is_missing(x) for x in y) and not all(isinstance(x, (int, float, type(None))) for x in y)
-        y = np.array(y, dtype=object if mixed or any(x is None for x in y) else None)
+    if isinstance(y, (list, tuple)) and len({type(x) for x in y}) > 1:  # NumPy would make one type of them
+        column = np.empty(len(y), dtype=object)
+        column[:] = y
+        y = column
     values = np.asarray(y)
     if values.ndim == 2 and values.shape[1] == 1:
         warnings.warn(
@@ -232,8 +276,10 @@ def _missing(values: np.ndarray) -> np.ndarray:
         if np.isinf(values).any():
             raise ValueError("Input y contains infinity or a value too large for its type.")
         return np.isnan(values)
+    if values.dtype.kind in "Mm":
+        return np.isnat(values)
     if values.dtype.kind == "O":
-        return np.array([_blocks.is_missing(x) for x in values], dtype=bool)
+        return np.array([_reading.is_missing(x) for x in values], dtype=bool)
     return np.zeros(len(values), dtype=bool)
 
 
@@ -257,6 +303,12 @@ def presence(X: Views) -> np.ndarray:
 # -- parameters by view
 class ViewParameters(BaseEstimator):
     """Parameters that are dicts by view can be set and searched as ``kernels__audio__gamma``."""
+
+    def _view_is_gram(self, name: str) -> bool:
+        """Whether a view's kernel takes Gram matrices."""
+        kernels = dict(getattr(self, "kernels", None) or {})
+        kernel = kernels.get(name, getattr(self, "kernel", None))
+        return kernel is not None and as_kernel(kernel).reads_gram
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Return the parameters, those of kernels and estimators by view among them.
@@ -294,30 +346,34 @@ class ViewParameters(BaseEstimator):
         self
             The learner.
         """
-        rest = {}
-        for key, value in params.items():
+        super().set_params(**{key: value for key, value in params.items() if "__" not in key})
+        for key, value in params.items():  # what is inside comes after what holds it
             outer, _, inner = key.partition("__")
             held = getattr(self, outer, None) if outer in self._get_param_names() else None
-            if inner and isinstance(held, Mapping):
+            if not inner:
+                continue
+            if isinstance(held, Mapping):
                 setattr(self, outer, _with_part(outer, held, inner, value))
-            elif inner and outer == "kernel" and isinstance(held, str):
+            elif outer == "kernel" and isinstance(held, str):
                 setattr(self, outer, as_kernel(held).set_params(**{inner: value}))
-            elif inner and held is None and outer in self._get_param_names():
+            elif held is None and outer in self._get_param_names():
                 raise ValueError(f"`{outer}` is None, so '{key}' has nothing to set; give `{outer}` first.")
             else:
-                rest[key] = value
-        super().set_params(**rest)
+                super().set_params(**{key: value})
         return self
 
 
 def _with_part(outer: str, held: Mapping[str, Any], inner: str, value: Any) -> dict[str, Any]:
-    for name, part in held.items():
-        if inner == name:
-            return {**held, name: value}
-        if inner.startswith(f"{name}__"):
-            part = as_kernel(part) if isinstance(part, str) else part
-            return {**held, name: clone(part).set_params(**{inner[len(name) + 2 :]: value})}
-    raise ValueError(f"'{outer}__{inner}' names no part of `{outer}`, which has {_blocks.quoted(held)}.")
+    if inner in held:
+        return {**held, inner: value}
+    fitting = [name for name in held if inner.startswith(f"{name}__")]
+    if not fitting:
+        raise ValueError(f"'{outer}__{inner}' names no part of `{outer}`, which has {_blocks.quoted(held)}.")
+    name = max(fitting, key=len)
+    part = as_kernel(held[name]) if outer == "kernels" else held[name]
+    if not hasattr(part, "set_params"):
+        raise ValueError(f"'{outer}__{inner}' has nothing to set: `{outer}` has {part!r} for '{name}'.")
+    return {**held, name: clone(part).set_params(**{inner[len(name) + 2 :]: value})}
 
 
 # -- the batch learner
@@ -467,7 +523,6 @@ class OnlineLearner(ViewParameters, ABC):
     epochs: int
     shuffle: bool
     random_state: Any
-    _widths: dict[str, int]
 
     @abstractmethod
     def _start(self) -> None:
@@ -503,18 +558,19 @@ class OnlineLearner(ViewParameters, ABC):
         """
         fresh = not hasattr(self, "n_seen_")
         X = read_views_to_learn(self, X, fresh)
-        labels = read_labels(y, len(X))
-        known = labels.classes if classes is None else np.unique(np.asarray(classes))
-        codes = _codes(labels, known if fresh else self.classes_)
-        _remember(self, X, {} if fresh else self._widths)  # all is read: from here on the state changes
+        announced = self.classes_ if not fresh else None if classes is None else np.unique(np.asarray(classes))
+        labels = read_labels(y, len(X), classes=announced)
         if fresh:
-            self.classes_ = known
+            self._known: dict[str, Any] = {}
+        _remember(self, X)  # all is read: from here on the state changes
+        if fresh:
+            self.classes_ = labels.classes
             self.n_seen_ = 0
             self.mistakes_ = 0
             self._curve: list[tuple[int, int]] = []
             self._start()
-        wrong = self._learn(X[labels.labeled], codes[labels.labeled])
-        self._count(wrong)
+        if labels.labeled.any():
+            self._count(self._learn(X[labels.labeled], labels.codes[labels.labeled]))
         return self
 
     def fit(self, X: Any, y: Any) -> Self:
@@ -640,16 +696,15 @@ class OnlineLearner(ViewParameters, ABC):
         return tags
 
 
-def _codes(labels: Labels, classes: np.ndarray) -> np.ndarray:
-    """The positions of the labels among the announced classes."""
-    unknown = [c for c in labels.classes.tolist() if c not in classes]
-    if unknown:
-        raise ValueError(
-            f"The class {unknown[0]!r} was not announced; the classes are {_blocks.quoted(classes)}. Give all classes "
-            "by `classes=` at the first call of partial_fit."
-        )
-    return np.searchsorted(classes, labels.classes)[labels.codes]
-
-
 def _one_row(x: Mapping[str, Any]) -> Views:
-    return Views({name: row if hasattr(row, "shape") and len(row.shape) == 2 else [row] for name, row in x.items()})
+    rows = {}
+    for name, row in x.items():
+        if hasattr(row, "to_numpy"):
+            row = row.to_numpy()
+        if sp.issparse(row):
+            rows[name] = row.reshape((1, -1))
+        elif hasattr(row, "ndim"):
+            rows[name] = row.reshape(1, -1)
+        else:
+            rows[name] = [row]
+    return Views(rows)

@@ -1,10 +1,9 @@
-"""One view's data: how it is read, and what can be done with it whatever its kind.
+"""One view's data: what can be done with it whatever its kind.
 
 A block is a 2-D array (NumPy, PyTorch, CuPy), a CSR matrix, a 1-D array of objects, a `Gram`, or None where the view is
 absent in every sample.
 """
 
-import numbers
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -12,7 +11,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from ._backend import is_device_array, like, namespace, take_rows, to_numpy
+from ._backend import like, namespace, take_rows, to_numpy
 
 
 class Gram:
@@ -39,14 +38,14 @@ class Gram:
            [1.]])
     """
 
-    def __init__(self, values: np.ndarray | None, index: np.ndarray | None = None, n_columns: int | None = None):
-        if index is None:
-            if values is None:
-                raise ValueError("A Gram needs its values or its index.")
-            index = np.arange(values.shape[0])
+    def __init__(self, values: np.ndarray | None, index: np.ndarray | None = None):
+        if values is None and index is None:
+            raise ValueError("A Gram needs its values or its index.")
         self.values = values
-        self.index = index
-        self.n_columns = values.shape[1] if values is not None else n_columns
+        self.index = np.arange(len(values)) if index is None else index  # type: ignore[arg-type]
+        self.n_columns = None if values is None else values.shape[1]
+        self.order: np.ndarray | None = None  # of a learner's reference: the place of each sample among those at fit
+        self.n_order = 0
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -57,22 +56,34 @@ class Gram:
         return len(self.index)
 
     def __getitem__(self, rows: Any) -> "Gram":
-        return Gram(self.values, self.index[rows], self.n_columns)
+        return self._like(self.values, self.index[rows], None if self.order is None else self.order[rows], self.n_order)
 
-    def positions(self) -> "Gram":
-        """Return the positions without the matrix: all that a fitted learner needs to keep."""
-        return Gram(None, self.index, self.n_columns)
+    def _like(self, values: np.ndarray | None, index: np.ndarray, order: np.ndarray | None, n_order: int) -> "Gram":
+        other = Gram(values, index)
+        other.n_columns, other.order, other.n_order = self.n_columns, order, n_order
+        return other
+
+    def reference(self, *, strip: bool) -> "Gram":
+        """Return what a fitted learner keeps: the positions of its samples and their order, with the matrix or not."""
+        return self._like(None if strip else self.values, self.index, np.arange(len(self)), len(self))
 
     def block(self, other: "Gram") -> np.ndarray:
-        """Return the kernel between the samples of `self` (rows) and those of `other` (columns)."""
-        if self.values is not None and self.n_columns == other.n_columns:
-            return np.asarray(self.values[np.ix_(self.index, other.index)])
-        if self.values is None or self.n_columns != len(other):  # else a block against just these samples
-            raise ValueError(
-                f"A precomputed view of {self.n_columns} columns meets one over {other.n_columns} samples. Give the "
-                "kernel between the new samples and the same samples as at fit, in the same order."
-            )
-        return np.asarray(self.values[self.index])
+        """Return the kernel between the samples of `self` (rows) and those of `other` (columns): a look-up."""
+        if self.values is None or self.n_columns != other.n_columns:
+            raise _not_over_the_same(self.n_columns, other)
+        return np.asarray(self.values[np.ix_(self.index, other.index)])
+
+    def columns_of(self, plain: np.ndarray) -> np.ndarray:
+        """Return the columns that are the samples of `self`, of a plain matrix of new samples against those at fit.
+
+        Its columns are the samples given to fit, in that order, or else all samples of the Gram that fit took rows of.
+        """
+        order, n_order = (np.arange(len(self)), len(self)) if self.order is None else (self.order, self.n_order)
+        if plain.shape[1] == n_order:
+            return np.asarray(plain[:, order])
+        if plain.shape[1] == self.n_columns:
+            return np.asarray(plain[:, self.index])
+        raise _not_over_the_same(plain.shape[1], self)
 
     def diagonal(self) -> np.ndarray:
         """Return the kernel of each sample with itself."""
@@ -81,158 +92,14 @@ class Gram:
         return np.asarray(self.values[self.index, self.index])
 
 
+def _not_over_the_same(columns: int | None, other: Gram) -> ValueError:
+    return ValueError(
+        f"A precomputed view of {columns} columns meets one over {other.n_columns} samples. Give the kernel between "
+        "the new samples and the same samples as at fit, in the same order."
+    )
+
+
 Block = Any  # one view's data: 2-D array (NumPy, PyTorch, CuPy), CSR matrix, 1-D object array, Gram, or None
-
-
-# -- reading
-def read(name: str, value: Any) -> tuple[Block, tuple[str, ...] | None, Any]:
-    """One view's data as stored, its column names if it has any, and which rows are present."""
-    if value is None:
-        return None, None, False
-    if isinstance(value, Gram):
-        return value, None, True
-    columns = None
-    if is_frame(value):
-        value, columns = read_frame(name, value)
-    block = read_block(name, value)
-    if isinstance(block, np.ndarray) and block.dtype == object:
-        return block, columns, np.array([x is not None for x in block], dtype=bool)
-    if sp.issparse(block):
-        return block, columns, True
-    absent = to_numpy(all_nan(block))
-    return block, columns, ~absent
-
-
-def read_block(name: str, value: Any) -> Block:
-    if sp.issparse(value):
-        return floating(name, value.tocsr())
-    if is_device_array(value):
-        if value.ndim != 2:
-            raise ValueError(
-                f"View '{name}' must have 2 dimensions, samples by columns; got shape {tuple(value.shape)}."
-            )
-        xp = namespace(value)
-        return value if xp.isdtype(value.dtype, "real floating") else xp.astype(value, xp.float64)
-    if isinstance(value, (str, bytes)):
-        raise TypeError(f"View '{name}' is one string; a view is a sequence with one entry per sample.")
-    if not isinstance(value, np.ndarray):
-        value = value.to_numpy() if hasattr(value, "to_numpy") else from_sequence(name, value)
-    if value.ndim == 1 and value.dtype.kind not in "biuf":
-        return objects_or_numbers(value)
-    if value.ndim == 1:
-        value = value[:, None]
-    if value.ndim != 2:
-        raise ValueError(f"View '{name}' must have 2 dimensions, samples by columns; got shape {value.shape}.")
-    if value.shape[1] == 0:
-        raise ValueError(
-            f"View '{name}' has 0 feature(s) (shape={value.shape}) while a minimum of 1 is required. Leave it out."
-        )
-    return floating(name, np.asarray(value))
-
-
-def from_sequence(name: str, value: Any) -> np.ndarray:
-    """A list, tuple or other iterable: rows of numbers (None: absent), or one object per sample."""
-    if hasattr(value, "__array__"):
-        return np.asarray(value)
-    try:
-        items = list(value)
-    except TypeError as error:
-        raise TypeError(
-            f"View '{name}' must be an array, a sparse matrix, a data frame or a sequence with one entry per sample; "
-            f"got {type(value).__name__}."
-        ) from error
-    first = next((x for x in items if not is_missing(x)), None)
-    if (
-        isinstance(first, (list, tuple, np.ndarray))
-        and len(first)
-        and isinstance(first[0], (numbers.Number, np.generic))
-    ):
-        blank = [np.nan] * len(first)
-        try:
-            return np.asarray([blank if is_missing(x) else x for x in items])
-        except ValueError as error:
-            raise ValueError(
-                f"The rows of view '{name}' have different lengths; samples need the same columns."
-            ) from error
-    if isinstance(first, (list, tuple)) and len(first) and isinstance(first[0], (list, np.ndarray)):
-        return np.asarray(items)
-    objects = np.empty(len(items), dtype=object)
-    objects[:] = items
-    return objects
-
-
-def objects_or_numbers(value: np.ndarray) -> np.ndarray:
-    items = [None if is_missing(x) else str(x) if isinstance(x, np.str_) else x for x in value]
-    if any(x is not None for x in items) and all(x is None or isinstance(x, numbers.Real) for x in items):
-        return np.array([np.nan if x is None else float(x) for x in items])[:, None]
-    objects = np.empty(len(items), dtype=object)
-    objects[:] = items
-    return objects
-
-
-def floating(name: str, value: Any) -> Any:
-    """float32 and float64 as they are; float16 becomes float32; other numbers float64."""
-    if value.dtype in (np.float32, np.float64):
-        return value
-    if value.dtype.kind == "c":
-        raise ValueError(f"Complex data not supported: view '{name}' has dtype {value.dtype}. Give real columns.")
-    try:
-        return value.astype(np.float32 if value.dtype == np.float16 else np.float64)
-    except (TypeError, ValueError) as error:
-        raise type(error)(
-            f"View '{name}' cannot be read as numbers: {error}. Encode its columns first, or give strings as a "
-            "sequence with one entry per sample."
-        ) from error
-
-
-def is_missing(x: Any) -> bool:
-    """None, NaN and pandas.NA; nothing is imported to tell."""
-    if x is None:
-        return True
-    if isinstance(x, (float, np.floating)):
-        return bool(np.isnan(x))
-    return type(x).__name__ == "NAType" and type(x).__module__.startswith("pandas")
-
-
-def all_nan(block: Any) -> Any:
-    xp = namespace(block)
-    if block.shape[0] and not bool(xp.any(xp.isnan(block[:, 0]))):  # an absent row has NaN in its first column too
-        return np.zeros(block.shape[0], dtype=bool)
-    return xp.all(xp.isnan(block), axis=1)
-
-
-def is_frame(value: Any) -> bool:
-    return hasattr(value, "columns") and not hasattr(value, "__array_namespace__")
-
-
-def as_frame(value: Any) -> Any:
-    try:
-        import narwhals
-    except ImportError as error:
-        raise ImportError(
-            "Reading data frames needs the package narwhals: pip install 'consilience[frames]'."
-        ) from error
-    return narwhals.from_native(value, eager_only=True)
-
-
-def read_frame(name: str, value: Any) -> tuple[Any, tuple[str, ...]]:
-    frame = as_frame(value)
-    import narwhals as nw
-
-    columns = tuple(str(c) for c in frame.columns)
-    series = list(frame.iter_columns())
-    other = [s for s in series if not (s.dtype.is_numeric() or s.dtype == nw.Boolean)]
-    if len(frame.columns) == 1 and other:
-        return objects_or_numbers(np.array([*other[0].to_list(), None], dtype=object)[:-1]), columns
-    if other:
-        raise ValueError(
-            f"View '{name}' mixes numbers with the columns {quoted(s.name for s in other)}, which are not numbers. "
-            "Give such columns views of their own, or encode them first."
-        )
-    single = all(s.dtype == nw.Float32 for s in series)
-    parts = [s.cast(nw.Float32 if single else nw.Float64).to_numpy() for s in series]
-    table = np.column_stack(parts) if parts else np.empty((len(frame), 0))
-    return table.astype(np.float32 if single else np.float64, copy=False), columns
 
 
 # -- working on blocks
@@ -307,7 +174,7 @@ def stack(name: str, blocks: Sequence[Block], sizes: Sequence[int]) -> Block:
     if "gram" in kinds:
         if len(given) < len(blocks) or any(block.values is not given[0].values for block in given):
             raise ValueError(f"View '{name}' is precomputed: parts can be stacked only if they share one Gram matrix.")
-        return Gram(given[0].values, np.concatenate([block.index for block in given]), given[0].n_columns)
+        return Gram(given[0].values, np.concatenate([block.index for block in given]))
     if len({width(block) for block in given}) > 1:
         raise ValueError(f"View '{name}' has {quoted([width(b) for b in given])} columns in different parts.")
     filled = [absent_rows(given[0], n) if block is None else block for block, n in zip(blocks, sizes, strict=True)]
@@ -326,7 +193,13 @@ def absent_rows(like_block: Block, n: int) -> Block:
 
 
 def check_finite(name: str, block: Block, present: np.ndarray) -> None:
-    if block is None or isinstance(block, Gram) or kind(block) == "objects":
+    """Refuse single NaN and infinite values where the view is present; of a Gram, among the present samples."""
+    if isinstance(block, Gram):
+        if block.values is None:
+            return
+        block = block[present].block(block[present])
+        present = np.ones(len(block), dtype=bool)
+    if block is None or kind(block) == "objects":
         return
     if sp.issparse(block):
         finite = np.isfinite(block.data)

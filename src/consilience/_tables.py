@@ -7,16 +7,16 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from . import _blocks
+from . import _blocks, _reading
 from ._backend import is_device_array
 from ._blocks import Gram
 
 
 def divide(X: Any, views: Any) -> dict[str, Any]:
     """A wide table by `views`, as a dict of tables."""
-    framed = _blocks.is_frame(X)
+    framed = _reading.is_frame(X)
     if framed:
-        X = _blocks.as_frame(X)
+        X = _reading.as_frame(X)
         columns = [str(c) for c in X.columns]
     else:
         X = one_table(X)
@@ -56,6 +56,8 @@ def _columns_of(name: str, chosen: Any, columns: Sequence[str], named: bool) -> 
         chosen = [chosen]
     if isinstance(chosen, slice):
         return np.arange(len(columns))[chosen]
+    if chosen is None or isinstance(chosen, Mapping):
+        raise ValueError(f"View '{name}' must be given columns: a slice, positions, a mask or names; got {chosen!r}.")
     chosen = list(chosen)
     if chosen and isinstance(chosen[0], str):
         unknown = [c for c in chosen if not named or c not in columns]
@@ -70,6 +72,8 @@ def _columns_of(name: str, chosen: Any, columns: Sequence[str], named: bool) -> 
                 f"View '{name}' is chosen by a mask of {len(where)} columns, but the table has {len(columns)}."
             )
         return np.flatnonzero(where)
+    if where.ndim != 1 or (len(where) and where.dtype.kind not in "iu"):
+        raise ValueError(f"View '{name}' must be given columns by integers, a mask or names; got {chosen!r}.")
     where = where.astype(int)
     if len(where) and (where.max() >= len(columns) or where.min() < -len(columns)):
         outside = where.max() if where.max() >= len(columns) else where.min()
@@ -83,7 +87,7 @@ def is_list_of_views(X: Any) -> bool:
         return False
 
     def is_view(item: Any) -> bool:
-        if isinstance(item, Gram) or sp.issparse(item) or _blocks.is_frame(item):
+        if isinstance(item, Gram) or sp.issparse(item) or _reading.is_frame(item):
             return True
         if hasattr(item, "shape"):
             return len(item.shape) == 2
@@ -98,9 +102,9 @@ def one_table(X: Any) -> Any:
     """One view given bare, with scikit-learn's words where it has none of its own."""
     if sp.issparse(X):
         return X.tocsr()
-    if _blocks.is_frame(X) or is_device_array(X):
+    if _reading.is_frame(X) or is_device_array(X):
         return X
-    array = np.asarray(X) if hasattr(X, "__array__") else _blocks.from_sequence("view0", X)
+    array = np.asarray(X) if hasattr(X, "__array__") else _reading.from_sequence("view0", X)
     if array.ndim == 1 and array.dtype.kind in "biuf":
         raise ValueError(
             f"Expected 2D array, got 1D array instead: shape {array.shape}. Reshape your data with "

@@ -4,6 +4,7 @@ Both transformers take `Views` and give `Views` of dense features whose inner pr
 """
 
 import numbers
+import zlib
 from abc import abstractmethod
 from collections.abc import Mapping
 from typing import Any
@@ -49,9 +50,15 @@ class _Features(TransformerMixin, ViewParameters, auto_wrap_output_keys=None):  
             The fitted transformer.
         """
         X = read_views_to_fit(self, X)
-        self.kernels_ = resolve_kernels(kernels_by_view(self.kernel, self.kernels, X.names), X)
-        self._fit_maps(X, check_random_state(self.random_state))
+        chosen = kernels_by_view(self.kernel, self.kernels, self.view_names_in_)
+        self.kernels_ = resolve_kernels({name: chosen[name] for name in X.names}, X)
+        self._seed = check_random_state(self.random_state).randint(2**31)
+        self._fit_maps(X)
         return self
+
+    def _stream(self, name: str) -> np.random.RandomState:
+        """Random numbers of a view's own, so that neither the order of the views nor other views change them."""
+        return np.random.RandomState([self._seed, zlib.crc32(name.encode())])
 
     def transform(self, X: Any) -> Views:
         """Return the features of each view.
@@ -89,7 +96,7 @@ class _Features(TransformerMixin, ViewParameters, auto_wrap_output_keys=None):  
         )
 
     @abstractmethod
-    def _fit_maps(self, X: Views, rng: np.random.RandomState) -> None: ...
+    def _fit_maps(self, X: Views) -> None: ...
 
     @abstractmethod
     def _features(self, name: str, block: Block) -> Array: ...
@@ -118,7 +125,9 @@ class Nystroem(_Features):
     shared : bool, default=False
         Whether the views share the landmark samples, drawn then among samples with every view.
     random_state : int, RandomState or None, default=None
-        The seed.
+        The seed; each view has random numbers of its own.
+    views : dict, list or "prefix", optional
+        How one wide table is divided into views; see `as_views`.
 
     Attributes
     ----------
@@ -148,6 +157,7 @@ class Nystroem(_Features):
         landmarks: str = "uniform",
         shared: bool = False,
         random_state: Any = None,
+        views: Any = None,
     ):
         self.kernel = kernel
         self.kernels = kernels
@@ -155,8 +165,9 @@ class Nystroem(_Features):
         self.landmarks = landmarks
         self.shared = shared
         self.random_state = random_state
+        self.views = views
 
-    def _fit_maps(self, X: Views, rng: np.random.RandomState) -> None:
+    def _fit_maps(self, X: Views) -> None:
         if self.landmarks not in _DRAWS:
             raise ValueError(f"Nystroem: landmarks must be one of {_blocks.quoted(_DRAWS)}; got {self.landmarks!r}.")
         draw = _DRAWS[self.landmarks]
@@ -169,14 +180,14 @@ class Nystroem(_Features):
                     "every view. Lower n_components or use shared=False."
                 )
             pairs = [(self.kernels_[name], take_rows(X.block(name), rows)) for name in X.names]
-            chosen = rows[draw(pairs, min(size, len(rows)), rng)]
+            chosen = rows[draw(pairs, min(size, len(rows)), self._stream(""))]
             self.landmark_indices_ = dict.fromkeys(X.names, chosen)
         else:
             self.landmark_indices_ = {}
             for name in X.names:
                 rows = np.flatnonzero(X.present(name))
                 pairs = [(self.kernels_[name], take_rows(X.block(name), rows))]
-                self.landmark_indices_[name] = rows[draw(pairs, min(self._size(len(X)), len(rows)), rng)]
+                self.landmark_indices_[name] = rows[draw(pairs, min(self._size(len(X)), len(rows)), self._stream(name))]
         self._landmarks: dict[str, Block] = {}
         self._roots: dict[str, Array] = {}
         for name, chosen in self.landmark_indices_.items():
@@ -196,6 +207,8 @@ def inverse_root(W: Array) -> Array:
     matrix = to_numpy(W)
     eigenvalues, vectors = scipy.linalg.eigh(matrix.astype(np.float64))
     keep = eigenvalues > len(eigenvalues) * np.finfo(matrix.dtype).eps * max(eigenvalues[-1], 0)
+    if not keep.any():  # nothing carries weight: one feature that is 0
+        return like(np.zeros((len(eigenvalues), 1), matrix.dtype), W)
     vectors = vectors[:, keep]
     signs = np.sign(vectors[np.abs(vectors).argmax(axis=0), np.arange(vectors.shape[1])])
     return like((vectors * signs / np.sqrt(eigenvalues[keep])).astype(matrix.dtype), W)
@@ -265,7 +278,9 @@ class RandomFeatures(_Features):
     n_components : int or float, default=100
         The number of features, or their fraction of the samples.
     random_state : int, RandomState or None, default=None
-        The seed.
+        The seed; each view has random numbers of its own.
+    views : dict, list or "prefix", optional
+        How one wide table is divided into views; see `as_views`.
 
     Attributes
     ----------
@@ -290,13 +305,15 @@ class RandomFeatures(_Features):
         kernels: Mapping[str, Any] | None = None,
         n_components: float = 100,
         random_state: Any = None,
+        views: Any = None,
     ):
         self.kernel = kernel
         self.kernels = kernels
         self.n_components = n_components
         self.random_state = random_state
+        self.views = views
 
-    def _fit_maps(self, X: Views, rng: np.random.RandomState) -> None:
+    def _fit_maps(self, X: Views) -> None:
         self._weights: dict[str, Array] = {}
         self._phases: dict[str, Array] = {}
         for name, kernel in self.kernels_.items():
@@ -305,7 +322,7 @@ class RandomFeatures(_Features):
                     f"View '{name}': random Fourier features are for the kernels RBF and Laplacian; got {kernel!r}. "
                     "Nystroem takes any kernel."
                 )
-            block = X.block(name)
+            block, rng = X.block(name), self._stream(name)
             shape = (block.shape[1], self._size(len(X)))
             if isinstance(kernel, RBF):
                 weights = rng.normal(scale=np.sqrt(2 * float(kernel.gamma)), size=shape)

@@ -27,6 +27,7 @@ __all__ = ["load", "save"]
 
 _MAGIC = b"consilience model\n"
 _FORMAT = 1
+_LONGEST_HEADER = 4096
 _HOMES = (
     "approx", "batch.fusion", "kernels.algebra", "kernels.scalar", "kernels.structured", "preprocessing",
 )  # fmt: skip
@@ -38,8 +39,9 @@ def save(model: Any, path: str | os.PathLike[str], *, trusted: Sequence[str] = (
     Parameters
     ----------
     model : estimator, kernel or Views
-        What to save. Everything inside must be of types that `load` trusts: the library's own, NumPy's, SciPy's and
-        scikit-learn's. Functions of your own given to kernels are not among them.
+        What to save. Everything inside must be of types that `load` trusts: the library's own, and those of NumPy,
+        SciPy and scikit-learn that skops holds for safe, which trees of scikit-learn are not. Functions of your own
+        given to kernels are not among them either.
     path : path
         Where to; an existing file is replaced only when the new one is complete.
     trusted : sequence of str, optional
@@ -64,8 +66,8 @@ def save(model: Any, path: str | os.PathLike[str], *, trusted: Sequence[str] = (
     foreign = _untrusted(payload, trusted)
     if foreign:
         raise TypeError(
-            f"Not saved: {type(model).__name__} holds {', '.join(foreign)}, which `load` would refuse. Replace "
-            "functions by kernels of the library, or name types you trust by trusted=[...] here and at load."
+            f"Not saved: {type(model).__name__} holds {', '.join(foreign)}, which `load` would refuse. Name types that "
+            "you trust by trusted=[...] here and at load; replace functions of your own by kernels of the library."
         )
     header = {"format": _FORMAT, "version": __version__, "sha256": hashlib.sha256(payload).hexdigest()}
     content = _MAGIC + json.dumps(header).encode() + b"\n" + payload
@@ -80,7 +82,7 @@ def load(path: str | os.PathLike[str], *, trusted: Sequence[str] = ()) -> Any:
     path : path
         The file.
     trusted : sequence of str, optional
-        Full names of types to trust besides the library's own, NumPy's, SciPy's and scikit-learn's.
+        Full names of types to trust besides the library's own and those that skops holds for safe.
 
     Returns
     -------
@@ -103,14 +105,14 @@ def load(path: str | os.PathLike[str], *, trusted: Sequence[str] = ()) -> Any:
       a  dense float64  2 columns
     """
     skops = _skops()
-    data = Path(path).read_bytes()
-    if not data.startswith(_MAGIC):
-        raise ValueError(f"'{path}' is not a model file of consilience. Files are written by consilience.save.")
-    head, _, payload = data[len(_MAGIC) :].partition(b"\n")
+    with open(path, "rb") as file:
+        if file.read(len(_MAGIC)) != _MAGIC:
+            raise ValueError(f"'{path}' is not a model file of consilience. Files are written by consilience.save.")
+        head, payload = file.readline(_LONGEST_HEADER), file.read()
     try:
         header = json.loads(head)
         found, digest, version = int(header["format"]), str(header["sha256"]), str(header["version"])
-    except (ValueError, KeyError, TypeError) as error:
+    except (ValueError, KeyError, TypeError, OverflowError, RecursionError) as error:
         raise ValueError(f"'{path}' is damaged: its header cannot be read. Save the model again.") from error
     if found != _FORMAT:
         raise ValueError(
@@ -119,7 +121,10 @@ def load(path: str | os.PathLike[str], *, trusted: Sequence[str] = ()) -> Any:
         )
     if hashlib.sha256(payload).hexdigest() != digest:
         raise ValueError(f"'{path}' is damaged: its checksum does not match its content. Save the model again.")
-    foreign = _untrusted(payload, trusted)
+    try:
+        foreign = _untrusted(payload, trusted)
+    except Exception as error:  # no zip archive, no schema in it: whatever skops stumbles on
+        raise ValueError(f"'{path}' is damaged: what it holds is no model. Save the model again.") from error
     if foreign:
         raise ValueError(
             f"'{path}' is refused: it holds {', '.join(foreign)}, which are not trusted. If you know the file, name "
@@ -149,5 +154,5 @@ def _own_types() -> tuple[str, ...]:
         for value in vars(module).values():
             if isinstance(value, type) and issubclass(value, BaseEstimator) and value.__module__ == module.__name__:
                 found.append(value)
-    found.append(sp.csr_array)  # skops knows csr_matrix only
+    found += [sp.csr_array, sp.csr_matrix]
     return tuple(f"{cls.__module__}.{cls.__qualname__}" for cls in found)

@@ -8,7 +8,7 @@ import scipy.sparse as sp
 from sklearn.base import TransformerMixin, clone
 from sklearn.utils.validation import check_is_fitted
 
-from . import _blocks
+from . import _blocks, _reading
 from ._backend import take_rows
 from ._base import ViewParameters
 from ._blocks import Block
@@ -76,11 +76,11 @@ class PerView(TransformerMixin, ViewParameters, auto_wrap_output_keys=None):  # 
         self
             The fitted transformer.
         """
-        self._fit(X, y)
+        self._fit(X, y, transform=False)
         return self
 
     def fit_transform(self, X: Any, y: Any = None) -> Views:
-        """Fit, and transform the same samples.
+        """Fit, and transform the same samples, each view by its transformer's own ``fit_transform``.
 
         Parameters
         ----------
@@ -94,25 +94,34 @@ class PerView(TransformerMixin, ViewParameters, auto_wrap_output_keys=None):  # 
         Views
             The transformed views.
         """
-        return self._fit(X, y).transform(X)
+        return self._joined(*self._fit(X, y, transform=True))
 
-    def _fit(self, X: Any, y: Any) -> Self:
+    def _fit(self, X: Any, y: Any, transform: bool) -> tuple[Views, dict[str, Any]]:
         X = self._read(X)
         chosen = self._chosen(X.names)
+        if y is not None and len(np.asarray(y)) != len(X):
+            raise ValueError(f"X has {len(X)} samples, but y has {len(np.asarray(y))}.")
         self.view_names_in_ = X.names
         self.n_features_in_ = sum(_blocks.width(X.block(name)) for name in X.names)
         self.transformers_: dict[str, Any] = {}
+        results: dict[str, Any] = {}
         for name, transformer in chosen.items():
             if isinstance(transformer, str):
                 self.transformers_[name] = transformer
                 continue
             data, rows = _present(X, name)
-            if data is None:
-                raise ValueError(f"View '{name}' is absent in every sample; nothing can be fitted on it. Drop it.")
+            if data is None:  # nothing to fit on: the view stays absent
+                self.transformers_[name] = None
+                continue
             target = None if y is None else np.asarray(y)[rows]
+            fitted = self.transformers_[name] = clone(transformer)
             with _blocks.naming(name):
-                self.transformers_[name] = clone(transformer).fit(data, target)
-        return self
+                if transform and hasattr(fitted, "fit_transform"):
+                    results[name] = fitted.fit_transform(data, target)
+                else:
+                    fitted.fit(data, target)
+                    results[name] = fitted.transform(data) if transform else None
+        return X, results
 
     def transform(self, X: Any) -> Views:
         """Transform every view.
@@ -129,28 +138,30 @@ class PerView(TransformerMixin, ViewParameters, auto_wrap_output_keys=None):  # 
         """
         check_is_fitted(self)
         X = self._read(X).align(self.view_names_in_)
+        results = {}
+        for name, transformer in self.transformers_.items():
+            data, _ = (None, None) if transformer is None or isinstance(transformer, str) else _present(X, name)
+            if data is not None:
+                with _blocks.naming(name):
+                    results[name] = transformer.transform(data)
+        return self._joined(X, results)
+
+    def _joined(self, X: Views, results: Mapping[str, Any]) -> Views:
+        """The transformed rows at their places, beside the views that pass."""
         blocks: dict[str, Block] = {}
         names = {}
         for name, transformer in self.transformers_.items():
-            if transformer == "drop":
+            if isinstance(transformer, str):
+                if transformer == "passthrough":
+                    blocks[name] = X.block(name)
+                    names[name] = X.feature_names.get(name)
                 continue
-            if transformer == "passthrough":
-                blocks[name] = X.block(name)
-                if name in X.feature_names:
-                    names[name] = X.feature_names[name]
-                continue
-            data, rows = _present(X, name)
-            if data is None:
-                blocks[name] = None
-                continue
-            with _blocks.naming(name):
-                result = _blocks.read_block(name, _plain(transformer.transform(data)))
-            blocks[name] = result if len(rows) == len(X) else _blocks.spread(result, rows, len(X))
-            out = _output_names(transformer, X.feature_names.get(name))
-            if out is not None:
-                names[name] = out
-        mask = None if X.mask is None else X.mask[:, [X.names.index(name) for name in blocks]]
-        return Views._of(blocks, len(X), mask, names)
+            rows = np.flatnonzero(X.present(name))
+            result = _reading.read_block(name, _plain(results[name])) if name in results else None
+            blocks[name] = result if result is None or len(rows) == len(X) else _blocks.spread(result, rows, len(X))
+            names[name] = None if transformer is None else _output_names(transformer, X.feature_names.get(name))
+        present = np.column_stack([X.present(name) & (block is not None) for name, block in blocks.items()])
+        return Views._of(blocks, len(X), present, {name: known for name, known in names.items() if known is not None})
 
     def _read(self, X: Any) -> Views:
         return as_views(X, None if isinstance(X, Views) or is_mapping(X) else self.views)
@@ -198,8 +209,8 @@ def _present(X: Views, name: str) -> tuple[Any, np.ndarray]:
 
 
 def _plain(result: Any) -> Any:
-    if _blocks.is_frame(result):
-        return _blocks.read_frame("output", result)[0]
+    if _reading.is_frame(result):
+        return _reading.read_frame("output", result)[0]
     return result if sp.issparse(result) or hasattr(result, "shape") else np.asarray(result)
 
 

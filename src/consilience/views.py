@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from . import _blocks, _tables
+from . import _blocks, _reading, _tables
 from ._backend import is_device_array, to_numpy
 from ._blocks import Block, Gram
 
@@ -82,7 +82,7 @@ class Views:
         self._blocks: dict[str, Block] = {}
         present = []
         for name, value in items.items():
-            block, columns, rows = _blocks.read(name, value)
+            block, columns, rows = _reading.read(name, value)
             self._blocks[name] = block
             present.append(rows)
             if columns is not None:
@@ -203,6 +203,8 @@ class Views:
             return block.block(block) if isinstance(block, Gram) else block
         if isinstance(key, list) and key and all(isinstance(k, str) for k in key):
             return self._select(key)
+        if isinstance(key, tuple) and any(isinstance(k, str) for k in key):
+            raise IndexError(f"Several views are selected by a list of names, X[['a', 'b']]; got {key!r}.")
         if isinstance(key, tuple) and len(key) == 2:
             rows, columns = key
             if columns is not Ellipsis and not (isinstance(columns, slice) and columns == slice(None)):
@@ -223,6 +225,8 @@ class Views:
         )
 
     def _select(self, names: Sequence[str]) -> "Views":
+        if len(set(names)) < len(names):
+            raise ValueError(f"A view is selected twice: {_blocks.quoted(names)}.")
         blocks = {name: self.block(name) for name in names}
         mask = None if self.mask is None else self.mask[:, [self.names.index(name) for name in names]]
         return Views._of(blocks, self._n, mask, self.feature_names)
@@ -279,12 +283,19 @@ class Views:
         parts = list(parts)
         if not parts:
             raise ValueError("Nothing to stack: give at least one Views.")
+        for X in parts:
+            if not isinstance(X, Views):
+                raise TypeError(f"Views are stacked with Views; got {type(X).__name__}. Use as_views first.")
         names = list(dict.fromkeys(name for X in parts for name in X.names))
         aligned = [X.align(names) for X in parts]
         sizes = [len(X) for X in parts]
         blocks = {name: _blocks.stack(name, [X._blocks[name] for X in aligned], sizes) for name in names}
         mask = np.vstack([np.column_stack([X.present(name) for name in names]) for X in aligned])
-        feature_names = {k: v for X in reversed(parts) for k, v in X.feature_names.items()}
+        feature_names: dict[str, tuple[str, ...]] = {}
+        for X in parts:
+            for name, columns in X.feature_names.items():
+                if feature_names.setdefault(name, columns) != columns:
+                    raise ValueError(f"View '{name}' has its columns in another order, or others, in different parts.")
         return Views._of(blocks, sum(sizes), mask, feature_names)
 
     def align(self, names: Sequence[str]) -> "Views":
@@ -333,6 +344,7 @@ class Views:
         for name in names:
             self._known(name)
         new = [names.get(name, name) for name in self.names]
+        _check_names(new)
         if len(set(new)) < len(new):
             raise ValueError(f"Two views would have one name: {_blocks.quoted(new)}.")
         feature_names = {names.get(name, name): columns for name, columns in self.feature_names.items()}
@@ -405,7 +417,8 @@ def as_views(
     ----------
     X : Views, dict, list, data frame, array, sparse matrix or sequence of strings
         Several views (`Views`, a dict, a list of 2-D arrays), or one wide table to be divided by `views`. A plain 2-D
-        array or a sequence of strings is one view.
+        array or a sequence of strings is one view. A list of lists of strings is several views; samples that are
+        lists of words are given by name: ``{"words": [["the", "cat"], ["a", "dog"]]}``.
     views : dict, list or "prefix", optional
         How a wide table is divided: a dict of name -> columns, or a list of columns, where columns are a slice, a
         list of positions, a mask, or names; or ``"prefix"``: the column ``audio__mfcc1`` belongs to the view
@@ -464,13 +477,17 @@ def _named_views(data: Any, named: Mapping[str, Any]) -> tuple[dict[str, Any], d
             f"Views are made of a dict or list of arrays, or of keywords; got {type(data).__name__}. "
             "For one table use as_views(table, views=...)."
         )
-    for name in items:
-        if not isinstance(name, str):
-            raise TypeError(f"The names of views are strings; got {name!r}.")
+    _check_names(items)
     twice = [name for name in named if name in items]
     if twice:
         raise ValueError(f"View {_blocks.quoted(twice)} is given twice.")
     return {**items, **named}, feature_names
+
+
+def _check_names(names: Iterable[Any]) -> None:
+    for name in names:
+        if not isinstance(name, str):
+            raise TypeError(f"The names of views are strings; got {name!r}.")
 
 
 def _read_mask(mask: Any, names: tuple[str, ...], n: int) -> np.ndarray:
@@ -482,9 +499,13 @@ def _read_mask(mask: Any, names: tuple[str, ...], n: int) -> np.ndarray:
         if unknown:
             raise ValueError(f"`mask` names the view {_blocks.quoted(unknown)}; the views are {_blocks.quoted(names)}.")
         for name, rows in mask.items():
-            if np.shape(rows) != (n,):
-                raise ValueError(f"`mask` of view '{name}' must have shape ({n},); got {np.shape(rows)}.")
-            full[:, names.index(name)] = rows
+            there = np.asarray(rows)
+            if there.shape != (n,) or there.dtype != bool:
+                raise ValueError(
+                    f"`mask` of view '{name}' must be booleans of shape ({n},); got {there.dtype} of shape "
+                    f"{there.shape}."
+                )
+            full[:, names.index(name)] = there
         return full
     array = np.asarray(mask)
     if array.shape != full.shape or array.dtype != bool:
@@ -509,6 +530,8 @@ def _row_positions(key: Any, n: int) -> np.ndarray:
         return np.flatnonzero(rows)
     if rows.dtype.kind not in "iu":
         raise IndexError(f"Rows are taken by integers, booleans or slices, views by names; got {key!r}.")
+    if rows.ndim > 1:
+        raise IndexError(f"Rows are taken by a list of positions; got an index of shape {rows.shape}.")
     rows = np.atleast_1d(rows)
     outside = rows[(rows >= n) | (rows < -n)]
     if len(outside):

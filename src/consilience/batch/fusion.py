@@ -30,13 +30,16 @@ from ..views import Views
 __all__ = ["EarlyFusion", "LateFusion"]
 
 
+def _have(learner: Any, method: str) -> bool:
+    return all(hasattr(part, method) for part in learner._parts())
+
+
 def _gives_probabilities(self: Any) -> bool:
-    return is_classifier(self) and all(hasattr(part, "predict_proba") for part in self._parts())
+    return is_classifier(self) and _have(self, "predict_proba")
 
 
 def _gives_scores(self: Any) -> bool:
-    scores = is_classifier(self) and all(hasattr(part, "decision_function") for part in self._parts())
-    return scores or _gives_probabilities(self)
+    return is_classifier(self) and self._answer_kind() in ("probabilities", "scores")
 
 
 class _Fusion(BatchLearner):
@@ -49,6 +52,9 @@ class _Fusion(BatchLearner):
 
     def _targets(self, X: Views, y: Any) -> tuple[Any, np.ndarray]:
         """The targets as the wrapped estimator takes them, and which rows have one."""
+        mixed = [part for part in self._parts() if is_classifier(part) != is_classifier(self)]
+        if mixed:
+            raise TypeError(f"Classifiers and regressors do not mix; beside {self.estimator!r} stands {mixed[0]!r}.")
         if is_classifier(self):
             labels = read_labels(y, len(X), self.unlabeled)
             self.classes_ = labels.classes
@@ -57,75 +63,39 @@ class _Fusion(BatchLearner):
         self._one_output = np.asarray(y).ndim == 1
         return (Y[:, 0] if self._one_output else Y), labeled
 
-    def _answers(self, estimator: Any, data: Any) -> np.ndarray:
-        """One estimator's answer as (n, P), its classes among all classes; of the kind that all estimators give."""
+    def _answer_kind(self) -> str:
+        """What is combined: probabilities where all estimators give them, else scores, else votes; or numbers.
+
+        Scores of one class against another (``decision_function_shape="ovo"``) are not scores of classes.
+        """
         if not is_classifier(self):
+            return "numbers"
+        if _have(self, "predict_proba"):
+            return "probabilities"
+        pairwise = any(getattr(part, "decision_function_shape", None) == "ovo" for part in self._parts())
+        return "scores" if _have(self, "decision_function") and not pairwise else "votes"
+
+    def _answers(self, estimator: Any, data: Any) -> np.ndarray:
+        """One estimator's answer as (n, P), its classes among all classes; a class it never saw is the least likely."""
+        kind = self._answer_kind()
+        if kind == "numbers":
             return np.asarray(estimator.predict(data)).reshape(data.shape[0], -1)
-        if _gives_probabilities(self):
+        if kind == "probabilities":
             known = np.asarray(estimator.predict_proba(data))
-        elif all(hasattr(part, "decision_function") for part in self._parts()):
+        elif kind == "scores":
             scores = np.asarray(estimator.decision_function(data))
             known = np.column_stack([-scores, scores]) / 2 if scores.ndim == 1 else scores
-        else:
+        if kind == "votes" or known.shape[1] != len(estimator.classes_):  # one class only has no score of its own
             known = (np.asarray(estimator.predict(data))[:, None] == estimator.classes_).astype(float)
-        answers = np.zeros((data.shape[0], len(self.classes_)))
-        if known.shape[1] == len(estimator.classes_):
-            answers[:, np.searchsorted(self.classes_, estimator.classes_)] = known
-        else:  # two columns for one class only
-            answers[:, np.searchsorted(self.classes_, estimator.classes_)] = 1
+        least = known.min(axis=1) if kind == "scores" else np.zeros(len(known))
+        answers = np.repeat(least[:, None], len(self.classes_), axis=1)
+        answers[:, np.searchsorted(self.classes_, estimator.classes_)] = known
         return answers
 
-    def predict(self, X: Any) -> np.ndarray:
-        """Predict classes or targets.
-
-        Parameters
-        ----------
-        X : Views or what `as_views` reads
-            The samples.
-
-        Returns
-        -------
-        array of shape (n_samples,) or (n_samples, n_outputs)
-            The predictions.
-        """
-        outputs = self._combined(X)
-        if is_classifier(self):
-            return self.classes_[outputs.argmax(axis=1)]
-        return outputs[:, 0] if self._one_output else outputs
-
-    @available_if(_gives_probabilities)
-    def predict_proba(self, X: Any) -> np.ndarray:
-        """Return the probability of each class.
-
-        Parameters
-        ----------
-        X : Views or what `as_views` reads
-            The samples.
-
-        Returns
-        -------
-        array of shape (n_samples, n_classes)
-            Probabilities.
-        """
-        return self._combined(X)
-
-    @available_if(_gives_scores)
-    def decision_function(self, X: Any) -> np.ndarray:
-        """Return the score of each class.
-
-        Parameters
-        ----------
-        X : Views or what `as_views` reads
-            The samples.
-
-        Returns
-        -------
-        array of shape (n_samples,) or (n_samples, n_classes)
-            Probabilities where the estimator gives them, else its decision values; with two classes the difference
-            of the second and the first.
-        """
-        outputs = self._combined(X)
-        return outputs[:, 1] - outputs[:, 0] if outputs.shape[1] == 2 else outputs
+    def _one_score(self, answers: np.ndarray) -> np.ndarray:
+        """Two classes have one score, the second's minus the first's; along the last axis."""
+        two = is_classifier(self) and answers.shape[-1] == 2
+        return answers[..., 1:] - answers[..., :1] if two else answers
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Return the accuracy of a classifier, R² of a regressor.
@@ -184,7 +154,7 @@ class EarlyFusion(_Fusion):
     """Early fusion: one estimator on the columns of all views side by side.
 
     Equals the wrapped estimator on ``numpy.hstack`` of the views. Where a view is absent its columns take their means
-    over the training samples, so that the estimator sees an average sample there.
+    over the training samples, by weight, so that the estimator sees an average sample there.
 
     Parameters
     ----------
@@ -250,59 +220,107 @@ class EarlyFusion(_Fusion):
             raise ValueError(f"EarlyFusion: fill must be 'mean' or 'nan'; got {self.fill!r}.")
         X = read_views_to_fit(self, X)
         target, labeled = self._targets(X, y)
-        weights = None if sample_weight is None else read_weights(sample_weight, len(X))[labeled]
-        self._means = {name: _column_means(X, name) for name in X.names}
-        table = self._table(X[labeled])
-        self.estimator_ = _fit_one(self.estimator, table, target[labeled], weights)
+        weights = read_weights(sample_weight, len(X)) * labeled
+        self._means = {name: _column_means(X, name, weights) for name in X.names}
+        part = None if sample_weight is None else weights[labeled]
+        self.estimator_ = _fit_one(self.estimator, self._table(X[labeled]), target[labeled], part)
         self.view_weights_ = np.ones(len(X.names))
         self.solution_ = Solution(x=None, gap=None, n_iter=1, status="delegated")
         return self
 
-    def _combined(self, X: Any) -> np.ndarray:
-        X = read_views_to_predict(self, X)
-        return self._answers(self.estimator_, self._table(X))
+    def predict(self, X: Any) -> np.ndarray:
+        """Predict classes or targets: what the estimator predicts.
+
+        Parameters
+        ----------
+        X : Views or what `as_views` reads
+            The samples.
+
+        Returns
+        -------
+        array of shape (n_samples,) or (n_samples, n_outputs)
+            The predictions.
+        """
+        table = self._table(read_views_to_predict(self, X))
+        return self.estimator_.predict(table)
+
+    @available_if(_gives_probabilities)
+    def predict_proba(self, X: Any) -> np.ndarray:
+        """Return the probability of each class.
+
+        Parameters
+        ----------
+        X : Views or what `as_views` reads
+            The samples.
+
+        Returns
+        -------
+        array of shape (n_samples, n_classes)
+            Probabilities.
+        """
+        table = self._table(read_views_to_predict(self, X))
+        return self.estimator_.predict_proba(table)
+
+    @available_if(lambda self: is_classifier(self) and _have(self, "decision_function"))
+    def decision_function(self, X: Any) -> np.ndarray:
+        """Return the decision values of the estimator.
+
+        Parameters
+        ----------
+        X : Views or what `as_views` reads
+            The samples.
+
+        Returns
+        -------
+        array
+            What the estimator gives.
+        """
+        table = self._table(read_views_to_predict(self, X))
+        return self.estimator_.decision_function(table)
 
     def _view_outputs(self, X: Views) -> np.ndarray:
         outputs = []
-        for v in range(len(X.names)):
-            filled = [self._fill(X, name, alone=name == X.names[v]) for name in X.names]
-            answers = self._answers(self.estimator_, _side_by_side(filled))
-            outputs.append(
-                answers[:, 1:] - answers[:, :1] if is_classifier(self) and answers.shape[1] == 2 else answers
-            )
+        for alone in X.names:
+            filled = [self._fill(X, name, there=name == alone) for name in X.names]
+            outputs.append(self._one_score(self._answers(self.estimator_, _side_by_side(filled))))
         return np.stack(outputs, axis=1)
 
     def _table(self, X: Views) -> Any:
         return _side_by_side([self._fill(X, name) for name in X.names])
 
-    def _fill(self, X: Views, name: str, alone: bool = True) -> Any:
-        """One view with its absent rows filled; as if absent everywhere unless it is the one that is alone."""
-        means = self._means[name] if self.fill == "mean" else np.full(len(self._means[name]), np.nan)
-        absent = ~X.present(name)
-        if not alone or absent.all():
-            return np.tile(means, (len(X), 1))
-        return _filled(X.block(name), absent, means) if absent.any() else X.block(name)
+    def _fill(self, X: Views, name: str, there: bool = True) -> Any:
+        """One view with its absent rows filled; as if absent in every row unless it is to be there."""
+        means, sparse = self._means[name]
+        means = means if self.fill == "mean" else np.full_like(means, np.nan)
+        absent = ~X.present(name) if there else np.ones(len(X), dtype=bool)
+        if not absent.any():
+            return X.block(name)
+        if not sparse:
+            return np.where(absent[:, None], means, 0.0 if absent.all() else X.block(name))
+        filled = sp.csr_array(absent[:, None].astype(means.dtype)) @ sp.csr_array(means[None, :])
+        if absent.all():
+            return filled
+        keep = sp.diags_array((~absent).astype(means.dtype), format="csr")
+        return (keep @ sp.csr_array(X.block(name)) + filled).tocsr()
 
 
 def _side_by_side(blocks: list[Any]) -> Any:
     return sp.hstack(blocks, format="csr") if any(sp.issparse(block) for block in blocks) else np.hstack(blocks)
 
 
-def _column_means(X: Views, name: str) -> np.ndarray:
+def _column_means(X: Views, name: str, weights: np.ndarray) -> tuple[np.ndarray, bool]:
+    """The means of a view's columns over the training samples, by weight, and whether the view is sparse."""
     if X.kind(name) not in ("dense", "sparse"):
         raise TypeError(
             f"EarlyFusion puts columns of numbers side by side, but view '{name}' is {X.kind(name)}. Turn objects into "
             "numbers with PerView first, or use LateFusion."
         )
-    rows = np.flatnonzero(X.present(name))
-    return np.asarray(take_rows(X.block(name), rows).mean(axis=0)).ravel()
-
-
-def _filled(block: Any, absent: np.ndarray, means: np.ndarray) -> Any:
-    if not sp.issparse(block):
-        return np.where(absent[:, None], means, block)
-    there = sp.diags_array((~absent).astype(block.dtype), format="csr") @ block
-    return (there + sp.csr_array(absent[:, None].astype(block.dtype)) @ sp.csr_array(means[None, :])).tocsr()
+    rows = np.flatnonzero(X.present(name) & (weights > 0))
+    if not len(rows):  # absent in every labeled sample: the others tell what is usual
+        rows, weights = np.flatnonzero(X.present(name)), np.ones(len(X))
+    block = take_rows(X.block(name), rows)
+    means = np.asarray(weights[rows] @ block).ravel() / weights[rows].sum()
+    return means.astype(block.dtype, copy=False), sp.issparse(block)
 
 
 class LateFusion(_Fusion):
@@ -385,7 +403,9 @@ class LateFusion(_Fusion):
         X = read_views_to_fit(self, X)
         target, labeled = self._targets(X, y)
         weights = None if sample_weight is None else read_weights(sample_weight, len(X))
-        self.view_weights_ = _read_view_weights(self.view_weights, X.names)
+        weight = _read_view_weights(self.view_weights, self.view_names_in_)
+        used = np.array([weight[self.view_names_in_.index(name)] for name in X.names])
+        self.view_weights_ = used / used.sum()
         chosen = dict(self.estimators or {})
         unknown = [name for name in chosen if name not in self.view_names_in_]
         if unknown:
@@ -401,11 +421,9 @@ class LateFusion(_Fusion):
             part = None if weights is None else weights[rows]
             estimator = chosen.get(name, self.estimator)
             block = X.block(name)
-            if get_tags(estimator).input_tags.pairwise and not isinstance(block, Gram):
-                block = Views(g=block, precomputed=True).block("g")
-            block = take_rows(block, rows)
             if isinstance(block, Gram):
-                self._train[name] = block.positions()
+                self._train[name] = block.reference(strip=True)[rows]
+            block = take_rows(block, rows)
             with _blocks.naming(name):
                 self.estimators_[name] = _fit_one(estimator, self._data(name, block), target[rows], part)
         self.solution_ = Solution(x=None, gap=None, n_iter=1, status="delegated")
@@ -415,15 +433,70 @@ class LateFusion(_Fusion):
         """A view as its estimator takes it: a Gram as its block against the training samples, others as they are."""
         if name not in self._train:
             return block
-        return (block if isinstance(block, Gram) else Gram(block)).block(self._train[name])
+        train = self._train[name]
+        return block.block(train) if isinstance(block, Gram) else train.columns_of(block)
+
+    def _view_is_gram(self, name: str) -> bool:
+        estimator = (self.estimators or {}).get(name, self.estimator)
+        return bool(get_tags(estimator).input_tags.pairwise)
 
     def _combined(self, X: Any) -> np.ndarray:
         X = read_views_to_predict(self, X)
         return combine_views(self._outputs_by_view(X), self.view_weights_, presence(X))
 
+    def predict(self, X: Any) -> np.ndarray:
+        """Predict classes or targets.
+
+        Parameters
+        ----------
+        X : Views or what `as_views` reads
+            The samples.
+
+        Returns
+        -------
+        array of shape (n_samples,) or (n_samples, n_outputs)
+            The class of the largest mean answer, or the mean of the predictions.
+        """
+        outputs = self._combined(X)
+        if is_classifier(self):
+            return self.classes_[outputs.argmax(axis=1)]
+        return outputs[:, 0] if self._one_output else outputs
+
+    @available_if(_gives_probabilities)
+    def predict_proba(self, X: Any) -> np.ndarray:
+        """Return the probability of each class.
+
+        Parameters
+        ----------
+        X : Views or what `as_views` reads
+            The samples.
+
+        Returns
+        -------
+        array of shape (n_samples, n_classes)
+            The means of the estimators' probabilities.
+        """
+        return self._combined(X)
+
+    @available_if(_gives_scores)
+    def decision_function(self, X: Any) -> np.ndarray:
+        """Return the score of each class.
+
+        Parameters
+        ----------
+        X : Views or what `as_views` reads
+            The samples.
+
+        Returns
+        -------
+        array of shape (n_samples,) or (n_samples, n_classes)
+            The mean of what the estimators answer; with two classes the difference of the second and the first.
+        """
+        outputs = self._one_score(self._combined(X))
+        return outputs[:, 0] if outputs.shape[1] == 1 else outputs
+
     def _view_outputs(self, X: Views) -> np.ndarray:
-        outputs = self._outputs_by_view(X)
-        return outputs[:, :, 1:] - outputs[:, :, :1] if is_classifier(self) and outputs.shape[2] == 2 else outputs
+        return self._one_score(self._outputs_by_view(X))
 
     def _outputs_by_view(self, X: Views) -> np.ndarray:
         answers = {}

@@ -129,7 +129,7 @@ def make_views(
     >>> truth.noise_views
     ('noise0',)
     """
-    _check_counts(n_classes, informative, redundant, noise)
+    _check_counts(n_samples, n_classes, informative, redundant, noise)
     rng = check_random_state(random_state)
     kinds = {"informative": informative, "redundant": redundant, "noise": noise}
     names = {kind: tuple(f"{kind}{i}" for i in range(count)) for kind, count in kinds.items()}
@@ -213,7 +213,9 @@ def make_sheared_views(
 
 
 # -- the parts of make_views -------------------------------------------------------------------------------------------
-def _check_counts(n_classes: int | None, informative: int, redundant: int, noise: int) -> None:
+def _check_counts(n_samples: int, n_classes: int | None, informative: int, redundant: int, noise: int) -> None:
+    if n_samples < 1:
+        raise ValueError(f"`n_samples` must be 1 or more; got {n_samples}.")
     if n_classes is not None and n_classes < 2:
         raise ValueError(f"`n_classes` must be 2 or more; got {n_classes}. Use None for regression.")
     if informative < 1 or redundant < 0 or noise < 0:

@@ -8,9 +8,10 @@ import numpy as np
 from sklearn.base import clone
 
 from .._backend import is_device_array, namespace, to_numpy
-from .._blocks import Block, Gram
+from .._blocks import Block, take
 from .base import Array, Kernel, check_degree, check_numeric, full, integer_power, read, value_text
 from .gram import center_gram, normalize_gram
+from .scalar import Precomputed
 
 
 # -- closure
@@ -305,7 +306,9 @@ class Centered(_Composite):
     kernel : Kernel
         The kernel.
     reference : array, sparse matrix or objects, optional
-        The reference samples; set by `resolved`.
+        The reference samples; set by `resolved`, and kept from then on.
+    grand_mean : float, optional
+        mean_rs k(r, s); set by `resolved`.
 
     Examples
     --------
@@ -315,9 +318,10 @@ class Centered(_Composite):
            [-1.,  1.]])
     """
 
-    def __init__(self, kernel: Kernel, reference: Any = None):
+    def __init__(self, kernel: Kernel, reference: Any = None, grand_mean: float | None = None):
         self.kernel = kernel
         self.reference = reference
+        self.grand_mean = grand_mean
 
     @property
     def keeps_gram(self) -> bool:
@@ -325,7 +329,7 @@ class Centered(_Composite):
         return self.kernel.reads_gram
 
     def _unresolved(self) -> bool:
-        return self.reference is None or super()._unresolved()
+        return self.grand_mean is None
 
     def resolved(self, X: Any) -> "Kernel":
         """Return the kernel centered at the mean of X.
@@ -333,28 +337,30 @@ class Centered(_Composite):
         Parameters
         ----------
         X : array, sparse matrix, sequence of strings or trees, or Gram
-            The reference samples, which the result keeps.
+            The reference samples, which the result keeps; a kernel that has a reference already keeps its own.
 
         Returns
         -------
         Kernel
             The resolved kernel.
         """
-        X = read(X)
-        if self.kernel.reads_gram and not isinstance(X, Gram):
-            X = Gram(X)
-        fitted = Centered(self.kernel.resolved(X), X)
-        means = to_numpy(fitted.kernel._gram(X, None)).mean(axis=0)
-        fitted._grand_mean = float(means.mean())
-        return fitted
+        if not self._unresolved():
+            return clone(self)
+        reference = read(X if self.reference is None else self.reference)
+        if self.kernel.reads_gram:
+            reference = Precomputed.as_gram(reference)
+        kernel = self.kernel.resolved(reference)
+        blocks = np.array_split(np.arange(reference.shape[0]), -(-reference.shape[0] // 512) or 1)
+        sums = [float(to_numpy(kernel._gram(take(reference, rows), reference)).sum()) for rows in blocks]
+        return Centered(kernel, reference, sum(sums) / max(reference.shape[0], 1) ** 2)
 
     def _gram(self, X: Block, Y: Block) -> Array:
         matrix = self.kernel._gram(X, Y)
-        left = self._means(X)
+        left = namespace(matrix).mean(matrix, axis=1) if Y is None and X is self.reference else self._means(X)
         right = left if Y is None else self._means(Y)
         matrix -= left[:, None]
         matrix -= right[None, :]
-        matrix += self._grand_mean
+        matrix += self.grand_mean
         return matrix
 
     def _means(self, X: Block) -> Array:
@@ -362,7 +368,7 @@ class Centered(_Composite):
         return namespace(block).mean(block, axis=1)
 
     def _diagonal(self, X: Block) -> Array:
-        return self.kernel._diagonal(X) - 2 * self._means(X) + self._grand_mean
+        return self.kernel._diagonal(X) - 2 * self._means(X) + self.grand_mean
 
     def _expression(self) -> str:
         return f"center({self.kernel!r})"
@@ -407,8 +413,8 @@ class OnColumns(_Composite):
     def _cut(self, X: Block) -> Block:
         check_numeric(self, X, None)
         try:
-            chosen = np.arange(X.shape[1])[self.columns if isinstance(self.columns, slice) else list(self.columns)]
-        except IndexError as error:
+            chosen = np.atleast_1d(np.arange(X.shape[1])[self.columns])
+        except (IndexError, TypeError) as error:
             raise ValueError(f"{self!r} asks for columns that data of {X.shape[1]} columns do not have.") from error
         return namespace(X).take(X, namespace(X).asarray(chosen), axis=1) if is_device_array(X) else X[:, chosen]
 
@@ -494,6 +500,8 @@ def exp(kernel: Kernel) -> Kernel:
     >>> exp(Linear())([[1.0]]).round(3)
     array([[2.718]])
     """
+    if not isinstance(kernel, Kernel):
+        raise TypeError(f"exp is of kernels; got {type(kernel).__name__}. For arrays there is numpy.exp.")
     return Exponential(kernel)
 
 

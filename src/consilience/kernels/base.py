@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import BaseEstimator, clone
 
-from .. import _blocks
+from .. import _blocks, _reading
 from .._backend import is_device_array, namespace
 from .._blocks import Block, Gram
 
@@ -175,11 +175,12 @@ def read(X: Any) -> Block:
     """One view's data as kernels work on it; every sample must be there."""
     if isinstance(X, Gram):
         return X
-    if _blocks.is_frame(X):
-        X, _ = _blocks.read_frame("X", X)
-    block = _blocks.read_block("X", X)
-    if not isinstance(block, Gram) and block.dtype == object and any(x is None for x in block):
+    if _reading.is_frame(X):
+        X, _ = _reading.read_frame("X", X)
+    block = _reading.read_block("X", X)
+    if block.dtype == object and any(x is None for x in block):
         raise ValueError("A kernel needs every sample it is given; row with None found. Take the present rows first.")
+    _blocks.check_finite("X", block, np.ones(block.shape[0], dtype=bool))
     return block
 
 
@@ -209,7 +210,7 @@ def check_nonnegative(kernel: Kernel, *blocks: Block) -> None:
     for block in blocks:
         if block is None or block.shape[0] == 0:
             continue
-        least = block.min()
+        least = float(namespace(block).min(block) if is_device_array(block) else block.min())
         if least < 0:
             raise ValueError(f"{kernel!r} is for nonnegative data such as histograms; the least value is {least:.3g}.")
 

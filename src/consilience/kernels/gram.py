@@ -13,15 +13,16 @@ def _square(K: Any) -> np.ndarray:
     return K if K.dtype in (np.float32, np.float64) else K.astype(np.float64)
 
 
-def is_psd(K: Any, *, tol: float = 1e-9) -> bool:
+def is_psd(K: Any, *, tol: float | None = None) -> bool:
     """Tell whether a matrix is symmetric and positive semi-definite.
 
     Parameters
     ----------
     K : array of shape (n_samples, n_samples)
         The matrix.
-    tol : float, default=1e-9
-        What counts as zero, relative to the largest absolute eigenvalue.
+    tol : float, optional
+        What counts as zero, relative to the largest absolute eigenvalue; by default 1e-9, or the rounding of a matrix
+        of this size and precision if that is more.
 
     Returns
     -------
@@ -38,6 +39,7 @@ def is_psd(K: Any, *, tol: float = 1e-9) -> bool:
     K = _square(K)
     if K.size == 0:
         return True
+    tol = max(1e-9, len(K) * float(np.finfo(K.dtype).eps)) if tol is None else tol
     largest = np.abs(K).max()
     if not np.isfinite(largest) or np.abs(K - K.T).max() > tol * largest:
         return False

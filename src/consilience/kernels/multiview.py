@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from .. import _blocks
-from .._backend import is_device_array, like, namespace, take_rows
+from .._backend import is_device_array, like, namespace, take_rows, to_numpy
 from .._blocks import Block, Gram
 from ..views import Views
 from .base import Array, Kernel, integer_power
@@ -97,26 +97,7 @@ def reference_block(kernel: Kernel, block: Block) -> Block:
     if block is None or not kernel.reads_gram:
         return block
     gram = block if isinstance(block, Gram) else Gram(block)
-    return gram if kernel.keeps_gram else gram.positions()
-
-
-def gram_views(kernels: Mapping[str, Kernel], X: Views) -> Views:
-    """Read plain square arrays as Gram matrices where the kernel says so, so that rows can be taken from them.
-
-    Parameters
-    ----------
-    kernels : dict of Kernel
-        A kernel for each view.
-    X : Views
-        The training samples.
-
-    Returns
-    -------
-    Views
-        The same samples.
-    """
-    chosen = [name for name in X.names if kernels[name].reads_gram and X.kind(name) in ("dense", "sparse")]
-    return Views(X, precomputed=chosen) if chosen else X
+    return gram.reference(strip=not kernel.keeps_gram)
 
 
 def view_grams(kernels: Mapping[str, Kernel], X: Views, Y: Views | None = None, *, absent: str = "zero") -> list[Array]:
@@ -174,13 +155,14 @@ def _padded_gram(kernel: Kernel, X: Views, Y: Views | None, name: str, absent: s
         return inner
     if absent == "zero":
         return _placed(inner, there_X, there_Y)
-    reference = inner if Y is None else kernel(block_Y)
-    means_X, means_Y = inner.mean(axis=1), reference.mean(axis=0)
-    return np.where(
+    reference = to_numpy(inner if Y is None else kernel(block_Y))
+    means_X, means_Y = to_numpy(inner).mean(axis=1), reference.mean(axis=0)
+    filled = np.where(
         there_X[:, None],
-        np.where(there_Y[None, :], _placed(inner, there_X, there_Y), _spread(means_X, there_X)[:, None]),
+        np.where(there_Y[None, :], _placed(to_numpy(inner), there_X, there_Y), _spread(means_X, there_X)[:, None]),
         np.where(there_Y[None, :], _spread(means_Y, there_Y)[None, :], reference.mean()),
     )
+    return like(filled, inner)
 
 
 def _placed(inner: Array, rows: np.ndarray, columns: np.ndarray) -> Array:
@@ -229,7 +211,10 @@ def weighted_sum(grams: Sequence[Array], weights: Sequence[float] | None = None)
     weights = _weights(weights, len(grams))
     total = weights[0] * grams[0]
     for w, K in zip(weights[1:], grams[1:], strict=True):
-        total += w * K
+        if total.dtype == K.dtype:
+            total += w * K
+        else:
+            total = total + w * K
     return total
 
 

@@ -15,7 +15,7 @@ import scipy.sparse as sp
 from sklearn.base import clone
 
 from .. import _blocks
-from .._backend import is_device_array, namespace, to_numpy
+from .._backend import is_device_array, like, namespace, to_numpy
 from .._blocks import Block, Gram
 from .base import Array, Kernel, check_degree, check_nonnegative, check_numeric, full, integer_power, precision, read
 from .gram import is_psd
@@ -105,8 +105,11 @@ class Mahalanobis(Kernel):
     def __init__(self, A: np.ndarray):
         self.A = A
 
+    def _unresolved(self) -> bool:
+        return not getattr(self, "_checked", False)
+
     def resolved(self, X: Any) -> "Kernel":
-        """Return the kernel after checking A against the data.
+        """Return the kernel after checking A, against the data and for being positive semi-definite.
 
         Parameters
         ----------
@@ -126,12 +129,12 @@ class Mahalanobis(Kernel):
             )
         if not is_psd(self.A):
             raise ValueError("Mahalanobis: A must be symmetric and positive semi-definite; see nearest_psd(A).")
-        return clone(self)
+        checked = clone(self)
+        checked._checked = True
+        return checked
 
     def _gram(self, X: Block, Y: Block) -> Array:
         check_numeric(self, X, Y)
-        if Y is None:
-            self.resolved(X)
         return _inner(X @ np.asarray(self.A, dtype=precision(X)), X if Y is None else Y)
 
     def _diagonal(self, X: Block) -> Array:
@@ -237,19 +240,22 @@ class RBF(_Distance):
     def _exponential(self, X: Block, Y: Block) -> Array:
         if is_device_array(X):
             return super()._exponential(X, Y)
-        X, Y = _shifted(X, Y)
-        gamma = precision(X)(self.gamma)
+        single = precision(X) == np.float32 and (Y is None or precision(Y) == np.float32)
+        gamma = float(self.gamma)
+        X, Y = _shifted(_double(X), None if Y is None else _double(Y))
         norms_X = gamma * _squared_norms(X)
         norms_Y = norms_X if Y is None else gamma * _squared_norms(Y)
-        matrix = _inner(X, Y)
+        at_once = not single and not sp.issparse(X)  # half the work where it is symmetric; else a block at a time
+        shape = (X.shape[0], (X if Y is None else Y).shape[0])
+        matrix = _inner(X, Y) if at_once else np.empty(shape, np.float32 if single else np.float64)
         for start in range(0, len(matrix), 128):  # a block of rows goes through all steps while it is in the cache
             rows = slice(start, start + 128)
-            block = matrix[rows]
+            block = matrix[rows] if at_once else _inner(X[rows], X if Y is None else Y)
             block *= 2 * gamma
             block -= norms_X[rows, None]
             block -= norms_Y[None, :]
             np.minimum(block, 0, out=block)
-            np.exp(block, out=block)
+            np.exp(block, out=matrix[rows], casting="same_kind")
         if Y is None:
             np.fill_diagonal(matrix, 1)
         return matrix
@@ -306,8 +312,8 @@ class ChiSquared(_Distance):
         distances *= -2
         distances += sums_X[:, None]
         distances += sums_Y[None, :]
-        np.maximum(distances, 0, out=distances)
-        if Y is None:
+        distances = namespace(distances).clip(distances, 0, None)
+        if Y is None and not is_device_array(distances):
             np.fill_diagonal(distances, 0)
         return distances
 
@@ -367,25 +373,38 @@ class Intersection(Kernel):
 
 
 def _variance(X: Block) -> float:
-    if sp.issparse(X):
-        mean = X.mean()
-        return float(X.multiply(X).mean() - mean * mean)
-    return float(to_numpy(X).var(dtype=np.float64))
+    """The variance of all entries, in two passes; 0 where it is only rounding."""
+    values = X.data if sp.issparse(X) else to_numpy(X)
+    n = X.shape[0] * X.shape[1]
+    if not values.size:
+        return 0.0
+    mean = values.sum(dtype=np.float64) / n
+    variance = float((np.square(values - mean).sum() + (n - values.size) * mean**2) / n)
+    return variance if variance > (8 * np.finfo(float).eps * np.abs(values).max()) ** 2 else 0.0
 
 
-def _city_block(X: Block, Y: Block) -> np.ndarray:
+def _city_block(X: Block, Y: Block) -> Array:
+    """‖x - z‖₁ by scikit-learn; arrays of a device come and go."""
     from sklearn.metrics.pairwise import manhattan_distances
 
+    if is_device_array(X):
+        return like(_city_block(to_numpy(X), None if Y is None else to_numpy(Y)), X)
+    shape = (X.shape[0], (X if Y is None else Y).shape[0])
+    kind = precision(X) if Y is None else np.result_type(precision(X), precision(Y))
+    if 0 in shape:
+        return np.empty(shape, kind)
     if Y is not None and sp.issparse(X) != sp.issparse(Y):
         X, Y = (sp.csr_array(block) for block in (X, Y))
-    return manhattan_distances(X, Y).astype(precision(X), copy=False)
+    return manhattan_distances(X, Y).astype(kind, copy=False)
 
 
-def _harmonic_sums(kernel: Kernel, X: Block, Y: Block) -> np.ndarray:
-    """Σ_j 2 x_j z_j / (x_j + z_j): only columns where both are nonzero count."""
+def _harmonic_sums(kernel: Kernel, X: Block, Y: Block) -> Array:
+    """Σ_j 2 x_j z_j / (x_j + z_j): only columns where both are nonzero count. Arrays of a device come and go."""
     from . import _compiled
 
     check_nonnegative(kernel, X, Y)
+    if is_device_array(X):
+        return like(_harmonic_sums(kernel, to_numpy(X), None if Y is None else to_numpy(Y)), X)
     if sp.issparse(X) or sp.issparse(Y):
         X = sp.csr_array(X)
         Y = None if Y is None else sp.csr_array(Y)
@@ -414,19 +433,25 @@ class Precomputed(Kernel):
         return True
 
     def _gram(self, X: Block, Y: Block) -> Array:
-        X = self._as_gram(X)
-        if Y is None and X.values is not None and len(X) != X.n_columns and X.values.shape[0] == len(X):
+        if Y is not None:
+            reference = self.as_gram(Y)
+            if isinstance(X, Gram):
+                return X.block(reference)
+            return reference.columns_of(X.toarray() if sp.issparse(X) else X)
+        if not isinstance(X, Gram) and X.shape[0] != X.shape[-1]:
             raise ValueError(
-                f"A precomputed kernel must be square at fit; got {X.values.shape[0]} x {X.values.shape[1]}. To split "
-                "samples by rows, build Views(..., precomputed=...) from the square Gram of all samples first."
+                f"A precomputed kernel must be square at fit; got {X.shape[0]} x {X.shape[1]}. To split samples by "
+                "rows, build Views(..., precomputed=...) from the square Gram of all samples first."
             )
-        return X.block(X if Y is None else self._as_gram(Y))
+        X = self.as_gram(X)
+        return X.block(X)
 
     def _diagonal(self, X: Block) -> Array:
-        return self._as_gram(X).diagonal()
+        return self.as_gram(X).diagonal()
 
     @staticmethod
-    def _as_gram(X: Block) -> Gram:
+    def as_gram(X: Block) -> Gram:
+        """Read a plain matrix as a Gram."""
         if isinstance(X, Gram):
             return X
         if _blocks.kind(X) == "objects":
@@ -495,13 +520,14 @@ def _squared_norms(X: Block) -> Array:
     return np.einsum("ij,ij->i", X, X)
 
 
-def _row_sums(X: Block) -> np.ndarray:
-    return np.asarray(X.sum(axis=1)).ravel()
+def _row_sums(X: Block) -> Array:
+    return namespace(X).sum(X, axis=1) if is_device_array(X) else np.asarray(X.sum(axis=1)).ravel()
 
 
 def squared_distances(X: Block, Y: Block = None) -> Array:
-    """Squared Euclidean distances by one matrix product, ‖x‖² - 2x·z + ‖z‖²."""
-    X, Y = _shifted(X, Y)
+    """Squared Euclidean distances by one matrix product, ‖x‖² - 2x·z + ‖z‖², in double precision."""
+    kind = X.dtype if Y is None or X.dtype == Y.dtype else None
+    X, Y = _shifted(_double(X), None if Y is None else _double(Y))
     norms_X = _squared_norms(X)
     norms_Y = norms_X if Y is None else _squared_norms(Y)
     distances = _inner(X, Y)
@@ -511,7 +537,14 @@ def squared_distances(X: Block, Y: Block = None) -> Array:
     distances = namespace(distances).clip(distances, 0, None)
     if Y is None and not is_device_array(distances):
         np.fill_diagonal(distances, 0)
-    return distances
+    return distances if kind is None else namespace(distances).astype(distances, kind, copy=False)
+
+
+def _double(X: Block) -> Block:
+    if is_device_array(X):
+        xp = namespace(X)
+        return xp.astype(X, xp.float64, copy=False)
+    return X.astype(np.float64, copy=False)
 
 
 def _shifted(X: Block, Y: Block) -> tuple[Block, Block]:
