@@ -59,6 +59,7 @@ def test_a_view_absent_at_fit_stays_absent():
     assert prepare.fit_transform(Views(a=None, b=A)) == prepare.transform(Views(b=A))
 
 
+@pytest.mark.filterwarnings("ignore:.*TargetEncoder")
 def test_the_transformers_own_fit_transform_is_used():
     """A target encoder crosses folds in fit_transform, so that targets do not leak into its own training rows."""
     category = Views(c=np.arange(30).reshape(-1, 1) % 7)
