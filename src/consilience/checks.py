@@ -112,6 +112,13 @@ def _refused(model: Any, X: Any, word: str) -> None:
     assert word in message, f"the message does not name the view: {message}"
 
 
+def _backwards(array: np.ndarray) -> sp.csr_array:
+    """A sparse matrix whose rows are stored from right to left."""
+    n, width = array.shape
+    columns = np.tile(np.arange(width)[::-1], n)
+    return sp.csr_array((array[:, ::-1].ravel(), columns, np.arange(0, n * width + 1, width)), shape=(n, width))
+
+
 def _some_absent(data: dict[str, np.ndarray]) -> Views:
     A, B = data["a"].copy(), data["b"].copy()
     A[::5] = np.nan
@@ -208,6 +215,11 @@ def check_inputs_unchanged(estimator: Any) -> None:
     model = _fit(estimator, X, y)
     _answers(model, X)
     assert kept == X, "the views were changed"
+    if estimator.__sklearn_tags__().input_tags.sparse:
+        backwards = _backwards(data["a"])
+        order = backwards.indices.copy()
+        _answers(_fit(estimator, {"a": backwards, "b": data["b"]}, y), {"a": backwards, "b": data["b"]})
+        assert np.array_equal(backwards.indices, order), "the indices of a sparse matrix were sorted in place"
     assert np.array_equal(y, labels), "the targets were changed"
     assert repr(estimator.get_params()) == before, "fit changed the parameters"
 
@@ -231,6 +243,8 @@ def check_save_and_load(estimator: Any) -> None:
     """Save and load gives the same predictions."""
     data, y = _data(estimator)
     X = _some_absent(data)
+    if estimator.__sklearn_tags__().input_tags.sparse:
+        X = Views({"a": sp.csr_matrix(data["a"]), "b": X["b"]})
     model = _fit(estimator, X, y)
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "model.cons"
@@ -302,13 +316,15 @@ def check_unlabeled(estimator: Any) -> None:
 # -- online learners
 def check_chunks(estimator: Any) -> None:
     """Any chunking of the same samples gives the same state."""
-    data, y = _data(estimator)
-    X = _some_absent(data)
-    whole = clone(estimator).partial_fit(X, y, classes=np.unique(y))
+    data, known = _data(estimator)
+    X, classes = _some_absent(data), np.unique(known)
+    y = known.astype(object)
+    y[::9] = None  # unlabeled samples are passed over
+    whole = clone(estimator).partial_fit(X, y, classes=classes)
     for size in (1, 7, 20):
         parts = clone(estimator)
         for start in range(0, len(y), size):
-            parts.partial_fit(X[start : start + size], y[start : start + size], classes=np.unique(y))
+            parts.partial_fit(X[start : start + size], y[start : start + size], classes=classes)
         _same(_answers(parts, X), _answers(whole, X), f"chunks of {size} differ")
         assert parts.mistakes_ == whole.mistakes_, f"chunks of {size} count other mistakes"
 

@@ -312,10 +312,7 @@ class ChiSquared(_Distance):
         distances *= -2
         distances += sums_X[:, None]
         distances += sums_Y[None, :]
-        distances = namespace(distances).clip(distances, 0, None)
-        if Y is None and not is_device_array(distances):
-            np.fill_diagonal(distances, 0)
-        return distances
+        return _at_least_zero(distances, symmetric=Y is None)
 
 
 class AdditiveChiSquared(Kernel):
@@ -534,10 +531,18 @@ def squared_distances(X: Block, Y: Block = None) -> Array:
     distances *= -2
     distances += norms_X[:, None]
     distances += norms_Y[None, :]
-    distances = namespace(distances).clip(distances, 0, None)
-    if Y is None and not is_device_array(distances):
-        np.fill_diagonal(distances, 0)
+    distances = _at_least_zero(distances, symmetric=Y is None)
     return distances if kind is None else namespace(distances).astype(distances, kind, copy=False)
+
+
+def _at_least_zero(distances: Array, symmetric: bool) -> Array:
+    """Distances without what rounding made of zeros, in place where that can be."""
+    if is_device_array(distances):
+        return namespace(distances).clip(distances, 0, None)
+    np.maximum(distances, 0, out=distances)
+    if symmetric:
+        np.fill_diagonal(distances, 0)
+    return distances
 
 
 def _double(X: Block) -> Block:
