@@ -13,7 +13,8 @@ from sklearn.linear_model import LogisticRegression
 import cases
 import reference
 from consilience import LateFusion, Views
-from consilience._base import class_weights, combine_views, decide, read_labels, read_targets, read_weights
+from consilience._base import combine_views, decide
+from consilience._inputs import class_weights, read_labels, read_targets, read_weights
 from consilience.certificates import STATUSES, Certificate, Solution, warn_unless_converged
 from consilience.kernels import RBF, Laplacian, Linear, Polynomial
 from tiny_learners import TinyPerceptron, TinyRidge, TinyRidgeClassifier

@@ -3,18 +3,8 @@
 import numpy as np
 from sklearn.base import ClassifierMixin
 
-from consilience._base import (
-    BatchLearner,
-    OnlineLearner,
-    ViewClassifier,
-    ViewRegressor,
-    class_weights,
-    presence,
-    read_labels,
-    read_targets,
-    read_views_to_fit,
-    read_weights,
-)
+from consilience._base import BatchLearner, OnlineLearner, ViewClassifier, ViewRegressor, presence
+from consilience._inputs import class_weights, read_labels, read_targets, read_views_to_fit, read_weights
 from consilience.certificates import Solution
 from consilience.kernels import kernels_by_view, reference_views, resolve_kernels, view_grams, weighted_sum
 

@@ -16,8 +16,9 @@ from sklearn.utils import check_random_state
 
 from . import _blocks
 from ._backend import like, namespace, take_rows, to_numpy
-from ._base import ViewParameters, read_views_to_fit, read_views_to_predict
+from ._base import ViewParameters
 from ._blocks import Block
+from ._inputs import read_views_to_fit, read_views_to_predict
 from .kernels.base import Array, Kernel
 from .kernels.multiview import kernels_by_view, reference_block, resolve_kernels
 from .kernels.scalar import RBF, Laplacian

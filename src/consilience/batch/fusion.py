@@ -13,17 +13,9 @@ from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
 from .. import _blocks
 from .._backend import take_rows
-from .._base import (
-    BatchLearner,
-    combine_views,
-    presence,
-    read_labels,
-    read_targets,
-    read_views_to_fit,
-    read_views_to_predict,
-    read_weights,
-)
+from .._base import BatchLearner, combine_views, presence
 from .._blocks import Gram
+from .._inputs import read_labels, read_targets, read_views_to_fit, read_views_to_predict, read_weights
 from ..certificates import Certificate, Solution
 from ..views import Views
 
