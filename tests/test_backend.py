@@ -5,9 +5,10 @@ import sys
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from sklearn.linear_model import LogisticRegression
 
 import cases
-from consilience import Nystroem, RandomFeatures, Views
+from consilience import EarlyFusion, LateFusion, Nystroem, RandomFeatures, Views
 from consilience._backend import by_rows, is_device_array, like, namespace, take_rows, to_numpy
 from consilience.kernels import (
     RBF,
@@ -16,6 +17,7 @@ from consilience.kernels import (
     Intersection,
     Laplacian,
     Linear,
+    Mahalanobis,
     Polynomial,
     exp,
     normalize,
@@ -45,6 +47,7 @@ KERNELS = [
     AdditiveChiSquared(),
     Laplacian("median"),
     Intersection(),
+    Mahalanobis(np.diag([1.0, 2.0, 3.0, 0.0])),
     normalize(0.5 * RBF(0.3) * Linear() + Polynomial()) + exp(0.1 * Linear().on([0, 1])),
 ]
 
@@ -95,6 +98,17 @@ def test_grams_and_features_on_device_arrays(to_device):
         on_device, on_numpy = maker.fit(V).transform(V), maker.fit(W).transform(W)
         assert type(on_device["a"]) is type(V["a"])
         np.testing.assert_allclose(to_numpy(on_device["a"]), on_numpy["a"], atol=1e-9)
+
+
+def test_early_and_late_fusion_take_device_arrays():
+    torch = pytest.importorskip("torch", reason="PyTorch is not installed")
+    y = np.arange(30) % 2
+    for fusion in (EarlyFusion(LogisticRegression()), LateFusion(LogisticRegression())):
+        expected = fusion.fit(Views(a=X, b=X[:, :2]), y).predict_proba({"a": X})
+        found = fusion.fit(Views(a=torch.asarray(X), b=torch.asarray(X[:, :2])), y).predict_proba(
+            {"a": torch.asarray(X)}
+        )
+        np.testing.assert_allclose(found, expected)
 
 
 def test_namespace_and_moves(to_device):

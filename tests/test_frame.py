@@ -80,6 +80,11 @@ def test_labels_keep_what_they_are():
     assert read_labels([True, False, None], 3).classes.dtype == bool
 
 
+def test_missing_labels_beside_a_mark():
+    labels = read_labels(pd.Series(["a", pd.NA, "?", "b"], dtype="string"), 4, unlabeled="?")
+    assert labels.labeled.tolist() == [True, False, False, True]
+
+
 def test_minus_one_is_a_label_unless_it_is_asked_for():
     assert read_labels([-1, 1, 1], 3).classes.tolist() == [-1, 1]
 
@@ -185,6 +190,10 @@ def test_parameters_by_view_can_be_set_and_searched():
     assert repr(both.kernel) == "Laplacian(gamma=0.5)"
     both = TinyRidge().set_params(kernels__a__gamma=0.5, kernels={"a": Laplacian()})
     assert repr(both.kernels["a"]) == "Laplacian(gamma=0.5)"
+    both = TinyRidge(kernels={"a": "rbf"}).set_params(**{"kernels__a__gamma": 2.0, "kernels__a": RBF()})
+    assert both.kernels["a"].gamma == 2.0
+    deep = LateFusion(LogisticRegression()).set_params(estimator__C=7, estimator=LogisticRegression(tol=0.5))
+    assert (deep.estimator.C, deep.estimator.tol) == (7, 0.5)
     nested = TinyRidge(kernels={"a": RBF(), "a__b": RBF()}).set_params(kernels__a__b__gamma=2.0)
     assert nested.kernels["a__b"].gamma == 2.0
     given = {"a": RBF(0.5)}
@@ -216,6 +225,9 @@ def test_a_block_in_the_order_of_fit_is_read_so():
     np.testing.assert_allclose(model.predict(Views(g=K, precomputed=True)), expected)
     np.testing.assert_allclose(model.predict(Views(g=K[:, order[:30]])), expected)
     np.testing.assert_allclose(model.predict(Views(g=K)), expected)
+    half = np.where(np.arange(30) % 3 == 0, np.nan, target[order[:30]])
+    model.fit(Views(g=K, precomputed=True)[order[:30]], half)
+    np.testing.assert_allclose(model.predict(Views(g=K[:, order[:30]])), model.predict(Views(g=K, precomputed=True)))
 
 
 def test_a_plain_gram_with_absent_samples():
@@ -229,6 +241,8 @@ def test_a_plain_gram_with_absent_samples():
     )
     model = TinyRidge(kernels={"g": "precomputed"}).fit(Views({"g": holes, "b": B}), target)
     np.testing.assert_allclose(model.predict({"g": K, "b": B}), expected)
+    gone = np.where(there, K, np.nan)  # columns of training samples that lack the view
+    np.testing.assert_allclose(model.predict({"g": gone, "b": B}), expected)
 
 
 def test_a_plain_gram_with_unlabeled_samples_is_cut_by_rows_and_columns():
@@ -361,6 +375,14 @@ def test_unlabeled_samples_of_a_stream_are_passed_over():
         single.learn_one({"a": pd.Series(A[i]), "b": B[i]}, half[i])
     assert single.mistakes_ == whole.mistakes_
     np.testing.assert_array_equal(single.decision_function(V), whole.decision_function(V))
+
+
+def test_a_view_of_none_only_holds_nothing():
+    stream = TinyPerceptron().partial_fit({"a": [None, None], "b": B[:2]}, [0, 1], classes=[0, 1, 2])
+    stream.partial_fit({"a": [A[2].tolist(), None], "b": B[2:4]}, [0, 1])
+    assert stream.n_features_in_ == 8
+    model = TinyRidge().fit(V, target)
+    np.testing.assert_allclose(model.predict({"a": [None, None], "b": B[:2]}), model.predict({"b": B[:2]}))
 
 
 def test_a_refused_chunk_leaves_no_trace():

@@ -6,9 +6,11 @@ import scipy.sparse as sp
 from sklearn.base import clone
 from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.linear_model import LogisticRegression, Ridge, RidgeClassifier
-from sklearn.model_selection import FixedThresholdClassifier
+from sklearn.model_selection import FixedThresholdClassifier, cross_val_score
 from sklearn.multiclass import OutputCodeClassifier
 from sklearn.neighbors import NearestCentroid
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC, LinearSVC
 
 import reference
@@ -111,7 +113,24 @@ def test_scores_of_pairs_are_not_scores_of_classes():
             assert np.array_equal(early.predict(V), plain.predict(np.hstack([A, B])))
             alone = LateFusion(machine).fit(Views(a=A), labels)
             assert np.array_equal(alone.predict(A), clone(machine).fit(A, labels).predict(A))
+    hidden = make_pipeline(StandardScaler(), SVC(decision_function_shape="ovo"))
+    assert np.array_equal(LateFusion(hidden).fit({"a": A}, y).predict({"a": A}), clone(hidden).fit(A, y).predict(A))
     assert not hasattr(LateFusion(SVC(decision_function_shape="ovo")), "decision_function")
+
+
+def test_a_gram_beside_data_is_split_by_rows():
+    X = Views({"g": RBF(0.5)(A), "b": B}, precomputed="g")
+    model = LateFusion(SVC(kernel="precomputed"), estimators={"b": SVC()})
+    assert cross_val_score(model, X, y, cv=3).min() > 0.5
+    alone = X[["g"]].align(("g", "b"))
+    assert cross_val_score(LateFusion(SVC(kernel="precomputed")), alone, y, cv=3).min() > 0.3
+
+
+def test_dense_at_fit_sparse_at_prediction():
+    model = EarlyFusion(LogisticRegression()).fit(V, y)
+    mask = {"a": np.arange(90) > 2}
+    dense = model.predict_proba(Views({"a": A, "b": B}, mask=mask))
+    np.testing.assert_allclose(model.predict_proba(Views({"a": sp.csr_array(A), "b": B}, mask=mask)), dense)
 
 
 def test_early_fusion_predicts_what_the_estimator_predicts():

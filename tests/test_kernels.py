@@ -47,6 +47,7 @@ from consilience.kernels import (
 from consilience.views import Gram
 
 X = cases.histograms()
+K30 = X @ X.T
 Y = cases.histograms(7, seed=1)
 ON_VECTORS = {**cases.NUMERIC, **cases.COMPOSED}
 on_vectors = pytest.mark.parametrize("name", ON_VECTORS)
@@ -310,6 +311,30 @@ def test_a_centered_kernel_keeps_its_reference_through_clones_and_resolving():
     np.testing.assert_allclose(center(Precomputed())(sp.csr_array(RBF(0.3)(X))), center(RBF(0.3))(X), atol=1e-12)
 
 
+def test_what_was_worked_out_is_forgotten_when_parameters_change():
+    kernel = center(RBF(1.0)).resolved(X).set_params(kernel__gamma=0.1)
+    np.testing.assert_allclose(kernel(X), center(RBF(0.1))(X), atol=1e-12)
+    kernel.set_params(reference=X[:3])
+    np.testing.assert_allclose(kernel(X), center(RBF(0.1)).resolved(X[:3])(X), atol=1e-12)
+    with pytest.raises(ValueError, match="A must be symmetric and positive semi-definite"):
+        Mahalanobis(np.eye(4)).resolved(X).set_params(A=-np.eye(4))(X)
+
+
+@pytest.mark.parametrize("kernel", [ChiSquared(0.05), Intersection(), AdditiveChiSquared()], ids=repr)
+def test_large_counts_keep_their_digits_in_single_precision(kernel):
+    counts = np.random.default_rng(0).poisson(200_000, size=(6, 20)).astype(np.float32)
+    for form in (np.asarray, sp.csr_array):
+        single = kernel(form(counts))
+        assert single.dtype == np.float32
+        np.testing.assert_allclose(single, kernel(counts.astype(float)), rtol=1e-6)
+
+
+def test_grams_of_integers_and_lists():
+    gram = Gram([[2, 1], [1, 2]], [1, 0])
+    assert (0.5 * Precomputed())(gram).tolist() == [[1, 0.5], [0.5, 1]]
+    assert gram[[0]].index.tolist() == [1]
+
+
 def test_normalize_equals_its_definition_and_zero_stays_zero():
     np.testing.assert_allclose(normalize(Linear())(X), reference.normalized(Linear()(X)), atol=1e-12)
     np.testing.assert_allclose(normalize(Linear()(X)), reference.normalized(Linear()(X)), atol=1e-12)
@@ -521,7 +546,11 @@ ERRORS = {
     "exp is of kernels; got ndarray. For arrays there is numpy.exp.": lambda: exp(X),
     "Mahalanobis: A must be symmetric and positive semi-definite": lambda: Mahalanobis(-np.eye(4)).diag(X),
     "Mahalanobis: A must be 4 x 4 for data of 4 columns; got (3, 3).": lambda: Mahalanobis(np.eye(3))(X, X[:2]),
-    "View 'X' contains NaN in row 1, column 0": lambda: Linear()(np.array([[1.0], [np.nan]])),
+    "X contains NaN in row 1, column 0": lambda: Linear()(np.array([[1.0], [np.nan]])),
+    "needs the kernel of each new sample with itself, which a block against training samples does not have.": (
+        lambda: normalize(Precomputed())(K30[15:, :15], Gram(K30)[:15])
+    ),
+    "The block contains NaN in row 0, column 1": lambda: Precomputed()(np.array([[1.0, np.nan]]), Gram(np.eye(2))),
     "Linear().on([0, 9]) asks for columns that data of 4 columns do not have.": lambda: Linear().on([0, 9])(X),
     "the function must keep the 30 rows; it returned 2.": lambda: Linear().mapped(lambda A: A[:2])(X),
     "the function must return a matrix of shape (30, 30); got (30,).": lambda: FromCallable(lambda A, B: A[:, 0])(X),

@@ -59,6 +59,10 @@ def test_a_view_absent_at_fit_stays_absent():
     assert prepare.fit_transform(Views(a=None, b=A)) == prepare.transform(Views(b=A))
 
 
+def test_a_bare_table_reaches_one_named_view():
+    assert PerView(StandardScaler()).fit(Views(a=A)).transform(A).names == ("a",)
+
+
 @pytest.mark.filterwarnings("ignore:.*TargetEncoder")
 def test_the_transformers_own_fit_transform_is_used():
     """A target encoder crosses folds in fit_transform, so that targets do not leak into its own training rows."""
@@ -109,6 +113,9 @@ ERRORS = {
     "View 't': ": lambda: PerView(StandardScaler()).fit(X),
     "View 'g' is precomputed; transformers need the data behind it.": (
         lambda: PerView(StandardScaler()).fit(Views(g=np.eye(3), precomputed=True))
+    ),
+    "Sample 0 has only views that PerView drops or that were absent in every training sample: what is left is": (
+        lambda: PerView(StandardScaler()).fit(Views(a=A, b=None)).transform({"b": A[:1]})
     ),
     "X has 30 samples, but y has 3.": lambda: PerView({"a": StandardScaler()}).fit(X, [1, 2, 3]),
     "View 'a': X has 2 features, but StandardScaler is expecting 4 features": (

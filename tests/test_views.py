@@ -167,6 +167,17 @@ def test_masked_arrays_arrow_columns_and_objects_of_numbers():
     assert Views(a=[[None, 1.0], [2.0, 3.0]]).kind("a") == "dense"
 
 
+def test_masked_tables_given_bare_keep_their_mask():
+    masked = np.ma.masked_array(np.arange(6.0).reshape(2, 3), mask=[[0, 1, 1], [0, 0, 0]])
+    assert as_views(masked, views={"a": [0], "b": [1, 2]}).mask.tolist() == [[True, False], [True, True]]
+
+
+def test_room_to_spare_in_a_sparse_matrix_is_not_read():
+    S = sp.csr_array(np.array([[1.0, 0], [0, 2.0]]))
+    S.data, S.indices = np.r_[S.data, np.nan], np.r_[S.indices, 0].astype(np.int32)
+    assert Views(s=S).check_finite()["s"].data.tolist() == [1, 2]
+
+
 def test_one_column_of_numbers_is_a_view():
     assert Views(price=[1, 2, 3])["price"].shape == (3, 1)
     assert Views(price=pd.Series([1.5, None, 2]), other=A[:3]).present("price").tolist() == [True, False, True]
@@ -382,6 +393,11 @@ ERRORS = {
     "View 'g' contains NaN in row 1, column 2": lambda: Views(
         g=np.where(np.arange(9).reshape(3, 3) == 5, np.nan, 1.0), precomputed=True
     ).check_finite(),
+    "View 'g' contains NaN in row 2, column 1 (a row of NaN only would mean that the view is absent). A sample": (
+        lambda: Views(
+            {"g": [[np.nan] * 3, [np.nan, 1, 1], [np.nan, np.nan, 1]], "a": A[:3]}, precomputed="g"
+        ).check_finite()
+    ),
     "View 'a' must be an array, a sparse matrix, a data frame or a sequence with one entry per sample; got int.": (
         lambda: Views(a=3)
     ),

@@ -86,7 +86,7 @@ class ViewParameters(BaseEstimator):
             The learner.
         """
         super().set_params(**{key: value for key, value in params.items() if "__" not in key})
-        for key, value in params.items():  # what is inside comes after what holds it
+        for key, value in sorted(params.items(), key=lambda item: item[0].count("__")):  # what holds comes first
             outer, _, inner = key.partition("__")
             held = getattr(self, outer, None) if outer in self._get_param_names() else None
             if not inner:

@@ -41,8 +41,10 @@ class Gram:
     def __init__(self, values: np.ndarray | None, index: np.ndarray | None = None):
         if values is None and index is None:
             raise ValueError("A Gram needs its values or its index.")
+        if values is not None and getattr(values, "dtype", None) not in (np.float32, np.float64):
+            values = np.asarray(values, dtype=np.float64)
         self.values = values
-        self.index = np.arange(len(values)) if index is None else index  # type: ignore[arg-type]
+        self.index = np.arange(len(values)) if index is None else np.asarray(index)  # type: ignore[arg-type]
         self.n_columns = None if values is None else values.shape[1]
         self.order: np.ndarray | None = None  # of a learner's reference: the place of each sample among those at fit
         self.n_order = 0
@@ -63,9 +65,14 @@ class Gram:
         other.n_columns, other.order, other.n_order = self.n_columns, order, n_order
         return other
 
+    def numbered(self) -> "Gram":
+        """Return the same rows, known from now on as those given to fit, in this order."""
+        return self._like(self.values, self.index, np.arange(len(self)), len(self))
+
     def reference(self, *, strip: bool) -> "Gram":
         """Return what a fitted learner keeps: the positions of its samples and their order, with the matrix or not."""
-        return self._like(None if strip else self.values, self.index, np.arange(len(self)), len(self))
+        known = self if self.order is not None else self.numbered()
+        return self._like(None if strip else self.values, self.index, known.order, known.n_order)
 
     def block(self, other: "Gram") -> np.ndarray:
         """Return the kernel between the samples of `self` (rows) and those of `other` (columns): a look-up."""
@@ -192,13 +199,17 @@ def absent_rows(like_block: Block, n: int) -> Block:
     return xp.full((n, like_block.shape[1]), np.nan, dtype=like_block.dtype, device=like_block.device)
 
 
-def check_finite(name: str, block: Block, present: np.ndarray) -> None:
+def check_finite(what: str, block: Block, present: np.ndarray) -> None:
     """Refuse single NaN and infinite values where the view is present; of a Gram, among the present samples."""
-    if isinstance(block, Gram):
+    places = np.arange(len(present))
+    remedy = "Fill single values first, for example with PerView(SimpleImputer()); NaN and inf are refused."
+    of_gram = isinstance(block, Gram)
+    if of_gram:
         if block.values is None:
             return
-        block = block[present].block(block[present])
-        present = np.ones(len(block), dtype=bool)
+        places = np.flatnonzero(present)
+        block, present = block[places].block(block[places]), np.ones(len(places), dtype=bool)
+        remedy = "A sample without this view has NaN in its whole row, or is masked; NaN and inf are refused."
     if block is None or kind(block) == "objects":
         return
     if sp.issparse(block):
@@ -206,7 +217,7 @@ def check_finite(name: str, block: Block, present: np.ndarray) -> None:
         if finite.all():
             return
         place = np.flatnonzero(~finite)[0]
-        row, column = np.searchsorted(block.indptr, place, side="right") - 1, block.indices[place]
+        row, column = int(np.searchsorted(block.indptr, place, side="right") - 1), int(block.indices[place])
         value = block.data[place]
     else:
         xp = namespace(block)
@@ -216,12 +227,13 @@ def check_finite(name: str, block: Block, present: np.ndarray) -> None:
         bad = ~np.isfinite(array) & present[:, None]
         if not bad.any():
             return
-        row, column = np.argwhere(bad)[0]
+        row, column = map(int, np.argwhere(bad)[0])
         value = array[row, column]
-    what = "NaN" if np.isnan(value) else "infinity"
+    found = "NaN" if np.isnan(value) else "infinity"
+    column = int(places[column]) if of_gram else column
     raise ValueError(
-        f"View '{name}' contains {what} in row {row}, column {column} (a row of NaN only would mean that the view is "
-        "absent). Fill single values first, for example with PerView(SimpleImputer()); NaN and inf are refused."
+        f"{what} contains {found} in row {places[row]}, column {column} (a row of NaN only would mean that the view is "
+        f"absent). {remedy}"
     )
 
 

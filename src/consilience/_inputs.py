@@ -19,7 +19,7 @@ from .views import Views, as_views, is_mapping
 def read_views_to_fit(learner: Any, X: Any) -> Views:
     """Read the training samples, remember their views on the learner, leave out views that no sample has."""
     X = _read(learner, X)
-    X = _with_grams(learner, X).check_finite()
+    X = _with_grams(learner, X).check_finite().numbered()
     learner._known = {}
     remember(learner, X)
     learner._used_views = tuple(name for name in X.names if X.present(name).any())
@@ -30,7 +30,7 @@ def read_views_to_learn(learner: Any, X: Any, fresh: bool) -> Views:
     """Read the next samples of a stream: views by name, absent where not given; new ones may appear at any time."""
     X = _read(learner, X)
     if not fresh:
-        X = _named_as_before(learner, X)
+        X = named_as_before(learner, X)
         _check_as_before(learner, X)
         X = X.align((*learner.view_names_in_, *(name for name in X.names if name not in learner.view_names_in_)))
     return X.check_finite()
@@ -39,7 +39,7 @@ def read_views_to_learn(learner: Any, X: Any, fresh: bool) -> Views:
 def read_views_to_predict(learner: Any, X: Any) -> Views:
     """Read new samples: views by name, one that is not given is absent, columns as at fit."""
     check_is_fitted(learner, "view_names_in_")
-    X = _named_as_before(learner, _read(learner, X))
+    X = named_as_before(learner, _read(learner, X))
     expected = learner.view_names_in_
     unknown = [name for name in X.names if name not in expected]
     if unknown:
@@ -56,7 +56,7 @@ def read_views_to_predict(learner: Any, X: Any) -> Views:
         )
     for name in used:  # a plain block against training samples is looked at when its columns are known
         if not (learner._view_is_gram(name) and X.kind(name) in ("dense", "sparse")):
-            _blocks.check_finite(name, X.block(name), X.present(name))
+            _blocks.check_finite(f"View '{name}'", X.block(name), X.present(name))
     return X[used].align(learner._used_views)
 
 
@@ -80,28 +80,35 @@ def remember(learner: Any, X: Views) -> None:
     learner.view_names_in_ = learner._used_views = X.names
     seen = {}
     for name in X.names:
-        kind = X.kind(name)
+        kind = _kind(X, name)
         names = X.feature_names.get(name) or (before[name][2] if name in before else None)
         if kind != "absent":
-            seen[name] = ("numbers" if kind in ("dense", "sparse") else kind, _blocks.width(X.block(name)), names)
+            seen[name] = (kind, _blocks.width(X.block(name)), names)
     learner._known = {**before, **seen}
     learner.n_features_in_ = sum(width for _, width, _ in learner._known.values())
 
 
-def _named_as_before(learner: Any, X: Views) -> Views:
+def named_as_before(learner: Any, X: Views) -> Views:
     """A bare table given to a learner of one named view is that view."""
     known = learner.view_names_in_
     return X.renamed({"view0": known[0]}) if X.names == ("view0",) and len(known) == 1 else X
 
 
+def _kind(X: Views, name: str) -> str:
+    """What a view holds; a sequence of None only holds nothing."""
+    kind = X.kind(name)
+    if kind == "objects" and not X.present(name).any():
+        return "absent"
+    return "numbers" if kind in ("dense", "sparse") else kind
+
+
 def _check_as_before(learner: Any, X: Views) -> None:
     who = type(learner).__name__
     for name in X.names:
-        kind, width = X.kind(name), _blocks.width(X.block(name))
+        kind, width = _kind(X, name), _blocks.width(X.block(name))
         if name not in learner._known or kind == "absent" or learner._view_is_gram(name):
             continue
         before, width_before, names_before = learner._known[name]
-        kind = "numbers" if kind in ("dense", "sparse") else kind
         if kind != before:
             raise ValueError(f"View '{name}' holds {kind}, but held {before} when {who} was fitted.")
         if width != width_before:
@@ -146,7 +153,7 @@ def read_labels(y: Any, n: int, unlabeled: Any = None, classes: np.ndarray | Non
     values = _read_column(y, n)
     missing = _missing(values)
     if unlabeled is not None:
-        missing |= np.array([x == unlabeled for x in values], dtype=bool)
+        missing |= np.array([not gone and x == unlabeled for x, gone in zip(values, missing, strict=True)], dtype=bool)
     if missing.all() and classes is None:
         raise ValueError("y has no label at all: every value is missing. Give labels for some samples.")
     known = _plain_labels(values[~missing])

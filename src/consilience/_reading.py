@@ -38,7 +38,7 @@ def read_block(name: str, value: Any) -> Block:
     elif is_device_array(value):
         block = _device_block(value)
     else:
-        block = _array(name, value)
+        block = read_array(name, value)
         if block.ndim == 1 and block.dtype.kind in "OUST":
             block = objects_or_numbers(block)
             if block.ndim == 1:
@@ -54,7 +54,8 @@ def read_block(name: str, value: Any) -> Block:
     return block
 
 
-def _array(name: str, value: Any) -> np.ndarray:
+def read_array(name: str, value: Any) -> np.ndarray:
+    """Return what is given as a NumPy array: numbers with NaN where masked, or objects."""
     if hasattr(value, "to_pylist"):  # Arrow
         return _objects(value.to_pylist())
     if isinstance(value, np.ma.MaskedArray):
@@ -76,6 +77,9 @@ def _canonical(matrix: Any) -> Any:
 
     SciPy and scikit-learn sort and sum in place where they find a matrix otherwise, which would change the caller's.
     """
+    if len(matrix.data) > matrix.indptr[-1]:  # room to spare, which holds anything
+        matrix = matrix.copy()
+        matrix.prune()
     if not matrix.has_canonical_format:
         matrix = matrix.copy()
         matrix.sum_duplicates()

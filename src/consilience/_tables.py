@@ -104,7 +104,7 @@ def one_table(X: Any) -> Any:
         return X.tocsr()
     if _reading.is_frame(X) or is_device_array(X):
         return X
-    array = np.asarray(X) if hasattr(X, "__array__") else _reading.from_sequence("view0", X)
+    array = _reading.read_array("view0", X)
     if array.ndim == 1 and array.dtype.kind in "biuf":
         raise ValueError(
             f"Expected 2D array, got 1D array instead: shape {array.shape}. Reshape your data with "

@@ -12,6 +12,7 @@ from . import _blocks, _reading
 from ._backend import take_rows
 from ._base import ViewParameters
 from ._blocks import Block
+from ._inputs import named_as_before
 from .views import Views, as_views, is_mapping
 
 __all__ = ["PerView"]
@@ -137,7 +138,7 @@ class PerView(TransformerMixin, ViewParameters, auto_wrap_output_keys=None):  # 
             The transformed views.
         """
         check_is_fitted(self)
-        X = self._read(X).align(self.view_names_in_)
+        X = named_as_before(self, self._read(X)).align(self.view_names_in_)
         results = {}
         for name, transformer in self.transformers_.items():
             data, _ = (None, None) if transformer is None or isinstance(transformer, str) else _present(X, name)
@@ -161,6 +162,12 @@ class PerView(TransformerMixin, ViewParameters, auto_wrap_output_keys=None):  # 
             blocks[name] = result if result is None or len(rows) == len(X) else _blocks.spread(result, rows, len(X))
             names[name] = None if transformer is None else _output_names(transformer, X.feature_names.get(name))
         present = np.column_stack([X.present(name) & (block is not None) for name, block in blocks.items()])
+        alone = np.flatnonzero(~present.any(axis=1))
+        if len(alone):
+            raise ValueError(
+                f"{_blocks.rows_text(alone)} only views that PerView drops or that were absent in every training "
+                f"sample: what is left is {_blocks.quoted(blocks)}."
+            )
         return Views._of(blocks, len(X), present, {name: known for name, known in names.items() if known is not None})
 
     def _read(self, X: Any) -> Views:

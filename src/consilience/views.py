@@ -232,16 +232,21 @@ class Views:
         return Views._of(blocks, self._n, mask, self.feature_names)
 
     def _cut(self, rows: np.ndarray, columns: np.ndarray) -> "Views":
-        """Rows and columns of Gram matrices, as scikit-learn asks of pairwise data by ``X[np.ix_(rows, columns)]``."""
+        """Rows and columns of Gram matrices, as scikit-learn asks of pairwise data by ``X[np.ix_(rows, columns)]``.
+
+        Views that know a Gram matrix as such are cut by rows alone: their columns are samples by themselves.
+        """
+        if any(isinstance(block, Gram) for block in self._blocks.values()):
+            return self[rows]
         blocks = {}
         for name, block in self._blocks.items():
-            if not isinstance(block, Gram) and _blocks.width(block) != self.shape[1]:
+            if block is not None and _blocks.width(block) != self.shape[1]:
                 raise IndexError(
                     f"View '{name}' has {_blocks.width(block)} columns, not {self.shape[1]} as a Gram matrix beside "
                     "the others would; only Gram matrices can be cut by rows and columns."
                 )
             cut = _blocks.take(block, rows)
-            blocks[name] = cut if isinstance(block, Gram) or block is None else cut[:, columns]
+            blocks[name] = None if cut is None else cut[:, columns]
         return Views._of(blocks, len(rows), None if self.mask is None else self.mask[rows], {})
 
     # -- putting together
@@ -350,6 +355,17 @@ class Views:
         feature_names = {names.get(name, name): columns for name, columns in self.feature_names.items()}
         return Views._of(dict(zip(new, self._blocks.values(), strict=True)), self._n, self.mask, feature_names)
 
+    def numbered(self) -> "Views":
+        """Return the same samples with the rows of Gram matrices known as those given to fit, in this order.
+
+        Returns
+        -------
+        Views
+            The same data.
+        """
+        blocks = {name: b.numbered() if isinstance(b, Gram) else b for name, b in self._blocks.items()}
+        return Views._of(blocks, self._n, self.mask, self.feature_names)
+
     def check_finite(self) -> "Views":
         """Refuse single NaN or infinite values; return self.
 
@@ -362,7 +378,7 @@ class Views:
             Itself.
         """
         for name, block in self._blocks.items():
-            _blocks.check_finite(name, block, self.present(name))
+            _blocks.check_finite(f"View '{name}'", block, self.present(name))
         return self
 
     # -- comparing and showing

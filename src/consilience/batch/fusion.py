@@ -12,7 +12,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
 from .. import _blocks
-from .._backend import take_rows
+from .._backend import is_device_array, take_rows, to_numpy
 from .._base import BatchLearner, combine_views, presence
 from .._blocks import Gram
 from .._inputs import read_labels, read_targets, read_views_to_fit, read_views_to_predict, read_weights
@@ -32,6 +32,12 @@ def _gives_probabilities(self: Any) -> bool:
 
 def _gives_scores(self: Any) -> bool:
     return is_classifier(self) and self._answer_kind() in ("probabilities", "scores")
+
+
+def _scores_pairs(estimator: Any) -> bool:
+    """Whether an estimator, or one inside it, scores one class against another."""
+    parameters = estimator.get_params(deep=True)
+    return any(key.endswith("decision_function_shape") and value == "ovo" for key, value in parameters.items())
 
 
 class _Fusion(BatchLearner):
@@ -64,8 +70,8 @@ class _Fusion(BatchLearner):
             return "numbers"
         if _have(self, "predict_proba"):
             return "probabilities"
-        pairwise = any(getattr(part, "decision_function_shape", None) == "ovo" for part in self._parts())
-        return "scores" if _have(self, "decision_function") and not pairwise else "votes"
+        of_pairs = any(_scores_pairs(part) for part in self._parts())
+        return "scores" if _have(self, "decision_function") and not of_pairs else "votes"
 
     def _answers(self, estimator: Any, data: Any) -> np.ndarray:
         """One estimator's answer as (n, P), its classes among all classes; a class it never saw is the least likely."""
@@ -130,7 +136,7 @@ class _Fusion(BatchLearner):
         tags.regressor_tags = inner.regressor_tags
         tags.target_tags = inner.target_tags
         tags.input_tags.sparse = inner.input_tags.sparse
-        tags.input_tags.pairwise = inner.input_tags.pairwise
+        tags.input_tags.pairwise = all(get_tags(part).input_tags.pairwise for part in self._parts())
         return tags
 
 
@@ -285,15 +291,19 @@ class EarlyFusion(_Fusion):
         means, sparse = self._means[name]
         means = means if self.fill == "mean" else np.full_like(means, np.nan)
         absent = ~X.present(name) if there else np.ones(len(X), dtype=bool)
+        block = X.block(name)
+        if is_device_array(block):
+            block = to_numpy(block)
         if not absent.any():
-            return X.block(name)
+            return block
         if not sparse:
-            return np.where(absent[:, None], means, 0.0 if absent.all() else X.block(name))
+            block = block.toarray() if sp.issparse(block) else block
+            return np.where(absent[:, None], means, 0.0 if absent.all() else block)
         filled = sp.csr_array(absent[:, None].astype(means.dtype)) @ sp.csr_array(means[None, :])
         if absent.all():
             return filled
         keep = sp.diags_array((~absent).astype(means.dtype), format="csr")
-        return (keep @ sp.csr_array(X.block(name)) + filled).tocsr()
+        return (keep @ sp.csr_array(block) + filled).tocsr()
 
 
 def _side_by_side(blocks: list[Any]) -> Any:
@@ -311,6 +321,7 @@ def _column_means(X: Views, name: str, weights: np.ndarray) -> tuple[np.ndarray,
     if not len(rows):  # absent in every labeled sample: the others tell what is usual
         rows, weights = np.flatnonzero(X.present(name)), np.ones(len(X))
     block = take_rows(X.block(name), rows)
+    block = to_numpy(block) if is_device_array(block) else block
     means = np.asarray(weights[rows] @ block).ravel() / weights[rows].sum()
     return means.astype(block.dtype, copy=False), sp.issparse(block)
 

@@ -8,7 +8,7 @@ import numpy as np
 from sklearn.base import clone
 
 from .._backend import is_device_array, namespace, to_numpy
-from .._blocks import Block, take
+from .._blocks import Block, Gram, take
 from .base import Array, Kernel, check_degree, check_numeric, full, integer_power, read, value_text
 from .gram import center_gram, normalize_gram
 from .scalar import Precomputed
@@ -271,6 +271,11 @@ class Normalized(_Composite):
         return self.kernel.reads_gram
 
     def _gram(self, X: Block, Y: Block) -> Array:
+        if Y is not None and self.kernel.reads_gram and not isinstance(X, Gram):
+            raise ValueError(
+                f"{self!r} needs the kernel of each new sample with itself, which a block against training samples "
+                "does not have. Build Views(..., precomputed=...) from the square Gram of all samples and take rows."
+            )
         matrix = self.kernel._gram(X, Y)
         left = self._inverse_norms(X)
         right = left if Y is None else self._inverse_norms(Y)
@@ -329,7 +334,25 @@ class Centered(_Composite):
         return self.kernel.reads_gram
 
     def _unresolved(self) -> bool:
-        return self.grand_mean is None
+        return self.grand_mean is None or super()._unresolved()
+
+    def set_params(self, **params: Any) -> "Centered":
+        """Set parameters; another kernel or reference has another mean.
+
+        Parameters
+        ----------
+        **params : dict
+            Name -> value.
+
+        Returns
+        -------
+        self
+            The kernel.
+        """
+        super().set_params(**params)
+        if "grand_mean" not in params and any(key.partition("__")[0] in ("kernel", "reference") for key in params):
+            self.grand_mean = None
+        return self
 
     def resolved(self, X: Any) -> "Kernel":
         """Return the kernel centered at the mean of X.

@@ -39,8 +39,8 @@ class Kernel(BaseEstimator, ABC):
         array of shape (n_samples_X, n_samples_Y)
             The matrix of k(x, z).
         """
-        X = read(X)
         Y = None if Y is None else read(Y)
+        X = read(X, finite=not (self.reads_gram and isinstance(Y, Gram)))  # of a block only some columns may count
         kernel = self.resolved(X if Y is None else Y) if self._unresolved() else self
         return kernel._gram(X, Y)
 
@@ -171,7 +171,7 @@ class Kernel(BaseEstimator, ABC):
         return f"({self!r})" if self._precedence < precedence else repr(self)
 
 
-def read(X: Any) -> Block:
+def read(X: Any, *, finite: bool = True) -> Block:
     """One view's data as kernels work on it; every sample must be there."""
     if isinstance(X, Gram):
         return X
@@ -180,7 +180,8 @@ def read(X: Any) -> Block:
     block = _reading.read_block("X", X)
     if block.dtype == object and any(x is None for x in block):
         raise ValueError("A kernel needs every sample it is given; row with None found. Take the present rows first.")
-    _blocks.check_finite("X", block, np.ones(block.shape[0], dtype=bool))
+    if finite:
+        _blocks.check_finite("X", block, np.ones(block.shape[0], dtype=bool))
     return block
 
 

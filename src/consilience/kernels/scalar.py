@@ -106,7 +106,7 @@ class Mahalanobis(Kernel):
         self.A = A
 
     def _unresolved(self) -> bool:
-        return not getattr(self, "_checked", False)
+        return getattr(self, "_checked", None) is not self.A  # another A is another question
 
     def resolved(self, X: Any) -> "Kernel":
         """Return the kernel after checking A, against the data and for being positive semi-definite.
@@ -130,17 +130,21 @@ class Mahalanobis(Kernel):
         if not is_psd(self.A):
             raise ValueError("Mahalanobis: A must be symmetric and positive semi-definite; see nearest_psd(A).")
         checked = clone(self)
-        checked._checked = True
+        checked._checked = checked.A
         return checked
 
     def _gram(self, X: Block, Y: Block) -> Array:
         check_numeric(self, X, Y)
-        return _inner(X @ np.asarray(self.A, dtype=precision(X)), X if Y is None else Y)
+        return _inner(X @ self._matrix(X), X if Y is None else Y)
+
+    def _matrix(self, X: Block) -> Array:
+        single = str(X.dtype).endswith("float32")
+        return like(np.asarray(self.A, dtype=np.float32 if single else np.float64), X)
 
     def _diagonal(self, X: Block) -> Array:
         check_numeric(self, X, None)
-        mapped = X @ np.asarray(self.A, dtype=precision(X))
-        return np.einsum("ij,ij->i", mapped, X.toarray() if sp.issparse(X) else X)
+        mapped = X @ self._matrix(X)
+        return namespace(X).sum(mapped * (X.toarray() if sp.issparse(X) else X), axis=1)
 
 
 # -- kernels of a distance
@@ -306,13 +310,15 @@ class ChiSquared(_Distance):
     """
 
     def _distances(self, X: Block, Y: Block) -> Array:
+        kind = X.dtype if Y is None or X.dtype == Y.dtype else None
+        X, Y = _double(X), None if Y is None else _double(Y)  # the sum of the three terms cancels
         sums_X = _row_sums(X)
         sums_Y = sums_X if Y is None else _row_sums(Y)
         distances = _harmonic_sums(self, X, Y)
         distances *= -2
         distances += sums_X[:, None]
         distances += sums_Y[None, :]
-        return _at_least_zero(distances, symmetric=Y is None)
+        return _rounded(_at_least_zero(distances, symmetric=Y is None), kind)
 
 
 class AdditiveChiSquared(Kernel):
@@ -354,6 +360,8 @@ class Intersection(Kernel):
     def _gram(self, X: Block, Y: Block) -> Array:
         check_numeric(self, X, Y)
         check_nonnegative(self, X, Y)
+        kind = X.dtype if Y is None or X.dtype == Y.dtype else None
+        X, Y = _double(X), None if Y is None else _double(Y)  # the sum of the three terms cancels
         sums_X = _row_sums(X)
         sums_Y = sums_X if Y is None else _row_sums(Y)
         common = _city_block(X, Y)
@@ -361,7 +369,7 @@ class Intersection(Kernel):
         common += sums_X[:, None]
         common += sums_Y[None, :]
         common *= 0.5
-        return common
+        return _rounded(common, kind)
 
     def _diagonal(self, X: Block) -> Array:
         check_numeric(self, X, None)
@@ -434,7 +442,9 @@ class Precomputed(Kernel):
             reference = self.as_gram(Y)
             if isinstance(X, Gram):
                 return X.block(reference)
-            return reference.columns_of(X.toarray() if sp.issparse(X) else X)
+            block = reference.columns_of(X.toarray() if sp.issparse(X) else X)
+            _blocks.check_finite("The block", block, np.ones(len(block), dtype=bool))
+            return block
         if not isinstance(X, Gram) and X.shape[0] != X.shape[-1]:
             raise ValueError(
                 f"A precomputed kernel must be square at fit; got {X.shape[0]} x {X.shape[1]}. To split samples by "
@@ -531,8 +541,7 @@ def squared_distances(X: Block, Y: Block = None) -> Array:
     distances *= -2
     distances += norms_X[:, None]
     distances += norms_Y[None, :]
-    distances = _at_least_zero(distances, symmetric=Y is None)
-    return distances if kind is None else namespace(distances).astype(distances, kind, copy=False)
+    return _rounded(_at_least_zero(distances, symmetric=Y is None), kind)
 
 
 def _at_least_zero(distances: Array, symmetric: bool) -> Array:
@@ -545,7 +554,13 @@ def _at_least_zero(distances: Array, symmetric: bool) -> Array:
     return distances
 
 
+def _rounded(values: Array, kind: Any) -> Array:
+    """The values in the precision that the data had; None: as they are."""
+    return values if kind is None else namespace(values).astype(values, kind, copy=False)
+
+
 def _double(X: Block) -> Block:
+    """The data in double precision."""
     if is_device_array(X):
         xp = namespace(X)
         return xp.astype(X, xp.float64, copy=False)
