@@ -19,7 +19,7 @@ from .views import Views, as_views, is_mapping
 def read_views_to_fit(learner: Any, X: Any) -> Views:
     """Read the training samples, remember their views on the learner, leave out views that no sample has."""
     X = _read(learner, X)
-    X = _with_grams(learner, X).check_finite().numbered()
+    X = _with_grams(learner, X).check_finite()._numbered()
     learner._known = {}
     remember(learner, X)
     learner._used_views = tuple(name for name in X.names if X.present(name).any())

@@ -355,14 +355,8 @@ class Views:
         feature_names = {names.get(name, name): columns for name, columns in self.feature_names.items()}
         return Views._of(dict(zip(new, self._blocks.values(), strict=True)), self._n, self.mask, feature_names)
 
-    def numbered(self) -> "Views":
-        """Return the same samples with the rows of Gram matrices known as those given to fit, in this order.
-
-        Returns
-        -------
-        Views
-            The same data.
-        """
+    def _numbered(self) -> "Views":
+        """The same samples, the rows of Gram matrices known from now on as those given to fit, in this order."""
         blocks = {name: b.numbered() if isinstance(b, Gram) else b for name, b in self._blocks.items()}
         return Views._of(blocks, self._n, self.mask, self.feature_names)
 
