@@ -268,7 +268,7 @@ def test_online_curve_counts_and_classes():
     again = TinyPerceptron(epochs=2, shuffle=True, random_state=0).fit(V, y3)
     assert again.n_seen_ == 80
     assert again.fit(V, y3).n_seen_ == 80
-    assert str(model.certificate()).endswith(".")
+    assert str(model.certificate()) == "Learned as the samples came; no optimum is claimed."
 
 
 def test_the_curve_of_a_long_stream_stays_short():
@@ -340,14 +340,13 @@ def test_certificates_print_as_sentences():
     )
     assert str(Certificate("exact", objective=0.0, gap=0.0)).startswith("Objective 0, at most 0 above")
     assert str(Certificate("exact", objective=2.0)).startswith("Objective 2.")
-    assert Certificate("exact", gap=0.5).as_dict() == {"status": "exact", "gap": 0.5}
     assert all(text.endswith(".") for text in STATUSES.values())
 
 
 @pytest.mark.parametrize("status", STATUSES)
 def test_one_warning_when_a_solver_falls_short(status, recwarn):
     warn_unless_converged(Solution(None, gap=0.25, n_iter=7, status=status), "Ridge")
-    if status in ("converged", "exact", "delegated"):
+    if status in ("converged", "exact", "streamed", "delegated"):
         assert not recwarn.list
     else:
         assert len(recwarn.list) == 1

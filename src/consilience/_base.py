@@ -427,7 +427,7 @@ class OnlineLearner(ViewParameters, ABC):
             Bounds where the learner has them; prints as a sentence.
         """
         check_is_fitted(self, "n_seen_")
-        return Certificate(status="exact")
+        return Certificate(status="streamed")
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -1,7 +1,7 @@
 """Proofs beside answers: what a solver returns, how good it is, and what to do when it is not good enough."""
 
 import warnings
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Any
 
 from sklearn.exceptions import ConvergenceWarning
@@ -16,6 +16,7 @@ STATUSES: dict[str, str] = {
     "stalled": "Steps no longer improve the objective in floating point. Scale the data, or raise `tol`.",
     "jitter": "The matrix was singular, so a small multiple of the identity was added. Raise `alpha`, or drop "
     "duplicate samples.",
+    "streamed": "Learned as the samples came; no optimum is claimed.",
     "delegated": "The wrapped estimator solved its own problem; no gap is known for it.",
 }
 
@@ -57,7 +58,7 @@ class Solution:
     @property
     def converged(self) -> bool:
         """Whether the solver reached what it was asked for."""
-        return self.status in ("converged", "exact", "delegated")
+        return self.status in ("converged", "exact", "streamed", "delegated")
 
 
 @dataclass(frozen=True)
@@ -102,16 +103,6 @@ class Certificate:
         if self.bound is not None:
             parts.append(f"Bound {self.bound:.6g}.")
         return " ".join([*parts, STATUSES[self.status]])
-
-    def as_dict(self) -> dict[str, Any]:
-        """Return the fields that are known.
-
-        Returns
-        -------
-        dict
-            Field name -> value.
-        """
-        return {f.name: getattr(self, f.name) for f in fields(self) if getattr(self, f.name) is not None}
 
 
 def warn_unless_converged(solution: Solution, learner: str) -> None:
