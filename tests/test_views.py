@@ -353,6 +353,7 @@ ERRORS = {
     "View 'audio' has 90 rows, the others 100. Pad it and mark absent rows with `mask=`.": lambda: Views(
         audio=np.ones((90, 2)), video=np.ones((100, 2)), text=np.ones((100, 1))
     ),
+    "View 'b' has 2 rows, the others 4.": lambda: Views(b=B[:2], a=A),
     "Views need at least one view; got none.": lambda: Views(),
     "Sample 1 has no view at all (NaN, None or masked in 'a').": lambda: Views(a=holed()),
     "3 samples (0, 1, 2) have no view at all": lambda: Views(a=np.full((3, 2), np.nan), b=[None, None, None]),

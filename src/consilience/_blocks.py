@@ -135,7 +135,7 @@ def common_length(blocks: Mapping[str, Block]) -> int:
     if not lengths:
         raise ValueError(f"No view has data: {quoted(blocks)} is None. Give at least one view.")
     counts = list(lengths.values())
-    usual = max(dict.fromkeys(counts), key=counts.count)
+    usual = max(counts, key=lambda n: (counts.count(n), n))  # of two lengths the longer: what is short can be padded
     for name, n in lengths.items():
         if n != usual:
             raise ValueError(
