@@ -81,6 +81,23 @@ LEARNERS = {
     "early ridge": cs.EarlyFusion(Ridge(tol=1e-12)),
     "late logistic": cs.LateFusion(LogisticRegression()),
     "late ridge classifier": cs.LateFusion(RidgeClassifier(tol=1e-12)),  # scores, no probabilities
+    # a gamma taken from the data changes where samples are repeated, so it is given
+    "coregularized ridge": cs.CoRegularizedRidge(RBF(0.5), alpha=1e-4),
+    "coregularized ridge, all terms": cs.CoRegularizedRidge(
+        RBF(0.5), between=1e-3, within=1e-4, graph="kernel_normalized"
+    ),
+    "coregularized ridge, learned weights": cs.CoRegularizedRidge(
+        RBF(0.5), between=1e-3, view_weights="learned", tol=1e-12, random_state=0
+    ),
+    "coregularized ridge, features": cs.CoRegularizedRidge(RBF(0.5), between=1e-3, within=1e-4, n_components=1.0),
+    "coregularized ridge cv": cs.CoRegularizedRidgeCV(RBF(0.5), betweens=(0.0, 1e-3)),
+    "coregularized classifier": cs.CoRegularizedRidgeClassifier(RBF(0.001), alpha=1e-4),
+    "coregularized classifier, all terms": cs.CoRegularizedRidgeClassifier(
+        RBF(0.001), alpha=1e-4, between=1e-4, within=1e-4
+    ),
+    "coregularized classifier cv": cs.CoRegularizedRidgeClassifierCV(RBF(0.001), betweens=(0.0, 1e-3)),
+    "coregularized svc": cs.CoRegularizedSVC(RBF(0.001), alpha=1e-2, between=1e-3, tol=1e-10),
+    "coregularized svc, ovr": cs.CoRegularizedSVC(RBF(0.001), alpha=1e-2, multi_class="ovr", tol=1e-10),
     "late ridge": cs.LateFusion(Ridge(tol=1e-12), view_weights="uniform"),
     # the frame itself, by the smallest learners that stand on it
     "frame ridge": TinyRidge(RBF(0.5)),

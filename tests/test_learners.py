@@ -9,11 +9,20 @@ import cases
 from consilience import check_multiview_estimator
 from consilience.checks import multiview_checks
 
+EXEMPT = {
+    # a sample that stands twice is left out once only, so held-out scores are not those of a weight of two
+    (cv, check)
+    for cv in ("coregularized ridge cv", "coregularized classifier cv")
+    for check in ("check_sample_weight_equivalence_on_dense_data", "check_sample_weight_equivalence_on_sparse_data")
+}
+
 
 def generated():
     for name, learner in cases.LEARNERS.items():
         for estimator, check in estimator_checks_generator(learner):
             label = getattr(check, "func", check).__name__
+            if (name, label) in EXEMPT:
+                continue
             yield pytest.param(estimator, check, id=f"{name}-{label}")
 
 

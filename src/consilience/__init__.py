@@ -14,25 +14,44 @@ _HOME = {
     "PerView": "preprocessing",
     "Nystroem": "approx",
     "RandomFeatures": "approx",
+    "CoRegularizedRidge": "batch.ridge",
+    "CoRegularizedRidgeCV": "batch.ridge",
+    "CoRegularizedRidgeClassifier": "batch.ridge",
+    "CoRegularizedRidgeClassifierCV": "batch.ridge",
+    "CoRegularizedSVC": "batch.svc",
+    "simplex_codes": "batch.svc",
     "EarlyFusion": "batch.fusion",
     "LateFusion": "batch.fusion",
+    "LabeledFolds": "model_selection",
+    "view_agreement": "inspection",
+    "view_importances": "inspection",
     "save": "persistence",
     "load": "persistence",
     "check_multiview_estimator": "checks",
 }
-_MODULES = ("certificates", "datasets", "kernels")
+_MODULES = ("certificates", "datasets", "graphs", "kernels")
 
 __all__ = [*_HOME, *_MODULES]
 
 if TYPE_CHECKING:
     from . import certificates as certificates
     from . import datasets as datasets
+    from . import graphs as graphs
     from . import kernels as kernels
     from .approx import Nystroem as Nystroem
     from .approx import RandomFeatures as RandomFeatures
     from .batch.fusion import EarlyFusion as EarlyFusion
     from .batch.fusion import LateFusion as LateFusion
+    from .batch.ridge import CoRegularizedRidge as CoRegularizedRidge
+    from .batch.ridge import CoRegularizedRidgeClassifier as CoRegularizedRidgeClassifier
+    from .batch.ridge import CoRegularizedRidgeClassifierCV as CoRegularizedRidgeClassifierCV
+    from .batch.ridge import CoRegularizedRidgeCV as CoRegularizedRidgeCV
+    from .batch.svc import CoRegularizedSVC as CoRegularizedSVC
+    from .batch.svc import simplex_codes as simplex_codes
     from .checks import check_multiview_estimator as check_multiview_estimator
+    from .inspection import view_agreement as view_agreement
+    from .inspection import view_importances as view_importances
+    from .model_selection import LabeledFolds as LabeledFolds
     from .persistence import load as load
     from .persistence import save as save
     from .preprocessing import PerView as PerView

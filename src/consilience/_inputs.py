@@ -151,9 +151,7 @@ def read_labels(y: Any, n: int, unlabeled: Any = None, classes: np.ndarray | Non
     With `classes` the labels are held against these, and there may be none at all.
     """
     values = _read_column(y, n)
-    missing = _missing(values)
-    if unlabeled is not None:
-        missing |= np.array([not gone and x == unlabeled for x, gone in zip(values, missing, strict=True)], dtype=bool)
+    missing = _missing_labels(values, unlabeled)
     if missing.all() and classes is None:
         raise ValueError("y has no label at all: every value is missing. Give labels for some samples.")
     known = _plain_labels(values[~missing])
@@ -172,6 +170,24 @@ def read_labels(y: Any, n: int, unlabeled: Any = None, classes: np.ndarray | Non
     codes = np.full(n, -1)
     codes[~missing] = codes_known
     return Labels(found, codes, ~missing)
+
+
+def labeled_rows(y: Any, unlabeled: Any = None) -> tuple[np.ndarray, np.ndarray]:
+    """Which samples have a label or a target, and those of them."""
+    shape = np.shape(y)
+    if len(shape) == 2 and shape[1] > 1:
+        Y, labeled = read_targets(y, shape[0])
+        return labeled, Y[labeled]
+    values = _read_column(y, shape[0])
+    missing = _missing_labels(values, unlabeled)
+    return ~missing, _plain_labels(values[~missing])
+
+
+def _missing_labels(values: np.ndarray, unlabeled: Any) -> np.ndarray:
+    missing = _missing(values)
+    if unlabeled is not None:
+        missing |= np.array([not gone and x == unlabeled for x, gone in zip(values, missing, strict=True)], dtype=bool)
+    return missing
 
 
 def _plain_labels(known: np.ndarray) -> np.ndarray:

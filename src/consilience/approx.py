@@ -196,6 +196,11 @@ class Nystroem(_Features):
             self._roots[name] = inverse_root(self.kernels_[name](block))
             self._landmarks[name] = reference_block(self.kernels_[name], block)
 
+    @property
+    def sizes(self) -> dict[str, int]:
+        """The number of features of each view."""
+        return {name: root.shape[1] for name, root in self._roots.items()}
+
     def _features(self, name: str, block: Block) -> Array:
         return self.kernels_[name](block, self._landmarks[name]) @ self._roots[name]
 

@@ -37,6 +37,8 @@ class Solution:
         A key of `STATUSES`.
     objective : float or None
         The value of the objective at `x`.
+    residual : float or None
+        The largest violation of the optimality conditions.
 
     Examples
     --------
@@ -50,6 +52,7 @@ class Solution:
     n_iter: int
     status: str
     objective: float | None = None
+    residual: float | None = None
 
     def __post_init__(self) -> None:
         if self.status not in STATUSES:

@@ -7,6 +7,7 @@ from .multiview import (
     cross_grams,
     kernels_by_view,
     polynomial,
+    present_grams,
     product,
     reference_views,
     resolve_kernels,
@@ -14,6 +15,7 @@ from .multiview import (
     view_grams,
     weighted_sum,
 )
+from .outputs import multi_task, output_graph
 from .scalar import (
     RBF,
     AdditiveChiSquared,
@@ -33,6 +35,7 @@ __all__ = [
     "AdditiveChiSquared", "ChiSquared", "FromCallable", "Intersection", "Kernel", "Laplacian", "Linear", "Mahalanobis",
     "Polynomial", "Precomputed", "RBF", "Spectrum", "Subsequence", "SubsetTree",
     "alignment", "as_kernel", "center", "exp", "is_psd", "nearest_psd", "normalize",
-    "cross_grams", "kernels_by_view", "polynomial", "product", "reference_views", "resolve_kernels", "side_by_side",
-    "view_grams", "weighted_sum",
+    "multi_task", "output_graph",
+    "cross_grams", "kernels_by_view", "polynomial", "present_grams", "product", "reference_views", "resolve_kernels",
+    "side_by_side", "view_grams", "weighted_sum",
 ]  # fmt: skip

@@ -137,6 +137,35 @@ def view_grams(kernels: Mapping[str, Kernel], X: Views, Y: Views | None = None, 
     return grams
 
 
+def present_grams(kernels: Mapping[str, Kernel], X: Views) -> list[Array]:
+    """Evaluate each view's kernel between the samples that have the view.
+
+    Parameters
+    ----------
+    kernels : dict of Kernel
+        A kernel for each view, resolved.
+    X : Views
+        The samples.
+
+    Returns
+    -------
+    list of array of shape (n_present, n_present)
+        The Gram matrices, in the order of `kernels`.
+
+    Examples
+    --------
+    >>> from consilience import Views
+    >>> from consilience.kernels import Linear, present_grams
+    >>> present_grams({"b": Linear()}, Views(b=[[3.0], None]))
+    [array([[9.]])]
+    """
+    grams = []
+    for name, kernel in kernels.items():
+        with _blocks.naming(name):
+            grams.append(kernel(_present_block(X, name)))
+    return grams
+
+
 def _present_block(X: Views, name: str) -> Any:
     block, present = X.block(name), X.present(name)
     if block is None:

@@ -1,0 +1,306 @@
+"""Support vector machines over several views: simplex codes for all classes at once, or one class against the rest."""
+
+from collections.abc import Mapping
+from typing import Any, Self
+
+import numpy as np
+from sklearn.utils import check_random_state
+
+from .._base import ViewClassifier
+from .._inputs import Labels, class_weights, read_labels, read_views_to_fit, read_weights
+from ..certificates import Solution, warn_unless_converged
+from ..solvers.box_qp import class_qp
+from ..solvers.coupled import NotPositive
+from ..solvers.ridge import weight_slopes
+from ..solvers.weights import Evaluation, learn_weights, lower_bound, sphere_starts
+from ..views import Views
+from ._coregularized import CoRegularized, GramForm, not_positive
+
+__all__ = ["CoRegularizedSVC", "simplex_codes"]
+
+
+def simplex_codes(n_classes: int) -> np.ndarray:
+    """Return P points on the sphere of R^(P-1), each as far as can be from all others.
+
+    ‖s_k‖ = 1, s_j·s_k = -1/(P-1), Σ_k s_k = 0 (Mroueh, Poggio, Rosasco and Slotine 2012).
+
+    Parameters
+    ----------
+    n_classes : int
+        P >= 2.
+
+    Returns
+    -------
+    array of shape (n_classes, n_classes - 1)
+        s_k as rows.
+
+    Examples
+    --------
+    >>> from consilience import simplex_codes
+    >>> simplex_codes(2)
+    array([[-1.],
+           [ 1.]])
+    >>> simplex_codes(3).round(2)
+    array([[-0.87, -0.5 ],
+           [ 0.87, -0.5 ],
+           [ 0.  ,  1.  ]])
+    """
+    if n_classes < 2:
+        raise ValueError(f"Codes are for two classes or more; got {n_classes}.")
+    codes = np.array([[-1.0], [1.0]])
+    for P in range(3, n_classes + 1):  # the P - 1 old points move down, the new one is the pole
+        below = -1 / (P - 1)
+        codes = np.hstack([np.sqrt(1 - below**2) * codes, np.full((P - 1, 1), below)])
+        codes = np.vstack([codes, np.eye(P - 1)[-1]])
+    return codes
+
+
+class _Machine:
+    """The program in α for the labels of l rows; what depends on c is the labeled kernel alone."""
+
+    def __init__(self, codes: np.ndarray | None, of: np.ndarray, P: int, u: np.ndarray, scale: float):
+        l = len(of)
+        self.scale = scale
+        if codes is None:  # one against the rest, or two classes: independent rows of signs
+            self.codes = np.eye(P)
+            self.signs = np.where(of[:, None] == np.arange(P), 1.0, -1.0) if P > 1 else np.where(of, 1.0, -1.0)[:, None]
+            self.D = np.ones((l, P))
+            self.upper = np.repeat(u[:, None] / scale, P, axis=1)
+            self.Q_S = np.eye(P)
+        else:
+            self.codes = codes
+            self.signs = -np.ones((l, P))  # α pulls f away from the codes of other classes
+            self.Q_S = codes @ codes.T
+            self.D = -self.Q_S[of]
+            self.upper = np.where(of[:, None] == np.arange(P), 0.0, u[:, None] / scale)
+
+    def solve(self, kernel: np.ndarray, *, tol: float, max_iter: int, x0: np.ndarray | None = None) -> Solution:
+        """The optimum for the labeled kernel; scaled as in the paper, Q_G = l 𝒢."""
+        kernel *= self.scale
+        return class_qp(kernel, self.Q_S, self.D, self.upper, self.signs, tol=tol, max_iter=max_iter, x0=x0)
+
+    def forces(self, alpha: np.ndarray) -> np.ndarray:
+        """r = l/2 Σ_k ±α_ik s_k."""
+        return 0.5 * self.scale * (self.signs * alpha) @ self.codes
+
+
+class CoRegularizedSVC(ViewClassifier, CoRegularized):
+    """MVL-SVM and MVL-binSVM: co-regularized support vector machines (Minh, Bazzani and Murino 2016).
+
+    With codes s_k of the classes (``multi_class="simplex"``: MVL-SVM) solves, over one function f_v per view,
+
+        min 1/l Σ_{i<=l} Σ_{k≠y_i} max(0, -<s_k, s_{y_i}> + <s_k, Σ_v c_v f_v(x_i)>) + γ_A Σ_v ‖f_v‖²
+            + γ_B Σ_{i<=N} Σ_{v<w} ‖f_v(x_i) - f_w(x_i)‖² + γ_W Σ_v tr(f_v' L_v f_v)
+
+    and decides for the class with the largest <s_k, Σ_v c_v f_v(x)>. With ``multi_class="ovr"`` (MVL-binSVM) each class
+    has outputs of its own and hinge losses max(0, 1 ∓ Σ_v c_v f_v(x_i)) against the rest. Two classes are the same
+    either way. With ``view_weights="learned"`` c is optimized too over ‖c‖ = `weights_norm`, with a bound on how far it
+    is from the global optimum.
+
+    With γ_B = γ_W = 0 and two classes it equals ``sklearn.svm.SVC(kernel="precomputed", C=1/(2 l alpha))`` on
+    Σ_v c_v² k_v without bias; with one view the simplex cone SVM (Mroueh, Poggio, Rosasco and Slotine 2012), and with
+    γ_W > 0 and two classes the Laplacian SVM (Belkin, Niyogi and Sindhwani 2006).
+
+    Parameters
+    ----------
+    kernel : Kernel, str or callable, default="rbf"
+        The kernel of the views that `kernels` does not name.
+    kernels : dict, optional
+        Kernels by view.
+    alpha : float, default=1e-3
+        γ_A > 0, the weight of the norms.
+    between : float, default=0.0
+        γ_B, the weight of the views' differences, on labeled and unlabeled samples.
+    within : float, default=0.0
+        γ_W, the weight of smoothness along each view's graph, on labeled and unlabeled samples.
+    graph : {"kernel", "kernel_normalized", "knn"}, callable, array or dict, default="kernel"
+        The graphs of the views; see `CoRegularizedRidge`.
+    multi_class : {"simplex", "ovr"}, default="simplex"
+        All classes in one machine, or each against the rest.
+    codes : array of shape (n_classes, n_outputs), optional
+        Codes s_k of the classes, in their sorted order, for "simplex"; `simplex_codes` by default.
+    view_weights : "uniform", "learned", dict or array of shape (n_views,), default="uniform"
+        c: 1/m each; numbers, negative ones too, by name or in the order of the views; or learned with f.
+    weights_norm : float, optional
+        ‖c‖ of learned weights; 1/√m by default, the length of uniform ones.
+    n_restarts : int, default=5
+        How many starts for learned weights, the first with equal ones; others only where a proof is missing.
+    n_components : int or float, optional
+        The number of Nyström landmarks of each view, or their fraction of the samples; by default the kernels are
+        taken whole. The kernel between labeled samples is held as a matrix either way.
+    tol : float, default=1e-4
+        The duality gap to reach, relative to the objective; for learned weights the gap to the best weights too.
+    max_iter : int, default=10000
+        The most iterations of the solver.
+    class_weight : dict or "balanced", optional
+        Weights of the classes in the loss, as scikit-learn reads them.
+    unlabeled : object, optional
+        A label that marks unlabeled samples, beside missing ones.
+    random_state : int, RandomState or None, default=None
+        The seed of random starts and landmarks.
+    views : dict, list or "prefix", optional
+        How one wide table is divided into views; see `as_views`.
+
+    Attributes
+    ----------
+    classes_ : array
+        The classes.
+    view_weights_ : array of shape (n_views,)
+        c.
+    codes_ : array of shape (n_classes, n_outputs)
+        s_k, for "simplex" and more than two classes.
+    dual_coef_ : array of shape (n_views, n_support, n_outputs)
+        a_v with f_v(x) = Σ_i k_v(x, x_i) a_v,i; not with `n_components`.
+    support_ : array of int
+        The positions of the x_i among the samples given to `fit`.
+    coef_ : dict of array
+        With `n_components`: the coefficients of each view's features.
+    kernels_ : dict of Kernel
+        The kernels, with numbers for parameters.
+    solution_ : Solution
+        α as ``x``, the primal objective, the duality gap and the largest violation of the optimality conditions.
+
+    Examples
+    --------
+    >>> from consilience import CoRegularizedSVC
+    >>> from consilience.datasets import load_digits_views
+    >>> X, y = load_digits_views(return_X_y=True)
+    >>> model = CoRegularizedSVC(alpha=1e-4, multi_class="ovr").fit(X[:300], y[:300])
+    >>> model.score(X[300:600], y[300:600]) > 0.9
+    True
+    """
+
+    def __init__(
+        self,
+        kernel: Any = "rbf",
+        *,
+        kernels: Mapping[str, Any] | None = None,
+        alpha: float = 1e-3,
+        between: float = 0.0,
+        within: float = 0.0,
+        graph: Any = "kernel",
+        multi_class: str = "simplex",
+        codes: Any = None,
+        view_weights: Any = "uniform",
+        weights_norm: float | None = None,
+        n_restarts: int = 5,
+        n_components: float | None = None,
+        tol: float = 1e-4,
+        max_iter: int = 10_000,
+        class_weight: Any = None,
+        unlabeled: Any = None,
+        random_state: Any = None,
+        views: Any = None,
+    ):
+        self.kernel = kernel
+        self.kernels = kernels
+        self.alpha = alpha
+        self.between = between
+        self.within = within
+        self.graph = graph
+        self.multi_class = multi_class
+        self.codes = codes
+        self.view_weights = view_weights
+        self.weights_norm = weights_norm
+        self.n_restarts = n_restarts
+        self.n_components = n_components
+        self.tol = tol
+        self.max_iter = max_iter
+        self.class_weight = class_weight
+        self.unlabeled = unlabeled
+        self.random_state = random_state
+        self.views = views
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Learn from samples and their classes.
+
+        Parameters
+        ----------
+        X : Views or what `as_views` reads
+            The samples, unlabeled ones too.
+        y : array-like of shape (n_samples,)
+            The classes, missing for unlabeled samples.
+        sample_weight : array-like of shape (n_samples,), optional
+            How often each sample counts, in the loss, between the views and in graphs made of kernels.
+
+        Returns
+        -------
+        self
+            The fitted learner.
+        """
+        X = read_views_to_fit(self, X)
+        labels = read_labels(y, len(X), self.unlabeled)
+        self.classes_ = labels.classes
+        s = read_weights(sample_weight, len(X))
+        u = s * class_weights(self.class_weight, labels)
+        penalties = self._penalties()
+        codes = self._read_codes(labels)
+        rows = self._arrange(X, labels.labeled & (u > 0), s, with_unlabeled=penalties.uses_unlabeled)
+        form = self._form(rows, penalties)
+        P = 1 if len(labels.classes) <= 2 else len(labels.classes)
+        of = rows.first(labels.codes) == len(labels.classes) - 1 if P == 1 else rows.first(labels.codes)
+        machine = _Machine(codes, of, P, rows.first(u), rows.scale)
+        try:
+            system = form.system(penalties.alpha)
+        except NotPositive as error:
+            raise not_positive(self, error) from error
+        c = self._given_weights()
+        bound = None
+        if c is None:
+            c, bound, steps = self._learn_weights(system, machine)
+        solution = machine.solve(system.labeled_kernel(c), tol=self.tol, max_iter=self.max_iter)
+        found: Any = system.coefficients(c, machine.forces(solution.x))
+        self._keep(rows, found if isinstance(form, GramForm) else form.split(found), form)
+        if codes is not None:
+            self.codes_ = codes
+        elif hasattr(self, "codes_"):
+            del self.codes_
+        self.view_weights_ = c
+        self.solution_ = solution if bound is None else _against(solution, bound, steps)
+        warn_unless_converged(solution, type(self).__name__)
+        return self
+
+    def _read_codes(self, labels: Labels) -> np.ndarray | None:
+        """The codes of the classes; None where each class has an output of its own."""
+        P = len(labels.classes)
+        if self.multi_class not in ("simplex", "ovr"):
+            raise ValueError(f"`multi_class` is 'simplex' or 'ovr'; got {self.multi_class!r}.")
+        if self.codes is None:
+            return None if self.multi_class == "ovr" or P <= 2 else simplex_codes(P)
+        if self.multi_class == "ovr":
+            raise ValueError("`codes` are for multi_class='simplex'; with 'ovr' each class has an output of its own.")
+        codes = np.asarray(self.codes, dtype=np.float64)
+        if codes.ndim != 2 or len(codes) != P or not np.isfinite(codes).all():
+            raise ValueError(f"`codes` must be finite, one row per class, {P} in all; got shape {codes.shape}.")
+        return codes if P > 2 else None
+
+    def _learn_weights(self, system: Any, machine: _Machine) -> tuple[np.ndarray, float | None, int]:
+        """Weights by the gradient of the dual value, a lower bound on the objective for any weights, and the steps."""
+        system.keep()
+        last: list[np.ndarray | None] = [None]
+        bounds: list[float] = []
+
+        def evaluate(c: np.ndarray) -> Evaluation:
+            found = machine.solve(system.labeled_kernel(c), tol=0.1 * self.tol, max_iter=self.max_iter, x0=last[0])
+            last[0] = found.x
+            gradient, curvature = weight_slopes(system, c, machine.forces(found.x))
+            dual = float(found.objective) - float(found.gap)  # type: ignore[arg-type]
+            if curvature is not None:
+                curvature = curvature / machine.scale
+                bounds.append(lower_bound(dual, curvature, c))
+            return dual, gradient / machine.scale, curvature
+
+        rng = check_random_state(self.random_state)
+        starts = sphere_starts(system.m, self._norm(), self.n_restarts, rng)
+        learned = learn_weights(evaluate, starts, tol=self.tol, max_iter=100)
+        return learned.x, max(bounds) if bounds else None, learned.n_iter
+
+    def _view_outputs(self, X: Views) -> np.ndarray:
+        outputs = super()._view_outputs(X)
+        return outputs @ self.codes_.T if hasattr(self, "codes_") else outputs
+
+
+def _against(solution: Solution, bound: float, steps: int) -> Solution:
+    """The same with the gap to the best weights."""
+    gap = max(float(solution.objective) - bound, 0.0)  # type: ignore[arg-type]
+    return Solution(solution.x, gap, steps, solution.status, objective=solution.objective, residual=solution.residual)

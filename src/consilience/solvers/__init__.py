@@ -1,0 +1,1 @@
+"""Solvers: arrays in, a value and its proof out; they know nothing of views, kernels or labels."""

@@ -1,0 +1,116 @@
+"""Dense linear algebra by SciPy's BLAS and LAPACK alone.
+
+NumPy and SciPy each bring a library of their own with threads that wait by spinning: work that goes from one to the
+other and back takes more than twice as long on few cores. Arrays in Fortran's order are used in place.
+"""
+
+from typing import Any
+
+import numpy as np
+import scipy.linalg
+import scipy.sparse as sp
+from scipy.linalg import blas, lapack
+
+
+def _fortran(A: np.ndarray) -> tuple[np.ndarray, int]:
+    """A, or its transpose, in Fortran's order, and whether it is the transpose."""
+    if A.flags.f_contiguous:
+        return A, 0
+    if A.flags.c_contiguous:
+        return A.T, 1
+    return np.asfortranarray(A), 0
+
+
+def multiply(A: Any, B: np.ndarray) -> np.ndarray:
+    """AB."""
+    if sp.issparse(A):
+        return A @ B
+    (gemm,) = blas.get_blas_funcs(("gemm",), (A, B))
+    (left, trans_a), (right, trans_b) = _fortran(A), _fortran(B)
+    return gemm(1.0, left, right, trans_a=trans_a, trans_b=trans_b)
+
+
+def gram_of(X: np.ndarray) -> np.ndarray:
+    """X'X."""
+    (syrk,) = blas.get_blas_funcs(("syrk",), (X,))
+    here, transposed = _fortran(X)
+    return mirror(syrk(1.0, here, trans=1 - transposed, lower=1))
+
+
+def add_to_diagonal(A: np.ndarray, values: Any) -> np.ndarray:
+    """Add to the diagonal of A, in place."""
+    A[np.diag_indices_from(A)] += values
+    return A
+
+
+def mirror(A: np.ndarray) -> np.ndarray:
+    """Copy the lower triangle of A onto its upper one, in place and by blocks."""
+    for start in range(0, len(A), 256):
+        stop = start + 256
+        A[start:stop, stop:] = A[stop:, start:stop].T
+        square = A[start:stop, start:stop]
+        square[...] = np.tril(square) + np.tril(square, -1).T
+    return A
+
+
+def cholesky(A: np.ndarray) -> np.ndarray:
+    """The lower factor of a symmetric positive definite matrix, which is used up."""
+    here = A if A.flags.f_contiguous else A.T
+    return scipy.linalg.cholesky(here, lower=True, overwrite_a=True, check_finite=False)
+
+
+def cholesky_or_jitter(A: np.ndarray) -> tuple[np.ndarray, float]:
+    """The lower factor of a symmetric matrix, and the multiple of the identity that it took: 0 as a rule."""
+    size = max(float(np.abs(A.diagonal()).max()), float(np.finfo(A.dtype).tiny))
+    jitter = 0.0
+    for attempt in range(6):
+        try:
+            return cholesky(add_to_diagonal(A.copy(order="F"), jitter)), jitter
+        except np.linalg.LinAlgError:
+            jitter = size * len(A) * float(np.finfo(A.dtype).eps) * 10**attempt
+    raise np.linalg.LinAlgError("The matrix is not positive semi-definite.")
+
+
+def inverse(A: np.ndarray) -> np.ndarray:
+    """The inverse of a symmetric positive definite matrix, which is used up."""
+    factor = cholesky(A)
+    (potri,) = lapack.get_lapack_funcs(("potri",), (factor,))
+    return mirror(potri(factor, lower=1, overwrite_c=1)[0])
+
+
+def root(K: np.ndarray) -> np.ndarray:
+    """G with GG' = K, one column per direction that carries weight: Cholesky, with pivots where K is singular."""
+    try:
+        return cholesky(K.copy(order="F"))
+    except np.linalg.LinAlgError:
+        (pstrf,) = lapack.get_lapack_funcs(("pstrf",), (K,))
+        factor, pivots, rank, _ = pstrf(K, lower=1)
+        rank = max(rank, 1)
+        G = np.empty((len(K), rank), dtype=K.dtype, order="F")
+        G[pivots - 1] = np.tril(factor)[:, :rank]
+        return G
+
+
+def sandwich(G: np.ndarray, B: Any) -> np.ndarray:
+    """G'BG for a symmetric B, or its diagonal."""
+    if B.ndim == 1:
+        return gram_of(np.sqrt(B)[:, None] * G)
+    if G.shape[0] != G.shape[1] or np.triu(G, 1).any():  # not triangular: K was singular
+        return multiply(G.T, multiply(B, G))
+    (trmm,) = blas.get_blas_funcs(("trmm",), (G,))
+    inner = np.asfortranarray(B @ G) if sp.issparse(B) else trmm(1.0, G, _fortran(B)[0], side=1, lower=1)
+    return trmm(1.0, G, inner, trans_a=1, lower=1, overwrite_b=1)
+
+
+def forward(L: np.ndarray, T: np.ndarray) -> np.ndarray:
+    """L⁻¹T for a lower triangular L."""
+    (trsm,) = blas.get_blas_funcs(("trsm",), (L, T))
+    here, transposed = _fortran(T)
+    if transposed:  # L⁻¹T = (T'L⁻ᵀ)'
+        return trsm(1.0, L, here, side=1, lower=1, trans_a=1).T
+    return trsm(1.0, L, here, lower=1)
+
+
+def solve(L: np.ndarray, T: np.ndarray) -> np.ndarray:
+    """(LL')⁻¹T for a lower triangular L."""
+    return scipy.linalg.cho_solve((L, True), T, check_finite=False)

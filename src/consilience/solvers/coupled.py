@@ -1,0 +1,356 @@
+"""Views tied together: m factorizations and one coupled system instead of an (Nm)×(Nm) matrix.
+
+Each view v has a Gram matrix K_v over the rows present in it. With the penalties
+
+    a Σ_v ‖f_v‖² + b Σ_i s_i Σ_{v<w} ‖f_v(x_i) - f_w(x_i)‖² + Σ_v tr(f_v' W_v f_v)
+
+and a loss that pulls on the combined outputs g(x_i) = ν_i Σ_v c_v f_v(x_i) of the labeled rows with forces r, the
+stationary point is f_v = E_v (c_v ν [r; 0] + b s Σ_w f_w), E_v = K_v (aI + B_v K_v)⁻¹, B_v = b diag(s_i m_i) + W_v.
+Here a = lγ_A, b = lγ_B, W_v = lγ_W L_v; m_i counts the views present in row i, and ν_i = Σ|c| / Σ_present |c_v|.
+The labeled rows come first. The outputs that forces cause there are ν 𝒢(c) ν r with 𝒢(c) = Σ_vw c_v c_w G_vw, the
+*labeled kernel*: least squares is one solve with it, a support vector machine one quadratic program over it. Nothing
+here depends on c but that sum, so c can change without a new factorization.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from ._dense import (
+    add_to_diagonal,
+    cholesky,
+    cholesky_or_jitter,
+    forward,
+    gram_of,
+    inverse,
+    multiply,
+    root,
+    sandwich,
+    solve,
+)
+
+
+# -- one view's answer to forces: E = K(aI + BK)⁻¹
+class Plain:
+    """B = 0: E = K/a, and nothing is factored."""
+
+    def __init__(self, K: np.ndarray, a: float):
+        self.K, self.a = K, a
+
+    def block(self, l: int) -> np.ndarray:
+        """E between the first l rows."""
+        return self.K[:l, :l] / self.a
+
+    def apply(self, x: np.ndarray) -> np.ndarray:
+        """Ex."""
+        return multiply(self.K, x) / self.a
+
+    def coefficients(self, x: np.ndarray) -> np.ndarray:
+        """(aI + BK)⁻¹x."""
+        return x / self.a
+
+    def pull(self, f: np.ndarray) -> np.ndarray:
+        """Bf."""
+        return np.zeros_like(f)
+
+
+class _Penalized:
+    """What responses with B ≠ 0 share; B is a diagonal or a matrix."""
+
+    K: np.ndarray
+    a: float
+    B: Any
+
+    def apply(self, x: np.ndarray) -> np.ndarray:
+        """Ex."""
+        raise NotImplementedError
+
+    def pull(self, x: np.ndarray) -> np.ndarray:
+        """Bx."""
+        return self.B[:, None] * x if self.B.ndim == 1 else multiply(self.B, x)
+
+    def coefficients(self, x: np.ndarray) -> np.ndarray:
+        """(aI + BK)⁻¹x = (x - BEx)/a, made exact by one step of refinement."""
+        found = (x - self.pull(self.apply(x))) / self.a
+        rest = x - self.a * found - self.pull(multiply(self.K, found))
+        return found + (rest - self.pull(self.apply(rest))) / self.a
+
+
+class Factored(_Penalized):
+    """E = G(aI + G'BG)⁻¹G' with K = GG', not formed: for views that are not coupled, where few columns are needed."""
+
+    def __init__(self, K: np.ndarray, B: Any, a: float):
+        self.K, self.B, self.a = K, B, a
+        self.G = root(K)
+        self.C = cholesky(add_to_diagonal(sandwich(self.G, B), a))
+
+    def block(self, l: int) -> np.ndarray:
+        """E between the first l rows."""
+        return gram_of(forward(self.C, self.G[:l].T))
+
+    def apply(self, x: np.ndarray) -> np.ndarray:
+        """Ex."""
+        return multiply(self.G, solve(self.C, multiply(self.G.T, x)))
+
+
+class Formed(_Penalized):
+    """E as a matrix, and its complement I - pEp, p² = b s m: for coupled views."""
+
+    def __init__(self, K: np.ndarray, diagonal: np.ndarray, W: Any, a: float):
+        self.K, self.a = K, a
+        p = np.sqrt(diagonal)
+        if W is None and diagonal.min() * K.diagonal().max() > 1e-5 * a:
+            # P = (aI + pKp)⁻¹ and E = (I - aP)/p²: a difference without loss, as the penalty matters
+            self.B = diagonal
+            self.complement = inverse(add_to_diagonal(p[:, None] * K * p, a))
+            self.complement *= a
+            self.E = self.complement * (-1 / p)
+            self.E /= p[:, None]
+            add_to_diagonal(self.E, 1 / diagonal)
+            return
+        if W is None:
+            self.B = diagonal
+        else:
+            self.B = W + sp.diags_array(diagonal) if sp.issparse(W) else add_to_diagonal(W.copy(), diagonal)
+        G = root(K)
+        C = cholesky(add_to_diagonal(sandwich(G, self.B), a))
+        self.E = gram_of(forward(C, G.T))
+        self.complement = self.E * -p
+        self.complement *= p[:, None]
+        add_to_diagonal(self.complement, 1.0)
+
+    def block(self, l: int) -> np.ndarray:
+        """E between the first l rows."""
+        return self.E[:l, :l]
+
+    def apply(self, x: np.ndarray) -> np.ndarray:
+        """Ex."""
+        return multiply(self.E, x)
+
+
+# -- all views together
+class Coupled:
+    """What the labeled rows see of coupled views: G_vw = δ_vw E_v + T_v'T_w, and every c mixes these.
+
+    Subclasses say how many rows and views there are, which views the labeled rows have, and give `own` and `half`.
+    """
+
+    l: int
+    m: int
+    coupled: bool
+    present: np.ndarray  # (l, m)
+    _kept: tuple[list[np.ndarray], list[np.ndarray]] | None = None
+
+    def own(self, v: int) -> np.ndarray:
+        """E_v between the labeled rows, zero where the view is absent."""
+        raise NotImplementedError
+
+    def half(self, c: np.ndarray) -> np.ndarray:
+        """Σ_v c_v T_v."""
+        raise NotImplementedError
+
+    def keep(self) -> None:
+        """Keep E_v and T_v of all views, so that a change of c costs no factorization."""
+        if self._kept is None:
+            owns = [self.own(v) for v in range(self.m)]
+            self._kept = owns, [self.half(e) for e in np.eye(self.m)] if self.coupled else []
+
+    def nu(self, c: np.ndarray) -> np.ndarray:
+        """ν of the labeled rows."""
+        return row_scale(self.present, c)
+
+    def labeled_kernel(self, c: np.ndarray) -> np.ndarray:
+        """ν 𝒢(c) ν."""
+        total = np.zeros((self.l, self.l))
+        for v in np.flatnonzero(c).tolist():
+            total += c[v] ** 2 * (self.own(v) if self._kept is None else self._kept[0][v])
+        if self.coupled:
+            if self._kept is None:
+                total += gram_of(self.half(c))
+            else:
+                mixed = c[0] * self._kept[1][0]
+                for weight, half in zip(c[1:], self._kept[1][1:], strict=True):
+                    mixed += weight * half
+                total += gram_of(mixed)
+        if not self.present.all():
+            nu = self.nu(c)
+            total *= nu
+            total *= nu[:, None]
+        return total
+
+    def answers(self, c: np.ndarray, r: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """f_v at the labeled rows for forces r, as (m, l, P), and <νr, G_vw νr> as (m, m)."""
+        self.keep()
+        assert self._kept is not None
+        owns, halves = self._kept
+        pushed = self.nu(c)[:, None] * r
+        f = np.empty((self.m, *r.shape))
+        inner = np.zeros((self.m, self.m))
+        for v, own in enumerate(owns):
+            moved = multiply(own, pushed)
+            inner[v, v] = np.sum(pushed * moved)
+            f[v] = c[v] * moved
+        if self.coupled:
+            through = [multiply(half, pushed) for half in halves]
+            total = sum((weight * part for weight, part in zip(c, through, strict=True)), start=np.zeros(1))
+            for v, half in enumerate(halves):
+                f[v] += multiply(half.T, total)
+                for w in range(v, self.m):
+                    shared = float(np.sum(through[v] * through[w]))
+                    inner[v, w] += shared
+                    inner[w, v] = inner[v, w]
+        return f, inner
+
+
+def row_scale(present: np.ndarray, c: np.ndarray) -> np.ndarray:
+    """ν of rows: Σ|c| over the sum of those present."""
+    there = present @ np.abs(c)
+    return np.divide(np.abs(c).sum(), there, out=np.zeros(len(present)), where=there > 0)
+
+
+class CoupledGrams(Coupled):
+    """The penalties of all views over Gram matrices, factored.
+
+    Parameters
+    ----------
+    grams : list of array of shape (n_v, n_v)
+        K_v over the rows present in each view.
+    l : int
+        The number of labeled rows; they come first.
+    ridge, between : float
+        a and b.
+    smooth : list of (dense or sparse) matrices, optional
+        W_v.
+    rows : list of array of int, optional
+        Positions of each view's rows among the N, ascending; all rows by default.
+    weights : array of shape (N,), optional
+        s; ones by default.
+    """
+
+    def __init__(
+        self,
+        grams: Sequence[np.ndarray],
+        l: int,
+        *,
+        ridge: float,
+        between: float = 0.0,
+        smooth: Sequence[Any] | None = None,
+        rows: Sequence[np.ndarray] | None = None,
+        weights: np.ndarray | None = None,
+    ):
+        self.l = l
+        self.m = len(grams)
+        self.grams = grams
+        self.ridge = ridge
+        self.rows = [np.arange(len(K)) for K in grams] if rows is None else list(rows)
+        self.N = 1 + max(int(here[-1]) for here in self.rows)
+        present = np.zeros((self.N, self.m), dtype=bool)
+        for v, here in enumerate(self.rows):
+            present[here, v] = True
+        self.present = present[:l]
+        self.known = self.present.sum(axis=0)  # labeled rows of each view
+        self.count = present.sum(axis=1)
+        self.coupled = between > 0 and self.m > 1
+        self.jitter = 0.0
+        self.shared = between * (np.ones(self.N) if weights is None else weights)  # bs
+        self.views: list[Any] = []
+        if self.coupled:
+            dtype = grams[0].dtype
+            self.q = np.sqrt(self.shared).astype(dtype)
+            H = np.zeros((self.N, self.N), dtype=dtype)  # I - q ΣE q = M^{-½} Σ_v (I - pE_vp) M^{-½}, M = diag(m_i)
+        for v, (K, here) in enumerate(zip(grams, self.rows, strict=True)):
+            W = None if smooth is None else smooth[v]
+            try:
+                if self.coupled:
+                    self.views.append(view := Formed(K, (self.shared * self.count)[here].astype(dtype), W, ridge))
+                    H[np.ix_(here, here) if len(here) < self.N else ...] += view.complement
+                    del view.complement
+                else:
+                    self.views.append(Plain(K, ridge) if W is None else Factored(K, W, ridge))
+            except np.linalg.LinAlgError as error:
+                raise NotPositive(v) from error
+        if self.coupled:
+            scale = (1 / np.sqrt(self.count)).astype(dtype)
+            H *= scale
+            H *= scale[:, None]
+            self.H, self.jitter = cholesky_or_jitter(H)
+
+    def own(self, v: int) -> np.ndarray:
+        """E_v between the labeled rows, zero where the view is absent."""
+        block = self.views[v].block(self.known[v])
+        if len(block) == self.l:
+            return block
+        here = self.rows[v][: self.known[v]]
+        padded = np.zeros((self.l, self.l), dtype=block.dtype)
+        padded[np.ix_(here, here)] = block
+        return padded
+
+    def half(self, c: np.ndarray) -> np.ndarray:
+        """Σ_v c_v T_v, T_v = H^{-½} q E_v[:, labeled]."""
+        across = np.zeros((self.N, self.l), dtype=self.q.dtype, order="F")
+        for v in np.flatnonzero(c):
+            here, columns = self.rows[v], self.views[v].E[:, : self.known[v]]
+            across[np.ix_(here, here[: self.known[v]]) if len(here) < self.N else ...] += c[v] * columns
+        across *= self.q[:, None]
+        return forward(self.H, across)
+
+    def coefficients(self, c: np.ndarray, r: np.ndarray) -> list[np.ndarray]:
+        """a_v with f_v = K_v a_v, for forces r (l, P) on the labeled rows."""
+        forces = self._forces(c, r)
+        if self.coupled:
+            total = self._summed([view.apply(own) for view, own in zip(self.views, forces, strict=True)])
+            total = self.q[:, None] * solve(self.H, self.q[:, None] * total)
+            for own, here in zip(forces, self.rows, strict=True):
+                own += total[here]
+        return [view.coefficients(own) for view, own in zip(self.views, forces, strict=True)]
+
+    def optimality(
+        self, c: np.ndarray, coefficients: Sequence[np.ndarray], forces: Callable[[np.ndarray], np.ndarray]
+    ) -> tuple[float, float]:
+        """How far f_v = K_v a_v is from stationary, and a bound on its distance from the optimum (both times l).
+
+        `forces` gives r for outputs g. With ρ_v = a a_v + B_v f_v - b s Σ_w f_w - c_v ν r, the gradient of the
+        objective is 2/l Σ_v K_vρ_v; the objective is strongly convex, so it is within Σ_v tr(ρ_v'K_vρ_v)/(l a) of the
+        optimum.
+        """
+        f = [multiply(K, a) for K, a in zip(self.grams, coefficients, strict=True)]
+        nu = self.nu(c)[:, None]
+        g = np.zeros((self.l, f[0].shape[1]))
+        for v, here in enumerate(self.rows):
+            g[here[: self.known[v]]] += c[v] * f[v][: self.known[v]]
+        pushes = self._forces(c, forces(nu * g))
+        total = self.shared[:, None] * self._summed(f) if self.coupled else None
+        worst = bound = 0.0
+        for v, (view, here) in enumerate(zip(self.views, self.rows, strict=True)):
+            rest = self.ridge * coefficients[v] + view.pull(f[v]) - pushes[v]
+            if total is not None:
+                rest -= total[here]
+            worst = max(worst, float(np.abs(rest).max()))
+            bound += float(np.sum(rest * multiply(self.grams[v], rest))) / self.ridge
+        return worst, max(bound, 0.0)
+
+    def _forces(self, c: np.ndarray, r: np.ndarray) -> list[np.ndarray]:
+        """c_v ν r on the rows of each view."""
+        pushed = self.nu(c)[:, None] * r
+        forces = []
+        for v, here in enumerate(self.rows):
+            own = np.zeros((len(here), r.shape[1]))
+            own[: self.known[v]] = c[v] * pushed[here[: self.known[v]]]
+            forces.append(own)
+        return forces
+
+    def _summed(self, parts: Sequence[np.ndarray]) -> np.ndarray:
+        total = np.zeros((self.N, parts[0].shape[1]))
+        for part, here in zip(parts, self.rows, strict=True):
+            total[here] += part
+        return total
+
+
+class NotPositive(np.linalg.LinAlgError):
+    """A view's matrices are not positive semi-definite; `view` is its position."""
+
+    def __init__(self, view: int):
+        super().__init__(f"The matrices of view {view} are not positive semi-definite.")
+        self.view = view

@@ -1,0 +1,127 @@
+"""The weights of the views, learned: the least of φ(c) = min_f objective(f, c) over the sphere ‖c‖ = radius.
+
+φ depends on c through C = cc' alone, and as a function of C it is convex: a minimum over f of terms that are linear in
+the labeled kernel 𝒢(C) = Σ C_vw G_vw in the dual. So with ∇ = ∂φ/∂C at any c
+
+    φ(c*) >= φ(c) + radius² λ_min(∇) - c'∇c   for every c* on the sphere,
+
+a bound from one m × m eigenvalue. Where it is met, c is the global optimum of a problem that is not convex in c.
+"""
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import scipy.optimize
+
+from ..certificates import Solution
+from .sphere import sphere_least_squares
+
+Evaluation = tuple[float, np.ndarray, np.ndarray | None]  # φ, its gradient in c, and ∇ where φ is a function of cc'
+
+
+def lower_bound(value: float, curvature: np.ndarray, c: np.ndarray) -> float:
+    """The bound above, from ∇ at c."""
+    return value + float(c @ c) * float(np.linalg.eigvalsh(curvature)[0]) - float(c @ curvature @ c)
+
+
+def learn_weights(
+    evaluate: Callable[[np.ndarray], Evaluation],
+    starts: Sequence[np.ndarray],
+    *,
+    tol: float,
+    max_iter: int,
+) -> Solution:
+    """Quasi-Newton steps along the sphere from one start after the other, until an optimum is proved to be global.
+
+    `tol` is relative to φ; `max_iter` counts steps from one start; ``Solution.n_iter`` counts evaluations.
+    """
+    radius = float(np.linalg.norm(starts[0]))
+    best: tuple[float, np.ndarray] = (np.inf, np.asarray(starts[0]))
+    bound = -np.inf
+    n_iter = 0
+    settled = False
+
+    def proved() -> bool:
+        return best[0] - bound <= tol * abs(best[0])
+
+    def along(u: np.ndarray) -> tuple[float, np.ndarray]:
+        nonlocal best, bound, n_iter
+        n_iter += 1
+        length = float(np.linalg.norm(u))
+        c = radius * u / length
+        value, gradient, curvature = evaluate(c)
+        if value < best[0]:
+            best = (value, c)
+        if curvature is not None:
+            bound = max(bound, lower_bound(value, curvature, c))
+        if proved():
+            raise _Proved
+        return value, radius / length * (gradient - (gradient @ u) * u / length**2)
+
+    for start in starts:
+        try:
+            found = scipy.optimize.minimize(
+                along,
+                np.asarray(start) / radius,
+                jac=True,
+                method="BFGS",
+                options={"gtol": 1e-2 * tol * abs(along(start)[0]), "maxiter": max_iter},
+            )
+            settled |= found.status != 1
+        except _Proved:
+            break
+    gap = max(best[0] - bound, 0.0) if np.isfinite(bound) else None
+    status = "converged" if proved() or settled else "max_iter"
+    return Solution(_turned(best[1]), gap, n_iter, status, objective=best[0])
+
+
+class _Proved(Exception):
+    """The best so far is within the tolerance of the bound."""
+
+
+def alternate_weights(
+    answers: Callable[[np.ndarray], tuple[float, np.ndarray, np.ndarray]],
+    starts: Sequence[np.ndarray],
+    *,
+    tol: float,
+    max_iter: int,
+) -> tuple[Solution, list[np.ndarray]]:
+    """The published scheme: f for c fixed, then c by least squares on the sphere, from every start.
+
+    `answers` gives φ, the answers F of the views (n x m) and the targets b (n,) for c. Returned are the best c by
+    objective, and every c that was visited, for a choice by validation. A start ends where c moves by less than `tol`
+    of its length.
+    """
+    radius = float(np.linalg.norm(starts[0]))
+    now = [np.asarray(start) for start in starts]
+    running = list(range(len(now)))
+    visited: list[np.ndarray] = []
+    best: tuple[float, np.ndarray] = (np.inf, now[0])
+    n_iter = 0
+    while running and n_iter < max_iter:
+        n_iter += 1
+        for k in list(running):
+            value, F, b = answers(now[k])
+            visited.append(_turned(now[k]))
+            if value < best[0]:
+                best = (value, now[k])
+            c = sphere_least_squares(F, b, radius)
+            if np.linalg.norm(c - now[k]) <= tol * radius:
+                running.remove(k)
+            now[k] = c
+    status = "max_iter" if running else "converged"
+    return Solution(_turned(best[1]), None, n_iter, status, objective=best[0]), visited
+
+
+def sphere_starts(m: int, radius: float, n: int, rng: np.random.RandomState) -> list[np.ndarray]:
+    """Equal weights first, then n - 1 random directions."""
+    starts = [np.full(m, radius / np.sqrt(m))]
+    for _ in range(n - 1):
+        c = rng.normal(size=m)
+        starts.append(radius * c / np.linalg.norm(c))
+    return starts
+
+
+def _turned(c: np.ndarray) -> np.ndarray:
+    """c or -c, which is the same with -f: the one with the larger sum."""
+    return c if c.sum() >= 0 else -c
