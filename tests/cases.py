@@ -96,8 +96,8 @@ LEARNERS = {
         RBF(0.001), alpha=1e-4, between=1e-4, within=1e-4
     ),
     "coregularized classifier cv": cs.CoRegularizedRidgeClassifierCV(RBF(0.001), betweens=(0.0, 1e-3)),
-    "coregularized svc": cs.CoRegularizedSVC(RBF(0.001), alpha=1e-2, between=1e-3, tol=1e-10),
-    "coregularized svc, ovr": cs.CoRegularizedSVC(RBF(0.001), alpha=1e-2, multi_class="ovr", tol=1e-10),
+    "coregularized svc": cs.CoRegularizedSVC(RBF(0.001), alpha=1e-2, between=1e-3, multi_class="simplex", tol=1e-10),
+    "coregularized svc, ovr": cs.CoRegularizedSVC(RBF(0.001), alpha=1e-2, tol=1e-10),
     "late ridge": cs.LateFusion(Ridge(tol=1e-12), view_weights="uniform"),
     # the frame itself, by the smallest learners that stand on it
     "frame ridge": TinyRidge(RBF(0.5)),

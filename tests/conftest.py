@@ -1,6 +1,11 @@
 """Fixtures shared by the tests."""
 
 import os
+
+if "PYTEST_XDIST_WORKER" in os.environ:  # one process per core: threads of BLAS would only wait for each other
+    for name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
+        os.environ.setdefault(name, "1")
+
 from pathlib import Path
 
 import pytest

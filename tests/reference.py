@@ -119,3 +119,81 @@ def _fragments(node):
     """All fragments rooted at a node; ("NP",) stands for an inner node cut off, (label, (children)) for a kept one."""
     choices = [[(c[0],), *_fragments(c)] if isinstance(c, tuple) else [c] for c in node[1:]]
     return [(node[0], chosen) for chosen in product(*choices)]
+
+
+# -- vector-valued manifold and co-regularized learning (Minh, Bazzani and Murino 2016)
+def coregularized_blocks(grams, laplacians):
+    """G[x] and L of the paper: entry (i, j) is the m x m diagonal matrix of the views' values."""
+    m, N = len(grams), len(grams[0])
+    G, L = np.zeros((N * m, N * m)), np.zeros((N * m, N * m))
+    for v in range(m):
+        G[v::m, v::m], L[v::m, v::m] = grams[v], laplacians[v]
+    return G, L
+
+
+def coregularized_ridge(grams, laplacians, Y, alpha, between, within, c, R=None):
+    """Theorem 10 literally: B A R + lγ_A A = Y_C, an (Nm) x (Nm) system for each eigenvalue of R; A_v as a list."""
+    m, N, (l, P) = len(grams), len(grams[0]), Y.shape
+    G, L = coregularized_blocks(grams, laplacians)
+    J = np.diag((np.arange(N) < l).astype(float))
+    M = np.kron(J, np.outer(c, c)) + l * between * np.kron(np.eye(N), m * np.eye(m) - 1) + l * within * L
+    B = M @ G
+    Y_C = np.zeros((N * m, P))
+    Y_C[: l * m] = np.kron(Y, np.asarray(c)[:, None])
+    values, U = np.linalg.eigh(np.eye(P) if R is None else R)
+    if R is None:
+        A = np.linalg.solve(B + l * alpha * np.eye(N * m), Y_C)
+    else:
+        parts = [
+            np.linalg.solve(lam * B + l * alpha * np.eye(N * m), Y_C @ u) for lam, u in zip(values, U.T, strict=True)
+        ]
+        A = np.column_stack(parts) @ U.T
+    return [A[v::m] for v in range(m)]
+
+
+def coregularized_labeled_kernel(grams, laplacians, l, alpha, between, within, c):
+    """Q_G of equation (194): (I' ⊗ c') G (γ_B I ⊗ M_m + γ_W L) G + γ_A I)⁻¹ (I ⊗ c)."""
+    m, N = len(grams), len(grams[0])
+    G, L = coregularized_blocks(grams, laplacians)
+    M = between * np.kron(np.eye(N), m * np.eye(m) - 1) + within * L
+    E = np.kron(np.eye(N)[:, :l], np.asarray(c)[:, None])
+    return E.T @ G @ np.linalg.solve(M @ G + alpha * np.eye(N * m), E)
+
+
+def coregularized_least_squares(grams, laplacians, present, Y, s, alpha, between, within, c):
+    """The objective itself, stacked as rows of one least squares problem; absent views have no terms. f_v as a list."""
+    m, (l, P) = len(grams), Y.shape
+    scale, rows, right = s[:l].sum(), [], []
+    ours = [np.hstack([K if w == v else np.zeros_like(K) for w in range(m)]) for v, K in enumerate(grams)]
+    nu = np.abs(c).sum() / (present @ np.abs(c))
+    rows.append(
+        np.sqrt(s[:l] / scale)[:, None] * sum(c[v] * (nu * present[:, v])[:l, None] * ours[v][:l] for v in range(m))
+    )
+    right.append(np.sqrt(s[:l] / scale)[:, None] * Y)
+    for v, (K, L) in enumerate(zip(grams, laplacians, strict=True)):
+        for matrix, weight in ((K, alpha), (K @ L @ K, within)):
+            values, U = np.linalg.eigh(matrix)
+            half = np.sqrt(weight * np.maximum(values, 0))[:, None] * U.T
+            rows.append(np.hstack([half if w == v else np.zeros_like(half) for w in range(m)]))
+        rows += [np.sqrt(between * s * present[:, v] * present[:, w])[:, None] * (ours[v] - ours[w]) for w in range(v)]
+    right += [np.zeros((len(part), P)) for part in rows[1:]]
+    A = np.linalg.lstsq(np.vstack(rows), np.vstack(right), rcond=1e-13)[0]
+    return [ours[v] @ A for v in range(m)]
+
+
+def simplex_smo(Q_G, of, P, eps, rng, max_steps):
+    """Algorithm 3 of the paper: a random violator at a time, a whole row of Q_G ⊗ Q_S a step."""
+    l = len(of)
+    Q_S = (P / (P - 1)) * np.eye(P) - 1 / (P - 1)
+    alpha = np.zeros((P, l))
+    free = np.arange(P)[:, None] != of
+    for step in range(max_steps):  # noqa: B007
+        h = -0.5 * Q_S @ alpha @ Q_G  # <s_k, Cf(x_i)>
+        margin = -1 / (P - 1)
+        wrong = free & (((alpha < 1 / l) & (h > margin + eps)) | ((alpha > 0) & (h < margin - eps)))
+        if not wrong.any():
+            break
+        k, i = rng.choice(np.argwhere(wrong))
+        pull = 2 / (P - 1) - Q_S[k] @ alpha @ Q_G[:, i]
+        alpha[k, i] = min(max(alpha[k, i] + pull / (Q_S[k, k] * Q_G[i, i]), 0), 1 / l)
+    return alpha, step

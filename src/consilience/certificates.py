@@ -94,6 +94,11 @@ class Certificate:
     residual: float | None = None
     bound: float | None = None
 
+    @property
+    def dual(self) -> float | None:
+        """A lower bound on the optimum: the objective less the gap."""
+        return None if self.objective is None or self.gap is None else self.objective - self.gap
+
     def __str__(self) -> str:
         parts = []
         if self.objective is not None and self.gap is not None:

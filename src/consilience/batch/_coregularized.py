@@ -82,9 +82,9 @@ class CoRegularized(BatchLearner):
 
     def _arrange(self, X: Views, labeled: np.ndarray, s: np.ndarray, *, with_unlabeled: bool) -> Rows:
         """Leave out rows that no term of the objective has, put the labeled ones first, resolve the kernels."""
-        taken = presence(X).any(axis=1) & (s > 0)
+        taken = s > 0
         if not (taken & labeled).any():
-            raise ValueError("No labeled sample has both a view and a weight above 0. Give labels to others.")
+            raise ValueError("No labeled sample has a weight above 0. Give labels or weights to others.")
         chosen = kernels_by_view(self.kernel, self.kernels, self.view_names_in_)
         shown = [name for name in X.names if X.present(name)[taken].any()]
         resolved = resolve_kernels({name: chosen[name] for name in shown}, X[np.flatnonzero(taken)][shown])

@@ -115,8 +115,8 @@ class CoRegularizedSVC(ViewClassifier, CoRegularized):
         γ_W, the weight of smoothness along each view's graph, on labeled and unlabeled samples.
     graph : {"kernel", "kernel_normalized", "knn"}, callable, array or dict, default="kernel"
         The graphs of the views; see `CoRegularizedRidge`.
-    multi_class : {"simplex", "ovr"}, default="simplex"
-        All classes in one machine, or each against the rest.
+    multi_class : {"ovr", "simplex"}, default="ovr"
+        Each class against the rest, or all classes in one machine, which takes much longer to train.
     codes : array of shape (n_classes, n_outputs), optional
         Codes s_k of the classes, in their sorted order, for "simplex"; `simplex_codes` by default.
     view_weights : "uniform", "learned", dict or array of shape (n_views,), default="uniform"
@@ -130,8 +130,8 @@ class CoRegularizedSVC(ViewClassifier, CoRegularized):
         taken whole. The kernel between labeled samples is held as a matrix either way.
     tol : float, default=1e-4
         The duality gap to reach, relative to the objective; for learned weights the gap to the best weights too.
-    max_iter : int, default=10000
-        The most iterations of the solver.
+    max_iter : int, default=100
+        The most rounds of the solver; for "ovr" times l the most steps for one class.
     class_weight : dict or "balanced", optional
         Weights of the classes in the loss, as scikit-learn reads them.
     unlabeled : object, optional
@@ -179,14 +179,14 @@ class CoRegularizedSVC(ViewClassifier, CoRegularized):
         between: float = 0.0,
         within: float = 0.0,
         graph: Any = "kernel",
-        multi_class: str = "simplex",
+        multi_class: str = "ovr",
         codes: Any = None,
         view_weights: Any = "uniform",
         weights_norm: float | None = None,
         n_restarts: int = 5,
         n_components: float | None = None,
         tol: float = 1e-4,
-        max_iter: int = 10_000,
+        max_iter: int = 100,
         class_weight: Any = None,
         unlabeled: Any = None,
         random_state: Any = None,

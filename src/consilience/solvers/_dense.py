@@ -88,6 +88,8 @@ def root(K: np.ndarray) -> np.ndarray:
         rank = max(rank, 1)
         G = np.empty((len(K), rank), dtype=K.dtype, order="F")
         G[pivots - 1] = np.tril(factor)[:, :rank]
+        if np.abs(K - multiply(G, G.T)).max() > np.sqrt(np.finfo(K.dtype).eps) * np.abs(K).max():
+            raise
         return G
 
 

@@ -2,25 +2,28 @@
 
     min ¼ tr(A' Q A Q_S) - <D, α>   subject to 0 <= α_ik <= u_ik,   A = signs ∘ α  (l × P)
 
-Q (l × l) is the kernel between the labeled samples, Q_S (P × P) the one between classes. Two kinds of steps take turns.
-Visits go through the samples with the largest violations and minimize over the P variables of each: they find which
-variables the bounds hold, but are slow where Q is ill-conditioned. Newton steps minimize over all free variables, by
-conjugate gradients with one Cholesky factor per class: that leaves the condition of Q_S alone, whatever Q is. Newton
-steps are damped, variables that leave the box are held at its border and the rest is solved again; then comes the best
-point between the start and that end. No step raises the dual objective.
+Q (l × l) is the kernel between the labeled samples, Q_S (P × P) the one between classes. Where Q_S is diagonal, classes
+are P problems that share Q; each is solved by steps of O(l) on its largest violation. Else, or where these do not get
+far enough, two kinds of steps take turns. Visits go through the samples with the largest violations and minimize over
+the P variables of each: they find which variables the bounds hold, but are slow where Q is ill-conditioned. Newton
+steps minimize over all free variables, by conjugate gradients with one Cholesky factor per class: that leaves the
+condition of Q_S alone, whatever Q is. They are damped, variables that leave the box are held at its border and the rest
+is solved again; then comes the best point between the start and that end. No step raises the dual objective.
 """
 
 import numpy as np
 import scipy.linalg
 from scipy.linalg import blas, lapack
+from threadpoolctl import threadpool_limits
 
+from .._backend import by_rows
 from ..certificates import Solution
-from ._compiled import principal_part, visit_samples
+from ._compiled import principal_part, row_steps, visit_samples
 from ._dense import multiply
 
-VISITS = 3  # epochs between two Newton steps
+VISITS = 10  # epochs between two Newton steps
 SHRINKS = 5  # how often variables that leave the box are held within one Newton step
-CONJUGATE = 30  # steps of conjugate gradients for one linear system
+CONJUGATE = 15  # steps of conjugate gradients for one linear system
 ENTRIES = 10**8  # of all factors together; classes beyond are scaled by their diagonal
 
 
@@ -37,7 +40,8 @@ def class_qp(
 ) -> Solution:
     """Solve the program; `gap` is the duality gap, `objective` the primal value, `residual` the KKT violation.
 
-    `tol` is relative to the primal value; `max_iter` counts Newton steps. The point with the smallest gap is returned.
+    `tol` is relative to the primal value; `max_iter` counts rounds of visits and Newton steps. The point with the
+    smallest gap is returned.
     """
     Q = np.ascontiguousarray(Q.T if Q.flags.f_contiguous else Q, dtype=np.float64)
     signs = np.ones_like(D) if signs is None else signs
@@ -46,11 +50,30 @@ def class_qp(
     flat = np.outer(Q.diagonal(), half.diagonal()) <= 0  # Q and Q_S are semi-definite: nothing else is tied to these
     alpha[flat] = np.where(D > 0, upper, 0)[flat]
     movable = (upper > 0) & ~flat
-    damping, best = 0.3, None
-    for n_iter in range(max_iter + 1):  # noqa: B007
+    if not (Q_S - np.diag(Q_S.diagonal())).any():
+        alpha = _solve_rows(Q, half, alpha, D, np.where(movable, upper, alpha), signs, tol, max_iter)
+    with threadpool_limits(1, "blas"):  # many small operations: threads would wait for each other most of the time
+        return _rounds(Q, half, alpha, D, upper, signs, movable, tol, max_iter)
+
+
+def _rounds(
+    Q: np.ndarray,
+    half: np.ndarray,
+    alpha: np.ndarray,
+    D: np.ndarray,
+    upper: np.ndarray,
+    signs: np.ndarray,
+    movable: np.ndarray,
+    tol: float,
+    max_iter: int,
+) -> Solution:
+    """Visits and Newton steps in turn, until the gap is small enough."""
+    damping = 0.3
+    best = Solution(alpha, np.inf, 0, "max_iter")
+    for n_iter in range(max_iter + 1):
         gradient = _gradient(Q, half, alpha, D, signs)
         primal, gap = primal_and_gap(alpha, gradient, D, upper)
-        if best is None or gap < best.gap:
+        if best.gap is None or gap < best.gap:
             converged = gap <= tol * abs(primal)
             residual = float(violations(alpha, gradient, upper).max())
             best = Solution(alpha.copy(), gap, n_iter, "converged" if converged else "max_iter", primal, residual)
@@ -85,6 +108,28 @@ def _gradient(Q: np.ndarray, half: np.ndarray, x: np.ndarray, D: np.ndarray, sig
     return signs * multiply(multiply(Q, signs * x), half) - D
 
 
+def _solve_rows(
+    Q: np.ndarray,
+    half: np.ndarray,
+    start: np.ndarray,
+    D: np.ndarray,
+    upper: np.ndarray,
+    signs: np.ndarray,
+    tol: float,
+    max_iter: int,
+) -> np.ndarray:
+    """Solve classes that are not tied to each other, one apart from the other."""
+    x, gradient = np.ascontiguousarray(start.T), np.ascontiguousarray(_gradient(Q, half, start, D, signs).T)
+    rows = [np.ascontiguousarray(part.T) for part in (upper, signs, D)]
+
+    def work(first: int, last: int) -> None:
+        for k in range(first, last):
+            row_steps(Q, half[k, k], x[k], gradient[k], *(part[k] for part in rows), tol, max_iter * len(Q))
+
+    by_rows(work, len(x), len(Q) ** 2)
+    return np.ascontiguousarray(x.T)
+
+
 def _visit(
     Q: np.ndarray, half: np.ndarray, alpha: np.ndarray, D: np.ndarray, upper: np.ndarray, signs: np.ndarray
 ) -> None:
@@ -114,7 +159,7 @@ def _newton_step(
     """
     free = movable & ((start > 0) | (gradient < 0)) & ((start < upper) | (gradient > 0))
     ridge = damping * float(Q.diagonal().mean())
-    end, slope, factors = start, gradient, None
+    end, slope, factors, goal = start, gradient, None, 0.0
     for _ in range(SHRINKS):
         if not free.any():
             break
@@ -122,7 +167,8 @@ def _newton_step(
             factors = _Factors(Q, half, free, ridge)
         else:
             factors.hold(free)
-        moved = end + _conjugate_gradients(Q, half, signs, free, -slope, ridge, factors)
+        move, goal = _conjugate_gradients(Q, half, signs, free, -slope, ridge, factors, goal)
+        moved = end + move
         end = np.clip(moved, 0, upper)
         slope = _gradient(Q, half, end, D, signs)
         if (end == moved).all():
@@ -145,7 +191,7 @@ class _Factors:
     def __init__(self, Q: np.ndarray, half: np.ndarray, free: np.ndarray, ridge: float) -> None:
         scale = float(Q.diagonal().mean())
         self.free = free
-        self.scaling = scale * half.diagonal()
+        self.scaling = np.where(half.diagonal() > 0, scale * half.diagonal(), 1)
         self.diagonal = Q.diagonal() / scale + ridge / scale
         self.classes: list[tuple[int, np.ndarray, np.ndarray]] = []
         room = ENTRIES
@@ -168,23 +214,24 @@ class _Factors:
         """Apply the inverses to the classes' columns of R."""
         Z = R / self.diagonal[:, None]
         for (k, rows, U), B in zip(self.classes, self.bases, strict=True):
-            right = (signs[rows, k] * R[rows, k])
+            right = signs[rows, k] * R[rows, k]
             size = float(np.abs(right).max()) or 1.0
             y = blas.strsv(U, (right / size).astype(np.float32), trans=1)
             if B is not None:
                 y -= blas.sgemv(1.0, B, blas.sgemv(1.0, B, y, trans=1))
             Z[rows, k] = size * signs[rows, k] * blas.strsv(U, y)
-        return np.where(self.now, Z / np.where(self.scaling > 0, self.scaling, 1), 0)
+        return np.where(self.now, Z / self.scaling, 0)
 
 
 def _factor(Q: np.ndarray, rows: np.ndarray, scale: float, ridge: float) -> np.ndarray:
     """The upper factor of Q[rows, rows]/scale + ridge·I; a ridge too small for single precision is raised."""
     ridge = max(ridge, 1e-6)
-    while True:
+    for _ in range(12):
         U, info = lapack.spotrf(principal_part(Q, rows, 1 / scale, ridge).T, lower=0, overwrite_a=1, clean=0)
         if info == 0:
             return U
         ridge *= 10
+    raise np.linalg.LinAlgError("The kernel between labeled samples is not positive semi-definite.")
 
 
 def _basis(U: np.ndarray, held: np.ndarray) -> np.ndarray:
@@ -203,14 +250,20 @@ def _conjugate_gradients(
     right: np.ndarray,
     ridge: float,
     factors: _Factors,
-) -> np.ndarray:
-    """Solve signs ∘ (Q + ridge·I)(signs ∘ X)½Q_S = right over the free variables, to a tenth of the residual."""
+    goal: float,
+) -> tuple[np.ndarray, float]:
+    """Solve signs ∘ (Q + ridge·I)(signs ∘ X)½Q_S = right over the free variables; also the goal for the residual.
+
+    The residual is squared, in the norm of the factors; a goal of 0 asks for a hundredth of the first.
+    """
     X = np.zeros_like(right)
     R = np.where(free, right, 0)
     Z = factors.solve(R, signs)
     direction, size = Z, float(np.sum(R * Z))
-    goal = 0.01 * size
+    goal = goal or 0.01 * size
     for _ in range(CONJUGATE):
+        if size <= goal:
+            break
         signed = signs * direction
         image = np.where(free, signs * multiply(multiply(Q, signed) + ridge * signed, half), 0)
         curvature = float(np.sum(direction * image))
@@ -220,7 +273,5 @@ def _conjugate_gradients(
         R -= size / curvature * image
         Z = factors.solve(R, signs)
         before, size = size, float(np.sum(R * Z))
-        if size <= goal:
-            break
         direction = Z + size / before * direction
-    return X
+    return X, goal
