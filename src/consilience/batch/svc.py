@@ -165,8 +165,11 @@ class CoRegularizedSVC(ViewClassifier, CoRegularized):
     >>> from consilience import CoRegularizedSVC
     >>> from consilience.datasets import load_digits_views
     >>> X, y = load_digits_views(return_X_y=True)
-    >>> model = CoRegularizedSVC(alpha=1e-4, multi_class="ovr").fit(X[:300], y[:300])
-    >>> model.score(X[300:600], y[300:600]) > 0.9
+    >>> model = CoRegularizedSVC(alpha=1e-4, between=1e-4).fit(X[:300], y[:300])
+    >>> round(model.score(X[300:], y[300:]), 1)
+    0.9
+    >>> proof = model.certificate()
+    >>> proof.gap <= 1e-4 * proof.objective
     True
     """
 

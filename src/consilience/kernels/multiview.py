@@ -156,7 +156,8 @@ def present_grams(kernels: Mapping[str, Kernel], X: Views) -> list[Array]:
     --------
     >>> from consilience import Views
     >>> from consilience.kernels import Linear, present_grams
-    >>> present_grams({"b": Linear()}, Views(b=[[3.0], None]))
+    >>> X = Views(a=[[1.0], [2.0]], b=[[3.0], None])
+    >>> present_grams({"b": Linear()}, X)
     [array([[9.]])]
     """
     grams = []
