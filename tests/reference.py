@@ -181,11 +181,11 @@ def coregularized_least_squares(grams, laplacians, present, Y, s, alpha, between
     return [ours[v] @ A for v in range(m)]
 
 
-def simplex_smo(Q_G, of, P, eps, rng, max_steps):
+def simplex_smo(Q_G, of, P, eps, rng, max_steps, alpha=None):
     """Algorithm 3 of the paper: a random violator at a time, a whole row of Q_G ⊗ Q_S a step."""
     l = len(of)
     Q_S = (P / (P - 1)) * np.eye(P) - 1 / (P - 1)
-    alpha = np.zeros((P, l))
+    alpha = np.zeros((P, l)) if alpha is None else alpha
     free = np.arange(P)[:, None] != of
     for step in range(max_steps):  # noqa: B007
         h = -0.5 * Q_S @ alpha @ Q_G  # <s_k, Cf(x_i)>
@@ -196,4 +196,4 @@ def simplex_smo(Q_G, of, P, eps, rng, max_steps):
         k, i = rng.choice(np.argwhere(wrong))
         pull = 2 / (P - 1) - Q_S[k] @ alpha @ Q_G[:, i]
         alpha[k, i] = min(max(alpha[k, i] + pull / (Q_S[k, k] * Q_G[i, i]), 0), 1 / l)
-    return alpha, step
+    return alpha, step + 1

@@ -115,8 +115,7 @@ def test_labeled_kernel_is_the_papers_q(penalties):
     grams, graphs, _, c, _ = problem()
     alpha, between, within = penalties
     expected = reference.coregularized_labeled_kernel(grams, graphs, 15, alpha, between, within, c)
-    smooth = [within * L for L in graphs] if within else None
-    found = CoupledGrams(grams, 15, ridge=alpha, between=between, smooth=smooth).labeled_kernel(c)
+    found = CoupledGrams(grams, 15, ridge=alpha, between=between, laplacians=graphs, within=within).labeled_kernel(c)
     np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-9 * np.abs(expected).max())
 
 

@@ -50,6 +50,7 @@ axis.errorbar(100 * shares, found[:, :, 1].mean(1), found[:, :, 1].std(1), **dro
 for share, mean, count in zip(shares, found[:, :, 1].mean(1), found[:, :, 2].mean(1), strict=True):
     axis.annotate(f"{count:.0f}", (100 * share, mean), (-8, -16), textcoords="offset points", ha="right")
 axis.set(xlabel="absent cells (%)", ylabel="accuracy on new digits", title="Four views of digits, some absent")
+axis.margins(x=0.08)
 axis.legend(["all rows", "complete rows only"], loc="lower left")
 axis.grid(color="0.9")
 plt.show()

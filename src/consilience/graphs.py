@@ -44,17 +44,37 @@ def laplacian(weights: Any, *, normalized: bool = False) -> Any:
 
 def weighted_laplacian(W: Any, s: np.ndarray, *, normalized: bool) -> Any:
     """The Laplacian of a graph in which sample i stands s_i times."""
-    degrees = np.asarray(W @ s)
-    if not normalized:
-        return sp.diags_array(s * degrees) - _scaled(W, s) if sp.issparse(W) else np.diag(s * degrees) - _scaled(W, s)
-    alone = degrees <= 0
-    root = np.divide(s, np.sqrt(degrees), out=np.zeros_like(degrees), where=~alone)
-    diagonal = np.where(alone, 0, s)
-    return sp.diags_array(diagonal) - _scaled(W, root) if sp.issparse(W) else np.diag(diagonal) - _scaled(W, root)
+    made = WeightLaplacian(W, s, normalized=normalized)
+    return made.tosparse() if sp.issparse(W) else made.toarray()
 
 
-def _scaled(W: Any, s: np.ndarray) -> Any:
-    return sp.diags_array(s) @ W @ sp.diags_array(s) if sp.issparse(W) else s[:, None] * W * s
+class WeightLaplacian:
+    """diag(d) - diag(r) W diag(r), with W as it is: where the weights are a Gram matrix, nothing more is stored."""
+
+    ndim = 2
+
+    def __init__(self, W: Any, s: np.ndarray, *, normalized: bool):
+        degrees = np.asarray(W @ s)
+        self.W, self.shape = W, W.shape
+        if normalized:
+            self.r = np.divide(s, np.sqrt(degrees), out=np.zeros_like(degrees), where=degrees > 0)
+            self.d = np.where(degrees > 0, s, 0)
+        else:
+            self.r, self.d = s, s * degrees
+
+    def __matmul__(self, x: np.ndarray) -> np.ndarray:
+        return self.d[:, None] * x - self.r[:, None] * (self.W @ (self.r[:, None] * x))
+
+    def toarray(self) -> np.ndarray:
+        """L, dense."""
+        L = self.W * -self.r
+        L *= self.r[:, None]
+        L[np.diag_indices_from(L)] += self.d
+        return L
+
+    def tosparse(self) -> Any:
+        """L, sparse."""
+        return sp.diags_array(self.d) - sp.diags_array(self.r) @ self.W @ sp.diags_array(self.r)
 
 
 def nearest_neighbors(X: Any, n_neighbors: int = 10) -> sp.csr_array:

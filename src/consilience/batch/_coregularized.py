@@ -13,7 +13,7 @@ from .._backend import to_numpy
 from .._base import BatchLearner, presence
 from ..approx import Nystroem
 from ..certificates import Certificate
-from ..graphs import kernel_neighbors, nearest_neighbors, weighted_laplacian
+from ..graphs import WeightLaplacian, kernel_neighbors, nearest_neighbors, weighted_laplacian
 from ..kernels import kernels_by_view, present_grams, reference_views, resolve_kernels, view_grams
 from ..solvers.coupled import CoupledGrams, NotPositive, row_scale
 from ..solvers.moments import CoupledFeatures, FeatureMoments, RowBlock
@@ -218,8 +218,7 @@ class GramForm:
         if penalties.within:
             for v, name in enumerate(rows.X.names):
                 with _blocks.naming(name):
-                    L = _laplacian(learner, rows, name, self.rows[v], self.grams[v])
-                self.laplacians.append(L.astype(self.grams[v].dtype))
+                    self.laplacians.append(_laplacian(learner, rows, name, self.rows[v], self.grams[v]))
 
     def system(self, alpha: float, between: float | None = None, within: float | None = None) -> CoupledGrams:
         """The penalties, factored; `alpha` is γ_A, over an eigenvalue of the output kernel where there is one."""
@@ -230,7 +229,8 @@ class GramForm:
             self.l,
             ridge=alpha * self.scale,
             between=between * self.scale,
-            smooth=[(within * self.scale) * L for L in self.laplacians] if within else None,
+            laplacians=self.laplacians,
+            within=within * self.scale,
             rows=self.rows,
             weights=self.s,
         )
@@ -251,13 +251,13 @@ def _laplacian(learner: CoRegularized, rows: Rows, name: str, here: np.ndarray, 
     """L of one view over the rows that have it."""
     graph = _graph_of(learner, name)
     if not isinstance(graph, str):
-        return _given_laplacian(graph, rows, name, here)
+        return _given_laplacian(graph, rows, name, here).astype(K.dtype, copy=False)
     if graph == "knn":
-        W = kernel_neighbors(K)
-        return weighted_laplacian(W, np.ones(len(here)), normalized=False)
+        return weighted_laplacian(kernel_neighbors(K), np.ones(len(here)), normalized=False).astype(K.dtype)
     if K.min() < -1e-12 * np.abs(K).max():
         raise _negative(graph, K.min())
-    return weighted_laplacian(np.maximum(K, 0), rows.s[here], normalized=graph == "kernel_normalized")
+    W = K if K.min() >= 0 else np.maximum(K, 0)
+    return WeightLaplacian(W, rows.s[here].astype(K.dtype), normalized=graph == "kernel_normalized")
 
 
 def _negative(graph: str, smallest: float) -> ValueError:

@@ -2,11 +2,11 @@
 
 Each view v has a Gram matrix K_v over the rows present in it. With the penalties
 
-    a Σ_v ‖f_v‖² + b Σ_i s_i Σ_{v<w} ‖f_v(x_i) - f_w(x_i)‖² + Σ_v tr(f_v' W_v f_v)
+    a Σ_v ‖f_v‖² + b Σ_i s_i Σ_{v<w} ‖f_v(x_i) - f_w(x_i)‖² + w Σ_v tr(f_v' L_v f_v)
 
 and a loss that pulls on the combined outputs g(x_i) = ν_i Σ_v c_v f_v(x_i) of the labeled rows with forces r, the
-stationary point is f_v = E_v (c_v ν [r; 0] + b s Σ_w f_w), E_v = K_v (aI + B_v K_v)⁻¹, B_v = b diag(s_i m_i) + W_v.
-Here a = lγ_A, b = lγ_B, W_v = lγ_W L_v; m_i counts the views present in row i, and ν_i = Σ|c| / Σ_present |c_v|.
+stationary point is f_v = E_v (c_v ν [r; 0] + b s Σ_w f_w), E_v = K_v (aI + B_v K_v)⁻¹, B_v = b diag(s_i m_i) + w L_v.
+Here a = lγ_A, b = lγ_B, w = lγ_W; m_i counts the views present in row i, and ν_i = Σ|c| / Σ_present |c_v|.
 The labeled rows come first. The outputs that forces cause there are ν 𝒢(c) ν r with 𝒢(c) = Σ_vw c_v c_w G_vw, the
 *labeled kernel*: least squares is one solve with it, a support vector machine one quadratic program over it. Nothing
 here depends on c but that sum, so c can change without a new factorization.
@@ -57,11 +57,19 @@ class Plain:
 
 
 class _Penalized:
-    """What responses with B ≠ 0 share; B is a diagonal or a matrix."""
+    """What responses with B ≠ 0 share: B = diag(diagonal) + within L, where there is an L."""
 
-    K: np.ndarray
-    a: float
-    B: Any
+    def __init__(self, K: np.ndarray, a: float, diagonal: Any, L: Any, within: float):
+        self.K, self.a, self.diagonal, self.L, self.within = K, a, diagonal, L, within
+
+    def _penalty(self) -> Any:
+        """B, or its diagonal."""
+        if self.L is None:
+            return self.diagonal
+        if sp.issparse(self.L):
+            return self.within * self.L + sp.diags_array(np.broadcast_to(self.diagonal, len(self.K)))
+        dense = self.L.toarray() if hasattr(self.L, "toarray") else self.L
+        return add_to_diagonal(self.within * dense, self.diagonal)
 
     def apply(self, x: np.ndarray) -> np.ndarray:
         """Ex."""
@@ -69,7 +77,8 @@ class _Penalized:
 
     def pull(self, x: np.ndarray) -> np.ndarray:
         """Bx."""
-        return self.B[:, None] * x if self.B.ndim == 1 else multiply(self.B, x)
+        pulled = np.reshape(self.diagonal, (-1, 1)) * x
+        return pulled if self.L is None else pulled + self.within * (self.L @ x)
 
     def coefficients(self, x: np.ndarray) -> np.ndarray:
         """(aI + BK)⁻¹x = (x - BEx)/a, made exact by one step of refinement."""
@@ -81,10 +90,10 @@ class _Penalized:
 class Factored(_Penalized):
     """E = G(aI + G'BG)⁻¹G' with K = GG', not formed: for views that are not coupled, where few columns are needed."""
 
-    def __init__(self, K: np.ndarray, B: Any, a: float):
-        self.K, self.B, self.a = K, B, a
+    def __init__(self, K: np.ndarray, a: float, diagonal: Any, L: Any, within: float):
+        super().__init__(K, a, diagonal, L, within)
         self.G = root(K)
-        self.C = cholesky(add_to_diagonal(sandwich(self.G, B), a))
+        self.C = cholesky(add_to_diagonal(sandwich(self.G, self._penalty()), a))
 
     def block(self, l: int) -> np.ndarray:
         """E between the first l rows."""
@@ -98,24 +107,19 @@ class Factored(_Penalized):
 class Formed(_Penalized):
     """E as a matrix, and its complement I - pEp, p² = b s m: for coupled views."""
 
-    def __init__(self, K: np.ndarray, diagonal: np.ndarray, W: Any, a: float):
-        self.K, self.a = K, a
+    def __init__(self, K: np.ndarray, a: float, diagonal: np.ndarray, L: Any, within: float):
+        super().__init__(K, a, diagonal, L, within)
         p = np.sqrt(diagonal)
-        if W is None and diagonal.min() * K.diagonal().max() > 1e-5 * a:
+        if L is None and diagonal.min() * K.diagonal().max() > 1e-5 * a:
             # P = (aI + pKp)⁻¹ and E = (I - aP)/p²: a difference without loss, as the penalty matters
-            self.B = diagonal
             self.complement = inverse(add_to_diagonal(p[:, None] * K * p, a))
             self.complement *= a
             self.E = self.complement * (-1 / p)
             self.E /= p[:, None]
             add_to_diagonal(self.E, 1 / diagonal)
             return
-        if W is None:
-            self.B = diagonal
-        else:
-            self.B = W + sp.diags_array(diagonal) if sp.issparse(W) else add_to_diagonal(W.copy(), diagonal)
         G = root(K)
-        C = cholesky(add_to_diagonal(sandwich(G, self.B), a))
+        C = cholesky(add_to_diagonal(sandwich(G, self._penalty()), a))
         self.E = gram_of(forward(C, G.T))
         self.complement = self.E * -p
         self.complement *= p[:, None]
@@ -221,8 +225,10 @@ class CoupledGrams(Coupled):
         The number of labeled rows; they come first.
     ridge, between : float
         a and b.
-    smooth : list of (dense or sparse) matrices, optional
-        W_v.
+    laplacians : list of (dense or sparse) matrices, optional
+        L_v; or what has `toarray` and multiplies.
+    within : float
+        lγ_W.
     rows : list of array of int, optional
         Positions of each view's rows among the N, ascending; all rows by default.
     weights : array of shape (N,), optional
@@ -236,7 +242,8 @@ class CoupledGrams(Coupled):
         *,
         ridge: float,
         between: float = 0.0,
-        smooth: Sequence[Any] | None = None,
+        laplacians: Sequence[Any] | None = None,
+        within: float = 0.0,
         rows: Sequence[np.ndarray] | None = None,
         weights: np.ndarray | None = None,
     ):
@@ -261,14 +268,15 @@ class CoupledGrams(Coupled):
             self.q = np.sqrt(self.shared).astype(dtype)
             H = np.zeros((self.N, self.N), dtype=dtype)  # I - q ΣE q = M^{-½} Σ_v (I - pE_vp) M^{-½}, M = diag(m_i)
         for v, (K, here) in enumerate(zip(grams, self.rows, strict=True)):
-            W = None if smooth is None else smooth[v]
+            L = None if laplacians is None or not within else laplacians[v]
             try:
                 if self.coupled:
-                    self.views.append(view := Formed(K, (self.shared * self.count)[here].astype(dtype), W, ridge))
+                    diagonal = (self.shared * self.count)[here].astype(dtype)
+                    self.views.append(view := Formed(K, ridge, diagonal, L, within))
                     H[np.ix_(here, here) if len(here) < self.N else ...] += view.complement
                     del view.complement
                 else:
-                    self.views.append(Plain(K, ridge) if W is None else Factored(K, W, ridge))
+                    self.views.append(Plain(K, ridge) if L is None else Factored(K, ridge, 0.0, L, within))
             except np.linalg.LinAlgError as error:
                 raise NotPositive(v) from error
         if self.coupled:
