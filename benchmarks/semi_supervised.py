@@ -85,28 +85,23 @@ def fit(K, y, rows, labeled, *, graph="knn", **penalties):
     return CoRegularizedRidgeClassifier("precomputed", graph=graph, **penalties).fit(K, y)
 
 
-def validate(X, y, train, candidates, preparation):
-    """Accuracy of each candidate on rows left out and on unlabeled rows of the fit, over the draws for choosing."""
-    scores = np.zeros((len(candidates), 2))
+def choose(X, y, train, preparation):
+    """Penalties of (a) and of (c), for test rows and for unlabeled ones; of equally good ones the first."""
+    plain = [{"alpha": alpha} for alpha in ALPHAS]
+    grid = itertools.product(ALPHAS, BETWEENS, WITHINS, GRAPHS)
+    full = [{"alpha": a, "between": b, "within": w, "graph": graph} for a, b, w, graph in grid]
+    scores = np.zeros((len(plain + full), 2))
     for seed in CHOOSING_DRAWS:
         labeled = draw_labels(y, train, seed, 5)
         others = np.setdiff1d(train, labeled)
         unlabeled, left_out = train_test_split(others, test_size=1 / 3, stratify=y[others], random_state=seed)
         rows = np.concatenate([labeled, unlabeled])
         K = grams(X, rows, *preparation)
-        for score, penalties in zip(scores, candidates, strict=True):
+        for score, penalties in zip(scores, plain + full, strict=True):
             model = fit(K, y, rows, labeled, **penalties)
-            score += [model.score(K[part], y[part]) / len(CHOOSING_DRAWS) for part in (left_out, unlabeled)]
-    return scores
-
-
-def choose(X, y, train, preparation):
-    """Penalties of (a) and of (c), for test rows and for unlabeled ones; of equally good ones the first."""
-    plain = [{"alpha": alpha} for alpha in ALPHAS]
-    grid = itertools.product(ALPHAS, BETWEENS, WITHINS, GRAPHS)
-    full = [{"alpha": a, "between": b, "within": w, "graph": graph} for a, b, w, graph in grid]
-    scores = np.split(validate(X, y, train, plain + full, preparation), [len(plain)])
-    return [(plain[scores[0][:, k].argmax()], full[scores[1][:, k].argmax()]) for k in (0, 1)]
+            score += [model.score(K[part], y[part]) for part in (left_out, unlabeled)]
+    best = (part.argmax(axis=0) for part in np.split(scores, [len(plain)]))
+    return [(plain[first], full[second]) for first, second in zip(*best, strict=True)]
 
 
 def measure(K, y, train, test, chosen, seeds, n_per_class):

@@ -1,5 +1,6 @@
 """How the documentation is built: offline, with every gallery example run, and without scripts from elsewhere."""
 
+import re
 import sys
 from pathlib import Path
 
@@ -38,13 +39,24 @@ numpydoc_xref_param_type = False
 # -- the guide
 myst_heading_anchors = 3
 
+
 # -- the gallery
+class ByNumber:
+    """Examples in the order of the numbers in their names: plot_10 comes after plot_9."""
+
+    def __init__(self, folder):
+        pass
+
+    def __call__(self, name):
+        return int(str(name).split("_")[1])
+
+
 sphinx_gallery_conf = {
     "examples_dirs": ["../examples/gallery"],
     "gallery_dirs": ["gallery"],
     "backreferences_dir": "gallery/backreferences",
     "doc_module": ("consilience",),
-    "within_subsection_order": "FileNameSortKey",
+    "within_subsection_order": ByNumber,
     "download_all_examples": False,
     "remove_config_comments": True,
     "show_signature": False,
@@ -94,7 +106,13 @@ def _skip():
     return nodes.SkipNode()
 
 
+def _unlinked(app, what, name, obj, options, lines):
+    """Methods inherited from scikit-learn refer to pages of its own documentation: keep their words, not the links."""
+    lines[:] = [re.sub(r":(?:ref|term):`([^<`]+?)(?: <[^>]*>)?`", r"\1", line) for line in lines]
+
+
 def setup(app):
-    """Register the renderer of formulas as text."""
+    """Register the renderer of formulas as text, and what is done to docstrings."""
+    app.connect("autodoc-process-docstring", _unlinked)
     app.add_html_math_renderer("text", inline_renderers=(_inline, None), block_renderers=(_display, None))
     return {"parallel_read_safe": True}

@@ -1,4 +1,4 @@
-"""Early and late fusion beside single views, cross-validated, on data that come with scikit-learn."""
+"""Learners of several views beside single views and fusion, cross-validated, on data that come with scikit-learn."""
 
 import time
 
@@ -22,13 +22,20 @@ def rows(X, y):
     plain = LogisticRegression(max_iter=2000)
     scaled = cs.PerView(StandardScaler())
     for name in X.names:
-        yield f"{name} alone", make_pipeline(StandardScaler(), plain), X[name]
-    yield "early fusion", make_pipeline(scaled, cs.EarlyFusion(plain)), X
-    yield "late fusion", make_pipeline(scaled, cs.LateFusion(plain)), X
+        yield f"logistic regression, {name} alone", make_pipeline(StandardScaler(), plain), X[name]
+    yield "logistic regression, early fusion", make_pipeline(scaled, cs.EarlyFusion(plain)), X
+    yield "logistic regression, late fusion", make_pipeline(scaled, cs.LateFusion(plain)), X
+    ridge = cs.CoRegularizedRidgeClassifier(alpha=1e-4, between=1e-5)
+    yield "co-regularized ridge", make_pipeline(scaled, ridge), X
+    learned = cs.CoRegularizedRidgeClassifier(alpha=1e-4, between=1e-5, view_weights="learned", tol=1e-3)
+    yield "co-regularized ridge, weights learned", make_pipeline(scaled, learned), X
+    yield "co-regularized SVM", make_pipeline(scaled, cs.CoRegularizedSVC(alpha=1e-4, between=1e-5)), X
     rng = np.random.default_rng(0)
     mask = rng.random((len(X), len(X.names))) > 0.3
     mask[~mask.any(axis=1), 0] = True
-    yield "late fusion, 30 % of the views missing", make_pipeline(scaled, cs.LateFusion(plain)), cs.Views(X, mask=mask)
+    holes = cs.Views(X, mask=mask)
+    yield "late fusion, 30 % of the views missing", make_pipeline(scaled, cs.LateFusion(plain)), holes
+    yield "co-regularized ridge, 30 % missing", make_pipeline(scaled, ridge), holes
 
 
 def main():
@@ -36,10 +43,18 @@ def main():
     for title, loader in loaders.items():
         X, y = loader(return_X_y=True)
         print(f"\n{title}: {X}\n")
-        print(f"  {'logistic regression on':<40}{'accuracy':>9}{'±':>7}{'seconds':>9}")
+        print(f"  {'':<40}{'accuracy':>9}{'±':>7}{'seconds':>9}")
         for name, model, data in rows(X, y):
             scores, seconds = scored(model, data, y)
             print(f"  {name:<40}{scores.mean():>9.3f}{scores.std():>7.3f}{seconds:>9.2f}")
+    half = np.where(np.random.default_rng(0).random(len(y)) < 0.03, y, np.nan)
+    hidden = np.isnan(half)
+    few = cs.CoRegularizedRidgeClassifier(alpha=1e-4).fit(X, half)
+    many = cs.CoRegularizedRidgeClassifier(alpha=1e-4, between=1e-4, within=1e-4, graph="knn").fit(X, half)
+    print(f"\ndigits with {len(y) - hidden.sum()} labels, accuracy on the {hidden.sum()} other samples\n")
+    print(f"  {'labeled samples only':<40}{few.score(X[hidden], y[hidden]):>9.3f}")
+    print(f"  {'with the unlabeled samples':<40}{many.score(X[hidden], y[hidden]):>9.3f}")
+    print(f"\n{many.certificate()}")
 
 
 if __name__ == "__main__":

@@ -5,7 +5,9 @@ import pytest
 import scipy.sparse as sp
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.kernel_ridge import KernelRidge
-from sklearn.model_selection import GridSearchCV, GroupKFold, cross_val_score
+from sklearn.model_selection import GridSearchCV, GroupKFold, ShuffleSplit, TimeSeriesSplit, cross_val_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 
 import consilience as cs
@@ -790,7 +792,9 @@ def test_certificates_speak():
 @pytest.mark.parametrize(
     ("parameters", "sentence"),
     [
-        ({"alpha": 0.0}, "`alpha` must be above 0; got 0.0."),
+        ({"alpha": 0.0}, "`alpha` must be a number above 0; got 0.0."),
+        ({"alpha": "1"}, "`alpha` must be a number above 0; got '1'."),
+        ({"view_weights": "learned", "n_restarts": 0}, "`n_restarts` must be a whole number of at least 1; got 0."),
         ({"between": -1.0}, "`between` must be at least 0; got -1.0."),
         ({"within": np.nan}, "`within` must be at least 0; got nan."),
         ({"view_weights": "best"}, "`view_weights` is 'uniform', 'learned' or one number per view; got 'best'."),
@@ -856,3 +860,70 @@ def test_kernels_of_strings_and_precomputed_mix():
     )
     half = np.array([1, 1, 0, np.nan, np.nan, 0])
     assert model.fit(X, half).predict(X[[3, 4]]).tolist() == [0, 1]
+
+
+def test_folds_that_overlap_and_those_that_do_not_fit():
+    X, y = cs.datasets.load_breast_cancer_views(return_X_y=True)
+    X, y = X[:120], y[:120]
+    splits = ShuffleSplit(3, test_size=0.2, random_state=0)
+    model = cs.CoRegularizedRidgeClassifierCV(RBF(1e-4), alphas=[1e-3], cv=splits).fit(X, y)
+    right = []
+    for train, test in splits.split(y):
+        one = cs.CoRegularizedRidgeClassifier(RBF(1e-4), alpha=1e-3 * 120 / len(train)).fit(X[train], y[train])
+        right += (one.predict(X[test]) == y[test]).tolist()
+    assert model.best_score_ == pytest.approx(np.mean(right))
+    with pytest.raises(ValueError, match="must train on all labeled samples that it does not test"):
+        cs.CoRegularizedRidgeClassifierCV(cv=TimeSeriesSplit(3)).fit(X, y)
+
+
+def test_codes_of_two_classes():
+    rng = np.random.default_rng(0)
+    A, y = rng.normal(size=(40, 2)), np.repeat([0, 1], 20)
+    A[y == 1] += 1
+    plain = cs.CoRegularizedSVC(RBF(0.5), alpha=1e-2, tol=1e-9).fit(A, y)
+    coded = cs.CoRegularizedSVC(RBF(0.5), alpha=1e-2, tol=1e-9, multi_class="simplex", codes=[[-1.0], [1.0]]).fit(A, y)
+    assert coded.decision_function(A).shape == (40,)
+    np.testing.assert_allclose(coded.decision_function(A), 2 * plain.decision_function(A), atol=1e-4)
+    assert coded.certificate().objective == pytest.approx(plain.certificate().objective)
+
+
+def test_score_leaves_unlabeled_samples_out():
+    X, y = cs.datasets.load_breast_cancer_views(return_X_y=True)
+    half = y.astype(object)
+    half[::3] = None
+    model = cs.CoRegularizedRidgeClassifier().fit(X, half)
+    known = np.arange(len(y)) % 3 != 0
+    assert model.score(X, half) == np.mean(model.predict(X)[known] == y[known])
+    numbers = np.where(known, X["mean"][:, 0], np.nan)
+    regressor = cs.CoRegularizedRidge().fit(X, numbers)
+    assert regressor.score(X, numbers) == regressor.score(X[known], numbers[known])
+    assert np.isfinite(cross_val_score(model, X, half, cv=cs.LabeledFolds(3))).all()
+
+
+def test_certificates_claim_no_more_than_is_proved():
+    X, y = cs.datasets.load_breast_cancer_views(return_X_y=True)
+    mask = np.random.default_rng(0).random((100, 3)) > 0.3
+    mask[~mask.any(axis=1), 0] = True
+    holes = cs.Views(X[:100], mask=mask)
+    for model in (cs.CoRegularizedRidgeClassifier(), cs.CoRegularizedSVC()):
+        proof = model.set_params(view_weights="learned", random_state=0, n_restarts=2).fit(holes, y[:100]).certificate()
+        assert proof.gap is None
+        assert proof.status == "settled"
+        assert "is not proved" in str(proof)
+
+
+def test_inspection_says_what_it_needs():
+    X, y = cs.datasets.load_breast_cancer_views(return_X_y=True)
+    pipeline = make_pipeline(cs.PerView(StandardScaler()), cs.CoRegularizedRidgeClassifier()).fit(X, y)
+    for look in (cs.view_agreement, lambda model, X: cs.view_importances(model, X, y)):
+        with pytest.raises(TypeError, match=r"Pipeline has no `view_.*`: give a fitted learner of views itself"):
+            look(pipeline, X)
+    assert cs.view_importances(pipeline[-1], pipeline[:-1].transform(X), y).score == pipeline.score(X, y)
+    with pytest.raises(ValueError, match="must be symmetric"):
+        laplacian([[0, 1], [0, 0]])
+
+
+def test_the_warning_points_at_the_users_line():
+    with pytest.warns(ConvergenceWarning) as caught:
+        cs.CoRegularizedSVC(max_iter=0).fit(np.eye(6), [0, 1, 2, 0, 1, 2])
+    assert caught[0].filename == __file__

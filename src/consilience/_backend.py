@@ -7,6 +7,8 @@ and in-place operators, which NumPy, PyTorch and CuPy share.
 import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager, nullcontext
+from functools import cache
 from itertools import pairwise
 from typing import Any
 
@@ -74,6 +76,20 @@ def take_rows(x: Any, rows: np.ndarray) -> Any:
     if not is_device_array(x):
         return x[rows]
     return namespace(x).take(x, like(np.asarray(rows), x), axis=0)
+
+
+def few_threads(n: int) -> AbstractContextManager[Any]:
+    """Hold BLAS to one thread while n x n matrices are small: its threads cost more than they bring, most of all where
+    other work runs beside.
+    """
+    return _pools().limit(limits=1, user_api="blas") if n <= 500 else nullcontext()
+
+
+@cache
+def _pools() -> Any:
+    from threadpoolctl import ThreadpoolController
+
+    return ThreadpoolController()
 
 
 def by_rows(work: Callable[[int, int], None], n_rows: int, operations: int) -> None:

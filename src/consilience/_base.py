@@ -7,11 +7,13 @@ from typing import Any, Self
 import numpy as np
 import scipy.sparse as sp
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin, clone
+from sklearn.metrics import accuracy_score, r2_score
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from . import _blocks
 from ._inputs import (
+    labeled_rows,
     read_labels,
     read_views_to_learn,
     read_views_to_predict,
@@ -199,6 +201,27 @@ class ViewRegressor(RegressorMixin):
         outputs = self._combined(X)
         return outputs[:, 0] if self._one_output else outputs
 
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Return R² of the predictions; samples without a target (NaN) are left out.
+
+        Parameters
+        ----------
+        X : Views or what `as_views` reads
+            The samples.
+        y : array-like of shape (n_samples,) or (n_samples, n_outputs)
+            The targets.
+        sample_weight : array-like of shape (n_samples,), optional
+            Weights of the samples.
+
+        Returns
+        -------
+        float
+            R², averaged over the outputs.
+        """
+        labeled, known = labeled_rows(y)
+        weights = None if sample_weight is None else np.asarray(sample_weight)[labeled]
+        return float(r2_score(known, self.predict(X)[labeled], sample_weight=weights))
+
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.target_tags.multi_output = True
@@ -241,6 +264,27 @@ class ViewClassifier(ClassifierMixin):
         """
         scores = self.decision_function(X)
         return self.classes_[decide(scores, len(self.classes_))]
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Return the share of right predictions; samples without a label are left out.
+
+        Parameters
+        ----------
+        X : Views or what `as_views` reads
+            The samples.
+        y : array-like of shape (n_samples,) or (n_samples, n_labels)
+            The classes.
+        sample_weight : array-like of shape (n_samples,), optional
+            Weights of the samples.
+
+        Returns
+        -------
+        float
+            The accuracy; with several labels per sample, all of them must be right.
+        """
+        labeled, known = labeled_rows(y, getattr(self, "unlabeled", None))
+        weights = None if sample_weight is None else np.asarray(sample_weight)[labeled]
+        return float(accuracy_score(known, self.predict(X)[labeled], sample_weight=weights))
 
 
 def decide(scores: np.ndarray, n_classes: int) -> np.ndarray:

@@ -1,5 +1,6 @@
 """Proofs beside answers: what a solver returns, how good it is, and what to do when it is not good enough."""
 
+import sys
 import warnings
 from dataclasses import dataclass
 from typing import Any
@@ -13,6 +14,7 @@ STATUSES: dict[str, str] = {
     "converged": "The optimality gap is below the tolerance.",
     "exact": "A direct solution: nothing is left to iterate.",
     "max_iter": "The iterations ran out before the tolerance was met. Raise `max_iter`, or `tol` if the gap is fine.",
+    "settled": "The steps came to rest; that no other start ends lower is not proved. Try more `n_restarts`.",
     "stalled": "Steps no longer improve the objective in floating point. Scale the data, or raise `tol`.",
     "jitter": "The matrix was singular, so a small multiple of the identity was added. Raise `alpha`, or drop "
     "duplicate samples.",
@@ -61,7 +63,7 @@ class Solution:
     @property
     def converged(self) -> bool:
         """Whether the solver reached what it was asked for."""
-        return self.status in ("converged", "exact", "streamed", "delegated")
+        return self.status in ("converged", "exact", "settled", "streamed", "delegated")
 
 
 @dataclass(frozen=True)
@@ -133,5 +135,13 @@ def warn_unless_converged(solution: Solution, learner: str) -> None:
         warnings.warn(
             f"{learner} stopped after {solution.n_iter} iterations{gap}. {STATUSES[solution.status]}",
             ConvergenceWarning,
-            stacklevel=3,
+            stacklevel=_outside(),
         )
+
+
+def _outside() -> int:
+    """How many frames up the first one lies that is not the library's: the user's line."""
+    level, frame = 1, sys._getframe(1)
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] == __package__:
+        level, frame = level + 1, frame.f_back
+    return level

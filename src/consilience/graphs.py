@@ -36,6 +36,8 @@ def laplacian(weights: Any, *, normalized: bool = False) -> Any:
     W = sp.csr_array(weights) if sp.issparse(weights) else np.asarray(weights, dtype=np.float64)
     if W.ndim != 2 or W.shape[0] != W.shape[1]:
         raise ValueError(f"The weights of a graph are a square matrix; got shape {W.shape}.")
+    if W.shape[0] and abs(W - W.T).max() > 1e-8 * abs(W).max():
+        raise ValueError("The weights of a graph must be symmetric: w_ij = w_ji.")
     smallest = float(W.min()) if W.shape[0] else 0.0
     if smallest < 0:
         raise ValueError(f"The weights of a graph must be at least 0; the smallest is {smallest:.4g}.")

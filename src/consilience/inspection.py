@@ -45,7 +45,7 @@ def view_agreement(model: Any, X: Any) -> Bunch:
     >>> bool(right[found.agreement == 1].mean() > right[found.agreement < 1].mean())
     True
     """
-    check_is_fitted(model)
+    _check_learner(model, "view_decision_function")
     answers = model.view_decision_function(X)
     flat = answers[:, :, None] if answers.ndim == 2 else answers
     present = ~np.isnan(flat).any(axis=2)
@@ -69,6 +69,15 @@ def view_agreement(model: Any, X: Any) -> Bunch:
         votes[~present] = None
         found.update(votes=votes, agreement=_share(same, pairs))
     return found
+
+
+def _check_learner(model: Any, needed: str) -> None:
+    check_is_fitted(model)
+    if not hasattr(model, needed):
+        raise TypeError(
+            f"{type(model).__name__} has no `{needed}`: give a fitted learner of views itself. Of a pipeline, give its "
+            "last step, and the samples as its steps before make them: model[-1], model[:-1].transform(X)."
+        )
 
 
 def _share(part: np.ndarray, whole: np.ndarray) -> np.ndarray:
@@ -95,9 +104,9 @@ def view_importances(model: Any, X: Any, y: Any, *, scoring: Any = None) -> Bunc
     Returns
     -------
     Bunch
-        Dicts by view: ``weight`` (|c_v| over their sum), ``loss`` (the score with all views less the score without this
-        one, on the same samples; NaN where none can be judged) and ``n_samples`` (how many were); and ``score``, that
-        of all samples with all views.
+        Dicts by view: ``weight`` (the share of ``|c_v|`` in their sum), ``loss`` (the score with all views less the
+        score without this one, on the same samples; NaN where none can be judged) and ``n_samples`` (how many were);
+        and ``score``, that of all samples with all views.
 
     Examples
     --------
@@ -109,7 +118,7 @@ def view_importances(model: Any, X: Any, y: Any, *, scoring: Any = None) -> Bunc
     >>> {name: round(loss, 3) for name, loss in found.loss.items()}
     {'mean': 0.006, 'error': 0.0, 'worst': 0.053}
     """
-    check_is_fitted(model)
+    _check_learner(model, "view_weights_")
     score = check_scoring(model, scoring=scoring)
     X = read_views_to_predict(model, X)
     y = np.asarray(y)

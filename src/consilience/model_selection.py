@@ -21,8 +21,8 @@ class LabeledFolds(BaseEstimator):
     Parameters
     ----------
     cv : int, splitter or iterable, default=5
-        How the labeled samples are divided: the number of folds (with the classes' shares kept where y are classes), or
-        any splitter of scikit-learn.
+        How the labeled samples are divided: the number of folds (with the classes' shares kept where y are classes or
+        whole numbers), or any splitter of scikit-learn.
     unlabeled : object, optional
         A label that marks unlabeled samples, beside missing ones (NaN, None, pd.NA).
 

@@ -1,5 +1,6 @@
 """What the co-regularized learners share: their rows in order, their penalties, their forms over Grams and features."""
 
+import numbers
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -12,11 +13,12 @@ from .. import _blocks
 from .._backend import to_numpy
 from .._base import BatchLearner, presence
 from ..approx import Nystroem
-from ..certificates import Certificate
+from ..certificates import Certificate, Solution
 from ..graphs import WeightLaplacian, kernel_neighbors, nearest_neighbors, weighted_laplacian
 from ..kernels import kernels_by_view, present_grams, reference_views, resolve_kernels, view_grams
 from ..solvers.coupled import CoupledGrams, NotPositive, row_scale
 from ..solvers.moments import CoupledFeatures, FeatureMoments, RowBlock
+from ..solvers.weights import sphere_starts
 from ..views import Views
 
 _ROWS = 4096  # rows at a time where features or predictions are made
@@ -47,11 +49,11 @@ class Penalties:
     within: float
 
     def __post_init__(self) -> None:
-        if not (np.isfinite(self.alpha) and self.alpha > 0):
-            raise ValueError(f"`alpha` must be above 0; got {self.alpha!r}.")
+        if not (isinstance(self.alpha, numbers.Real) and np.isfinite(self.alpha) and self.alpha > 0):
+            raise ValueError(f"`alpha` must be a number above 0; got {self.alpha!r}.")
         for name in ("between", "within"):
             value = getattr(self, name)
-            if not (np.isfinite(value) and value >= 0):
+            if not (isinstance(value, numbers.Real) and np.isfinite(value) and value >= 0):
                 raise ValueError(f"`{name}` must be at least 0; got {value!r}.")
 
     @property
@@ -110,11 +112,10 @@ class CoRegularized(BatchLearner):
                 return None
             raise ValueError(f"`view_weights` is 'uniform', 'learned' or one number per view; got {given!r}.")
         if isinstance(given, Mapping):
-            missing = [name for name in names if name not in given]
-            unknown = [name for name in given if name not in names]
-            if missing or unknown:
+            if set(given) != set(names):
                 raise ValueError(
-                    f"`view_weights` names {_blocks.quoted(given)}; the views are {_blocks.quoted(names)}."
+                    f"`view_weights` names {_blocks.quoted(given)}; the views are {_blocks.quoted(names)}. Give each "
+                    "a weight, 0 to leave it out."
                 )
             given = [given[name] for name in names]
         c = np.asarray(given, dtype=np.float64)
@@ -130,6 +131,12 @@ class CoRegularized(BatchLearner):
         if not norm > 0:
             raise ValueError(f"`weights_norm` must be above 0; got {self.weights_norm!r}.")
         return float(norm)
+
+    def _starts(self) -> list[np.ndarray]:
+        if not (isinstance(self.n_restarts, numbers.Integral) and self.n_restarts >= 1):
+            raise ValueError(f"`n_restarts` must be a whole number of at least 1; got {self.n_restarts!r}.")
+        rng = check_random_state(self.random_state)
+        return sphere_starts(len(self._used_views), self._norm(), int(self.n_restarts), rng)
 
     # -- forms of the problem
     def _form(self, rows: Rows, penalties: Penalties) -> "GramForm | FeatureForm":
@@ -184,13 +191,23 @@ class CoRegularized(BatchLearner):
         return replace(super().certificate(), residual=self.solution_.residual)
 
 
+def with_learned(solution: Solution, learned: Solution) -> Solution:
+    """The solution for c, with what is proved of c: its gap is that to the best c, where one is known."""
+    gap = None
+    if learned.gap is not None and learned.objective is not None and solution.objective is not None:
+        below = learned.objective - learned.gap
+        gap = max(solution.objective - below, 0.0)
+    status = learned.status if solution.converged else solution.status
+    return Solution(solution.x, gap, learned.n_iter, status, objective=solution.objective, residual=solution.residual)
+
+
 def not_positive(learner: CoRegularized, error: NotPositive) -> ValueError:
     """The sentence for a view whose matrices are not positive semi-definite."""
     name = learner._used_views[error.view]
     return ValueError(
         f"View '{name}': its kernel matrix or its graph's Laplacian is not positive semi-definite, so that the problem "
-        "has no minimum. Use a positive semi-definite kernel (`consilience.kernels.nearest_psd` makes one of a matrix) "
-        "and graph weights of at least 0."
+        "has no minimum. Use a positive semi-definite kernel; `consilience.kernels.nearest_psd` makes one of a matrix. "
+        "`graph` takes a Laplacian, which `consilience.graphs.laplacian` makes of weights of at least 0."
     )
 
 

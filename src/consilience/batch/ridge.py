@@ -9,15 +9,16 @@ from sklearn.model_selection import check_cv, train_test_split
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
+from .._backend import few_threads
 from .._base import ViewClassifier, ViewRegressor
 from .._inputs import class_weights, read_labels, read_targets, read_views_to_fit, read_weights
 from ..certificates import Solution, warn_unless_converged
 from ..solvers.coupled import CoupledGrams, NotPositive
 from ..solvers.moments import FeatureMoments
 from ..solvers.ridge import HeldOut, evaluate_ridge, ridge_forces
-from ..solvers.weights import Evaluation, alternate_weights, learn_weights, sphere_starts
+from ..solvers.weights import Evaluation, alternate_weights, learn_weights
 from ..views import Views
-from ._coregularized import CoRegularized, FeatureForm, GramForm, Penalties, Rows, not_positive
+from ._coregularized import CoRegularized, FeatureForm, GramForm, Penalties, Rows, not_positive, with_learned
 
 __all__ = [
     "CoRegularizedRidge",
@@ -198,9 +199,15 @@ class _Ridge(CoRegularized):
         labeled = labeled & (u > 0)
         rows = self._arrange(X, labeled, s, with_unlabeled=penalties.uses_unlabeled)
         groups = _output_groups(self.output_kernel, Y.shape[1])
+        with few_threads(len(rows.order)):
+            return self._solve(rows, penalties, rows.first(Y), rows.first(u), groups)
+
+    def _solve(
+        self, rows: Rows, penalties: Penalties, Y: np.ndarray, u: np.ndarray, groups: list[tuple[float, np.ndarray]]
+    ) -> Self:
         form = self._form(rows, penalties)
         make: Any = _GramRidge if isinstance(form, GramForm) else _FeatureRidge
-        problem = make(form, penalties.alpha, rows.first(Y), rows.first(u), groups)
+        problem = make(form, penalties.alpha, Y, u, groups)
         try:
             c = self._given_weights()
             learned = None
@@ -212,7 +219,7 @@ class _Ridge(CoRegularized):
             raise not_positive(self, error) from error
         self._keep(rows, coefficients, form)
         self.view_weights_ = c
-        self.solution_ = solution if learned is None else _with_learned(solution, learned)
+        self.solution_ = solution if learned is None else with_learned(solution, learned)
         warn_unless_converged(self.solution_, type(self).__name__)
         return self
 
@@ -224,15 +231,16 @@ class _Ridge(CoRegularized):
                 "`validation_fraction` chooses among the weights that weights_solver='alternating' visits; the exact "
                 "solver has one answer."
             )
-        rng = check_random_state(self.random_state)
-        starts = sphere_starts(len(self._used_views), self._norm(), self.n_restarts, rng)
+        starts = self._starts()
         problem.keep()
         if self.weights_solver == "exact":
             return learn_weights(problem.evaluate, starts, tol=self.tol, max_iter=self.max_iter)
         l = len(problem.Y)
         shown, hidden = np.arange(l), np.arange(0)
         if self.validation_fraction is not None:
-            shown, hidden = train_test_split(np.arange(l), test_size=self.validation_fraction, random_state=rng)
+            shown, hidden = train_test_split(
+                np.arange(l), test_size=self.validation_fraction, random_state=check_random_state(self.random_state)
+            )
         found, visited = alternate_weights(
             lambda c: problem.answers(c, shown), starts, tol=self.tol, max_iter=self.max_iter
         )
@@ -250,16 +258,6 @@ class _Ridge(CoRegularized):
         self._one_output = np.asarray(y).ndim == 1
         s = read_weights(sample_weight, len(X))
         return self._fit_targets(X, Y, labeled, s, s)
-
-
-def _with_learned(solution: Solution, learned: Solution) -> Solution:
-    """The solution for c, with what is proved of c: its gap is that to the best c, where one is known."""
-    gap = None
-    if learned.gap is not None and learned.objective is not None and solution.objective is not None:
-        below = learned.objective - learned.gap
-        gap = max(solution.objective - below, 0.0) + (solution.gap or 0.0)
-    status = learned.status if solution.status == "exact" else solution.status
-    return Solution(None, gap, learned.n_iter, status, objective=solution.objective, residual=solution.residual)
 
 
 class _RidgeClassifier(ViewClassifier, _Ridge):
@@ -657,11 +655,15 @@ class _RidgeCV(_Ridge):
                 f"{type(self).__name__} takes weights as given; learn them with the penalties chosen: "
                 "view_weights='learned' in the learner without CV."
             )
+        held = self._folds(rows.first(Y))
+        order = np.arange(rows.l) if held is None else np.concatenate(held)
+        kept, weights = rows.first(Y)[order], rows.first(u)[order]
         try:
-            outputs = self._held_out(rows, grid, c, rows.first(Y), rows.first(u))
+            with few_threads(len(rows.order)):
+                found = self._held_out(rows, grid, c, rows.first(Y), rows.first(u), held)
+                scores = [self._score(outputs, kept, weights) for outputs in found]
         except NotPositive as error:
             raise not_positive(self, error) from error
-        scores = [self._score(g, rows.first(Y), rows.first(u)) for g in outputs]
         best = max(range(len(grid)), key=lambda k: (scores[k], grid[k].alpha, grid[k].between))
         self.alpha_, self.between_, self.best_score_ = grid[best].alpha, grid[best].between, scores[best]
         self.cv_results_ = {
@@ -671,20 +673,37 @@ class _RidgeCV(_Ridge):
         }
         return super()._fit_targets(X, Y, labeled, s, u)
 
+    def _folds(self, Y: np.ndarray) -> list[np.ndarray] | None:
+        """The rows whose targets are hidden together; None for leave-one-out."""
+        if self.cv is None:
+            return None
+        strata = Y[:, 0] if Y.shape[1] == 1 else Y.argmax(axis=1)
+        splitter = check_cv(self.cv, strata, classifier=is_classifier(self))
+        folds = []
+        for train, test in splitter.split(np.zeros((len(Y), 1)), strata):
+            if len(np.union1d(train, test)) != len(Y) or len(np.intersect1d(train, test)):
+                raise ValueError(
+                    f"{type(self).__name__}: a fold of `cv` must train on all labeled samples that it does not test; "
+                    f"one trains on {len(train)} and tests on {len(test)} of {len(Y)}. Use GridSearchCV for others."
+                )
+            folds.append(np.asarray(test))
+        return folds
+
     def _held_out(
-        self, rows: Rows, grid: Sequence[Penalties], c: np.ndarray, Y: np.ndarray, u: np.ndarray
+        self,
+        rows: Rows,
+        grid: Sequence[Penalties],
+        c: np.ndarray,
+        Y: np.ndarray,
+        u: np.ndarray,
+        folds: list[np.ndarray] | None,
     ) -> Iterator[np.ndarray]:
-        """The outputs at held-out rows for every point of the grid."""
+        """The outputs at held-out rows, fold after fold, for every point of the grid."""
         form = GramForm(self, rows, grid[0])
-        folds = None
-        if self.cv is not None:
-            strata = Y[:, 0] if Y.shape[1] == 1 else Y.argmax(axis=1)
-            splitter = check_cv(self.cv, strata, classifier=is_classifier(self))
-            folds = [test for _, test in splitter.split(np.zeros((len(Y), 1)), strata)]
         spectra: dict[tuple[float, float], HeldOut] = {}
         groups = _output_groups(self.output_kernel, Y.shape[1])
         for penalties in grid:
-            outputs = np.zeros_like(Y)
+            outputs = np.zeros((len(Y) if folds is None else sum(map(len, folds)), Y.shape[1]))
             for value, vectors in groups:
                 if not value:
                     continue
@@ -742,11 +761,9 @@ class CoRegularizedRidgeCV(ViewRegressor, _RidgeCV):
     view_weights_ : array of shape (n_views,)
         c.
     dual_coef_ : array of shape (n_views, n_support, n_outputs)
-        a_v with f_v(x) = Σ_i k_v(x, x_i) a_v,i; not with `n_components`.
+        a_v with f_v(x) = Σ_i k_v(x, x_i) a_v,i.
     support_ : array of int
         The positions of the x_i among the samples given to `fit`.
-    coef_ : dict of array
-        With `n_components`: the coefficients of each view's features.
     kernels_ : dict of Kernel
         The kernels, with numbers for parameters.
     solution_ : Solution
@@ -858,11 +875,9 @@ class CoRegularizedRidgeClassifierCV(_RidgeCV, _RidgeClassifier):
     view_weights_ : array of shape (n_views,)
         c.
     dual_coef_ : array of shape (n_views, n_support, n_outputs)
-        a_v with f_v(x) = Σ_i k_v(x, x_i) a_v,i; not with `n_components`.
+        a_v with f_v(x) = Σ_i k_v(x, x_i) a_v,i.
     support_ : array of int
         The positions of the x_i among the samples given to `fit`.
-    coef_ : dict of array
-        With `n_components`: the coefficients of each view's features.
     kernels_ : dict of Kernel
         The kernels, with numbers for parameters.
     solution_ : Solution

@@ -4,17 +4,17 @@ from collections.abc import Mapping
 from typing import Any, Self
 
 import numpy as np
-from sklearn.utils import check_random_state
 
+from .._backend import few_threads
 from .._base import ViewClassifier
 from .._inputs import Labels, class_weights, read_labels, read_views_to_fit, read_weights
 from ..certificates import Solution, warn_unless_converged
 from ..solvers.box_qp import class_qp
 from ..solvers.coupled import NotPositive
 from ..solvers.ridge import weight_slopes
-from ..solvers.weights import Evaluation, learn_weights, lower_bound, sphere_starts
+from ..solvers.weights import Evaluation, learn_weights
 from ..views import Views
-from ._coregularized import CoRegularized, GramForm, not_positive
+from ._coregularized import CoRegularized, GramForm, Penalties, Rows, not_positive, with_learned
 
 __all__ = ["CoRegularizedSVC", "simplex_codes"]
 
@@ -148,7 +148,7 @@ class CoRegularizedSVC(ViewClassifier, CoRegularized):
     view_weights_ : array of shape (n_views,)
         c.
     codes_ : array of shape (n_classes, n_outputs)
-        s_k, for "simplex" and more than two classes.
+        s_k, for "simplex" with more than two classes or codes given.
     dual_coef_ : array of shape (n_views, n_support, n_outputs)
         a_v with f_v(x) = Σ_i k_v(x, x_i) a_v,i; not with `n_components`.
     support_ : array of int
@@ -239,18 +239,23 @@ class CoRegularizedSVC(ViewClassifier, CoRegularized):
         penalties = self._penalties()
         codes = self._read_codes(labels)
         rows = self._arrange(X, labels.labeled & (u > 0), s, with_unlabeled=penalties.uses_unlabeled)
-        form = self._form(rows, penalties)
-        P = 1 if len(labels.classes) <= 2 else len(labels.classes)
+        P = 1 if codes is None and len(labels.classes) <= 2 else len(labels.classes)
         of = rows.first(labels.codes) == len(labels.classes) - 1 if P == 1 else rows.first(labels.codes)
         machine = _Machine(codes, of, P, rows.first(u), rows.scale)
+        with few_threads(len(rows.order)):
+            return self._solve(rows, penalties, machine, codes)
+
+    def _solve(self, rows: Rows, penalties: Penalties, machine: _Machine, codes: np.ndarray | None) -> Self:
+        form = self._form(rows, penalties)
         try:
             system = form.system(penalties.alpha)
         except NotPositive as error:
             raise not_positive(self, error) from error
         c = self._given_weights()
-        bound = None
+        learned = None
         if c is None:
-            c, bound, steps = self._learn_weights(system, machine)
+            learned = self._learn_weights(system, machine)
+            c = learned.x
         solution = machine.solve(system.labeled_kernel(c), tol=self.tol, max_iter=self.max_iter)
         found: Any = system.coefficients(c, machine.forces(solution.x))
         self._keep(rows, found if isinstance(form, GramForm) else form.split(found), form)
@@ -259,8 +264,8 @@ class CoRegularizedSVC(ViewClassifier, CoRegularized):
         elif hasattr(self, "codes_"):
             del self.codes_
         self.view_weights_ = c
-        self.solution_ = solution if bound is None else _against(solution, bound, steps)
-        warn_unless_converged(solution, type(self).__name__)
+        self.solution_ = solution if learned is None else with_learned(solution, learned)
+        warn_unless_converged(self.solution_, type(self).__name__)
         return self
 
     def _read_codes(self, labels: Labels) -> np.ndarray | None:
@@ -275,35 +280,25 @@ class CoRegularizedSVC(ViewClassifier, CoRegularized):
         codes = np.asarray(self.codes, dtype=np.float64)
         if codes.ndim != 2 or len(codes) != P or not np.isfinite(codes).all():
             raise ValueError(f"`codes` must be finite, one row per class, {P} in all; got shape {codes.shape}.")
-        return codes if P > 2 else None
+        return codes
 
-    def _learn_weights(self, system: Any, machine: _Machine) -> tuple[np.ndarray, float | None, int]:
-        """Weights by the gradient of the dual value, a lower bound on the objective for any weights, and the steps."""
+    def _learn_weights(self, system: Any, machine: _Machine) -> Solution:
+        """Weights by the gradient of the dual value, which is a lower bound on the objective; its gap is its own."""
         system.keep()
         last: list[np.ndarray | None] = [None]
-        bounds: list[float] = []
 
         def evaluate(c: np.ndarray) -> Evaluation:
             found = machine.solve(system.labeled_kernel(c), tol=0.1 * self.tol, max_iter=self.max_iter, x0=last[0])
             last[0] = found.x
             gradient, curvature = weight_slopes(system, c, machine.forces(found.x))
             dual = float(found.objective) - float(found.gap)  # type: ignore[arg-type]
-            if curvature is not None:
-                curvature = curvature / machine.scale
-                bounds.append(lower_bound(dual, curvature, c))
-            return dual, gradient / machine.scale, curvature
+            return dual, gradient / machine.scale, None if curvature is None else curvature / machine.scale
 
-        rng = check_random_state(self.random_state)
-        starts = sphere_starts(system.m, self._norm(), self.n_restarts, rng)
-        learned = learn_weights(evaluate, starts, tol=self.tol, max_iter=100)
-        return learned.x, max(bounds) if bounds else None, learned.n_iter
+        starts = self._starts()
+        return learn_weights(evaluate, starts, tol=self.tol, max_iter=self.max_iter)
 
     def _view_outputs(self, X: Views) -> np.ndarray:
         outputs = super()._view_outputs(X)
-        return outputs @ self.codes_.T if hasattr(self, "codes_") else outputs
-
-
-def _against(solution: Solution, bound: float, steps: int) -> Solution:
-    """The same with the gap to the best weights."""
-    gap = max(float(solution.objective) - bound, 0.0)  # type: ignore[arg-type]
-    return Solution(solution.x, gap, steps, solution.status, objective=solution.objective, residual=solution.residual)
+        if not hasattr(self, "codes_"):
+            return outputs
+        return outputs @ (self.codes_.T if len(self.codes_) != 2 else (self.codes_[1:] - self.codes_[:1]).T)

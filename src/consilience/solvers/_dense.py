@@ -32,6 +32,8 @@ def multiply(A: Any, B: np.ndarray) -> np.ndarray:
 
 def gram_of(X: np.ndarray) -> np.ndarray:
     """X'X."""
+    if len(X) == 0:
+        return np.zeros((X.shape[1], X.shape[1]), dtype=X.dtype, order="F")
     (syrk,) = blas.get_blas_funcs(("syrk",), (X,))
     here, transposed = _fortran(X)
     return mirror(syrk(1.0, here, trans=1 - transposed, lower=1))

@@ -32,15 +32,15 @@ class HeldOut:
         self.turned = multiply(self.vectors.T, self.root[:, None] * Y)
 
     def outputs(self, alpha: float, folds: Sequence[np.ndarray]) -> np.ndarray:
-        """g at each row when the targets of its fold are hidden."""
+        """g at the rows of each fold, one fold after the other, when the targets of the fold are hidden."""
         inverse = 1 / (np.maximum(self.values, 0) / alpha + 1)
         r = multiply(self.vectors, inverse[:, None] * self.turned)  # (u½ 𝒢 u½/γ_A + I)⁻¹ u½ Y
-        outputs = np.empty_like(self.Y)
+        parts = []
         for fold in folds:
             rows = self.vectors[fold]
             rest = np.linalg.solve((rows * inverse) @ rows.T, r[fold])
-            outputs[fold] = self.Y[fold] - rest / self.root[fold, None]
-        return outputs
+            parts.append(self.Y[fold] - rest / self.root[fold, None])
+        return np.concatenate(parts)
 
     def leave_one_out(self, alpha: float) -> np.ndarray:
         """g at each row when its own target is hidden."""

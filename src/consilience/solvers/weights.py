@@ -71,7 +71,7 @@ def learn_weights(
         except _Proved:
             break
     gap = max(best[0] - bound, 0.0) if np.isfinite(bound) else None
-    status = "converged" if proved() or settled else "max_iter"
+    status = "converged" if proved() else "settled" if settled else "max_iter"
     return Solution(_turned(best[1]), gap, n_iter, status, objective=best[0])
 
 
@@ -109,7 +109,7 @@ def alternate_weights(
             if np.linalg.norm(c - now[k]) <= tol * radius:
                 running.remove(k)
             now[k] = c
-    status = "max_iter" if running else "converged"
+    status = "max_iter" if running else "settled"
     return Solution(_turned(best[1]), None, n_iter, status, objective=best[0]), visited
 
 
