@@ -130,7 +130,7 @@ def test_single_precision_stays_single_and_close():
     rows = model._arrange(
         cs._inputs.read_views_to_fit(model, single), np.ones(60, bool), np.ones(60), with_unlabeled=True
     )
-    form = model._form(rows, model._penalties())
+    form = _coregularized.GramForm(model, rows, model._penalties())
     assert all(K.dtype == np.float32 for K in form.grams)
     assert form.system(1e-2).H.dtype == np.float32
     exact = model.fit(data, y).predict(data)
@@ -801,7 +801,7 @@ def test_certificates_speak():
         ({"view_weights": [1.0]}, r"must be one finite number per view, 2 in all; got \[1.0\]"),
         ({"view_weights": {"a": 1.0}}, "`view_weights` names 'a'; the views are 'a', 'b'."),
         ({"view_weights": [0.0, 0.0]}, "are zero for every view"),
-        ({"view_weights": "learned", "weights_norm": 0}, "`weights_norm` must be above 0; got 0."),
+        ({"view_weights": "learned", "weights_norm": 0}, "`weights_norm` must be above 0 and finite; got 0."),
         ({"view_weights": "learned", "weights_solver": "fast"}, "`weights_solver` is 'exact' or 'alternating'"),
         ({"view_weights": "learned", "validation_fraction": 0.2}, "the exact solver has one answer"),
         ({"within": 1.0, "graph": "tree"}, "View 'a': `graph` is 'kernel', 'kernel_normalized', 'knn'"),
@@ -927,3 +927,126 @@ def test_the_warning_points_at_the_users_line():
     with pytest.warns(ConvergenceWarning) as caught:
         cs.CoRegularizedSVC(max_iter=0).fit(np.eye(6), [0, 1, 2, 0, 1, 2])
     assert caught[0].filename == __file__
+
+
+# -- where rounding or the data spoil a solution
+@pytest.mark.parametrize("between", [0.0, 1e-2])
+@pytest.mark.parametrize("model", [cs.CoRegularizedRidgeClassifier(), cs.CoRegularizedSVC(tol=1e-6)])
+def test_single_precision_that_is_not_enough_becomes_double(model, between):
+    X, y = cs.datasets.load_breast_cancer_views(return_X_y=True)
+    X = cs.PerView(StandardScaler()).fit_transform(X[:100])
+    single = cs.Views({name: X[name].astype(np.float32) for name in X.names})
+    double = cs.Views({name: single[name].astype(np.float64) for name in X.names})
+    model.set_params(kernel=RBF(0.1), alpha=1e-6, between=between, within=1e-3)
+    exact = model.fit(double, y[:100]).certificate()
+    found = model.fit(single, y[:100]).certificate()
+    assert found.status == exact.status
+    assert found.objective == pytest.approx(exact.objective, rel=1e-2)
+
+
+def test_what_rounding_spoils_is_not_called_exact():
+    X, y = cs.datasets.load_breast_cancer_views(return_X_y=True)
+    X = cs.PerView(StandardScaler()).fit_transform(X[:100])
+    for model in (cs.CoRegularizedRidgeClassifier(), cs.CoRegularizedSVC()):
+        model.set_params(kernel=RBF(0.1), alpha=1e-10, between=1e4)
+        with pytest.warns(ConvergenceWarning, match="Rounding keeps the solution away from the optimum"):
+            proof = model.fit(X, y[:100]).certificate()
+        assert proof.gap > 1e-6 * proof.objective
+
+
+def test_the_objective_is_that_of_the_coefficients():
+    grams, graphs, Y, c, present = problem(missing=0.3)
+    X = as_views(grams, mask=present)
+    model = learner((1e-2, 1e-2, 1e-3), graphs, view_weights=c).fit(X, targets(Y, 40))
+    f = np.nan_to_num(model.view_decision_function(X))
+    a = np.zeros((3, 40, 2))
+    a[:, model.support_] = model.dual_coef_
+    value = np.mean(np.sum((Y - model.predict(X)[:15]) ** 2, axis=1))
+    for v in range(3):
+        value += 1e-2 * np.sum(a[v] * f[:, v]) + 1e-3 * np.sum(f[:, v] * (graphs[v] @ f[:, v]))
+        for w in range(v):
+            value += 1e-2 * np.sum(((f[:, v] - f[:, w]) ** 2)[present[:, v] & present[:, w]])
+    assert model.certificate().objective == pytest.approx(value, rel=1e-9)
+
+
+def test_kernels_that_are_no_kernels():
+    S = np.random.default_rng(0).normal(size=(8, 8))
+    y = [1, 2] * 4
+    for model in (cs.CoRegularizedSVC("precomputed"), cs.CoRegularizedRidge("precomputed", alpha=1e-3)):
+        with pytest.raises(ValueError, match="View 'v0': its kernel matrix is not symmetric"):
+            model.fit(as_views([S]), y)
+        with pytest.raises(ValueError, match="are not positive semi-definite"):
+            model.fit(as_views([S + S.T]), y)
+
+
+def test_laplacians_that_do_not_fit():
+    rng = np.random.default_rng(0)
+    A, y = rng.normal(size=(30, 2)), rng.normal(size=30)
+    L = laplacian(nearest_neighbors(A, 5))
+    model = cs.CoRegularizedRidge(RBF(0.5), within=1e-2, graph=L)
+    with pytest.raises(ValueError, match=r"per sample given to fit, 20; its shape is \(30, 30\).*give a callable"):
+        model.fit(A[:20], y[:20])
+    with pytest.raises(ValueError, match="NaN or infinite"):
+        model.set_params(graph=np.full((30, 30), np.nan)).fit(A, y)
+    with pytest.raises(ValueError, match="must be finite"):
+        laplacian([[0, np.nan], [np.nan, 0]])
+    with pytest.raises(ValueError, match="`graph` names 'z', which is no view"):
+        model.set_params(graph={"view0": "knn", "z": "knn"}).fit(A, y)
+    with pytest.raises(ValueError, match="is not positive semi-definite"):
+        model.set_params(graph=-np.eye(30), n_components=10).fit(A, y)
+
+
+def test_a_normalized_laplacian_of_rows_that_are_absent():
+    rng = np.random.default_rng(0)
+    A, B, y = rng.normal(size=(30, 2)), rng.normal(size=(30, 2)), rng.normal(size=30)
+    given = {"a": "knn", "b": laplacian(nearest_neighbors(B), normalized=True)}
+    B[::3] = np.nan
+    model = cs.CoRegularizedRidge(RBF(0.5), within=1e-2, graph=given).fit({"a": A, "b": B}, y)
+    assert model.certificate().gap < 1e-9
+
+
+def test_features_of_grams_know_their_columns():
+    rng = np.random.default_rng(0)
+    A = rng.normal(size=(40, 3))
+    K = RBF(0.2)(A)
+    y = np.where(np.arange(30) % 2, A[:30, 0], np.nan)
+    options = {"n_components": 10, "random_state": 0, "within": 1e-3}
+    expected = cs.CoRegularizedRidge(RBF(0.2), **options).fit(A[:30], y).predict(A[30:])
+    found = cs.CoRegularizedRidge("precomputed", **options).fit(K[:30, :30], y).predict(K[30:, :30])
+    np.testing.assert_allclose(found, expected, atol=1e-8)
+
+
+def test_folds_say_what_they_need():
+    whole = np.r_[np.arange(19.0), np.nan]
+    assert len(list(cs.LabeledFolds(3).split(np.zeros((20, 1)), whole))) == 3
+    with pytest.raises(ValueError, match="LabeledFolds needs y"):
+        list(cs.LabeledFolds(3).split(whole))
+    with pytest.raises(ValueError, match="X has 3 samples, y has 20"):
+        list(cs.LabeledFolds(3).split(np.zeros((3, 1)), whole))
+    with pytest.raises(ValueError, match="no label at all"):
+        list(cs.LabeledFolds(3).split(np.zeros((2, 1)), [None, None]))
+
+
+def test_whole_numbers_with_gaps_stay_whole():
+    pd = pytest.importorskip("pandas")
+    y = pd.Series([2**60, 2**60 + 1, pd.NA, 2**60], dtype="Int64")
+    model = cs.CoRegularizedRidgeClassifier().fit(np.eye(4), y)
+    assert model.classes_.tolist() == [2**60, 2**60 + 1]
+
+
+def test_a_refused_refit_leaves_the_model_as_it_was():
+    A, y = np.random.default_rng(0).normal(size=(20, 2)), np.arange(20.0)
+    model = cs.CoRegularizedRidge().fit({"a": A}, y)
+    expected = model.predict({"a": A})
+    for parameters in ({"alpha": -1.0}, {"alpha": 1.0, "max_iter": -3}, {"max_iter": 9, "n_components": True}):
+        with pytest.raises(ValueError, match="must be"):
+            model.set_params(**parameters).fit({"q": A}, y)
+        assert (model.predict({"a": A}) == expected).all()
+
+
+def test_views_of_mixed_precision():
+    rng = np.random.default_rng(0)
+    A, B = rng.normal(size=(300, 20)), rng.normal(size=(300, 20)).astype(np.float32)
+    y = np.where(np.arange(300) < 30, A[:, 0], np.nan)
+    model = cs.CoRegularizedRidge("linear", within=1e-4, graph="knn").fit({"a": A, "b": B}, y)
+    assert model.certificate().status == "exact"

@@ -263,6 +263,8 @@ def _read_column(y: Any, n: int) -> np.ndarray:
         raise ValueError("This learner requires y to be passed, but the target y is None.")
     if hasattr(y, "to_pylist"):  # Arrow
         y = y.to_pylist()
+    elif hasattr(y, "isna") and hasattr(y, "to_numpy"):  # pandas: whole numbers with gaps would become floats
+        y = y.to_numpy() if y.dtype.kind in "fc" or not y.isna().any() else y.to_numpy(dtype=object)
     elif hasattr(y, "to_numpy"):
         y = y.to_numpy()
     if isinstance(y, (list, tuple)) and len({type(x) for x in y}) > 1:  # NumPy would make one type of them

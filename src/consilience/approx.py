@@ -18,7 +18,7 @@ from . import _blocks
 from ._backend import like, namespace, take_rows, to_numpy
 from ._base import ViewParameters
 from ._blocks import Block
-from ._inputs import read_views_to_fit, read_views_to_predict
+from ._inputs import read_views_to_fit, read_views_to_predict, remember
 from .kernels.base import Array, Kernel
 from .kernels.multiview import kernels_by_view, reference_block, resolve_kernels
 from .kernels.scalar import RBF, Laplacian
@@ -50,7 +50,13 @@ class _Features(TransformerMixin, ViewParameters, auto_wrap_output_keys=None):  
         self
             The fitted transformer.
         """
-        X = read_views_to_fit(self, X)
+        return self.fit_read(read_views_to_fit(self, X))
+
+    def fit_read(self, X: Views) -> "_Features":
+        """Find the map of each view of samples that a learner has read already, whose order is known."""
+        if not hasattr(self, "view_names_in_"):
+            self._known: dict[str, Any] = {}
+            remember(self, X)
         chosen = kernels_by_view(self.kernel, self.kernels, self.view_names_in_)
         self.kernels_ = resolve_kernels({name: chosen[name] for name in X.names}, X)
         self._seed = check_random_state(self.random_state).randint(2**31)

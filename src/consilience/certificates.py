@@ -16,6 +16,8 @@ STATUSES: dict[str, str] = {
     "max_iter": "The iterations ran out before the tolerance was met. Raise `max_iter`, or `tol` if the gap is fine.",
     "settled": "The steps came to rest; that no other start ends lower is not proved. Try more `n_restarts`.",
     "stalled": "Steps no longer improve the objective in floating point. Scale the data, or raise `tol`.",
+    "inexact": "Rounding keeps the solution away from the optimum. Raise `alpha`, lower the other penalties, or give "
+    "float64 data.",
     "jitter": "The matrix was singular, so a small multiple of the identity was added. Raise `alpha`, or drop "
     "duplicate samples.",
     "streamed": "Learned as the samples came; no optimum is claimed.",

@@ -15,7 +15,7 @@ def laplacian(weights: Any, *, normalized: bool = False) -> Any:
     Parameters
     ----------
     weights : array or sparse matrix of shape (n, n)
-        Symmetric and at least 0; the diagonal does not matter.
+        Symmetric and at least 0. The diagonal does not matter, but for degrees where `normalized`.
     normalized : bool, default=False
         I - D^{-½} W D^{-½} instead of D - W, D the diagonal of the sums of rows: f'Lf = Σ_{i<j} w_ij (f_i/√d_i -
         f_j/√d_j)². A sample without neighbors has a zero row.
@@ -36,6 +36,8 @@ def laplacian(weights: Any, *, normalized: bool = False) -> Any:
     W = sp.csr_array(weights) if sp.issparse(weights) else np.asarray(weights, dtype=np.float64)
     if W.ndim != 2 or W.shape[0] != W.shape[1]:
         raise ValueError(f"The weights of a graph are a square matrix; got shape {W.shape}.")
+    if not np.isfinite(W.data if sp.issparse(W) else W).all():
+        raise ValueError("The weights of a graph must be finite.")
     if W.shape[0] and abs(W - W.T).max() > 1e-8 * abs(W).max():
         raise ValueError("The weights of a graph must be symmetric: w_ij = w_ji.")
     smallest = float(W.min()) if W.shape[0] else 0.0

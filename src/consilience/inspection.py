@@ -9,7 +9,7 @@ from sklearn.utils import Bunch
 from sklearn.utils.validation import check_is_fitted
 
 from ._base import decide, presence
-from ._inputs import read_views_to_predict
+from ._inputs import labeled_rows, read_views_to_predict
 from .views import Views
 
 __all__ = ["view_agreement", "view_importances"]
@@ -122,7 +122,8 @@ def view_importances(model: Any, X: Any, y: Any, *, scoring: Any = None) -> Bunc
     score = check_scoring(model, scoring=scoring)
     X = read_views_to_predict(model, X)
     y = np.asarray(y)
-    there = presence(X)
+    labeled, _ = labeled_rows(y, getattr(model, "unlabeled", None))
+    there = presence(X) & labeled[:, None]
     sizes = np.abs(model.view_weights_)
     weight = dict(zip(X.names, (sizes / sizes.sum()).tolist(), strict=True))
     loss, judged = {}, {}

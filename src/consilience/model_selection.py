@@ -1,11 +1,13 @@
 """Model selection where only some samples are labeled."""
 
+import numbers
 from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator
-from sklearn.model_selection import check_cv
+from sklearn.model_selection import KFold, StratifiedKFold, check_cv
+from sklearn.utils.multiclass import type_of_target
 
 from ._inputs import labeled_rows
 
@@ -21,8 +23,8 @@ class LabeledFolds(BaseEstimator):
     Parameters
     ----------
     cv : int, splitter or iterable, default=5
-        How the labeled samples are divided: the number of folds (with the classes' shares kept where y are classes or
-        whole numbers), or any splitter of scikit-learn.
+        How the labeled samples are divided: the number of folds (with the classes' shares kept where y are classes), or
+        any splitter of scikit-learn.
     unlabeled : object, optional
         A label that marks unlabeled samples, beside missing ones (NaN, None, pd.NA).
 
@@ -58,12 +60,30 @@ class LabeledFolds(BaseEstimator):
         train, test : array of int
             Positions, ascending.
         """
-        labeled, known = labeled_rows(y, self.unlabeled)
-        here, rest = np.flatnonzero(labeled), np.flatnonzero(~labeled)
-        splitter = check_cv(self.cv, known, classifier=True)
+        here, rest, known = self._read(X, y)
         parts = None if groups is None else np.asarray(groups)[here]
-        for train, test in splitter.split(np.zeros((len(here), 1)), known, parts):
+        for train, test in self._splitter(known).split(np.zeros((len(here), 1)), known, parts):
             yield np.sort(np.concatenate([here[train], rest])), here[test]
+
+    def _read(self, X: Any, y: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """The labeled rows, the others, the labels."""
+        if y is None:
+            raise ValueError("LabeledFolds needs y, to know which samples have a label.")
+        labeled, known = labeled_rows(y, self.unlabeled)
+        if X is not None and X.shape[0] != len(labeled):
+            raise ValueError(f"X has {X.shape[0]} samples, y has {len(labeled)}.")
+        if not labeled.any():
+            raise ValueError("y has no label at all: every value is missing. Give labels for some samples.")
+        return np.flatnonzero(labeled), np.flatnonzero(~labeled), known
+
+    def _splitter(self, known: np.ndarray) -> Any:
+        """Folds with the classes' shares where y are classes: their commonest stands in every fold."""
+        if not isinstance(self.cv, numbers.Integral):
+            return check_cv(self.cv)
+        classes = known.ndim == 1 and type_of_target(known) in ("binary", "multiclass")
+        if classes and np.unique(known, return_counts=True)[1].max() >= self.cv:
+            return StratifiedKFold(int(self.cv))
+        return KFold(int(self.cv))
 
     def get_n_splits(self, X: Any = None, y: Any = None, groups: Any = None) -> int:
         """Return the number of folds.
@@ -78,8 +98,10 @@ class LabeledFolds(BaseEstimator):
         int
             The number of folds.
         """
+        if isinstance(self.cv, numbers.Integral):
+            return int(self.cv)
         if y is None:
             return int(check_cv(self.cv).get_n_splits(X, None, groups))
-        labeled, known = labeled_rows(y, self.unlabeled)
-        parts = None if groups is None else np.asarray(groups)[labeled]
-        return int(check_cv(self.cv, known, classifier=True).get_n_splits(np.zeros((len(known), 1)), known, parts))
+        here, _, known = self._read(X, y)
+        parts = None if groups is None else np.asarray(groups)[here]
+        return int(check_cv(self.cv).get_n_splits(np.zeros((len(here), 1)), known, parts))

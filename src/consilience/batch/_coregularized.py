@@ -3,17 +3,17 @@
 import numbers
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import scipy.sparse as sp
 from sklearn.utils import check_random_state
 
 from .. import _blocks
-from .._backend import to_numpy
+from .._backend import few_threads, is_device_array, to_numpy
 from .._base import BatchLearner, presence
 from ..approx import Nystroem
-from ..certificates import Certificate, Solution
+from ..certificates import Certificate, Solution, warn_unless_converged
 from ..graphs import WeightLaplacian, kernel_neighbors, nearest_neighbors, weighted_laplacian
 from ..kernels import kernels_by_view, present_grams, reference_views, resolve_kernels, view_grams
 from ..solvers.coupled import CoupledGrams, NotPositive, row_scale
@@ -22,6 +22,7 @@ from ..solvers.weights import sphere_starts
 from ..views import Views
 
 _ROWS = 4096  # rows at a time where features or predictions are made
+Work = Callable[[Any], tuple[list[np.ndarray], np.ndarray, Solution]]  # a form -> coefficients, c, what is proved
 
 
 # -- rows
@@ -30,7 +31,8 @@ class Rows:
     """The training samples in the order that solvers take: labeled ones first."""
 
     X: Views
-    order: np.ndarray  # positions in the samples given
+    n: int  # how many samples were given
+    order: np.ndarray  # positions among them
     l: int
     s: np.ndarray  # weights of the rows
     scale: float  # the sum of the labeled rows' weights: l where they are 1
@@ -98,7 +100,7 @@ class CoRegularized(BatchLearner):
         self._used_views = tuple(name for name in X.names if X.present(name).any())
         X = X[list(self._used_views)]
         self.kernels_ = {name: resolved[name] for name in X.names}
-        return Rows(X, order, l, s[order], float(s[order[:l]].sum()))
+        return Rows(X, len(s), order, l, s[order], float(s[order[:l]].sum()))
 
     # -- weights of the views
     def _given_weights(self) -> np.ndarray | None:
@@ -128,8 +130,8 @@ class CoRegularized(BatchLearner):
     def _norm(self) -> float:
         m = len(self._used_views)
         norm = 1 / np.sqrt(m) if self.weights_norm is None else float(self.weights_norm)
-        if not norm > 0:
-            raise ValueError(f"`weights_norm` must be above 0; got {self.weights_norm!r}.")
+        if not (np.isfinite(norm) and norm > 0):
+            raise ValueError(f"`weights_norm` must be above 0 and finite; got {self.weights_norm!r}.")
         return float(norm)
 
     def _starts(self) -> list[np.ndarray]:
@@ -139,8 +141,44 @@ class CoRegularized(BatchLearner):
         return sphere_starts(len(self._used_views), self._norm(), int(self.n_restarts), rng)
 
     # -- forms of the problem
-    def _form(self, rows: Rows, penalties: Penalties) -> "GramForm | FeatureForm":
-        return (GramForm if self.n_components is None else FeatureForm)(self, rows, penalties)
+    def _exact_kernels(self) -> bool:
+        return self.n_components is None
+
+    def _with_unlabeled(self, penalties: Penalties) -> bool:
+        return penalties.uses_unlabeled
+
+    def _check_parameters(self) -> None:
+        """Refuse what cannot be, before anything of an earlier fit is lost."""
+        self._penalties()
+        for name, least in (("tol", 0), ("max_iter", 0)):
+            value: Any = getattr(self, name)
+            if not (isinstance(value, numbers.Real) and np.isfinite(float(value)) and float(value) >= least):
+                raise ValueError(f"`{name}` must be a number of at least {least}; got {value!r}.")
+        if isinstance(self.n_components, bool):
+            raise ValueError(f"`n_components` must be a count, a fraction or None; got {self.n_components!r}.")
+
+    def _solve(self, rows: Rows, penalties: Penalties, work: Work) -> Self:
+        """Solve in the precision of the data; where rounding spoils that, in double precision."""
+        with few_threads(len(rows.order)):
+            for double in (False, True):
+                form: Any
+                if self._exact_kernels():
+                    form = GramForm(self, rows, penalties, double=double)
+                else:
+                    form = FeatureForm(self, rows, penalties)
+                try:
+                    coefficients, c, solution = work(form)
+                except np.linalg.LinAlgError as error:
+                    if form.single:
+                        continue
+                    raise not_positive(self, error) from error
+                if not form.single or solution.status != "inexact":
+                    break
+        self._keep(rows, coefficients, form)
+        self.view_weights_ = c
+        self.solution_ = solution
+        warn_unless_converged(solution, type(self).__name__)
+        return self
 
     def _keep(self, rows: Rows, coefficients: Sequence[np.ndarray], form: "GramForm | FeatureForm") -> None:
         """Remember what prediction needs."""
@@ -201,8 +239,14 @@ def with_learned(solution: Solution, learned: Solution) -> Solution:
     return Solution(solution.x, gap, learned.n_iter, status, objective=solution.objective, residual=solution.residual)
 
 
-def not_positive(learner: CoRegularized, error: NotPositive) -> ValueError:
-    """The sentence for a view whose matrices are not positive semi-definite."""
+def not_positive(learner: CoRegularized, error: np.linalg.LinAlgError) -> ValueError:
+    """The sentence for matrices that are not positive semi-definite, by the view where it is known."""
+    if not isinstance(error, NotPositive):
+        return ValueError(
+            "The kernels of all views together are not positive semi-definite, or so near to singular that they seem "
+            "so. Raise `alpha`; a precomputed kernel must be symmetric and positive semi-definite, "
+            "`consilience.kernels.nearest_psd` makes one of a matrix."
+        )
     name = learner._used_views[error.view]
     return ValueError(
         f"View '{name}': its kernel matrix or its graph's Laplacian is not positive semi-definite, so that the problem "
@@ -224,11 +268,16 @@ def _dense(X: Views, name: str, size: int) -> np.ndarray:
 class GramForm:
     """Gram matrices and Laplacians of the rows present in each view."""
 
-    def __init__(self, learner: CoRegularized, rows: Rows, penalties: Penalties):
+    def __init__(self, learner: CoRegularized, rows: Rows, penalties: Penalties, *, double: bool = False):
         self.rows = [np.flatnonzero(rows.X.present(name)) for name in rows.X.names]
-        grams = [to_numpy(K) for K in present_grams(learner.kernels_, rows.X)]
-        single = all(K.dtype == np.float32 for K in grams)
-        self.grams = [np.ascontiguousarray(K, dtype=np.float32 if single else np.float64) for K in grams]
+        self.single = not double and all(_is_single(rows.X, name) for name in rows.X.names)
+        X = rows.X if self.single else _in_double(rows.X)
+        grams = [to_numpy(K) for K in present_grams(learner.kernels_, X)]
+        self.grams = [np.ascontiguousarray(K, dtype=np.float32 if self.single else np.float64) for K in grams]
+        K: Any
+        for name, K in zip(rows.X.names, self.grams, strict=True):
+            if np.abs(K - K.T).max() > 1e-4 * np.abs(K).max():
+                raise ValueError(f"View '{name}': its kernel matrix is not symmetric.")
         self.l, self.s, self.scale = rows.l, rows.s, rows.scale
         self.penalties = penalties
         self.laplacians: list[Any] = []
@@ -253,9 +302,29 @@ class GramForm:
         )
 
 
+def _is_single(X: Views, name: str) -> bool:
+    block = X.block(name)
+    if isinstance(block, _blocks.Gram):
+        return block.values is not None and block.values.dtype == np.float32
+    return str(getattr(block, "dtype", "")).endswith("float32")
+
+
+def _in_double(X: Views) -> Views:
+    """The same with single precision made double, but for kernels that are given and arrays of devices."""
+    blocks = {}
+    for name in X.names:
+        block = X.block(name)
+        ours = X.kind(name) in ("dense", "sparse") and not is_device_array(block)
+        blocks[name] = block.astype(np.float64) if ours and _is_single(X, name) else block
+    return Views._of(blocks, len(X), X.mask, X.feature_names)
+
+
 def _graph_of(learner: CoRegularized, name: str) -> Any:
     graph = learner.graph
     if isinstance(graph, Mapping):
+        unknown = [key for key in graph if key not in learner.view_names_in_]
+        if unknown:
+            raise ValueError(f"`graph` names {_blocks.quoted(unknown)}, which is no view.")
         if name not in graph:
             raise ValueError(f"`graph` has no entry for it, only for {_blocks.quoted(graph)}. Give one to every view.")
         graph = graph[name]
@@ -271,7 +340,7 @@ def _laplacian(learner: CoRegularized, rows: Rows, name: str, here: np.ndarray, 
         return _given_laplacian(graph, rows, name, here).astype(K.dtype, copy=False)
     if graph == "knn":
         return weighted_laplacian(kernel_neighbors(K), np.ones(len(here)), normalized=False).astype(K.dtype)
-    if K.min() < -1e-12 * np.abs(K).max():
+    if K.min() < -len(K) * np.finfo(K.dtype).eps * np.abs(K).max():
         raise _negative(graph, K.min())
     W = K if K.min() >= 0 else np.maximum(K, 0)
     return WeightLaplacian(W, rows.s[here].astype(K.dtype), normalized=graph == "kernel_normalized")
@@ -294,16 +363,19 @@ def _given_laplacian(graph: Any, rows: Rows, name: str, here: np.ndarray) -> Any
     else:
         L = sp.csr_array(graph) if sp.issparse(graph) else np.asarray(graph, dtype=np.float64)
         positions = rows.order[here]
-        if L.ndim != 2 or L.shape[0] != L.shape[1] or L.shape[0] <= positions.max():
+        if L.shape != (rows.n, rows.n):
             raise ValueError(
-                f"Its Laplacian must have a row and a column per sample given to fit; its shape is {L.shape}."
+                f"Its Laplacian must have a row and a column per sample given to fit, {rows.n}; its shape is {L.shape}."
+                " Where samples are divided, as in cross-validation, give a callable."
             )
-        if len(positions) < L.shape[0]:  # a sample that leaves takes its edges along: sums of rows stay
-            kept = L[positions][:, positions] if sp.issparse(L) else L[np.ix_(positions, positions)]
-            lost = np.asarray(L.sum(axis=1)).ravel()[positions] - np.asarray(kept.sum(axis=1)).ravel()
-            L = kept + (sp.diags_array(lost) if sp.issparse(L) else np.diag(lost))
-        else:
-            L = L[positions][:, positions] if sp.issparse(L) else L[np.ix_(positions, positions)]
+        sums = np.asarray(L.sum(axis=1)).ravel()
+        plain = np.abs(sums).max() <= 1e-8 * abs(L).max()
+        L = L[positions][:, positions] if sp.issparse(L) else L[np.ix_(positions, positions)]
+        if plain:  # a sample that leaves takes its edges along: sums of rows stay 0
+            lost = -np.asarray(L.sum(axis=1)).ravel()
+            L = L + (sp.diags_array(lost) if sp.issparse(L) else np.diag(lost))
+    if not np.isfinite(L.data if sp.issparse(L) else L).all():
+        raise ValueError("Its Laplacian has values that are NaN or infinite.")
     if abs(L - L.T).max() > 1e-8 * max(abs(L).max(), 1e-300):
         raise ValueError("Its Laplacian is not symmetric.")
     return L
@@ -313,11 +385,13 @@ def _given_laplacian(graph: Any, rows: Rows, name: str, here: np.ndarray) -> Any
 class FeatureForm:
     """Nyström features of each view, made again block by block wherever sums over rows are needed."""
 
+    single = False
+
     def __init__(self, learner: CoRegularized, rows: Rows, penalties: Penalties):
         self.learner, self.rows_in = learner, rows
         seed = check_random_state(learner.random_state).randint(2**31)
         self.features = Nystroem(kernels=learner.kernels_, n_components=learner.n_components, random_state=seed)
-        self.features.fit(rows.X)
+        self.features.fit_read(rows.X)
         self.names = rows.X.names
         self.sizes = [self.features.sizes[name] for name in self.names]
         self.l, self.s, self.scale = rows.l, rows.s, rows.scale
@@ -327,7 +401,11 @@ class FeatureForm:
             self.smooth = []
             for name in self.names:
                 with _blocks.naming(name):
-                    self.smooth.append(self._smoothness(name) * (penalties.within * rows.scale))
+                    smooth = self._smoothness(name) * (penalties.within * rows.scale)
+                values = np.linalg.eigvalsh(smooth)
+                if values[0] < -1e-8 * max(values[-1], penalties.alpha * rows.scale):
+                    raise not_positive(learner, NotPositive(self.names.index(name)))
+                self.smooth.append(smooth)
 
     def blocks(self, Y: np.ndarray, u: np.ndarray) -> Callable[[], Iterator[RowBlock]]:
         """The rows, in blocks; Y and u are those of the labeled rows."""

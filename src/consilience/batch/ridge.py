@@ -1,6 +1,7 @@
 """Least squares over several views: vector-valued manifold and co-regularized learning, its weights learned too."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Self
 
 import numpy as np
@@ -12,8 +13,8 @@ from sklearn.utils.validation import check_is_fitted
 from .._backend import few_threads
 from .._base import ViewClassifier, ViewRegressor
 from .._inputs import class_weights, read_labels, read_targets, read_views_to_fit, read_weights
-from ..certificates import Solution, warn_unless_converged
-from ..solvers.coupled import CoupledGrams, NotPositive
+from ..certificates import Solution
+from ..solvers.coupled import CoupledGrams
 from ..solvers.moments import FeatureMoments
 from ..solvers.ridge import HeldOut, evaluate_ridge, ridge_forces
 from ..solvers.weights import Evaluation, alternate_weights, learn_weights
@@ -109,22 +110,24 @@ class _GramRidge:
     def solve(self, c: np.ndarray) -> tuple[list[np.ndarray], Solution]:
         """a_v with f_v = K_v a_v."""
         coefficients = [np.zeros((len(K), self.Y.shape[1])) for K in self.form.grams]
-        value, worst, gap, jitter = self.lost, 0.0, 0.0, 0.0
+        value, worst, gap = self.lost, 0.0, 0.0
         for system, vectors in self._parts():
             Y = self.Y @ vectors
-            r, more = ridge_forces(system.labeled_kernel(c), Y, self.u)
+            r, _ = ridge_forces(system.labeled_kernel(c), Y, self.u)
             found = system.coefficients(c, r)
-            rest, bound = system.optimality(c, found, self._forces_of(Y))
-            value, worst, gap = value + more, max(worst, rest), gap + bound
-            jitter = max(jitter, system.jitter)
+            f, g, penalty = system.outputs(c, found)
+            rest, bound = system.optimality(c, found, f, self.u[:, None] * (Y - g))
+            value += float(np.sum(self.u[:, None] * (Y - g) ** 2)) + penalty
+            worst, gap = max(worst, rest), gap + bound
             for total, part in zip(coefficients, found, strict=True):
                 total += part @ vectors.T
-        scale = self.form.scale
-        status = "jitter" if jitter else "exact"
-        return coefficients, Solution(None, gap / scale, 1, status, objective=value / scale, residual=worst / scale)
+        return coefficients, _direct(value / self.form.scale, gap / self.form.scale, worst / self.form.scale)
 
-    def _forces_of(self, Y: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
-        return lambda g: self.u[:, None] * (Y - g)
+
+def _direct(objective: float, gap: float, residual: float) -> Solution:
+    """A direct solution, and whether rounding left it one."""
+    status = "exact" if gap <= 1e-6 * abs(objective) else "inexact"
+    return Solution(None, gap, 1, status, objective=objective, residual=residual)
 
 
 class _FeatureRidge:
@@ -182,8 +185,7 @@ class _FeatureRidge:
             total += W @ vectors.T
             value, worst, gap = value + more, max(worst, rest), gap + bound
         scale = self.form.scale
-        solution = Solution(None, gap / scale, 1, "exact", objective=value / scale, residual=worst / scale)
-        return self.form.split(total), solution
+        return self.form.split(total), _direct(value / scale, gap / scale, worst / scale)
 
 
 # -- the learners
@@ -197,31 +199,20 @@ class _Ridge(CoRegularized):
     def _fit_targets(self, X: Views, Y: np.ndarray, labeled: np.ndarray, s: np.ndarray, u: np.ndarray) -> Self:
         penalties = self._penalties()
         labeled = labeled & (u > 0)
-        rows = self._arrange(X, labeled, s, with_unlabeled=penalties.uses_unlabeled)
+        rows = self._arrange(X, labeled, s, with_unlabeled=self._with_unlabeled(penalties))
         groups = _output_groups(self.output_kernel, Y.shape[1])
-        with few_threads(len(rows.order)):
-            return self._solve(rows, penalties, rows.first(Y), rows.first(u), groups)
+        make: Any = _GramRidge if self._exact_kernels() else _FeatureRidge
 
-    def _solve(
-        self, rows: Rows, penalties: Penalties, Y: np.ndarray, u: np.ndarray, groups: list[tuple[float, np.ndarray]]
-    ) -> Self:
-        form = self._form(rows, penalties)
-        make: Any = _GramRidge if isinstance(form, GramForm) else _FeatureRidge
-        problem = make(form, penalties.alpha, Y, u, groups)
-        try:
+        def work(form: Any) -> tuple[list[np.ndarray], np.ndarray, Solution]:
+            problem = make(form, penalties.alpha, rows.first(Y), rows.first(u), groups)
             c = self._given_weights()
-            learned = None
-            if c is None:
-                learned = self._learn_weights(problem)
-                c = learned.x
-            coefficients, solution = problem.solve(c)
-        except NotPositive as error:
-            raise not_positive(self, error) from error
-        self._keep(rows, coefficients, form)
-        self.view_weights_ = c
-        self.solution_ = solution if learned is None else with_learned(solution, learned)
-        warn_unless_converged(self.solution_, type(self).__name__)
-        return self
+            if c is not None:
+                return (found := problem.solve(c))[0], c, found[1]
+            learned = self._learn_weights(problem)
+            coefficients, solution = problem.solve(learned.x)
+            return coefficients, learned.x, with_learned(solution, learned)
+
+        return self._solve(rows, penalties, work)
 
     def _learn_weights(self, problem: Any) -> Solution:
         if self.weights_solver not in ("exact", "alternating"):
@@ -253,6 +244,7 @@ class _Ridge(CoRegularized):
         return float(np.mean((outputs - Y) ** 2))
 
     def _fit_regressor(self, X: Any, y: Any, sample_weight: Any) -> Self:
+        self._check_parameters()
         X = read_views_to_fit(self, X)
         Y, labeled = read_targets(y, len(X))
         self._one_output = np.asarray(y).ndim == 1
@@ -267,6 +259,7 @@ class _RidgeClassifier(ViewClassifier, _Ridge):
     unlabeled: Any
 
     def _fit_classifier(self, X: Any, y: Any, sample_weight: Any) -> Self:
+        self._check_parameters()
         X = read_views_to_fit(self, X)
         s = read_weights(sample_weight, len(X))
         y = y.toarray() if hasattr(y, "toarray") else y
@@ -635,20 +628,29 @@ class _RidgeCV(_Ridge):
     def _penalties(self) -> Penalties:
         return Penalties(self.alpha_, self.between_, self.within)
 
-    def _form(self, rows: Rows, penalties: Penalties) -> GramForm:
-        return GramForm(self, rows, penalties)
+    def _exact_kernels(self) -> bool:
+        return True
+
+    def _with_unlabeled(self, penalties: Penalties) -> bool:
+        return self._grid_uses_unlabeled  # the views that take part are those of the scores
+
+    def _check_parameters(self) -> None:
+        self._grid()
+
+    def _grid(self) -> list[Penalties]:
+        alphas, betweens = np.ravel(self.alphas).tolist(), np.ravel(self.betweens).tolist()
+        grid = [Penalties(alpha, between, self.within) for alpha in alphas for between in betweens]
+        if not grid:
+            raise ValueError("`alphas` and `betweens` must not be empty.")
+        return grid
 
     def _score(self, outputs: np.ndarray, Y: np.ndarray, u: np.ndarray) -> float:
         return -float(np.average(((outputs - Y) ** 2).mean(axis=1), weights=u))
 
     def _fit_targets(self, X: Views, Y: np.ndarray, labeled: np.ndarray, s: np.ndarray, u: np.ndarray) -> Self:
-        alphas, betweens = np.ravel(self.alphas).tolist(), np.ravel(self.betweens).tolist()
-        grid = [Penalties(alpha, between, self.within) for alpha in alphas for between in betweens]
-        if not grid:
-            raise ValueError("`alphas` and `betweens` must not be empty.")
-        rows = self._arrange(
-            X, labeled & (u > 0), s, with_unlabeled=any(penalties.uses_unlabeled for penalties in grid)
-        )
+        grid = self._grid()
+        self._grid_uses_unlabeled = any(penalties.uses_unlabeled for penalties in grid)
+        rows = self._arrange(X, labeled & (u > 0), s, with_unlabeled=self._grid_uses_unlabeled)
         c = self._given_weights()
         if c is None:
             raise ValueError(
@@ -662,7 +664,7 @@ class _RidgeCV(_Ridge):
             with few_threads(len(rows.order)):
                 found = self._held_out(rows, grid, c, rows.first(Y), rows.first(u), held)
                 scores = [self._score(outputs, kept, weights) for outputs in found]
-        except NotPositive as error:
+        except np.linalg.LinAlgError as error:
             raise not_positive(self, error) from error
         best = max(range(len(grid)), key=lambda k: (scores[k], grid[k].alpha, grid[k].between))
         self.alpha_, self.between_, self.best_score_ = grid[best].alpha, grid[best].between, scores[best]
@@ -699,23 +701,31 @@ class _RidgeCV(_Ridge):
         folds: list[np.ndarray] | None,
     ) -> Iterator[np.ndarray]:
         """The outputs at held-out rows, fold after fold, for every point of the grid."""
-        form = GramForm(self, rows, grid[0])
+        form = GramForm(self, rows, grid[0], double=True)
         spectra: dict[tuple[float, float], HeldOut] = {}
-        groups = _output_groups(self.output_kernel, Y.shape[1])
+        groups = [group for group in _output_groups(self.output_kernel, Y.shape[1]) if group[0]]
+        to_come = Counter(_ratios(penalties, value)[1] for penalties in grid for value, _ in groups)
         for penalties in grid:
             outputs = np.zeros((len(Y) if folds is None else sum(map(len, folds)), Y.shape[1]))
             for value, vectors in groups:
-                if not value:
-                    continue
                 alpha = penalties.alpha / value
-                ratios = penalties.between / alpha, penalties.within / alpha
-                key = float(f"{ratios[0]:.9e}"), float(f"{ratios[1]:.9e}")
+                ratios, key = _ratios(penalties, value)
                 if key not in spectra:
                     spectra[key] = HeldOut(form.system(1.0, *ratios).labeled_kernel(c), Y, u)
                 held = spectra[key]
+                to_come[key] -= 1
+                if not to_come[key]:
+                    del spectra[key]
                 found = held.leave_one_out(alpha) if folds is None else held.outputs(alpha, folds)
                 outputs += found @ vectors @ vectors.T
             yield outputs
+
+
+def _ratios(penalties: Penalties, value: float) -> tuple[tuple[float, float], tuple[float, float]]:
+    """γ_B/γ_A and γ_W/γ_A for an eigenvalue of the output kernel, and the same rounded, to be found again."""
+    alpha = penalties.alpha / value
+    ratios = penalties.between / alpha, penalties.within / alpha
+    return ratios, (float(f"{ratios[0]:.9e}"), float(f"{ratios[1]:.9e}"))
 
 
 class CoRegularizedRidgeCV(ViewRegressor, _RidgeCV):

@@ -5,16 +5,15 @@ from typing import Any, Self
 
 import numpy as np
 
-from .._backend import few_threads
 from .._base import ViewClassifier
 from .._inputs import Labels, class_weights, read_labels, read_views_to_fit, read_weights
-from ..certificates import Solution, warn_unless_converged
+from ..certificates import Solution
+from ..solvers._dense import cholesky_or_jitter
 from ..solvers.box_qp import class_qp
-from ..solvers.coupled import NotPositive
 from ..solvers.ridge import weight_slopes
 from ..solvers.weights import Evaluation, learn_weights
 from ..views import Views
-from ._coregularized import CoRegularized, GramForm, Penalties, Rows, not_positive, with_learned
+from ._coregularized import CoRegularized, GramForm, with_learned
 
 __all__ = ["CoRegularizedSVC", "simplex_codes"]
 
@@ -78,6 +77,17 @@ class _Machine:
         """The optimum for the labeled kernel; scaled as in the paper, Q_G = l 𝒢."""
         kernel *= self.scale
         return class_qp(kernel, self.Q_S, self.D, self.upper, self.signs, tol=tol, max_iter=max_iter, x0=x0)
+
+    def judge(self, found: Solution, outputs: tuple[Any, np.ndarray, float], tol: float) -> Solution:
+        """The objective at the coefficients themselves, and its distance from the dual value."""
+        _, g, penalty = outputs
+        loss = float(np.sum(self.upper * np.maximum(0, self.D - self.signs * (g @ self.codes.T))))
+        primal = loss + penalty / self.scale
+        gap = max(primal - (float(found.objective) - float(found.gap)), 0.0)  # type: ignore[arg-type]
+        status = found.status
+        if found.converged and not gap <= 2 * max(tol, 1e-9) * abs(primal):
+            status = "inexact"
+        return Solution(found.x, gap, found.n_iter, status, objective=primal, residual=found.residual)
 
     def forces(self, alpha: np.ndarray) -> np.ndarray:
         """r = l/2 Σ_k ±α_ik s_k."""
@@ -231,6 +241,7 @@ class CoRegularizedSVC(ViewClassifier, CoRegularized):
         self
             The fitted learner.
         """
+        self._check_parameters()
         X = read_views_to_fit(self, X)
         labels = read_labels(y, len(X), self.unlabeled)
         self.classes_ = labels.classes
@@ -238,35 +249,29 @@ class CoRegularizedSVC(ViewClassifier, CoRegularized):
         u = s * class_weights(self.class_weight, labels)
         penalties = self._penalties()
         codes = self._read_codes(labels)
-        rows = self._arrange(X, labels.labeled & (u > 0), s, with_unlabeled=penalties.uses_unlabeled)
+        rows = self._arrange(X, labels.labeled & (u > 0), s, with_unlabeled=self._with_unlabeled(penalties))
         P = 1 if codes is None and len(labels.classes) <= 2 else len(labels.classes)
         of = rows.first(labels.codes) == len(labels.classes) - 1 if P == 1 else rows.first(labels.codes)
         machine = _Machine(codes, of, P, rows.first(u), rows.scale)
-        with few_threads(len(rows.order)):
-            return self._solve(rows, penalties, machine, codes)
-
-    def _solve(self, rows: Rows, penalties: Penalties, machine: _Machine, codes: np.ndarray | None) -> Self:
-        form = self._form(rows, penalties)
-        try:
-            system = form.system(penalties.alpha)
-        except NotPositive as error:
-            raise not_positive(self, error) from error
-        c = self._given_weights()
-        learned = None
-        if c is None:
-            learned = self._learn_weights(system, machine)
-            c = learned.x
-        solution = machine.solve(system.labeled_kernel(c), tol=self.tol, max_iter=self.max_iter)
-        found: Any = system.coefficients(c, machine.forces(solution.x))
-        self._keep(rows, found if isinstance(form, GramForm) else form.split(found), form)
         if codes is not None:
             self.codes_ = codes
         elif hasattr(self, "codes_"):
             del self.codes_
-        self.view_weights_ = c
-        self.solution_ = solution if learned is None else with_learned(solution, learned)
-        warn_unless_converged(self.solution_, type(self).__name__)
-        return self
+
+        def work(form: Any) -> tuple[list[np.ndarray], np.ndarray, Solution]:
+            system = form.system(penalties.alpha)
+            given = self._given_weights()
+            learned = None if given is not None else self._learn_weights(system, machine)
+            c: Any = given if learned is None else learned.x
+            kernel = system.labeled_kernel(c)
+            cholesky_or_jitter(kernel)  # a kernel that is not positive semi-definite has no optimum
+            found = machine.solve(kernel, tol=self.tol, max_iter=self.max_iter)
+            coefficients = system.coefficients(c, machine.forces(found.x))
+            solution = machine.judge(found, system.outputs(c, coefficients), self.tol)
+            parts = coefficients if isinstance(form, GramForm) else form.split(coefficients)
+            return parts, c, solution if learned is None else with_learned(solution, learned)
+
+        return self._solve(rows, penalties, work)
 
     def _read_codes(self, labels: Labels) -> np.ndarray | None:
         """The codes of the classes; None where each class has an output of its own."""

@@ -32,6 +32,8 @@ def multi_task(n_outputs: int, independence: float) -> np.ndarray:
     array([[1.5, 0.5],
            [0.5, 1.5]])
     """
+    if n_outputs < 1:
+        raise ValueError(f"`n_outputs` must be at least 1; got {n_outputs!r}.")
     if not 0 < independence <= 1:
         raise ValueError(f"`independence` must be above 0 and at most 1; got {independence!r}.")
     share = (1 - independence) / (n_outputs * independence)

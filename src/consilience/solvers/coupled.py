@@ -12,7 +12,7 @@ The labeled rows come first. The outputs that forces cause there are ν 𝒢(c) 
 here depends on c but that sum, so c can change without a new factorization.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -81,10 +81,16 @@ class _Penalized:
         return pulled if self.L is None else pulled + self.within * (self.L @ x)
 
     def coefficients(self, x: np.ndarray) -> np.ndarray:
-        """(aI + BK)⁻¹x = (x - BEx)/a, made exact by one step of refinement."""
+        """(aI + BK)⁻¹x = (x - BEx)/a, refined as long as that helps."""
         found = (x - self.pull(self.apply(x))) / self.a
         rest = x - self.a * found - self.pull(multiply(self.K, found))
-        return found + (rest - self.pull(self.apply(rest))) / self.a
+        for _ in range(5):
+            better = found + (rest - self.pull(self.apply(rest))) / self.a
+            left = x - self.a * better - self.pull(multiply(self.K, better))
+            if not np.abs(left).max() < np.abs(rest).max():
+                break
+            found, rest = better, left
+        return found
 
 
 class Factored(_Penalized):
@@ -145,10 +151,10 @@ class Coupled:
     m: int
     coupled: bool
     present: np.ndarray  # (l, m)
-    _kept: tuple[list[np.ndarray], list[np.ndarray]] | None = None
+    _kept: tuple[list[np.ndarray | None], list[np.ndarray]] | None = None
 
-    def own(self, v: int) -> np.ndarray:
-        """E_v between the labeled rows, zero where the view is absent."""
+    def own(self, v: int) -> np.ndarray | None:
+        """E_v between the labeled rows, zero where the view is absent; None where T has it all."""
         raise NotImplementedError
 
     def half(self, c: np.ndarray) -> np.ndarray:
@@ -169,7 +175,9 @@ class Coupled:
         """ν 𝒢(c) ν."""
         total = np.zeros((self.l, self.l))
         for v in np.flatnonzero(c).tolist():
-            total += c[v] ** 2 * (self.own(v) if self._kept is None else self._kept[0][v])
+            own = self.own(v) if self._kept is None else self._kept[0][v]
+            if own is not None:
+                total += c[v] ** 2 * own
         if self.coupled:
             if self._kept is None:
                 total += gram_of(self.half(c))
@@ -190,9 +198,11 @@ class Coupled:
         assert self._kept is not None
         owns, halves = self._kept
         pushed = self.nu(c)[:, None] * r
-        f = np.empty((self.m, *r.shape))
+        f = np.zeros((self.m, *r.shape))
         inner = np.zeros((self.m, self.m))
         for v, own in enumerate(owns):
+            if own is None:
+                continue
             moved = multiply(own, pushed)
             inner[v, v] = np.sum(pushed * moved)
             f[v] = c[v] * moved
@@ -314,21 +324,25 @@ class CoupledGrams(Coupled):
                 own += total[here]
         return [view.coefficients(own) for view, own in zip(self.views, forces, strict=True)]
 
+    def outputs(self, c: np.ndarray, coefficients: Sequence[np.ndarray]) -> tuple[list[np.ndarray], np.ndarray, float]:
+        """f_v = K_v a_v at all rows, g at the labeled ones, and the penalties: what the coefficients really do."""
+        f = [multiply(K, a) for K, a in zip(self.grams, coefficients, strict=True)]
+        g = np.zeros((self.l, f[0].shape[1]))
+        penalty = -float(np.sum(self.shared[:, None] * self._summed(f) ** 2)) if self.coupled else 0.0
+        for v, here in enumerate(self.rows):
+            g[here[: self.known[v]]] += c[v] * f[v][: self.known[v]]
+            penalty += float(np.sum(f[v] * (self.ridge * coefficients[v] + self.views[v].pull(f[v]))))
+        return f, self.nu(c)[:, None] * g, penalty
+
     def optimality(
-        self, c: np.ndarray, coefficients: Sequence[np.ndarray], forces: Callable[[np.ndarray], np.ndarray]
+        self, c: np.ndarray, coefficients: Sequence[np.ndarray], f: Sequence[np.ndarray], r: np.ndarray
     ) -> tuple[float, float]:
         """How far f_v = K_v a_v is from stationary, and a bound on its distance from the optimum (both times l).
 
-        `forces` gives r for outputs g. With ρ_v = a a_v + B_v f_v - b s Σ_w f_w - c_v ν r, the gradient of the
-        objective is 2/l Σ_v K_vρ_v; the objective is strongly convex, so it is within Σ_v tr(ρ_v'K_vρ_v)/(l a) of the
-        optimum.
+        `r` are the forces at f. With ρ_v = a a_v + B_v f_v - b s Σ_w f_w - c_v ν r, the gradient of the objective is
+        2/l Σ_v K_vρ_v; the objective is strongly convex, so it is within Σ_v tr(ρ_v'K_vρ_v)/(l a) of the optimum.
         """
-        f = [multiply(K, a) for K, a in zip(self.grams, coefficients, strict=True)]
-        nu = self.nu(c)[:, None]
-        g = np.zeros((self.l, f[0].shape[1]))
-        for v, here in enumerate(self.rows):
-            g[here[: self.known[v]]] += c[v] * f[v][: self.known[v]]
-        pushes = self._forces(c, forces(nu * g))
+        pushes = self._forces(c, r)
         total = self.shared[:, None] * self._summed(f) if self.coupled else None
         worst = bound = 0.0
         for v, (view, here) in enumerate(zip(self.views, self.rows, strict=True)):

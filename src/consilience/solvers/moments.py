@@ -10,7 +10,6 @@ Only sums over rows are kept, so n is limited by time and not by memory; the ord
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -165,9 +164,8 @@ class CoupledFeatures(Coupled):
         self.coupled = True
         self.factor = cholesky(moments.R.copy(order="F"))
 
-    def own(self, v: int) -> Any:
+    def own(self, v: int) -> None:
         """Nothing: all is in T."""
-        return np.zeros((self.l, self.l))
 
     def half(self, c: np.ndarray) -> np.ndarray:
         """Σ_v c_v T_v."""
@@ -177,3 +175,8 @@ class CoupledFeatures(Coupled):
         """W for forces r on the labeled rows."""
         scaled = self.labeled.features * self.moments._spread(c)
         return solve(self.factor, multiply(scaled.T, self.nu(c)[:, None] * r))
+
+    def outputs(self, c: np.ndarray, W: np.ndarray) -> tuple[None, np.ndarray, float]:
+        """g at the labeled rows and the penalties: what the coefficients really do."""
+        g = self.nu(c)[:, None] * multiply(self.labeled.features * self.moments._spread(c), W)
+        return None, g, float(np.sum(W * multiply(self.moments.R, W)))
