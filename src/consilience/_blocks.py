@@ -78,6 +78,9 @@ class Gram:
         """Return the kernel between the samples of `self` (rows) and those of `other` (columns): a look-up."""
         if self.values is None or self.n_columns != other.n_columns:
             raise _not_over_the_same(self.n_columns, other)
+        rows, columns = _as_slice(self.index), _as_slice(other.index)
+        if rows is not None and columns is not None:  # many times faster than by positions
+            return np.array(self.values[rows, columns])
         return np.asarray(self.values[np.ix_(self.index, other.index)])
 
     def columns_of(self, plain: np.ndarray) -> np.ndarray:
@@ -97,6 +100,13 @@ class Gram:
         if self.values is None or self.values.shape[0] != self.values.shape[1]:
             raise ValueError("The diagonal of a precomputed view is known only where the whole square Gram is given.")
         return np.asarray(self.values[self.index, self.index])
+
+
+def _as_slice(index: np.ndarray) -> slice | None:
+    """Positions that follow each other, as a slice."""
+    if len(index) == 0 or index[-1] - index[0] != len(index) - 1 or (np.diff(index) != 1).any():
+        return None
+    return slice(int(index[0]), int(index[-1]) + 1)
 
 
 def _not_over_the_same(columns: int | None, other: Gram) -> ValueError:

@@ -6,6 +6,8 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.neighbors import kneighbors_graph
 
+from .solvers._dense import multiply
+
 __all__ = ["laplacian", "nearest_neighbors"]
 
 
@@ -67,7 +69,7 @@ class WeightLaplacian:
             self.r, self.d = s, s * degrees
 
     def __matmul__(self, x: np.ndarray) -> np.ndarray:
-        return self.d[:, None] * x - self.r[:, None] * (self.W @ (self.r[:, None] * x))
+        return self.d[:, None] * x - self.r[:, None] * multiply(self.W, self.r[:, None] * x)
 
     def toarray(self) -> np.ndarray:
         """L, dense."""

@@ -276,7 +276,8 @@ class GramForm:
         self.grams = [np.ascontiguousarray(K, dtype=np.float32 if self.single else np.float64) for K in grams]
         K: Any
         for name, K in zip(rows.X.names, self.grams, strict=True):
-            if np.abs(K - K.T).max() > 1e-4 * np.abs(K).max():
+            some = np.linspace(0, len(K) - 1, 32).astype(int)
+            if np.abs(K[some] - K[:, some].T).max() > 1e-4 * np.abs(K[some]).max():
                 raise ValueError(f"View '{name}': its kernel matrix is not symmetric.")
         self.l, self.s, self.scale = rows.l, rows.s, rows.scale
         self.penalties = penalties

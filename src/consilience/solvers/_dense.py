@@ -80,10 +80,13 @@ def inverse(A: np.ndarray) -> np.ndarray:
     return mirror(potri(factor, lower=1, overwrite_c=1)[0])
 
 
-def root(K: np.ndarray) -> np.ndarray:
-    """G with GG' = K, one column per direction that carries weight: Cholesky, with pivots where K is singular."""
+def root(K: np.ndarray) -> tuple[np.ndarray, bool]:
+    """G with GG' = K, one column per direction that carries weight, and whether it is triangular.
+
+    Cholesky's factor, with pivots where K is singular.
+    """
     try:
-        return cholesky(K.copy(order="F"))
+        return cholesky(K.copy(order="F")), True
     except np.linalg.LinAlgError:
         (pstrf,) = lapack.get_lapack_funcs(("pstrf",), (K,))
         factor, pivots, rank, _ = pstrf(K, lower=1)
@@ -92,14 +95,14 @@ def root(K: np.ndarray) -> np.ndarray:
         G[pivots - 1] = np.tril(factor)[:, :rank]
         if np.abs(K - multiply(G, G.T)).max() > 1e-5 * np.abs(K).max():  # more than rounding, of single precision too
             raise
-        return G
+        return G, False
 
 
-def sandwich(G: np.ndarray, B: Any) -> np.ndarray:
+def sandwich(G: np.ndarray, B: Any, *, triangular: bool) -> np.ndarray:
     """G'BG for a symmetric B, or its diagonal."""
     if B.ndim == 1:
         return gram_of(np.sqrt(B)[:, None] * G)
-    if G.shape[0] != G.shape[1] or np.triu(G, 1).any():  # not triangular: K was singular
+    if not triangular:
         return multiply(G.T, multiply(B, G))
     (trmm,) = blas.get_blas_funcs(("trmm",), (G,))
     inner = np.asfortranarray(B @ G) if sp.issparse(B) else trmm(1.0, G, _fortran(B)[0], side=1, lower=1)

@@ -78,13 +78,17 @@ class _Penalized:
     def pull(self, x: np.ndarray) -> np.ndarray:
         """Bx."""
         pulled = np.reshape(self.diagonal, (-1, 1)) * x
-        return pulled if self.L is None else pulled + self.within * (self.L @ x)
+        if self.L is None:
+            return pulled
+        return pulled + self.within * (multiply(self.L, x) if isinstance(self.L, np.ndarray) else self.L @ x)
 
     def coefficients(self, x: np.ndarray) -> np.ndarray:
         """(aI + BK)⁻¹x = (x - BEx)/a, refined as long as that helps."""
         found = (x - self.pull(self.apply(x))) / self.a
         rest = x - self.a * found - self.pull(multiply(self.K, found))
         for _ in range(5):
+            if np.abs(rest).max() <= 1e-13 * np.abs(x).max():
+                break
             better = found + (rest - self.pull(self.apply(rest))) / self.a
             left = x - self.a * better - self.pull(multiply(self.K, better))
             if not np.abs(left).max() < np.abs(rest).max():
@@ -98,8 +102,8 @@ class Factored(_Penalized):
 
     def __init__(self, K: np.ndarray, a: float, diagonal: Any, L: Any, within: float):
         super().__init__(K, a, diagonal, L, within)
-        self.G = root(K)
-        self.C = cholesky(add_to_diagonal(sandwich(self.G, self._penalty()), a))
+        self.G, triangular = root(K)
+        self.C = cholesky(add_to_diagonal(sandwich(self.G, self._penalty(), triangular=triangular), a))
 
     def block(self, l: int) -> np.ndarray:
         """E between the first l rows."""
@@ -124,8 +128,8 @@ class Formed(_Penalized):
             self.E /= p[:, None]
             add_to_diagonal(self.E, 1 / diagonal)
             return
-        G = root(K)
-        C = cholesky(add_to_diagonal(sandwich(G, self._penalty()), a))
+        G, triangular = root(K)
+        C = cholesky(add_to_diagonal(sandwich(G, self._penalty(), triangular=triangular), a))
         self.E = gram_of(forward(C, G.T))
         self.complement = self.E * -p
         self.complement *= p[:, None]
