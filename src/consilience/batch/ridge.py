@@ -94,7 +94,8 @@ class _GramRidge:
     def _shown_forces(
         self, system: CoupledGrams, c: np.ndarray, vectors: np.ndarray, shown: np.ndarray
     ) -> tuple[np.ndarray, float]:
-        kernel = system.labeled_kernel(c)[np.ix_(shown, shown)]
+        kernel = system.labeled_kernel(c)
+        kernel = kernel if len(shown) == len(kernel) else kernel[np.ix_(shown, shown)]
         r = np.zeros((len(self.Y), vectors.shape[1]))
         r[shown], value = ridge_forces(kernel, self.Y[shown] @ vectors, self.u[shown])
         return r, value

@@ -41,7 +41,7 @@ class Plain:
 
     def block(self, l: int) -> np.ndarray:
         """E between the first l rows."""
-        return self.K[:l, :l] / self.a
+        return (self.K[:l, :l] / self.a).T  # symmetric; in the order that all other blocks have
 
     def apply(self, x: np.ndarray) -> np.ndarray:
         """Ex."""
@@ -168,7 +168,7 @@ class Coupled:
     def keep(self) -> None:
         """Keep E_v and T_v of all views, so that a change of c costs no factorization."""
         if self._kept is None:
-            owns = [self.own(v) for v in range(self.m)]
+            owns = [None if (own := self.own(v)) is None else np.asfortranarray(own) for v in range(self.m)]
             self._kept = owns, [self.half(e) for e in np.eye(self.m)] if self.coupled else []
 
     def nu(self, c: np.ndarray) -> np.ndarray:
@@ -177,7 +177,7 @@ class Coupled:
 
     def labeled_kernel(self, c: np.ndarray) -> np.ndarray:
         """ν 𝒢(c) ν."""
-        total = np.zeros((self.l, self.l))
+        total = np.zeros((self.l, self.l), order="F")
         for v in np.flatnonzero(c).tolist():
             own = self.own(v) if self._kept is None else self._kept[0][v]
             if own is not None:
