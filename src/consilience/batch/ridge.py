@@ -19,7 +19,7 @@ from ..solvers.moments import FeatureMoments
 from ..solvers.ridge import HeldOut, evaluate_ridge, ridge_forces
 from ..solvers.weights import Evaluation, alternate_weights, learn_weights
 from ..views import Views
-from ._coregularized import CoRegularized, FeatureForm, GramForm, Penalties, Rows, not_positive, with_learned
+from ._coregularized import CoRegularized, GramForm, Penalties, Rows, not_positive, with_learned
 
 __all__ = [
     "CoRegularizedRidge",
@@ -48,14 +48,34 @@ def _output_groups(R: Any, P: int) -> list[tuple[float, np.ndarray]]:
     return [(float(values[k[0]]), vectors[:, k]) for k in np.split(np.arange(P), new[1:])]
 
 
-class _GramRidge:
-    """min over f for c given, over Gram matrices."""
+class _Problem:
+    """min over f for c given; what Gram matrices and features share."""
 
-    def __init__(self, form: GramForm, alpha: float, Y: np.ndarray, u: np.ndarray, groups: list[Any]):
+    def __init__(self, form: Any, alpha: float, Y: np.ndarray, u: np.ndarray, groups: list[tuple[float, np.ndarray]]):
         self.form, self.alpha, self.Y, self.u = form, alpha, Y, u
         self.groups = [(value, vectors) for value, vectors in groups if value > 0]
         self.lost = sum(float(np.sum(u[:, None] * (Y @ vectors) ** 2)) for value, vectors in groups if not value)
-        self._systems: list[CoupledGrams] | None = None
+
+    def _evaluations(self, c: np.ndarray) -> Iterator[Evaluation]:
+        """φ, its gradient and ∇ of every part, times l."""
+        raise NotImplementedError
+
+    def evaluate(self, c: np.ndarray) -> Evaluation:
+        """φ, its gradient and ∇."""
+        value, gradient, curvature = self.lost, np.zeros(len(c)), np.zeros((len(c), len(c)))
+        known = True
+        for more in self._evaluations(c):
+            value, gradient = value + more[0], gradient + more[1]
+            known &= more[2] is not None
+            curvature = curvature + (0 if more[2] is None else more[2])
+        scale = self.form.scale
+        return value / scale, gradient / scale, curvature / scale if known else None
+
+
+class _GramRidge(_Problem):
+    """The problem over Gram matrices."""
+
+    _systems: list[CoupledGrams] | None = None
 
     def _parts(self) -> Iterator[tuple[CoupledGrams, np.ndarray]]:
         """The systems; those of several eigenvalues are not held at once unless weights are learned."""
@@ -67,17 +87,9 @@ class _GramRidge:
         if self._systems is None:
             self._systems = [system for system, _ in self._parts()]
 
-    def evaluate(self, c: np.ndarray) -> Evaluation:
-        """φ, its gradient and ∇."""
-        value, gradient, curvature = self.lost, np.zeros(len(c)), np.zeros((len(c), len(c)))
-        known = True
+    def _evaluations(self, c: np.ndarray) -> Iterator[Evaluation]:
         for system, vectors in self._parts():
-            more = evaluate_ridge(system, c, self.Y @ vectors, self.u)
-            value, gradient = value + more[0], gradient + more[1]
-            known &= more[2] is not None
-            curvature = curvature + (0 if more[2] is None else more[2])
-        scale = self.form.scale
-        return value / scale, gradient / scale, curvature / scale if known else None
+            yield evaluate_ridge(system, c, self.Y @ vectors, self.u)
 
     def answers(self, c: np.ndarray, shown: np.ndarray) -> tuple[float, np.ndarray, np.ndarray]:
         """φ, the views' answers at the labeled rows shown, and their targets, as least squares takes them."""
@@ -131,13 +143,11 @@ def _direct(objective: float, gap: float, residual: float) -> Solution:
     return Solution(None, gap, 1, status, objective=objective, residual=residual)
 
 
-class _FeatureRidge:
-    """min over f for c given, over finite features."""
+class _FeatureRidge(_Problem):
+    """The problem over finite features."""
 
-    def __init__(self, form: FeatureForm, alpha: float, Y: np.ndarray, u: np.ndarray, groups: list[Any]):
-        self.form, self.alpha, self.Y, self.u = form, alpha, Y, u
-        self.groups = [(value, vectors) for value, vectors in groups if value > 0]
-        self.lost = sum(float(np.sum(u[:, None] * (Y @ vectors) ** 2)) for value, vectors in groups if not value)
+    def __init__(self, *given: Any):
+        super().__init__(*given)
         self._moments: dict[bytes, list[FeatureMoments]] = {}
 
     def keep(self) -> None:
@@ -152,17 +162,9 @@ class _FeatureRidge:
             ]
         yield from zip(self._moments[key], (vectors for _, vectors in self.groups), strict=True)
 
-    def evaluate(self, c: np.ndarray) -> Evaluation:
-        """φ, its gradient and ∇."""
-        value, gradient, curvature = self.lost, np.zeros(len(c)), np.zeros((len(c), len(c)))
-        known = True
+    def _evaluations(self, c: np.ndarray) -> Iterator[Evaluation]:
         for moments, _ in self._parts():
-            more = moments.evaluate(c)
-            value, gradient = value + more[0], gradient + more[1]
-            known &= more[2] is not None
-            curvature = curvature + (0 if more[2] is None else more[2])
-        scale = self.form.scale
-        return value / scale, gradient / scale, curvature / scale if known else None
+            yield moments.evaluate(c)
 
     def answers(self, c: np.ndarray, shown: np.ndarray) -> tuple[float, np.ndarray, np.ndarray]:
         """φ, and the views' answers and targets, as least squares takes them."""
@@ -374,8 +376,8 @@ class CoRegularizedRidge(ViewRegressor, _Ridge):
 
     Attributes
     ----------
-    view_weights_ : array of shape (n_views,)
-        c.
+    view_weights_ : array of shape (n_views_used,)
+        c; a view that no sample with a part in the objective has is left out.
     dual_coef_ : array of shape (n_views, n_support, n_outputs)
         a_v with f_v(x) = Σ_i k_v(x, x_i) a_v,i; not with `n_components`.
     support_ : array of int
@@ -524,8 +526,8 @@ class CoRegularizedRidgeClassifier(_RidgeClassifier):
     ----------
     classes_ : array
         The classes.
-    view_weights_ : array of shape (n_views,)
-        c.
+    view_weights_ : array of shape (n_views_used,)
+        c; a view that no sample with a part in the objective has is left out.
     dual_coef_ : array of shape (n_views, n_support, n_outputs)
         a_v with f_v(x) = Σ_i k_v(x, x_i) a_v,i; not with `n_components`.
     support_ : array of int
@@ -769,8 +771,8 @@ class CoRegularizedRidgeCV(ViewRegressor, _RidgeCV):
         Their score.
     cv_results_ : dict of array
         ``alpha``, ``between`` and ``score`` of every pair.
-    view_weights_ : array of shape (n_views,)
-        c.
+    view_weights_ : array of shape (n_views_used,)
+        c; a view that no sample with a part in the objective has is left out.
     dual_coef_ : array of shape (n_views, n_support, n_outputs)
         a_v with f_v(x) = Σ_i k_v(x, x_i) a_v,i.
     support_ : array of int
@@ -883,8 +885,8 @@ class CoRegularizedRidgeClassifierCV(_RidgeCV, _RidgeClassifier):
         Their score.
     cv_results_ : dict of array
         ``alpha``, ``between`` and ``score`` of every pair.
-    view_weights_ : array of shape (n_views,)
-        c.
+    view_weights_ : array of shape (n_views_used,)
+        c; a view that no sample with a part in the objective has is left out.
     dual_coef_ : array of shape (n_views, n_support, n_outputs)
         a_v with f_v(x) = Σ_i k_v(x, x_i) a_v,i.
     support_ : array of int

@@ -155,8 +155,8 @@ class CoRegularizedSVC(ViewClassifier, CoRegularized):
     ----------
     classes_ : array
         The classes.
-    view_weights_ : array of shape (n_views,)
-        c.
+    view_weights_ : array of shape (n_views_used,)
+        c; a view that no sample with a part in the objective has is left out.
     codes_ : array of shape (n_classes, n_outputs)
         s_k, for "simplex" with more than two classes or codes given.
     dual_coef_ : array of shape (n_views, n_support, n_outputs)
