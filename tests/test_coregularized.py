@@ -1050,3 +1050,10 @@ def test_views_of_mixed_precision():
     y = np.where(np.arange(300) < 30, A[:, 0], np.nan)
     model = cs.CoRegularizedRidge("linear", within=1e-4, graph="knn").fit({"a": A, "b": B}, y)
     assert model.certificate().status == "exact"
+
+
+def test_learned_weights_of_the_svm_keep_the_tolerance():
+    X, y = cs.datasets.load_digits_views(return_X_y=True)
+    proof = cs.CoRegularizedSVC(alpha=1e-4, between=1e-4, view_weights="learned").fit(X[:150], y[:150]).certificate()
+    assert proof.status == "converged"
+    assert proof.gap <= 1e-4 * proof.objective
