@@ -17,7 +17,7 @@ from consilience.graphs import kernel_neighbors, laplacian, nearest_neighbors
 from consilience.kernels import RBF, Linear, Precomputed, multi_task, output_graph
 from consilience.solvers.box_qp import class_qp
 from consilience.solvers.coupled import CoupledGrams
-from consilience.solvers.ridge import evaluate_ridge
+from consilience.solvers.ridge import evaluate_ridge, ridge_forces
 from consilience.solvers.sphere import sphere_least_squares
 from consilience.solvers.weights import alternate_weights, learn_weights, lower_bound, sphere_starts
 
@@ -315,12 +315,11 @@ def test_alternation_lowers_the_objective_at_every_step():
     system = CoupledGrams(grams, 25, ridge=25e-3, between=0.25)
     values = []
 
-    def answers(c):
-        from consilience.solvers.ridge import ridge_forces
-
+    def answers(cs):
+        ((c),) = cs
         r, value = ridge_forces(system.labeled_kernel(c), Y, np.ones(25))
         values.append(value)
-        return value, system.answers(c, r)[0].reshape(3, -1).T, Y.ravel()
+        return [(value, system.answers(c, r)[0].reshape(3, -1).T, Y.ravel())]
 
     alternate_weights(answers, sphere_starts(3, 0.6, 1, np.random.RandomState(0)), tol=1e-6, max_iter=30)
     assert (np.diff(values) <= 1e-12 * values[0]).all()

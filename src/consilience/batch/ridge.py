@@ -91,17 +91,20 @@ class _GramRidge(_Problem):
         for system, vectors in self._parts():
             yield evaluate_ridge(system, c, self.Y @ vectors, self.u)
 
-    def answers(self, c: np.ndarray, shown: np.ndarray) -> tuple[float, np.ndarray, np.ndarray]:
+    def answers(self, cs: Sequence[np.ndarray], shown: np.ndarray) -> list[tuple[float, np.ndarray, np.ndarray]]:
         """φ, the views' answers at the labeled rows shown, and their targets, as least squares takes them."""
-        value, F, b = self.lost, [], []
         root = np.sqrt(self.u[shown])[:, None]
+        values, F = np.full(len(cs), float(self.lost)), [[] for _ in cs]  # type: ignore[var-annotated]
+        b = []
         for system, vectors in self._parts():
-            r, more = self._shown_forces(system, c, vectors, shown)
-            f = system.answers(c, r)[0][:, shown] * (system.nu(c)[shown, None] * root)
-            value += more
-            F.append(f.reshape(len(c), -1).T)
+            forces = [self._shown_forces(system, c, vectors, shown) for c in cs]
+            values += [value for _, value in forces]
             b.append((root * (self.Y[shown] @ vectors)).ravel())
-        return value / self.form.scale, np.concatenate(F), np.concatenate(b)
+            for k, (f, _) in enumerate(system.answers_together(cs, [r for r, _ in forces])):
+                weighed = f[:, shown] * (system.nu(cs[k])[shown, None] * root)
+                F[k].append(weighed.reshape(len(cs[k]), -1).T)
+        targets = np.concatenate(b)
+        return [(value / self.form.scale, np.concatenate(f), targets) for value, f in zip(values, F, strict=True)]
 
     def _shown_forces(
         self, system: CoupledGrams, c: np.ndarray, vectors: np.ndarray, shown: np.ndarray
@@ -166,11 +169,14 @@ class _FeatureRidge(_Problem):
         for moments, _ in self._parts():
             yield moments.evaluate(c)
 
-    def answers(self, c: np.ndarray, shown: np.ndarray) -> tuple[float, np.ndarray, np.ndarray]:
+    def answers(self, cs: Sequence[np.ndarray], shown: np.ndarray) -> list[tuple[float, np.ndarray, np.ndarray]]:
         """φ, and the views' answers and targets, as least squares takes them."""
-        parts = [moments.answer_products(c) for moments, _ in self._parts(shown)]
-        value = self.lost + sum(part[0] for part in parts)
-        return value / self.form.scale, np.concatenate([p[1] for p in parts]), np.concatenate([p[2] for p in parts])
+        found = []
+        for c in cs:
+            parts = [moments.answer_products(c) for moments, _ in self._parts(shown)]
+            value = (self.lost + sum(part[0] for part in parts)) / self.form.scale
+            found.append((value, np.concatenate([p[1] for p in parts]), np.concatenate([p[2] for p in parts])))
+        return found
 
     def outputs(self, c: np.ndarray, shown: np.ndarray, hidden: np.ndarray) -> np.ndarray:
         """g at hidden labeled rows, learned from those shown."""
@@ -236,7 +242,7 @@ class _Ridge(CoRegularized):
                 np.arange(l), test_size=self.validation_fraction, random_state=check_random_state(self.random_state)
             )
         found, visited = alternate_weights(
-            lambda c: problem.answers(c, shown), starts, tol=self.tol, max_iter=self.max_iter
+            lambda cs: problem.answers(cs, shown), starts, tol=self.tol, max_iter=self.max_iter
         )
         if len(hidden) == 0:
             return found

@@ -198,28 +198,41 @@ class Coupled:
 
     def answers(self, c: np.ndarray, r: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """f_v at the labeled rows for forces r, as (m, l, P), and <νr, G_vw νr> as (m, m)."""
+        return self.answers_together([c], [r])[0]
+
+    def answers_together(
+        self, cs: Sequence[np.ndarray], rs: Sequence[np.ndarray]
+    ) -> list[tuple[np.ndarray, np.ndarray]]:
+        """`answers` for several c, each with its forces: one matrix right-hand side for all of them."""
         self.keep()
         assert self._kept is not None
         owns, halves = self._kept
-        pushed = self.nu(c)[:, None] * r
-        f = np.zeros((self.m, *r.shape))
-        inner = np.zeros((self.m, self.m))
+        pushed = np.hstack([self.nu(c)[:, None] * r for c, r in zip(cs, rs, strict=True)])
+        P = rs[0].shape[1]
+        parts = [slice(k * P, (k + 1) * P) for k in range(len(cs))]
+        f = np.zeros((len(cs), self.m, *rs[0].shape))
+        inner = np.zeros((len(cs), self.m, self.m))
         for v, own in enumerate(owns):
             if own is None:
                 continue
             moved = multiply(own, pushed)
-            inner[v, v] = np.sum(pushed * moved)
-            f[v] = c[v] * moved
+            for k, part in enumerate(parts):
+                inner[k, v, v] = np.sum(pushed[:, part] * moved[:, part])
+                f[k, v] = cs[k][v] * moved[:, part]
         if self.coupled:
             through = [multiply(half, pushed) for half in halves]
-            total = sum((weight * part for weight, part in zip(c, through, strict=True)), start=np.zeros(1))
+            total = np.zeros_like(through[0])
+            for k, part in enumerate(parts):
+                for v in range(self.m):
+                    total[:, part] += cs[k][v] * through[v][:, part]
+                    for w in range(v + 1):
+                        inner[k, v, w] += np.sum(through[v][:, part] * through[w][:, part])
+                        inner[k, w, v] = inner[k, v, w]
             for v, half in enumerate(halves):
-                f[v] += multiply(half.T, total)
-                for w in range(v, self.m):
-                    shared = float(np.sum(through[v] * through[w]))
-                    inner[v, w] += shared
-                    inner[w, v] = inner[v, w]
-        return f, inner
+                back = multiply(half.T, total)
+                for k, part in enumerate(parts):
+                    f[k, v] += back[:, part]
+        return list(zip(f, inner, strict=True))
 
 
 def row_scale(present: np.ndarray, c: np.ndarray) -> np.ndarray:

@@ -80,15 +80,15 @@ class _Proved(Exception):
 
 
 def alternate_weights(
-    answers: Callable[[np.ndarray], tuple[float, np.ndarray, np.ndarray]],
+    answers: Callable[[Sequence[np.ndarray]], Sequence[tuple[float, np.ndarray, np.ndarray]]],
     starts: Sequence[np.ndarray],
     *,
     tol: float,
     max_iter: int,
 ) -> tuple[Solution, list[np.ndarray]]:
-    """The published scheme: f for c fixed, then c by least squares on the sphere, from every start.
+    """The published scheme: f for c fixed, then c by least squares on the sphere, from all starts together.
 
-    `answers` gives φ, the answers F of the views (n x m) and the targets b (n,) for c. Returned are the best c by
+    `answers` gives φ, the answers F of the views (n x m) and the targets b (n,) for every c. Returned are the best c by
     objective, and every c that was visited, for a choice by validation. A start ends where c moves by less than `tol`
     of its length.
     """
@@ -100,8 +100,7 @@ def alternate_weights(
     n_iter = 0
     while running and n_iter < max_iter:
         n_iter += 1
-        for k in list(running):
-            value, F, b = answers(now[k])
+        for k, (value, F, b) in zip(list(running), answers([now[k] for k in running]), strict=True):
             visited.append(_turned(now[k]))
             if value < best[0]:
                 best = (value, now[k])
