@@ -400,11 +400,11 @@ def test_held_out_scores_are_those_of_fits(cv, within):
 
 
 def test_equal_ratios_share_a_factorization(monkeypatch):
-    from consilience.batch import ridge
-
     made = []
-    whole = ridge.GramForm.system
-    monkeypatch.setattr(ridge.GramForm, "system", lambda self, *args: (made.append(args), whole(self, *args))[1])
+    whole = _coregularized.GramForm.system
+    monkeypatch.setattr(
+        _coregularized.GramForm, "system", lambda self, *args: (made.append(args), whole(self, *args))[1]
+    )
     X, y = cs.datasets.load_breast_cancer_views(return_X_y=True)
     model = cs.CoRegularizedRidgeClassifierCV(alphas=10.0 ** np.arange(-5, 0), betweens=10.0 ** np.arange(-5, 0))
     model.fit(X[:100], y[:100])
@@ -1056,3 +1056,19 @@ def test_learned_weights_of_the_svm_keep_the_tolerance():
     proof = cs.CoRegularizedSVC(alpha=1e-4, between=1e-4, view_weights="learned").fit(X[:150], y[:150]).certificate()
     assert proof.status == "converged"
     assert proof.gap <= 1e-4 * proof.objective
+
+
+@pytest.mark.parametrize(
+    "model", [cs.CoRegularizedRidgeClassifier(), cs.CoRegularizedSVC(), cs.CoRegularizedRidgeClassifierCV()]
+)
+def test_an_interrupted_refit_leaves_the_model_as_it_was(model, monkeypatch):
+    X, y = cs.datasets.load_breast_cancer_views(return_X_y=True)
+    expected = model.fit(X[:60], y[:60]).predict(X)
+
+    def interrupt(*args, **named):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(_coregularized.GramForm, "system", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        model.fit({"other": X["mean"]}, np.where(y == 1, "good", "bad"))
+    assert (model.predict(X) == expected).all()

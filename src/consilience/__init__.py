@@ -15,9 +15,9 @@ _HOME = {
     "Nystroem": "approx",
     "RandomFeatures": "approx",
     "CoRegularizedRidge": "batch.ridge",
-    "CoRegularizedRidgeCV": "batch.ridge",
+    "CoRegularizedRidgeCV": "batch.ridge_cv",
     "CoRegularizedRidgeClassifier": "batch.ridge",
-    "CoRegularizedRidgeClassifierCV": "batch.ridge",
+    "CoRegularizedRidgeClassifierCV": "batch.ridge_cv",
     "CoRegularizedSVC": "batch.svc",
     "simplex_codes": "batch.svc",
     "EarlyFusion": "batch.fusion",
@@ -44,8 +44,8 @@ if TYPE_CHECKING:
     from .batch.fusion import LateFusion as LateFusion
     from .batch.ridge import CoRegularizedRidge as CoRegularizedRidge
     from .batch.ridge import CoRegularizedRidgeClassifier as CoRegularizedRidgeClassifier
-    from .batch.ridge import CoRegularizedRidgeClassifierCV as CoRegularizedRidgeClassifierCV
-    from .batch.ridge import CoRegularizedRidgeCV as CoRegularizedRidgeCV
+    from .batch.ridge_cv import CoRegularizedRidgeClassifierCV as CoRegularizedRidgeClassifierCV
+    from .batch.ridge_cv import CoRegularizedRidgeCV as CoRegularizedRidgeCV
     from .batch.svc import CoRegularizedSVC as CoRegularizedSVC
     from .batch.svc import simplex_codes as simplex_codes
     from .checks import check_multiview_estimator as check_multiview_estimator

@@ -29,8 +29,8 @@ _MAGIC = b"consilience model\n"
 _FORMAT = 1
 _LONGEST_HEADER = 4096
 _HOMES = (
-    "approx", "batch.fusion", "batch.ridge", "batch.svc", "kernels.algebra", "kernels.scalar", "kernels.structured",
-    "preprocessing",
+    "approx", "batch.fusion", "batch.ridge", "batch.ridge_cv", "batch.svc", "kernels.algebra", "kernels.scalar",
+    "kernels.structured", "preprocessing",
 )  # fmt: skip
 
 

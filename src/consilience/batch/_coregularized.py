@@ -2,6 +2,7 @@
 
 import numbers
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
@@ -147,8 +148,19 @@ class CoRegularized(BatchLearner):
     def _with_unlabeled(self, penalties: Penalties) -> bool:
         return penalties.uses_unlabeled
 
+    @contextmanager
+    def _whole(self) -> Iterator[None]:
+        """A fit that is refused or interrupted leaves the learner as it was."""
+        before = dict(self.__dict__)
+        try:
+            yield
+        except BaseException:
+            self.__dict__.clear()
+            self.__dict__.update(before)
+            raise
+
     def _check_parameters(self) -> None:
-        """Refuse what cannot be, before anything of an earlier fit is lost."""
+        """Refuse what cannot be."""
         self._penalties()
         for name, least in (("tol", 0), ("max_iter", 0)):
             value: Any = getattr(self, name)

@@ -241,6 +241,10 @@ class CoRegularizedSVC(ViewClassifier, CoRegularized):
         self
             The fitted learner.
         """
+        with self._whole():
+            return self._fit(X, y, sample_weight)
+
+    def _fit(self, X: Any, y: Any, sample_weight: Any) -> Self:
         self._check_parameters()
         X = read_views_to_fit(self, X)
         labels = read_labels(y, len(X), self.unlabeled)

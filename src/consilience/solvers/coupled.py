@@ -12,6 +12,7 @@ The labeled rows come first. The outputs that forces cause there are ν 𝒢(c) 
 here depends on c but that sum, so c can change without a new factorization.
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import Any
 
@@ -56,7 +57,7 @@ class Plain:
         return np.zeros_like(f)
 
 
-class _Penalized:
+class _Penalized(ABC):
     """What responses with B ≠ 0 share: B = diag(diagonal) + within L, where there is an L."""
 
     def __init__(self, K: np.ndarray, a: float, diagonal: Any, L: Any, within: float):
@@ -71,9 +72,9 @@ class _Penalized:
         dense = self.L.toarray() if hasattr(self.L, "toarray") else self.L
         return add_to_diagonal(self.within * dense, self.diagonal)
 
+    @abstractmethod
     def apply(self, x: np.ndarray) -> np.ndarray:
         """Ex."""
-        raise NotImplementedError
 
     def pull(self, x: np.ndarray) -> np.ndarray:
         """Bx."""
@@ -145,7 +146,7 @@ class Formed(_Penalized):
 
 
 # -- all views together
-class Coupled:
+class Coupled(ABC):
     """What the labeled rows see of coupled views: G_vw = δ_vw E_v + T_v'T_w, and every c mixes these.
 
     Subclasses say how many rows and views there are, which views the labeled rows have, and give `own` and `half`.
@@ -157,13 +158,13 @@ class Coupled:
     present: np.ndarray  # (l, m)
     _kept: tuple[list[np.ndarray | None], list[np.ndarray]] | None = None
 
+    @abstractmethod
     def own(self, v: int) -> np.ndarray | None:
         """E_v between the labeled rows, zero where the view is absent; None where T has it all."""
-        raise NotImplementedError
 
+    @abstractmethod
     def half(self, c: np.ndarray) -> np.ndarray:
         """Σ_v c_v T_v."""
-        raise NotImplementedError
 
     def keep(self) -> None:
         """Keep E_v and T_v of all views, so that a change of c costs no factorization."""
