@@ -334,7 +334,7 @@ def test_features_of_all_samples_are_the_kernel_problem(missing, monkeypatch):
             data[name][rng.random(50) < 0.3] = np.nan
     y = rng.normal(size=(50, 2))
     y[30:] = np.nan
-    monkeypatch.setattr(_coregularized, "_ROWS", 17)
+    monkeypatch.setattr(_coregularized, "ROWS", 17)
     for graph in ("kernel", "kernel_normalized", "knn"):
         for weights in ("uniform", "learned") if graph == "kernel" else ("uniform",):
             model = cs.CoRegularizedRidge(

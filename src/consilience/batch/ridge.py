@@ -6,20 +6,19 @@ from typing import Any, Self
 import numpy as np
 from sklearn.model_selection import train_test_split
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import check_is_fitted
 
-from .._base import ViewClassifier, ViewRegressor
-from .._inputs import class_weights, read_labels, read_targets, read_views_to_fit, read_weights
+from .._base import ViewRegressor
 from ..certificates import Solution
 from ..solvers.weights import alternate_weights, learn_weights
 from ..views import Views
 from ._coregularized import CoRegularized, with_learned
+from ._frame import ReadsClasses, ReadsTargets, right_share
 from ._ridge_problems import FeatureRidge, GramRidge, output_groups
 
 __all__ = ["CoRegularizedRidge", "CoRegularizedRidgeClassifier"]
 
 
-class RidgeFrame(CoRegularized):
+class RidgeFrame(CoRegularized, ReadsTargets):
     """Least squares; subclasses read targets or labels."""
 
     output_kernel: Any
@@ -73,72 +72,12 @@ class RidgeFrame(CoRegularized):
     def _validation_loss(self, outputs: np.ndarray, Y: np.ndarray) -> float:
         return float(np.mean((outputs - Y) ** 2))
 
-    def _fit_regressor(self, X: Any, y: Any, sample_weight: Any) -> Self:
-        self._check_parameters()
-        X = read_views_to_fit(self, X)
-        Y, labeled = read_targets(y, len(X))
-        self._one_output = np.asarray(y).ndim == 1
-        s = read_weights(sample_weight, len(X))
-        return self._fit_targets(X, Y, labeled, s, s)
 
-
-class RidgeClassifierFrame(ViewClassifier, RidgeFrame):
+class RidgeClassifierFrame(ReadsClasses, RidgeFrame):
     """Least squares on codes of classes, or on indicators of labels."""
-
-    class_weight: Any
-    unlabeled: Any
-
-    def _fit_classifier(self, X: Any, y: Any, sample_weight: Any) -> Self:
-        self._check_parameters()
-        X = read_views_to_fit(self, X)
-        s = read_weights(sample_weight, len(X))
-        y = y.toarray() if hasattr(y, "toarray") else y
-        self._indicator = y is not None and np.asarray(y).ndim == 2 and np.asarray(y).shape[1] > 1
-        if self._indicator:
-            if self.class_weight is not None:
-                raise ValueError("`class_weight` is for one class per sample; y is an indicator of several labels.")
-            Y, labeled = read_targets(y, len(X))
-            others = np.setdiff1d(Y[labeled], (0, 1))
-            if len(others):
-                raise ValueError(f"An indicator of labels holds 0 and 1; y has {others[0]:g}.")
-            self.classes_ = np.arange(Y.shape[1])
-            return self._fit_targets(X, 2 * Y - 1, labeled, s, s)
-        labels = read_labels(y, len(X), self.unlabeled)
-        self.classes_ = labels.classes
-        return self._fit_targets(X, labels.signs(), labels.labeled, s, s * class_weights(self.class_weight, labels))
-
-    def predict(self, X: Any) -> np.ndarray:
-        """Predict classes, or the indicator of labels.
-
-        Parameters
-        ----------
-        X : Views or what `as_views` reads
-            The samples.
-
-        Returns
-        -------
-        array of shape (n_samples,) or (n_samples, n_labels)
-            The classes; 0 and 1 where y was an indicator.
-        """
-        check_is_fitted(self)
-        return (self._combined(X) > 0).astype(int) if self._indicator else super().predict(X)
 
     def _validation_loss(self, outputs: np.ndarray, Y: np.ndarray) -> float:
         return 1 - right_share(outputs, Y, np.ones(len(Y)), self._indicator)
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.classifier_tags.multi_label = True
-        return tags
-
-
-def right_share(outputs: np.ndarray, Y: np.ndarray, weights: np.ndarray, indicator: bool) -> float:
-    """The share of rows decided rightly; with an indicator the share of right entries."""
-    if indicator or Y.shape[1] == 1:
-        right = ((outputs > 0) == (Y > 0)).mean(axis=1)
-    else:
-        right = outputs.argmax(axis=1) == Y.argmax(axis=1)
-    return float(np.average(right, weights=weights))
 
 
 class CoRegularizedRidge(ViewRegressor, RidgeFrame):

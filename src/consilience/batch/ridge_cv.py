@@ -12,9 +12,10 @@ from .._backend import few_threads
 from .._base import ViewRegressor
 from ..solvers.ridge import HeldOut
 from ..views import Views
-from ._coregularized import GramForm, Penalties, Rows, not_positive
+from ._coregularized import GramForm, Penalties, not_positive
+from ._frame import Rows, right_share
 from ._ridge_problems import output_groups
-from .ridge import RidgeClassifierFrame, RidgeFrame, right_share
+from .ridge import RidgeClassifierFrame, RidgeFrame
 
 __all__ = ["CoRegularizedRidgeCV", "CoRegularizedRidgeClassifierCV"]
 

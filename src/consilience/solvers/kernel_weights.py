@@ -1,0 +1,305 @@
+"""Weights of kernels, learned: the least of J(d) over d >= 0 and a penalty on d, where
+
+    J(d) = min_G ‖Y - Σ_v M_v G_v‖² + Σ_v ‖G_v‖²/d_v = tr Y'(I + Σ_v d_v D_v)⁻¹Y,   D_v = M_v M_v',
+
+is convex in d. A penalty on the norms n_v = ‖G_v‖ that is concave in their squares is the least over d of Σ n_v²/d_v
+and a convex function of d: so are learned lp-norm multiple kernels, and the block-sparse metric. One variable per view
+is left. Newton steps on J, with the penalty on d kept as it is, take one Cholesky factor each; the gap is that of G.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.linalg
+import scipy.optimize
+
+from ..certificates import Solution
+from ._dense import add_to_diagonal, cholesky, forward, gram_of, multiply, solve
+
+_A, _B = 1 - np.sqrt(0.5), np.sqrt(0.5)
+
+
+# -- J
+@dataclass
+class Fitted:
+    """J at d; the loss ‖B‖² of the residuals B; the pulls ‖M_v'B‖², minus the gradient of J; its Hessian."""
+
+    value: float
+    loss: float
+    pulls: np.ndarray
+    hessian: np.ndarray
+
+    def norms(self, d: np.ndarray) -> np.ndarray:
+        """n_v = ‖G_v‖ with G_v = d_v M_v'B."""
+        return d * np.sqrt(self.pulls)
+
+
+class GramFit:
+    """J over n x n matrices D_v."""
+
+    def __init__(self, kernels: Sequence[np.ndarray], Y: np.ndarray):
+        self.kernels, self.Y = kernels, Y
+        if Y.shape[1] > len(Y):  # J depends on YY' alone
+            values, vectors = scipy.linalg.eigh(multiply(Y, Y.T), check_finite=False)
+            self.Y = vectors * np.sqrt(np.maximum(values, 0))
+
+    def __call__(self, d: np.ndarray) -> Fitted:
+        """J and its derivatives."""
+        total = np.zeros((len(self.Y), len(self.Y)), order="F")
+        for weight, D in zip(d, self.kernels, strict=True):
+            if weight:
+                total += weight * D
+        L = cholesky(add_to_diagonal(total, 1.0))
+        half = forward(L, self.Y)
+        B = solve(L, self.Y)
+        pulled = [multiply(D, B) for D in self.kernels]
+        spread = np.stack([forward(L, one).ravel() for one in pulled], axis=1)
+        pulls = np.array([float(np.sum(B * one)) for one in pulled])
+        return Fitted(float(np.sum(half**2)), float(np.sum(B**2)), np.maximum(pulls, 0), 2 * gram_of(spread))
+
+    def forces(self, d: np.ndarray, Y: np.ndarray) -> np.ndarray:
+        """B = (I + Σ_v d_v D_v)⁻¹Y, with which G_v = d_v M_v'B."""
+        total = np.sum([weight * D for weight, D in zip(d, self.kernels, strict=True)], axis=0)
+        return solve(cholesky(add_to_diagonal(np.asfortranarray(total), 1.0)), Y)
+
+
+class MomentFit:
+    """J over the moments M'M, M'Y and ‖Y‖² of features."""
+
+    def __init__(self, C: np.ndarray, c: np.ndarray, squares: float, sizes: Sequence[int]):
+        self.C, self.c, self.squares = C, c, squares
+        self.ends = np.cumsum(sizes)
+        self.sizes = sizes
+
+    def _pulled(self, d: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """The factor of I + Δ½CΔ½, G, and M'B = c - CG."""
+        root = np.repeat(np.sqrt(d), self.sizes)
+        L = cholesky(add_to_diagonal(np.asfortranarray(root[:, None] * self.C * root), 1.0))
+        G = root[:, None] * solve(L, root[:, None] * self.c)
+        return L, G, self.c - multiply(self.C, G)
+
+    def __call__(self, d: np.ndarray) -> Fitted:
+        """J and its derivatives."""
+        root = np.repeat(np.sqrt(d), self.sizes)
+        L, G, u = self._pulled(d)
+        blocks = [slice(end - size, end) for size, end in zip(self.sizes, self.ends, strict=True)]
+        pulls = np.array([float(np.sum(u[own] ** 2)) for own in blocks])
+        value = self.squares - float(np.sum(G * self.c))
+        loss = value - float(np.sum(G * u))  # ‖B‖² = <B, Y> - <G, M'B>
+        moved = [multiply(np.asfortranarray(self.C[:, own]), u[own]) for own in blocks]  # M'D_vB
+        spread = np.stack([forward(L, root[:, None] * one).ravel() for one in moved], axis=1)
+        whole = np.array([[float(np.sum(u[own] * one[own])) for own in blocks] for one in moved])
+        return Fitted(value, max(loss, 0.0), pulls, whole + whole.T - 2 * gram_of(spread))
+
+    def coefficients(self, d: np.ndarray) -> np.ndarray:
+        """G."""
+        return self._pulled(d)[1]
+
+
+# -- penalties
+class ViewPenalty(ABC):
+    """A penalty Ω(n) on the norms of the views' parts, and what it is on d."""
+
+    @abstractmethod
+    def norm(self, n: np.ndarray) -> float:
+        """Ω(n)."""
+
+    @abstractmethod
+    def best(self, n: np.ndarray) -> np.ndarray:
+        """The d at which Σ n_v²/d_v and the penalty on d are Ω(n)."""
+
+    @abstractmethod
+    def on_weights(self, d: np.ndarray) -> float:
+        """The penalty on d; 0 where it is a constraint."""
+
+    @abstractmethod
+    def dual(self, fitted: Fitted) -> float:
+        """A lower bound on the optimum, from the residuals."""
+
+    @abstractmethod
+    def step(self, d: np.ndarray, start: np.ndarray, slope: np.ndarray, hessian: np.ndarray, size: float) -> np.ndarray:
+        """The least of slope'(x - d) + ½(x - d)'hessian(x - d) and the penalty on x >= 0."""
+
+
+class BlockNorm(ViewPenalty):
+    """Ω(n) = 2√(λη) √((1 - 1/√2) Σ n_v² + (1/√2)(Σ n_v)²): what is left of λg'A†g + η Σ_γ ‖A_γ‖ at the best A.
+
+    On d it is λη τ(d), τ the largest eigenvalue of (1 - 1/√2) diag(d) + (1/√2) √d√d', which is convex: {τ <= 1} is
+    {d: Σ d_v/(√2 - (√2 - 1) d_v) <= 1}.
+    """
+
+    def __init__(self, alpha: float, metric_penalty: float):
+        self.product = alpha * metric_penalty
+
+    def norm(self, n: np.ndarray) -> float:
+        """Ω(n)."""
+        return 2 * float(np.sqrt(self.product * self.squared(n)))
+
+    @staticmethod
+    def squared(n: np.ndarray) -> float:
+        """Q(n) under the root."""
+        return float(_A * np.sum(n**2) + _B * np.sum(n) ** 2)
+
+    def best(self, n: np.ndarray) -> np.ndarray:
+        """The d at which Σ n_v²/d_v + λη τ(d) = Ω(n)."""
+        if not n.any():
+            return n
+        return np.sqrt(self.squared(n) / self.product) * n / (_A * n + _B * n.sum())
+
+    @staticmethod
+    def _tau(d: np.ndarray) -> float:
+        root = np.sqrt(d)
+        return float(np.linalg.eigvalsh(_A * np.diag(d) + _B * np.outer(root, root))[-1])
+
+    def on_weights(self, d: np.ndarray) -> float:
+        """λη τ(d)."""
+        return self.product * self._tau(d)
+
+    def _slope(self, d: np.ndarray) -> np.ndarray:
+        x = d / max(self._tau(d), np.finfo(float).tiny)
+        h = _B / (1 - _A * x) ** 2
+        return self.product * h / max(float(h @ x), np.finfo(float).tiny)
+
+    def dual(self, fitted: Fitted) -> float:
+        """2t<B, Y> - t²‖B‖², with t such that the dual norm of 2tM'B is at most 1."""
+        u = np.sort(2 * np.sqrt(fitted.pulls))[::-1]
+        k, sums, squares = np.arange(1, len(u) + 1), np.cumsum(u), np.cumsum(u**2)
+        last = int(np.flatnonzero(u >= _B * sums / (_A + k * _B))[-1])
+        inside = (squares[last] - _B * sums[last] ** 2 / (_A + k[last] * _B)) / _A
+        t = fitted.value / fitted.loss if fitted.loss else 1.0
+        if inside > 0:
+            t = min(t, 2 * float(np.sqrt(self.product / inside)))
+        return 2 * t * fitted.value - t**2 * fitted.loss
+
+    def step(self, d: np.ndarray, start: np.ndarray, slope: np.ndarray, hessian: np.ndarray, size: float) -> np.ndarray:
+        """The least of the model and λη τ(x)."""
+
+        def model(x: np.ndarray) -> tuple[float, np.ndarray]:
+            moved = x - d
+            value = slope @ moved + moved @ hessian @ moved / 2 + self.on_weights(x)
+            return value / size, (slope + hessian @ moved + self._slope(x)) / size
+
+        return _bounded(model, start)
+
+
+class SquaredNorm(ViewPenalty):
+    """Ω(n) = λ (Σ n_v^q)^(2/q), q = 2p/(p + 1): the norms of lp-norm multiple kernels, ‖d‖_p <= 1/λ.
+
+    p = 1 is the square of a sum of norms, which leaves views out; p = ∞ the sum of all kernels.
+    """
+
+    def __init__(self, alpha: float, p: float):
+        self.alpha, self.p = alpha, p
+
+    def norm(self, n: np.ndarray) -> float:
+        """Ω(n)."""
+        q = 2.0 if np.isinf(self.p) else 2 * self.p / (self.p + 1)
+        return self.alpha * float(np.linalg.norm(n, q)) ** 2
+
+    def _length(self, d: np.ndarray) -> float:
+        return self.alpha * float(np.linalg.norm(d, self.p))
+
+    def best(self, n: np.ndarray) -> np.ndarray:
+        """d in proportion to n^(2/(p + 1)), of the longest length allowed (Kloft et al. 2011)."""
+        if not n.any():
+            return n
+        d = np.ones_like(n) if np.isinf(self.p) else (n / n.max()) ** (2 / (self.p + 1))
+        return d / self._length(d)
+
+    def on_weights(self, d: np.ndarray) -> float:
+        """Nothing: the length of d is given."""
+        return 0.0
+
+    def dual(self, fitted: Fitted) -> float:
+        """<B, Y>² over ‖B‖² + ‖pulls‖_p*/λ: the dual at the best multiple of B."""
+        conjugate = np.inf if self.p == 1 else 1.0 if np.isinf(self.p) else self.p / (self.p - 1)
+        below = fitted.loss + float(np.linalg.norm(fitted.pulls, conjugate)) / self.alpha
+        return fitted.value**2 / below if below else 0.0
+
+    def step(self, d: np.ndarray, start: np.ndarray, slope: np.ndarray, hessian: np.ndarray, size: float) -> np.ndarray:
+        """The least of the model over ‖x‖_p <= 1/λ."""
+        if np.isinf(self.p):
+            return self.best(np.ones_like(d))
+
+        def model(x: np.ndarray) -> tuple[float, np.ndarray]:
+            moved = x - d
+            return (slope @ moved + moved @ hessian @ moved / 2) / size, (slope + hessian @ moved) / size
+
+        def room(x: np.ndarray) -> float:
+            return 1 - self._length(x)
+
+        def room_slope(x: np.ndarray) -> np.ndarray:
+            length = max(self._length(x), np.finfo(float).tiny)
+            return -self.alpha * (self.alpha * np.maximum(x, 0) / length) ** (self.p - 1)
+
+        x = _bounded(model, start, [{"type": "ineq", "fun": room, "jac": room_slope}])
+        return x / max(self._length(x), np.finfo(float).tiny)
+
+
+def _bounded(model: Any, start: np.ndarray, constraints: Any = ()) -> np.ndarray:
+    """The least of a small convex function over x >= 0, in units of the start."""
+    unit = np.maximum(start, 1e-3 * float(start.max()))
+    scaled = [
+        {"type": c["type"], "fun": lambda x, c=c: c["fun"](x * unit), "jac": lambda x, c=c: c["jac"](x * unit) * unit}
+        for c in constraints
+    ]
+
+    def scaled_model(x: np.ndarray) -> tuple[float, np.ndarray]:
+        value, slope = model(x * unit)
+        return value, slope * unit
+
+    found = scipy.optimize.minimize(
+        scaled_model,
+        start / unit,
+        jac=True,
+        bounds=[(0, None)] * len(start),
+        constraints=scaled,
+        method="SLSQP",
+        options={"ftol": 1e-16, "maxiter": 200},
+    )
+    x = np.maximum(found.x, 0)
+    x[x < 1e-10 * x.max()] = 0.0
+    return x * unit
+
+
+# -- the solver
+def learn_kernel_weights(
+    fit: GramFit | MomentFit, penalty: ViewPenalty, start: np.ndarray, *, tol: float, max_iter: int
+) -> Solution:
+    """Newton steps on J with the penalty on d kept, until the gap of G is at most `tol` of the objective.
+
+    A step that does not lower the objective is halved toward the d before it; where even that fails, d is the best for
+    the norms at hand, which never raises the objective (the published alternation).
+    """
+    d, now = start, fit(start)
+    bound = -np.inf
+    status, n_iter = "max_iter", 0
+    objective = np.inf
+    while True:
+        n = now.norms(d)
+        objective = now.loss + penalty.norm(n)
+        bound = max(bound, penalty.dual(now))
+        if objective - bound <= tol * abs(objective):
+            status = "converged"
+            break
+        if n_iter >= max_iter:
+            break
+        n_iter += 1
+        alternated = penalty.best(n)
+        before = now.value + penalty.on_weights(d)
+        hessian = now.hessian + 1e-13 * np.trace(now.hessian) * np.eye(len(d))
+        goal = penalty.step(d, np.maximum(alternated, 1e-9 * alternated.max()), -now.pulls, hessian, before)
+        for share in (1.0, 0.5, 0.25, 0.05, 0.0):
+            trial = d + share * (goal - d) if share else alternated
+            after = fit(trial) if np.isfinite(trial).all() else None
+            if after is not None and after.value + penalty.on_weights(trial) < before * (1 - 1e-15):
+                break
+        else:
+            status = "stalled"
+            break
+        d, now = trial, after
+    gap = max(objective - bound, 0.0)
+    return Solution(d, gap, n_iter, status, objective=objective)

@@ -1,0 +1,324 @@
+"""Learned metrics over views, solved in the coefficients alone (Huusari, Kadri and Capponi 2018, made exact).
+
+    min_{A ⪰ 0, G} ‖Y - MG‖² + λ tr(G'A†G) + η‖A‖_F²
+
+For G fixed the best metric is A = (λ/2η)^⅓ (GG')^⅓, and what is left of the two penalties is κ Σ_i s_i(G)^(4/3), the
+singular values of G, with κ = 3 η^⅓ (λ/2)^⅔: convex in G. With one output that is κ‖g‖^(4/3), and g is the ridge
+solution for a ρ that solves one equation. The singular values and left vectors of M serve every ρ.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import scipy.linalg
+
+from ..certificates import Solution
+from ._dense import multiply
+
+
+def kappa_of(alpha: float, metric_penalty: float) -> float:
+    """κ = 3 η^⅓ (λ/2)^⅔."""
+    return 3 * float(np.cbrt(metric_penalty)) * float(np.cbrt(alpha / 2)) ** 2
+
+
+# -- what solvers need of M
+@dataclass
+class Spectrum:
+    """M = V √e R': the squared singular values e, Z = V'Y, and the part ‖Y‖² - ‖Z‖² of each column out of reach.
+
+    `lift` makes G = M'V S of S.
+    """
+
+    values: np.ndarray
+    turned: np.ndarray
+    rest: np.ndarray
+    lift: Callable[[np.ndarray], np.ndarray]
+
+    @classmethod
+    def of_gram(cls, D: np.ndarray, Y: np.ndarray, lift: Callable[[np.ndarray], np.ndarray]) -> "Spectrum":
+        """From D = MM', used up; `lift` makes M'B of B."""
+        values, V = eigen(D)
+        found = cls(values, multiply(V.T, Y), np.zeros(Y.shape[1]), lambda S: lift(multiply(V, S)))
+        found.vectors = V
+        return found
+
+    @classmethod
+    def of_moments(cls, C: np.ndarray, c: np.ndarray, squares: np.ndarray) -> "Spectrum":
+        """From C = M'M, used up, c = M'Y and the squares of the columns of Y."""
+        values, R = eigen(C)
+        kept = values > len(values) * np.finfo(float).eps * max(float(values[-1]), 0.0)
+        values, R = values[kept], R[:, kept]
+        turned = multiply(R.T, c) / np.sqrt(values)[:, None]
+        rest = np.maximum(squares - np.sum(turned**2, axis=0), 0)
+        found = cls(values, turned, rest, lambda S: multiply(R, np.sqrt(values)[:, None] * S))
+        found.right = R
+        return found
+
+    vectors: np.ndarray | None = None  # V, where it is at hand
+    right: np.ndarray | None = None  # R, where it is
+
+
+def eigen(A: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The eigenvalues of a symmetric positive semi-definite matrix, which is used up, and its eigenvectors."""
+    values, vectors = scipy.linalg.eigh(A, overwrite_a=True, check_finite=False, driver="evd")
+    return np.maximum(values, 0), vectors
+
+
+# -- one metric per output
+def metric_roots(e: np.ndarray, squares: np.ndarray, kappa: float | np.ndarray) -> np.ndarray:
+    """ρ of each column: ρ³ ‖g(ρ)‖² = (2κ/3)³ with ‖g(ρ)‖² = Σ_i squares_i/(e_i + ρ)², squares = e z².
+
+    In logarithms the left side rises with a slope between 1 and 3, so that Newton's steps end from anywhere, kept
+    between the bounds that those slopes give. Columns of zeros have no root: ρ = ∞.
+    """
+    total = np.sum(squares, axis=0)
+    goal = 3 * np.log(2 * np.broadcast_to(np.asarray(kappa, dtype=np.float64), total.shape) / 3)
+    some = total > 0
+    t = np.full(total.shape, np.inf)
+    if not some.any():
+        return t
+    own, aim = squares[:, some], goal[some]
+    x = aim - np.log(total[some])  # where e is small beside ρ
+    low, high = np.full_like(x, -np.inf), np.full_like(x, np.inf)
+    for _ in range(200):
+        below = e[:, None] + np.exp(x)
+        parts = own / below**2
+        size = np.sum(parts, axis=0)
+        excess = 3 * x + np.log(size) - aim
+        low, high = np.where(excess < 0, x, low), np.where(excess > 0, x, high)
+        low, high = np.maximum(low, x - np.maximum(excess, 0)), np.minimum(high, x - np.minimum(excess, 0))
+        slope = 3 - 2 * np.exp(x) * np.sum(parts / below, axis=0) / size
+        moved = np.clip(x - excess / slope, low, high)
+        done = np.abs(moved - x) <= 4 * np.finfo(float).eps * np.maximum(np.abs(x), 1)
+        x = moved
+        if done.all():
+            break
+    t[some] = np.exp(x)
+    return t
+
+
+def rank_one_metric(spectrum: Spectrum, kappa: float) -> Solution:
+    """G of min Σ_p ‖y_p - M g_p‖² + κ‖g_p‖^(4/3); ``x`` is (G, the optimum and the norm of each column)."""
+    e, Z = spectrum.values, spectrum.turned
+    rho = metric_roots(e, e[:, None] * Z**2, kappa)
+    S = Z / (e[:, None] + rho)
+    G = spectrum.lift(S)
+    norms = np.linalg.norm(G, axis=0)  # of the coefficients that are returned
+    B = Z - e[:, None] * S
+    losses = np.sum(B**2, axis=0) + spectrum.rest
+    objective = losses + kappa * norms ** (4 / 3)
+    gap = objective - _dual(
+        np.sum(B * Z, axis=0) + spectrum.rest, losses, np.sum(e[:, None] * B**2, axis=0) ** 2, kappa
+    )
+    total = float(np.sum(objective))
+    worst = float(np.sum(np.maximum(gap, 0)))
+    status = "exact" if worst <= 1e-6 * abs(total) else "inexact"
+    return Solution((G, norms), worst, 1, status, objective=total)
+
+
+def _dual(products: np.ndarray, losses: np.ndarray, fourth: np.ndarray, kappa: float) -> np.ndarray:
+    """2<B, Y> - ‖B‖² - (27/16κ³) Σ_i s_i(M'B)⁴ at the residuals B, or at the multiple of them that is best near 1."""
+    penalty = 27 / 16 * fourth / kappa**3
+    t = np.ones_like(np.asarray(products, dtype=np.float64))
+    for _ in range(3):  # Newton's steps on a concave function of t; each t gives a bound
+        slope = 2 * products - 2 * t * losses - 4 * t**3 * penalty
+        curve = 2 * losses + 12 * t**2 * penalty
+        t = t + np.divide(slope, curve, out=np.zeros_like(t), where=curve > 0)
+    return np.maximum(2 * t * products - t**2 * losses - t**4 * penalty, 2 * products - losses - penalty)
+
+
+class HeldOutMetric:
+    """Outputs at rows whose own target is hidden, for every κ from one decomposition of M.
+
+    Without the target of row i the solution for ρ is that with y_i moved by the residual e_i = (Qy)_i/Q_ii,
+    Q = (MM' + ρI)⁻¹, so that ‖g‖² without it is known too, and ρ solves its equation anew for each row.
+    """
+
+    def __init__(self, values: np.ndarray, V: np.ndarray, Y: np.ndarray):
+        self.e, self.V, self.Y = values, V, Y
+        self.Z = multiply(V.T, Y)
+        self.out_of_reach = Y - multiply(V, self.Z)
+        self.left = np.maximum(1 - np.sum(V**2, axis=1), 0)
+
+    def residuals(self, kappa: float) -> np.ndarray:
+        """y_i - g(x_i) at each row when its target is hidden."""
+        found = np.empty_like(self.Y)
+        for p in range(self.Y.shape[1]):
+            found[:, p] = self._of_column(p, kappa)
+        return found
+
+    def _of_column(self, p: int, kappa: float) -> np.ndarray:
+        e, V, z, y_out = self.e, self.V, self.Z[:, p], self.out_of_reach[:, p]
+        goal = 3 * np.log(2 * kappa / 3)
+        start = metric_roots(e, (e * z**2)[:, None], kappa)[0]
+        if np.isinf(start):  # g = 0 with every target; without one it may not be, but that is below rounding
+            return self.Y[:, p].copy()
+        x = np.full(len(V), np.log(start))
+        energies = V * z
+        squares = V**2
+        slope = np.full(len(V), 2.0)
+        before: tuple[np.ndarray, np.ndarray] | None = None
+        for _ in range(60):
+            rho = np.exp(x)[:, None]
+            inverse = 1 / (e + rho)
+            damped = e * inverse**2
+            rest = np.einsum("ik,ik->i", energies, inverse) + y_out / rho[:, 0]
+            own = np.einsum("ik,ik->i", squares, inverse) + self.left / rho[:, 0]
+            residual = rest / own
+            norm = damped @ z**2 - 2 * residual * np.einsum("ik,ik->i", energies, damped)
+            norm += residual**2 * np.einsum("ik,ik->i", squares, damped)
+            excess = np.where(norm > 0, 3 * x + np.log(np.maximum(norm, 1e-300)) - goal, 0.0)
+            if np.abs(excess).max() <= 1e-10:
+                break
+            if before is not None:
+                change = x - before[0]
+                ratio = np.divide(excess - before[1], change, out=slope.copy(), where=np.abs(change) > 1e-12)
+                slope = np.clip(ratio, 0.9, 3.1)
+            before = (x, excess)
+            x = x - excess / slope
+        return residual
+
+
+# -- one metric for all outputs, and kernels between outputs
+def output_kernel(spectrum: Spectrum, alpha: float, metric_penalty: float, *, tol: float, max_iter: int) -> Solution:
+    """min_{C ⪰ 0, G} ‖Y - MG‖² + λ tr(G C† G') + η‖C‖_F²: output kernel learning; ``x`` is (G, C).
+
+    At the best C = (λ/2η)^⅓ (G'G)^⅓ the penalty is κ Σ_i s_i(G)^(4/3), the same as that of one metric for all outputs.
+    C for G and G for C take turns: with C = Q c Q' G is a ridge solution for λ/c_j in each direction Q_j. Directions in
+    which the columns of Y do not lie are left out.
+    """
+    e, Z = spectrum.values, spectrum.turned
+    kappa, scale = kappa_of(alpha, metric_penalty), float(np.cbrt(alpha / (2 * metric_penalty)))
+    values, Q = eigen(multiply(Z.T, Z))
+    kept = values > len(values) * np.finfo(float).eps * max(float(values[-1]), np.finfo(float).tiny)
+    Q = Q[:, kept]
+    P = Z.shape[1]
+    rest = float(np.sum(spectrum.rest))
+    if not kept.any():
+        nothing = spectrum.lift(np.zeros_like(Z))
+        return Solution((nothing, np.zeros((P, P))), 0.0, 1, "exact", objective=rest)
+    c = np.full(Q.shape[1], scale)
+    objective, bound, status, n_iter = np.inf, -np.inf, "max_iter", 0
+    while True:
+        turned = multiply(Z, Q)
+        S = turned / (e[:, None] + alpha / c)
+        squared, vectors = eigen(multiply(S.T, e[:, None] * S))
+        B = turned - e[:, None] * S
+        loss = float(np.sum(B**2)) + rest
+        objective = loss + kappa * float(np.sum(squared ** (2 / 3)))
+        pulls = np.maximum(np.linalg.eigvalsh(multiply(B.T, e[:, None] * B)), 0)
+        products = float(np.sum(B * turned)) + rest
+        bound = max(bound, float(_dual(np.array(products), np.array(loss), np.sum(pulls**2), kappa)))
+        if objective - bound <= tol * objective:
+            status = "converged"
+            break
+        if n_iter >= max_iter:
+            break
+        n_iter += 1
+        Q = multiply(Q, vectors)
+        c = np.maximum(scale * np.cbrt(squared), np.finfo(float).tiny)
+    G = spectrum.lift(multiply(S, Q.T))
+    turned_back = multiply(Q, vectors)
+    C = multiply(turned_back * (scale * np.cbrt(squared)), turned_back.T)
+    return Solution((G, C), max(objective - bound, 0.0), n_iter, status, objective=objective)
+
+
+# -- the published scheme
+def alternate_metric(
+    C: np.ndarray,
+    c: np.ndarray,
+    squares: float,
+    alpha: float,
+    metric_penalty: float,
+    *,
+    blocks: Sequence[int] | None,
+    tol: float,
+    max_iter: int,
+    start: np.ndarray | None = None,
+) -> Solution:
+    """G for A fixed, then a gradient step on A, from A = I; ``x`` is (G, A). One metric for all columns of c.
+
+    C = M'M, c = M'Y, `squares` = ‖Y‖². With `blocks`, the sizes of the views, the penalty is η Σ_γ ‖A_γ‖_F over pairs
+    of views, by proximal steps. The published step is fixed, and A grows without bound once it is nearly singular: its
+    gradient is -λ A⁻¹GG'A⁻¹ + 2ηA. Here a step is halved until A is positive definite and the objective no higher, and
+    doubled again after one that went well. Ends where a round lowers the objective by less than `tol` of it.
+    """
+    A = np.eye(len(C)) if start is None else start.copy()
+    step = 0.25 / metric_penalty
+    G, objective = _coefficients(C, c, squares, A, alpha, metric_penalty, blocks)
+    status, n_iter = "max_iter", 0
+    while n_iter < max_iter:
+        n_iter += 1
+        H = scipy.linalg.solve(A, G, assume_a="pos")
+        slope = -alpha * multiply(H, H.T)
+        before = objective
+        while True:
+            trial = _metric_step(A, slope, step, metric_penalty, blocks)
+            try:
+                found = _coefficients(C, c, squares, trial, alpha, metric_penalty, blocks)
+                if found[1] <= objective:
+                    break
+            except np.linalg.LinAlgError:
+                pass
+            step /= 2
+            if step * metric_penalty < 1e-14:
+                return Solution((G, A), None, n_iter, "stalled", objective=objective)
+        A, (G, objective) = trial, found
+        step = min(2 * step, 0.25 / metric_penalty)
+        if before - objective <= tol * abs(objective):
+            status = "settled"
+            break
+    return Solution((G, A), None, n_iter, status, objective=objective)
+
+
+def _metric_step(
+    A: np.ndarray, slope: np.ndarray, step: float, metric_penalty: float, blocks: Sequence[int] | None
+) -> np.ndarray:
+    if blocks is None:
+        return (1 - 2 * step * metric_penalty) * A - step * slope
+    moved = A - step * slope
+    ends = np.cumsum(blocks)
+    for v, stop in enumerate(ends):
+        for w, end in enumerate(ends[: v + 1]):
+            one, other = slice(stop - blocks[v], stop), slice(end - blocks[w], end)
+            norm = float(np.linalg.norm(moved[one, other])) * (1 if v == w else np.sqrt(2))
+            shrink = max(1 - step * metric_penalty / norm, 0.0) if norm else 0.0
+            moved[one, other] *= shrink
+            if v != w:
+                moved[other, one] *= shrink
+    return moved
+
+
+def _coefficients(
+    C: np.ndarray,
+    c: np.ndarray,
+    squares: float,
+    A: np.ndarray,
+    alpha: float,
+    metric_penalty: float,
+    blocks: Sequence[int] | None,
+) -> tuple[np.ndarray, float]:
+    """G = L(L'CL + λI)⁻¹L'c with A = LL', and the objective."""
+    L = scipy.linalg.cholesky(A, lower=True, check_finite=False)
+    inner = multiply(L.T, multiply(C, L))
+    inner[np.diag_indices_from(inner)] += alpha
+    H = scipy.linalg.solve(inner, multiply(L.T, c), assume_a="pos", check_finite=False)
+    G = multiply(L, H)
+    # the least over G of loss + λ tr(G'A⁻¹G) is ‖Y‖² - <G, c>
+    return G, squares - float(np.sum(G * c)) + metric_penalty * metric_size(A, blocks)
+
+
+def metric_size(A: np.ndarray, blocks: Sequence[int] | None) -> float:
+    """‖A‖_F², or with `blocks` Σ_γ ‖A_γ‖_F over pairs of views."""
+    if blocks is None:
+        return float(np.sum(A**2))
+    norms = block_norms(A, blocks)
+    return float(np.sum(np.diag(norms)) + np.sqrt(2) * np.sum(np.triu(norms, 1)))
+
+
+def block_norms(A: np.ndarray, blocks: Sequence[int]) -> np.ndarray:
+    """‖A_vw‖_F for every pair of views."""
+    ends = np.cumsum(blocks)
+    own = [slice(end - size, end) for size, end in zip(blocks, ends, strict=True)]
+    return np.array([[np.linalg.norm(A[one, other]) for other in own] for one in own])
