@@ -98,6 +98,24 @@ LEARNERS = {
     "coregularized classifier cv": cs.CoRegularizedRidgeClassifierCV(RBF(0.001), betweens=(0.0, 1e-3)),
     "coregularized svc": cs.CoRegularizedSVC(RBF(0.001), alpha=1e-2, between=1e-3, multi_class="simplex", tol=1e-10),
     "coregularized svc, ovr": cs.CoRegularizedSVC(RBF(0.001), alpha=1e-2, tol=1e-10),
+    "metric ridge": cs.ViewMetricRidge(RBF(0.5), alpha=1e-3),
+    "metric ridge, shared": cs.ViewMetricRidge(RBF(0.5), alpha=1e-3, shared_metric=True, tol=1e-12),
+    "metric ridge, covariance": cs.ViewMetricRidge(RBF(0.5), alpha=1e-3, metric="covariance"),
+    "metric ridge, diagonal": cs.ViewMetricRidge(RBF(0.5), alpha=1e-3, metric="diagonal"),
+    "metric ridge, features": cs.ViewMetricRidge(RBF(0.5), alpha=1e-3, n_components=1.0),
+    "metric ridge, learned weights": cs.ViewMetricRidge(
+        RBF(0.5), alpha=1e-3, view_weights="learned", tol=1e-12, random_state=0
+    ),
+    "metric ridge cv": cs.ViewMetricRidgeCV(RBF(0.5)),
+    "metric classifier": cs.ViewMetricRidgeClassifier(RBF(0.001), alpha=1e-3),
+    "metric classifier, block-sparse": cs.ViewMetricRidgeClassifier(
+        RBF(0.01), metric="block_sparse", alpha=0.1, metric_penalty=0.1, tol=1e-12
+    ),
+    "metric classifier cv": cs.ViewMetricRidgeClassifierCV(RBF(0.001)),
+    "multiple kernels": cs.MultipleKernelRidge(RBF(0.5), alpha=1e-2, tol=1e-12),
+    "multiple kernels, per output": cs.MultipleKernelRidge(RBF(0.5), alpha=1e-2, shared_weights=False, tol=1e-12),
+    "multiple kernels, sparse": cs.MultipleKernelRidgeClassifier(RBF(0.001), p=1, alpha=1e-2, tol=1e-10),
+    "output kernel": cs.OutputKernelRidge(RBF(0.5), alpha=1e-2, tol=1e-12),
     "late ridge": cs.LateFusion(Ridge(tol=1e-12), view_weights="uniform"),
     # the frame itself, by the smallest learners that stand on it
     "frame ridge": TinyRidge(RBF(0.5)),

@@ -168,6 +168,18 @@ def test_seeds_clones_and_pipelines():
     assert pipe.fit_transform(Views(a=A))["a"].shape == (60, 5)
 
 
+def test_shared_landmarks_beyond_complete_samples_serve_the_views_they_have():
+    M = holed()
+    maker = Nystroem(kernels=KERNELS, n_components=45, shared=True, random_state=0).fit(M)
+    complete = np.flatnonzero(M.mask.all(axis=1))
+    chosen = np.unique(np.concatenate(list(maker.landmark_indices_.values())))
+    assert len(chosen) == 45
+    assert set(complete) <= set(chosen)
+    for name in M.names:
+        assert set(maker.landmark_indices_[name]) == set(chosen[M.present(name)[chosen]])
+
+
+LITTLE = np.column_stack([np.ones(9, bool), np.arange(9) == 8, np.arange(9) < 8])  # no sample has both b and c
 ERRORS = {
     "Nystroem: n_components must be a count of at least 1 or a fraction in (0, 1]; got 0.": (
         lambda: Nystroem(n_components=0).fit(Views(a=A))
@@ -178,8 +190,10 @@ ERRORS = {
     "Nystroem: landmarks must be one of 'uniform', 'kmeans++', 'leverage'; got 'best'.": (
         lambda: Nystroem(landmarks="best").fit(Views(a=A))
     ),
-    "Nystroem: 40 shared landmarks are asked for, but only 35 samples have every view.": (
-        lambda: Nystroem(kernels=KERNELS, n_components=40, shared=True).fit(holed())
+    "Nystroem: none of the 1 shared landmarks has view 'b'.": (
+        lambda: Nystroem(n_components=1, shared=True, random_state=0).fit(
+            Views(a=np.ones((9, 1)), b=np.ones((9, 1)), c=np.ones((9, 1)), mask=LITTLE)
+        )
     ),
     "View 'a': random Fourier features are for the kernels RBF and Laplacian; got Linear().": (
         lambda: RandomFeatures("linear").fit(Views(a=A))

@@ -20,6 +20,14 @@ _HOME = {
     "CoRegularizedRidgeClassifierCV": "batch.ridge_cv",
     "CoRegularizedSVC": "batch.svc",
     "simplex_codes": "batch.svc",
+    "ViewMetricRidge": "batch.metric",
+    "ViewMetricRidgeCV": "batch.metric_cv",
+    "ViewMetricRidgeClassifier": "batch.metric",
+    "ViewMetricRidgeClassifierCV": "batch.metric_cv",
+    "ViewMetric": "batch._view_metric",
+    "MultipleKernelRidge": "batch.kernels_learned",
+    "MultipleKernelRidgeClassifier": "batch.kernels_learned",
+    "OutputKernelRidge": "batch.kernels_learned",
     "EarlyFusion": "batch.fusion",
     "LateFusion": "batch.fusion",
     "LabeledFolds": "model_selection",
@@ -40,8 +48,16 @@ if TYPE_CHECKING:
     from . import kernels as kernels
     from .approx import Nystroem as Nystroem
     from .approx import RandomFeatures as RandomFeatures
+    from .batch._view_metric import ViewMetric as ViewMetric
     from .batch.fusion import EarlyFusion as EarlyFusion
     from .batch.fusion import LateFusion as LateFusion
+    from .batch.kernels_learned import MultipleKernelRidge as MultipleKernelRidge
+    from .batch.kernels_learned import MultipleKernelRidgeClassifier as MultipleKernelRidgeClassifier
+    from .batch.kernels_learned import OutputKernelRidge as OutputKernelRidge
+    from .batch.metric import ViewMetricRidge as ViewMetricRidge
+    from .batch.metric import ViewMetricRidgeClassifier as ViewMetricRidgeClassifier
+    from .batch.metric_cv import ViewMetricRidgeClassifierCV as ViewMetricRidgeClassifierCV
+    from .batch.metric_cv import ViewMetricRidgeCV as ViewMetricRidgeCV
     from .batch.ridge import CoRegularizedRidge as CoRegularizedRidge
     from .batch.ridge import CoRegularizedRidgeClassifier as CoRegularizedRidgeClassifier
     from .batch.ridge_cv import CoRegularizedRidgeClassifierCV as CoRegularizedRidgeClassifierCV

@@ -130,7 +130,8 @@ class Nystroem(_Features):
         space from those before it (Arthur and Vassilvitskii 2007); or by approximate ridge leverage scores (after
         Musco and Musco 2017).
     shared : bool, default=False
-        Whether the views share the landmark samples, drawn then among samples with every view.
+        Whether the views share the landmark samples, drawn among those with every view; where these are too few,
+        others are added for the views that they have.
     random_state : int, RandomState or None, default=None
         The seed; each view has random numbers of its own.
     views : dict, list or "prefix", optional
@@ -179,16 +180,7 @@ class Nystroem(_Features):
             raise ValueError(f"Nystroem: landmarks must be one of {_blocks.quoted(_DRAWS)}; got {self.landmarks!r}.")
         draw = _DRAWS[self.landmarks]
         if self.shared:
-            rows = np.arange(len(X)) if X.mask is None else np.flatnonzero(X.mask.all(axis=1))
-            size = self._size(len(X))
-            if len(rows) < min(size, len(X)):
-                raise ValueError(
-                    f"Nystroem: {min(size, len(X))} shared landmarks are asked for, but only {len(rows)} samples have "
-                    "every view. Lower n_components or use shared=False."
-                )
-            pairs = [(self.kernels_[name], take_rows(X.block(name), rows)) for name in X.names]
-            chosen = rows[draw(pairs, min(size, len(rows)), self._stream(""))]
-            self.landmark_indices_ = dict.fromkeys(X.names, chosen)
+            self.landmark_indices_ = self._shared_landmarks(X, draw)
         else:
             self.landmark_indices_ = {}
             for name in X.names:
@@ -201,6 +193,26 @@ class Nystroem(_Features):
             block = take_rows(X.block(name), chosen)
             self._roots[name] = inverse_root(self.kernels_[name](block))
             self._landmarks[name] = reference_block(self.kernels_[name], block)
+
+    def _shared_landmarks(self, X: Views, draw: Any) -> dict[str, np.ndarray]:
+        """The same samples for all views: those with every view, and where they are too few others at random."""
+        rows = np.arange(len(X)) if X.mask is None else np.flatnonzero(X.mask.all(axis=1))
+        size = min(self._size(len(X)), len(X))
+        chosen, stream = rows, self._stream("")
+        if len(rows) > size:
+            pairs = [(self.kernels_[name], take_rows(X.block(name), rows)) for name in X.names]
+            chosen = rows[draw(pairs, size, stream)]
+        elif len(rows) < size:
+            others = np.setdiff1d(np.arange(len(X)), rows)
+            chosen = np.sort(np.append(rows, stream.permutation(others)[: size - len(rows)]))
+        found = {name: chosen[X.present(name)[chosen]] for name in X.names}
+        for name, own in found.items():
+            if not len(own):
+                raise ValueError(
+                    f"Nystroem: none of the {size} shared landmarks has view '{name}'. Raise n_components, or use "
+                    "landmarks of each view's own."
+                )
+        return found
 
     @property
     def sizes(self) -> dict[str, int]:

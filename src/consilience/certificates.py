@@ -7,7 +7,7 @@ from typing import Any
 
 from sklearn.exceptions import ConvergenceWarning
 
-__all__ = ["STATUSES", "Certificate", "Solution", "warn_unless_converged"]
+__all__ = ["STATUSES", "Certificate", "Solution", "rademacher_bound", "warn_unless_converged"]
 
 #: What a status means, and its remedy. Every solver ends with one of these.
 STATUSES: dict[str, str] = {
@@ -115,6 +115,37 @@ class Certificate:
         if self.bound is not None:
             parts.append(f"Bound {self.bound:.6g}.")
         return " ".join([*parts, STATUSES[self.status]])
+
+
+def rademacher_bound(metric_norm: float, function_norm: float, squared_size: float, n_samples: int) -> float:
+    """Bound the empirical Rademacher complexity of functions with a learned metric between views.
+
+    Over all A ⪰ 0 with ‖A‖_F <= α and functions of norm at most β in the space of the kernel k_v(x)'A_vw k_w(z), it is
+    at most β √(α Σ_v tr(K_v²)) / n (Huusari, Kadri and Capponi 2018, Theorem 1).
+
+    Parameters
+    ----------
+    metric_norm : float
+        α.
+    function_norm : float
+        β.
+    squared_size : float
+        Σ_v tr(K_v²); for features Σ_v ‖Φ_v‖_F².
+    n_samples : int
+        The number of samples.
+
+    Returns
+    -------
+    float
+        The bound.
+
+    Examples
+    --------
+    >>> from consilience.certificates import rademacher_bound
+    >>> rademacher_bound(4.0, 0.5, 100.0, 10)
+    1.0
+    """
+    return float(function_norm * (metric_norm * squared_size) ** 0.5 / n_samples)
 
 
 def warn_unless_converged(solution: Solution, learner: str) -> None:

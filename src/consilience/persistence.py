@@ -20,6 +20,7 @@ from sklearn.base import BaseEstimator
 from . import __version__
 from ._blocks import Gram
 from ._files import write_atomically
+from .batch._view_metric import ViewMetric
 from .certificates import Certificate, Solution
 from .views import Views
 
@@ -29,8 +30,9 @@ _MAGIC = b"consilience model\n"
 _FORMAT = 1
 _LONGEST_HEADER = 4096
 _HOMES = (
-    "approx", "batch.fusion", "batch.ridge", "batch.ridge_cv", "batch.svc", "kernels.algebra", "kernels.scalar",
-    "kernels.structured", "preprocessing",
+    "approx", "batch._view_metric", "batch.fusion", "batch.kernels_learned", "batch.metric", "batch.metric_cv",
+    "batch.ridge", "batch.ridge_cv", "batch.svc", "kernels.algebra", "kernels.scalar", "kernels.structured",
+    "preprocessing",
 )  # fmt: skip
 
 
@@ -149,7 +151,7 @@ def _untrusted(payload: bytes, trusted: Sequence[str]) -> list[str]:
 @cache
 def _own_types() -> tuple[str, ...]:
     """The classes of the library that may stand in a file, by full name: a list, not a prefix."""
-    found: list[type] = [Views, Gram, Certificate, Solution]
+    found: list[type] = [Views, Gram, Certificate, Solution, ViewMetric]
     for home in _HOMES:
         module = importlib.import_module(f".{home}", __package__)
         for value in vars(module).values():

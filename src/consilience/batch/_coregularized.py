@@ -90,16 +90,6 @@ class CoRegularized(KernelLearner):
         return self
 
 
-def with_learned(solution: Solution, learned: Solution) -> Solution:
-    """The solution for c, with what is proved of c: its gap is that to the best c, where one is known."""
-    gap = None
-    if learned.gap is not None and learned.objective is not None and solution.objective is not None:
-        below = learned.objective - learned.gap
-        gap = max(solution.objective - below, 0.0)
-    status = learned.status if solution.converged else solution.status
-    return Solution(solution.x, gap, learned.n_iter, status, objective=solution.objective, residual=solution.residual)
-
-
 def not_positive(learner: CoRegularized, error: np.linalg.LinAlgError) -> ValueError:
     """The sentence for matrices that are not positive semi-definite, by the view where it is known."""
     if not isinstance(error, NotPositive):

@@ -16,7 +16,7 @@ from .._backend import is_device_array, to_numpy
 from .._base import BatchLearner, ViewClassifier
 from .._inputs import class_weights, read_labels, read_targets, read_views_to_fit, read_weights
 from ..approx import Nystroem
-from ..certificates import Certificate
+from ..certificates import Certificate, Solution
 from ..kernels import kernels_by_view, present_grams, reference_views, resolve_kernels, view_grams
 from ..solvers.weights import sphere_starts
 from ..views import Views
@@ -134,8 +134,10 @@ class KernelLearner(BatchLearner):
             raise
 
     # -- what is kept
-    def _keep(self, rows: Rows, coefficients: Sequence[np.ndarray], form: "Grams | Features") -> None:
-        """Remember what prediction needs."""
+    def _keep(
+        self, rows: Rows, coefficients: Sequence[np.ndarray], form: "Grams | Features", *, every_row: bool = False
+    ) -> None:
+        """Remember what prediction needs; rows without coefficients are kept where `every_row` asks for them."""
         for name in ("dual_coef_", "support_", "coef_", "X_fit_", "_features"):
             if hasattr(self, name):
                 delattr(self, name)
@@ -146,7 +148,7 @@ class KernelLearner(BatchLearner):
         dual = np.zeros((len(rows.X.names), len(rows.order), coefficients[0].shape[1]))
         for v, (here, own) in enumerate(zip(form.rows, coefficients, strict=True)):
             dual[v, here] = own
-        kept = np.flatnonzero(dual.any(axis=(0, 2)))
+        kept = np.arange(len(rows.order)) if every_row else np.flatnonzero(dual.any(axis=(0, 2)))
         kept = kept if len(kept) else np.arange(1)
         kept = kept[np.argsort(rows.order[kept])]
         self.dual_coef_ = np.ascontiguousarray(dual[:, kept])
@@ -181,6 +183,16 @@ class KernelLearner(BatchLearner):
             The objective, its gap to the optimum, and the largest violation of the optimality conditions.
         """
         return replace(super().certificate(), residual=self.solution_.residual)
+
+
+def with_learned(solution: Solution, learned: Solution) -> Solution:
+    """The solution for c, with what is proved of c: its gap is that to the best c, where one is known."""
+    gap = None
+    if learned.gap is not None and learned.objective is not None and solution.objective is not None:
+        below = learned.objective - learned.gap
+        gap = max(solution.objective - below, 0.0)
+    status = learned.status if solution.converged else solution.status
+    return Solution(solution.x, gap, learned.n_iter, status, objective=solution.objective, residual=solution.residual)
 
 
 # -- reading targets and classes

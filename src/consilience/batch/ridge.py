@@ -11,8 +11,8 @@ from .._base import ViewRegressor
 from ..certificates import Solution
 from ..solvers.weights import alternate_weights, learn_weights
 from ..views import Views
-from ._coregularized import CoRegularized, with_learned
-from ._frame import ReadsClasses, ReadsTargets, right_share
+from ._coregularized import CoRegularized
+from ._frame import ReadsClasses, ReadsTargets, right_share, with_learned
 from ._ridge_problems import FeatureRidge, GramRidge, output_groups
 
 __all__ = ["CoRegularizedRidge", "CoRegularizedRidgeClassifier"]

@@ -13,7 +13,8 @@ from ..solvers.box_qp import class_qp
 from ..solvers.ridge import weight_slopes
 from ..solvers.weights import Evaluation, learn_weights
 from ..views import Views
-from ._coregularized import CoRegularized, GramForm, with_learned
+from ._coregularized import CoRegularized, GramForm
+from ._frame import with_learned
 
 __all__ = ["CoRegularizedSVC", "simplex_codes"]
 

@@ -98,6 +98,10 @@ class MomentFit:
         """G."""
         return self._pulled(d)[1]
 
+    def forces(self, d: np.ndarray, Y: np.ndarray) -> np.ndarray:
+        """M'B, with which G_v = d_v (M'B)_v; Y is in the moments."""
+        return self._pulled(d)[2]
+
 
 # -- penalties
 class ViewPenalty(ABC):
@@ -163,15 +167,24 @@ class BlockNorm(ViewPenalty):
         h = _B / (1 - _A * x) ** 2
         return self.product * h / max(float(h @ x), np.finfo(float).tiny)
 
-    def dual(self, fitted: Fitted) -> float:
-        """2t<B, Y> - t²‖B‖², with t such that the dual norm of 2tM'B is at most 1."""
-        u = np.sort(2 * np.sqrt(fitted.pulls))[::-1]
+    def room(self, u: np.ndarray) -> float:
+        """The largest t with the dual norm of tu at most 1."""
+        u = np.sort(u)[::-1]
         k, sums, squares = np.arange(1, len(u) + 1), np.cumsum(u), np.cumsum(u**2)
         last = int(np.flatnonzero(u >= _B * sums / (_A + k * _B))[-1])
         inside = (squares[last] - _B * sums[last] ** 2 / (_A + k[last] * _B)) / _A
-        t = fitted.value / fitted.loss if fitted.loss else 1.0
-        if inside > 0:
-            t = min(t, 2 * float(np.sqrt(self.product / inside)))
+        return 2 * float(np.sqrt(self.product / inside)) if inside > 0 else np.inf
+
+    def slopes(self, n: np.ndarray) -> tuple[float, np.ndarray]:
+        """How long 2M_v'B may be where n_v = 0, and its multiple of g_v where not."""
+        scale = 2 * float(np.sqrt(self.product / self.squared(n)))
+        within = scale * _B * float(n.sum())
+        return within, np.divide(scale * _A * n + within, n, out=np.zeros_like(n), where=n > 0)
+
+    def dual(self, fitted: Fitted) -> float:
+        """2t<B, Y> - t²‖B‖², with t such that the dual norm of 2tM'B is at most 1."""
+        best = fitted.value / fitted.loss if fitted.loss else 1.0
+        t = min(best, self.room(2 * np.sqrt(fitted.pulls)))
         return 2 * t * fitted.value - t**2 * fitted.loss
 
     def step(self, d: np.ndarray, start: np.ndarray, slope: np.ndarray, hessian: np.ndarray, size: float) -> np.ndarray:
@@ -228,41 +241,84 @@ class SquaredNorm(ViewPenalty):
             moved = x - d
             return (slope @ moved + moved @ hessian @ moved / 2) / size, (slope + hessian @ moved) / size
 
-        def room(x: np.ndarray) -> float:
-            return 1 - self._length(x)
-
-        def room_slope(x: np.ndarray) -> np.ndarray:
+        def room(x: np.ndarray) -> tuple[float, np.ndarray]:
             length = max(self._length(x), np.finfo(float).tiny)
-            return -self.alpha * (self.alpha * np.maximum(x, 0) / length) ** (self.p - 1)
+            return 1 - length, -self.alpha * (self.alpha * np.maximum(x, 0) / length) ** (self.p - 1)
 
-        x = _bounded(model, start, [{"type": "ineq", "fun": room, "jac": room_slope}])
+        x = _bounded(model, start, room)
         return x / max(self._length(x), np.finfo(float).tiny)
 
 
-def _bounded(model: Any, start: np.ndarray, constraints: Any = ()) -> np.ndarray:
-    """The least of a small convex function over x >= 0, in units of the start."""
+def _bounded(model: Any, start: np.ndarray, room: Any = None) -> np.ndarray:
+    """The least of a small convex function over x >= 0, and over room(x) >= 0 where it is given.
+
+    Both give a value and a gradient. Sequential quadratic programs find which x are 0, Newton steps on the others the
+    last digits.
+    """
     unit = np.maximum(start, 1e-3 * float(start.max()))
-    scaled = [
-        {"type": c["type"], "fun": lambda x, c=c: c["fun"](x * unit), "jac": lambda x, c=c: c["jac"](x * unit) * unit}
-        for c in constraints
-    ]
 
-    def scaled_model(x: np.ndarray) -> tuple[float, np.ndarray]:
-        value, slope = model(x * unit)
-        return value, slope * unit
+    def scaled(function: Any) -> Any:
+        def of(x: np.ndarray) -> tuple[float, np.ndarray]:
+            value, slope = function(x * unit)
+            return value, slope * unit
 
+        return of
+
+    target, inside = scaled(model), None if room is None else scaled(room)
+    limits = []
+    if inside is not None:
+        limits = [{"type": "ineq", "fun": lambda x: inside(x)[0], "jac": lambda x: inside(x)[1]}]
     found = scipy.optimize.minimize(
-        scaled_model,
+        target,
         start / unit,
         jac=True,
         bounds=[(0, None)] * len(start),
-        constraints=scaled,
+        constraints=limits,
         method="SLSQP",
         options={"ftol": 1e-16, "maxiter": 200},
     )
     x = np.maximum(found.x, 0)
     x[x < 1e-10 * x.max()] = 0.0
-    return x * unit
+    return _polished(target, inside, x) * unit
+
+
+def _polished(target: Any, inside: Any, x: np.ndarray) -> np.ndarray:
+    """Newton steps on the optimality conditions of the x above 0; derivatives of gradients by differences."""
+    active = np.flatnonzero(x > 0)
+    k = len(active)
+    if k == 0:
+        return x
+
+    def conditions(y: np.ndarray) -> np.ndarray:
+        whole = np.zeros_like(x)
+        whole[active] = y[:k]
+        slope = target(whole)[1][active]
+        if inside is None:
+            return slope
+        value, normal = inside(whole)
+        return np.append(slope - y[k] * normal[active], value)
+
+    y = x[active]
+    if inside is not None:
+        normal = inside(x)[1][active]
+        y = np.append(y, float(target(x)[1][active] @ normal) / float(normal @ normal))
+    now = conditions(y)
+    for _ in range(4):
+        steps = 1e-6 * np.where(y == 0, 1.0, np.abs(y))  # none leaves x > 0
+        jacobian = np.stack([(conditions(y + e) - conditions(y - e)) / (2 * e.max()) for e in np.diag(steps)], axis=1)
+        try:
+            moved = y - np.linalg.solve(jacobian, now)
+        except np.linalg.LinAlgError:
+            break
+        if not (np.isfinite(moved).all() and (moved[:k] > 0).all()):
+            break
+        after = conditions(moved)
+        if np.abs(after).max() >= np.abs(now).max():
+            break
+        y, now = moved, after
+    polished = np.zeros_like(x)
+    polished[active] = y[:k]
+    return polished
 
 
 # -- the solver
@@ -272,34 +328,38 @@ def learn_kernel_weights(
     """Newton steps on J with the penalty on d kept, until the gap of G is at most `tol` of the objective.
 
     A step that does not lower the objective is halved toward the d before it; where even that fails, d is the best for
-    the norms at hand, which never raises the objective (the published alternation).
+    the norms at hand, which never raises the objective (the published alternation). One more step follows the last
+    that was needed: near the optimum it squares what is left of the error.
     """
     d, now = start, fit(start)
-    bound = -np.inf
-    status, n_iter = "max_iter", 0
-    objective = np.inf
+    objective, bound = now.loss + penalty.norm(now.norms(d)), penalty.dual(now)
+    n_iter = 0
     while True:
-        n = now.norms(d)
-        objective = now.loss + penalty.norm(n)
-        bound = max(bound, penalty.dual(now))
-        if objective - bound <= tol * abs(objective):
-            status = "converged"
-            break
-        if n_iter >= max_iter:
+        enough = objective - bound <= tol * abs(objective)
+        if n_iter >= max_iter or not now.norms(d).any():
             break
         n_iter += 1
-        alternated = penalty.best(n)
+        alternated = penalty.best(now.norms(d))
         before = now.value + penalty.on_weights(d)
         hessian = now.hessian + 1e-13 * np.trace(now.hessian) * np.eye(len(d))
         goal = penalty.step(d, np.maximum(alternated, 1e-9 * alternated.max()), -now.pulls, hessian, before)
-        for share in (1.0, 0.5, 0.25, 0.05, 0.0):
+        moved = None
+        for share in (1.0,) if enough else (1.0, 0.5, 0.25, 0.05, 0.0):
             trial = d + share * (goal - d) if share else alternated
-            after = fit(trial) if np.isfinite(trial).all() else None
-            if after is not None and after.value + penalty.on_weights(trial) < before * (1 - 1e-15):
+            after = fit(trial)
+            value = after.value + penalty.on_weights(trial)
+            reached = after.loss + penalty.norm(after.norms(trial))
+            dual = max(bound, penalty.dual(after))
+            left = 1e-12 * abs(objective) if enough else 0.0  # where values are rounding, what counts is the gap
+            nearer = reached - dual < objective - bound + left and value <= before * (1 + 1e-12)
+            if value < before or nearer:
+                moved = trial, after, reached, dual
                 break
-        else:
-            status = "stalled"
+        if moved is None:
             break
-        d, now = trial, after
+        d, now, objective, bound = moved
+        if enough:
+            break
+    status = "converged" if enough else "max_iter" if n_iter >= max_iter else "stalled"
     gap = max(objective - bound, 0.0)
     return Solution(d, gap, n_iter, status, objective=objective)

@@ -15,6 +15,7 @@ import scipy.linalg
 
 from ..certificates import Solution
 from ._dense import multiply
+from .sphere import sphere_least_squares
 
 
 def kappa_of(alpha: float, metric_penalty: float) -> float:
@@ -108,7 +109,7 @@ def rank_one_metric(spectrum: Spectrum, kappa: float) -> Solution:
     B = Z - e[:, None] * S
     losses = np.sum(B**2, axis=0) + spectrum.rest
     objective = losses + kappa * norms ** (4 / 3)
-    gap = objective - _dual(
+    gap = objective - dual_value(
         np.sum(B * Z, axis=0) + spectrum.rest, losses, np.sum(e[:, None] * B**2, axis=0) ** 2, kappa
     )
     total = float(np.sum(objective))
@@ -117,7 +118,7 @@ def rank_one_metric(spectrum: Spectrum, kappa: float) -> Solution:
     return Solution((G, norms), worst, 1, status, objective=total)
 
 
-def _dual(products: np.ndarray, losses: np.ndarray, fourth: np.ndarray, kappa: float) -> np.ndarray:
+def dual_value(products: np.ndarray, losses: np.ndarray, fourth: np.ndarray, kappa: float) -> np.ndarray:
     """2<B, Y> - ‖B‖² - (27/16κ³) Σ_i s_i(M'B)⁴ at the residuals B, or at the multiple of them that is best near 1."""
     penalty = 27 / 16 * fourth / kappa**3
     t = np.ones_like(np.asarray(products, dtype=np.float64))
@@ -147,6 +148,13 @@ class HeldOutMetric:
         for p in range(self.Y.shape[1]):
             found[:, p] = self._of_column(p, kappa)
         return found
+
+    def ridge(self, Y: np.ndarray, rho: np.ndarray) -> np.ndarray:
+        """The same for ρ given, one for each column of Y."""
+        inverse = 1 / (self.e[:, None] + rho)
+        turned = multiply(self.V.T, Y)
+        rest = multiply(self.V, turned * inverse) + (Y - multiply(self.V, turned)) / rho
+        return rest / (multiply(self.V**2, inverse) + self.left[:, None] / rho)
 
     def _of_column(self, p: int, kappa: float) -> np.ndarray:
         e, V, z, y_out = self.e, self.V, self.Z[:, p], self.out_of_reach[:, p]
@@ -209,7 +217,7 @@ def output_kernel(spectrum: Spectrum, alpha: float, metric_penalty: float, *, to
         objective = loss + kappa * float(np.sum(squared ** (2 / 3)))
         pulls = np.maximum(np.linalg.eigvalsh(multiply(B.T, e[:, None] * B)), 0)
         products = float(np.sum(B * turned)) + rest
-        bound = max(bound, float(_dual(np.array(products), np.array(loss), np.sum(pulls**2), kappa)))
+        bound = max(bound, float(dual_value(np.array(products), np.array(loss), np.sum(pulls**2), kappa)))
         if objective - bound <= tol * objective:
             status = "converged"
             break
@@ -225,51 +233,101 @@ def output_kernel(spectrum: Spectrum, alpha: float, metric_penalty: float, *, to
 
 
 # -- the published scheme
+@dataclass
+class Alternated:
+    """Where the published scheme stands: coefficients, a metric for each group of columns, weights of the views."""
+
+    G: np.ndarray
+    metrics: list[np.ndarray]
+    w: np.ndarray
+
+
 def alternate_metric(
     C: np.ndarray,
     c: np.ndarray,
-    squares: float,
+    squares: np.ndarray,
+    sizes: Sequence[int],
+    w: np.ndarray,
     alpha: float,
     metric_penalty: float,
     *,
-    blocks: Sequence[int] | None,
+    sparse: bool,
+    shared: bool,
+    learn_weights: bool,
     tol: float,
     max_iter: int,
-    start: np.ndarray | None = None,
 ) -> Solution:
-    """G for A fixed, then a gradient step on A, from A = I; ``x`` is (G, A). One metric for all columns of c.
+    """G for A fixed, weights on the sphere where they are learned, a gradient step on A, from A = I.
 
-    C = M'M, c = M'Y, `squares` = ‖Y‖². With `blocks`, the sizes of the views, the penalty is η Σ_γ ‖A_γ‖_F over pairs
-    of views, by proximal steps. The published step is fixed, and A grows without bound once it is nearly singular: its
-    gradient is -λ A⁻¹GG'A⁻¹ + 2ηA. Here a step is halved until A is positive definite and the objective no higher, and
-    doubled again after one that went well. Ends where a round lowers the objective by less than `tol` of it.
+    C = M'M and c = M'Y without w, `squares` those of the columns of Y, `sizes` those of the views. There is one metric
+    for each column, or one for all (`shared`). With `sparse` the penalty is η Σ_γ ‖A_γ‖_F over pairs of views, by
+    proximal steps. The published step is fixed, and A grows without bound once it is nearly singular: its gradient is
+    -λ A⁻¹GG'A⁻¹ + 2ηA. Here a step is halved until A is positive definite and the objective no higher, and doubled
+    after one that went well. Ends where a round lowers the objective by less than `tol` of it.
     """
-    A = np.eye(len(C)) if start is None else start.copy()
-    step = 0.25 / metric_penalty
-    G, objective = _coefficients(C, c, squares, A, alpha, metric_penalty, blocks)
+    blocks = list(sizes) if sparse else None
+    groups = [np.arange(c.shape[1])] if shared else [np.array([p]) for p in range(c.shape[1])]
+    metrics = [np.eye(len(C)) for _ in groups]
+    steps = [0.25 / metric_penalty] * len(groups)
+    G = np.zeros_like(c)
+
+    def solve_all() -> list[float]:
+        spread = np.repeat(w, sizes)
+        weighed, pulls = spread[:, None] * C * spread, spread[:, None] * c
+        values = []
+        for columns, A in zip(groups, metrics, strict=True):
+            total = float(squares[columns].sum())
+            G[:, columns], value = _coefficients(weighed, pulls[:, columns], total, A, alpha, metric_penalty, blocks)
+            values.append(value)
+        return values
+
+    values = solve_all()
     status, n_iter = "max_iter", 0
     while n_iter < max_iter:
         n_iter += 1
-        H = scipy.linalg.solve(A, G, assume_a="pos")
-        slope = -alpha * multiply(H, H.T)
-        before = objective
-        while True:
-            trial = _metric_step(A, slope, step, metric_penalty, blocks)
-            try:
-                found = _coefficients(C, c, squares, trial, alpha, metric_penalty, blocks)
-                if found[1] <= objective:
+        before = sum(values)
+        if learn_weights:
+            w = _sphere_weights(C, c, float(squares.sum()), G, sizes, float(np.linalg.norm(w)))
+            values = solve_all()
+        spread = np.repeat(w, sizes)
+        weighed, pulls = spread[:, None] * C * spread, spread[:, None] * c
+        for k, columns in enumerate(groups):
+            total = float(squares[columns].sum())
+            H = scipy.linalg.solve(metrics[k], G[:, columns], assume_a="pos")
+            slope = -alpha * multiply(H, H.T)
+            while steps[k] * metric_penalty > 1e-14:
+                trial = _metric_step(metrics[k], slope, steps[k], metric_penalty, blocks)
+                try:
+                    own, value = _coefficients(weighed, pulls[:, columns], total, trial, alpha, metric_penalty, blocks)
+                except np.linalg.LinAlgError:
+                    value = np.inf
+                if value <= values[k]:
+                    metrics[k], G[:, columns], values[k] = trial, own, value
+                    steps[k] = min(2 * steps[k], 0.25 / metric_penalty)
                     break
-            except np.linalg.LinAlgError:
-                pass
-            step /= 2
-            if step * metric_penalty < 1e-14:
-                return Solution((G, A), None, n_iter, "stalled", objective=objective)
-        A, (G, objective) = trial, found
-        step = min(2 * step, 0.25 / metric_penalty)
-        if before - objective <= tol * abs(objective):
+                steps[k] /= 2
+        if before - sum(values) <= tol * abs(sum(values)):
             status = "settled"
             break
-    return Solution((G, A), None, n_iter, status, objective=objective)
+    return Solution(Alternated(G, metrics, w), None, n_iter, status, objective=sum(values))
+
+
+def _sphere_weights(
+    C: np.ndarray, c: np.ndarray, squares: float, G: np.ndarray, sizes: Sequence[int], radius: float
+) -> np.ndarray:
+    """The best weights of the answers of G, from moments: least squares on the sphere."""
+    ends = np.cumsum(sizes)
+    own = [slice(end - size, end) for size, end in zip(sizes, ends, strict=True)]
+    m = len(own)
+    products = np.empty((m + 1, m + 1))
+    for v, one in enumerate(own):
+        products[v, m] = products[m, v] = float(np.sum(G[one] * c[one]))
+        for x, other in enumerate(own):
+            products[v, x] = float(np.sum(G[one] * multiply(C[one, other], G[other])))
+    products[m, m] = squares
+    values, vectors = eigen((products + products.T) / 2)
+    root = np.sqrt(values)[:, None] * vectors.T
+    return sphere_least_squares(root[:, :m], root[:, m], radius)
 
 
 def _metric_step(

@@ -9,6 +9,7 @@ a bound from one m × m eigenvalue. Where it is met, c is the global optimum of 
 """
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 import scipy.optimize
@@ -16,7 +17,8 @@ import scipy.optimize
 from ..certificates import Solution
 from .sphere import sphere_least_squares
 
-Evaluation = tuple[float, np.ndarray, np.ndarray | None]  # φ, its gradient in c, and ∇ where φ is a function of cc'
+# φ, its gradient in c, and what proves: ∇ where φ is a convex function of cc', a bound on φ over the sphere, or nothing
+Evaluation = tuple[float, np.ndarray, Any]
 
 
 def lower_bound(value: float, curvature: np.ndarray, c: np.ndarray) -> float:
@@ -49,11 +51,11 @@ def learn_weights(
         n_iter += 1
         length = float(np.linalg.norm(u))
         c = radius * u / length
-        value, gradient, curvature = evaluate(c)
+        value, gradient, proof = evaluate(c)
         if value < best[0]:
             best = (value, c)
-        if curvature is not None:
-            bound = max(bound, lower_bound(value, curvature, c))
+        if proof is not None:
+            bound = max(bound, lower_bound(value, proof, c) if np.ndim(proof) else float(proof))
         if proved():
             raise _Proved
         return value, radius / length * (gradient - (gradient @ u) * u / length**2)

@@ -1,0 +1,166 @@
+"""A learned metric in factors, and the space that it makes of the data."""
+
+from typing import Any
+
+import numpy as np
+
+from .. import _blocks
+from .._backend import to_numpy
+from .._base import ViewParameters
+from .._inputs import read_views_to_predict
+from ..kernels import view_grams
+from ..views import Views
+from ._frame import ROWS, dense_view
+
+__all__ = ["ViewMetric"]
+
+
+class ViewMetric:
+    """A metric A = FF' within and between views, as metric learning finds it: in factors, never as one big matrix.
+
+    The kernel between view v of x and view w of z is k_v(x)'A_vw k_w(z) = <F_v'k_v(x), F_w'k_w(z)>, so that F_v'k_v(x)
+    are the coordinates of x in the space of the metric (Huusari, Kadri and Capponi 2018). There is one metric for each
+    output, of rank one where it is exact, or one for all outputs (``shared``).
+
+    Learners make it; see `ViewMetricRidge`.
+
+    Attributes
+    ----------
+    names : tuple of str
+        The views.
+    shared : bool
+        Whether there is one metric for all outputs.
+    factors : list of dict of array of shape (n_v, rank)
+        F_v by view, for each output, or one for all. Over whole kernels the rows are the samples at ``support_`` of
+        the learner, 0 where the view is absent, with `n_components` the features.
+
+    Examples
+    --------
+    >>> from consilience import ViewMetricRidgeClassifier
+    >>> from consilience.datasets import make_sheared_views
+    >>> X, y = make_sheared_views(n_samples=60, random_state=0)
+    >>> metric = ViewMetricRidgeClassifier("linear").fit(X, y).metric_
+    >>> metric.rank, metric.toarray().shape, metric.block_norms().round(3).shape
+    (1, (120, 120), (2, 2))
+    >>> metric.transform(X)
+    Views of 60 samples
+      view0  dense float64  1 column
+      view1  dense float64  1 column
+    """
+
+    names: tuple[str, ...]
+    shared: bool
+    factors: list[dict[str, np.ndarray]]
+    _space: "_Space"
+
+    @classmethod
+    def _of(cls, learner: Any, factors: list[dict[str, np.ndarray]], shared: bool) -> "ViewMetric":
+        made = cls()
+        made.names, made.factors, made.shared = learner._used_views, factors, shared
+        # what evaluates kernels: no more of the learner, which holds this
+        held = ("view_names_in_", "_used_views", "_known", "kernels_", "X_fit_", "_features")
+        made._space = _Space()
+        made._space.__dict__.update({key: value for key, value in vars(learner).items() if key in held})
+        return made
+
+    @property
+    def rank(self) -> int:
+        """The rank of each metric."""
+        return max(int(factor[self.names[0]].shape[1]) for factor in self.factors)
+
+    def _factor(self, output: int) -> dict[str, np.ndarray]:
+        if self.shared:
+            output = 0
+        if not -len(self.factors) <= output < len(self.factors):
+            raise ValueError(f"There are metrics for {len(self.factors)} outputs; got output={output!r}.")
+        return self.factors[output]
+
+    def toarray(self, output: int = 0) -> np.ndarray:
+        """Return A as one matrix, view after view.
+
+        Parameters
+        ----------
+        output : int, default=0
+            Whose metric, where each output has its own.
+
+        Returns
+        -------
+        array of shape (Σ n_v, Σ n_v)
+            A.
+        """
+        F = np.concatenate([self._factor(output)[name] for name in self.names])
+        return F @ F.T
+
+    def block_norms(self, output: int | None = None) -> np.ndarray:
+        """Return the Frobenius norms of the blocks A_vw: how much each pair of views counts.
+
+        Parameters
+        ----------
+        output : int, optional
+            Whose metric; by default the norm over those of all outputs.
+
+        Returns
+        -------
+        array of shape (n_views, n_views)
+            ‖A_vw‖_F; 0 where a view is left out.
+        """
+        taken = self.factors if output is None else [self._factor(output)]
+        squares = np.zeros((len(self.names), len(self.names)))
+        for factor in taken:
+            inner = [factor[name].T @ factor[name] for name in self.names]
+            squares += [[float(np.sum(one * other)) for other in inner] for one in inner]
+        return np.sqrt(np.maximum(squares, 0))
+
+    def transform(self, X: Any, output: int = 0) -> Views:
+        """Return the coordinates of samples in the space of the metric.
+
+        Parameters
+        ----------
+        X : Views or what `as_views` reads
+            The samples.
+        output : int, default=0
+            Whose metric, where each output has its own.
+
+        Returns
+        -------
+        Views
+            F_v'k_v(x) for each view, absent where the view is.
+        """
+        factor = self._factor(output)
+        X = read_views_to_predict(self._space, X)
+        blocks: dict[str, Any] = {}
+        for name in X.names:
+            if X.block(name) is None:
+                blocks[name] = None
+                continue
+            own = [self._space.evaluate(X[start : start + ROWS], name) for start in range(0, len(X), ROWS)]
+            blocks[name] = np.concatenate(own) @ factor[name]
+        return Views._of(blocks, len(X), X.mask, {})
+
+    def __repr__(self) -> str:
+        first = self.factors[0]
+        views = ", ".join(f"'{name}' ({len(first[name])})" for name in self.names)
+        each = "" if self.shared or len(self.factors) == 1 else f" for each of {len(self.factors)} outputs"
+        return f"ViewMetric of rank {self.rank}{each} over the views {views}"
+
+
+class _Space(ViewParameters):
+    """The kernels or features of a learner, and what its views are held against."""
+
+    kernels_: Any
+    X_fit_: Views
+    _features: Any
+
+    def fit(self, X: Any) -> "_Space":
+        """Nothing: all is taken from the learner."""
+        return self
+
+    def _view_is_gram(self, name: str) -> bool:
+        return bool(self.kernels_[name].reads_gram)
+
+    def evaluate(self, X: Views, name: str) -> np.ndarray:
+        """k_v(x), or the features of x."""
+        with _blocks.naming(name):
+            if "_features" in vars(self):
+                return dense_view(self._features.transform(X[[name]]), name, self._features.sizes[name])
+            return np.asarray(to_numpy(view_grams({name: self.kernels_[name]}, X[[name]], self.X_fit_)[0]))

@@ -1,0 +1,491 @@
+"""Kernels learned with the function: weights of the views' kernels (lp-norm MKL), a kernel between outputs (OKL)."""
+
+import numbers
+from collections.abc import Mapping
+from typing import Any, Self
+
+import numpy as np
+
+from .._backend import few_threads
+from .._base import ViewRegressor
+from ..certificates import Solution, warn_unless_converged
+from ..solvers.coupled import row_scale
+from ..solvers.kernel_weights import GramFit, MomentFit, SquaredNorm, learn_kernel_weights
+from ..solvers.metric import Spectrum, output_kernel
+from ..views import Views
+from ._frame import ReadsClasses, ReadsTargets
+from ._metric_problems import FeatureData, GramData
+
+__all__ = ["MultipleKernelRidge", "MultipleKernelRidgeClassifier", "OutputKernelRidge"]
+
+_ROUNDS = 20  # of weights and of the factors of rows with views absent
+
+
+class MultipleKernelFrame(ReadsTargets):
+    """lp-norm multiple kernel ridge; subclasses read targets or labels."""
+
+    alpha: float
+    p: float
+    shared_weights: bool
+
+    def _check_parameters(self) -> None:
+        self._check_numbers(above=("alpha",))
+        if not (isinstance(self.p, numbers.Real) and self.p >= 1):
+            raise ValueError(f"`p` must be a number of at least 1, or infinity; got {self.p!r}.")
+
+    def _fit_targets(self, X: Views, Y: np.ndarray, labeled: np.ndarray, s: np.ndarray, u: np.ndarray) -> Self:
+        rows = self._arrange(X, labeled & (u > 0), s, with_unlabeled=False)
+        m = len(self._used_views)
+        with few_threads(len(rows.order)):
+            data: GramData | FeatureData
+            if self.n_components is None:
+                data = GramData(self, rows, rows.first(Y), rows.first(u))
+            else:
+                data = FeatureData(self, rows, rows.first(Y), rows.first(u), shared=False)
+            norm = SquaredNorm(self.alpha, float(self.p))
+            mean = norm.best(np.ones(m)) * self.alpha
+            found: list[Solution] = []
+            for _ in range(1 if data.complete else _ROUNDS):
+                nu = np.ones(len(rows.order)) if data.complete else row_scale(data.present, mean)
+                found, pulled = self._weigh(data, nu, norm, found)
+                weights = self.alpha * np.stack([one.x for one in found], axis=1)  # (m, 1) or (m, P)
+                before, mean = mean, weights.mean(axis=1)
+                if np.abs(before - mean).max() <= 1e-3 * mean.max(initial=0):
+                    break
+            mean = mean if mean.any() else norm.best(np.ones(m)) * self.alpha
+            share = np.divide(weights, mean[:, None], out=np.zeros_like(weights), where=mean[:, None] > 0)
+            if isinstance(data, GramData):
+                scaled = (nu * data.u_root)[:, None] * pulled / self.alpha
+                coefficients = [own * scaled[here] for own, here in zip(share, data.rows, strict=True)]
+            else:
+                coefficients = [own * pulled[part] / self.alpha for own, part in zip(share, data.parts(), strict=True)]
+        self._keep(rows, coefficients, data.form)
+        self.view_weights_ = mean
+        self.kernel_weights_ = weights[:, 0] if self.shared_weights else weights
+        self.active_views_ = tuple(name for name, own in zip(self._used_views, weights, strict=True) if own.any())
+        self.solution_ = _together(found, settled=not data.complete)
+        warn_unless_converged(self.solution_, type(self).__name__)
+        return self
+
+    def _weigh(
+        self, data: GramData | FeatureData, nu: np.ndarray, norm: SquaredNorm, before: list[Solution]
+    ) -> tuple[list[Solution], np.ndarray]:
+        """The weights, for all outputs or each, and B over Gram matrices, M'B over features."""
+        m, P = len(self._used_views), data.Y.shape[1]
+        groups = [slice(0, P)] if self.shared_weights else [slice(p, p + 1) for p in range(P)]
+        if isinstance(data, GramData):
+            kernels = data.plain_kernels(nu, np.ones(m))
+        else:
+            C, c = data.summed(nu)
+        found, pulled = [], []
+        for k, columns in enumerate(groups):
+            Y = data.Y[:, columns]
+            fit: GramFit | MomentFit
+            if isinstance(data, GramData):
+                fit = GramFit(kernels, Y)
+            else:
+                fit = MomentFit(C, c[:, columns], float(np.sum(Y**2)), data.sizes)
+            start = before[k].x if before else norm.best(np.ones(m))
+            found.append(learn_kernel_weights(fit, norm, start, tol=self.tol, max_iter=int(self.max_iter)))
+            pulled.append(fit.forces(found[-1].x, Y))
+        return found, np.hstack(pulled)
+
+
+def _together(found: list[Solution], *, settled: bool) -> Solution:
+    """The solutions of several outputs as one."""
+    status = next((one.status for one in found if not one.converged), "settled" if settled else "converged")
+    gap, objective = float(sum(one.gap or 0.0 for one in found)), float(sum(one.objective or 0.0 for one in found))
+    return Solution(None, gap, max(one.n_iter for one in found), status, objective=objective)
+
+
+class MultipleKernelRidge(ViewRegressor, MultipleKernelFrame):
+    """lp-norm multiple kernel learning, lp-MKL, with squared losses (Kloft, Brefeld, Sonnenburg and Zien 2011).
+
+    Solves, over weights d of the kernels and a function in the space of the kernel Σ_v d_v k_v,
+
+        min_{d >= 0, ‖d‖_p <= 1} min_f Σ_i ‖y_i - f(x_i)‖² + λ‖f‖²  =  min_{f_v} Σ_i ‖y_i - Σ_v f_v(x_i)‖²
+            + λ (Σ_v ‖f_v‖^q)^(2/q),   q = 2p/(p + 1):
+
+    p = 1 is a squared sum of norms and leaves views out, p = ∞ is kernel ridge with the sum of all kernels. The optimum
+    in d is convex and has one variable per view: Newton steps with one Cholesky factor each, ended by the duality gap,
+    where the published alternation of d and f needs many.
+
+    With one view it equals ``sklearn.kernel_ridge.KernelRidge(alpha=alpha)``; with p = ∞ the same on Σ_v k_v; with
+    p = 1 `CoRegularizedRidge` with weights learned over ‖c‖ = 1, c² = d. Samples without a target are left out. Where
+    a view is absent it has no part in f, and d is rescaled over the views present so that Σ d stays: the rescaling is
+    that of the weights found, and what is optimized is d for it.
+
+    Parameters
+    ----------
+    kernel : Kernel, str or callable, default="rbf"
+        The kernel of the views that `kernels` does not name.
+    kernels : dict, optional
+        Kernels by view. Their scales matter; `consilience.kernels.normalize` and `consilience.kernels.center` make
+        them comparable.
+    p : float, default=2.0
+        The norm of the weights, 1 <= p <= ∞. 1 leaves views out, ∞ gives every kernel the weight 1.
+    alpha : float, default=1.0
+        λ > 0, the weight of the norms.
+    shared_weights : bool, default=True
+        Whether all outputs share the weights of the kernels; else each output has its own.
+    n_components : int or float, optional
+        The number of Nyström landmarks of each view, or their fraction of the samples; by default the kernels are
+        taken whole.
+    tol : float, default=1e-6
+        The relative gap at which an answer is good enough.
+    max_iter : int, default=100
+        The most Newton steps.
+    random_state : int, RandomState or None, default=None
+        The seed of the landmarks.
+    views : dict, list or "prefix", optional
+        How one wide table is divided into views; see `as_views`.
+
+    Attributes
+    ----------
+    kernel_weights_ : array of shape (n_views_used,) or (n_views_used, n_outputs)
+        d; for each output where they do not share them. A view that no sample with a part in the objective has is left
+        out.
+    view_weights_ : array of shape (n_views_used,)
+        d, or its mean over the outputs: the weights with which views are combined.
+    active_views_ : tuple of str
+        The views with a weight above 0.
+    dual_coef_ : array of shape (n_views, n_support, n_outputs)
+        a_v with f_v(x) = Σ_i k_v(x, x_i) a_v,i; not with `n_components`.
+    support_ : array of int
+        The positions of the x_i among the samples given to `fit`.
+    coef_ : dict of array
+        With `n_components`: the coefficients of each view's features.
+    kernels_ : dict of Kernel
+        The kernels, with numbers for parameters.
+    solution_ : Solution
+        The objective and its gap.
+
+    See Also
+    --------
+    ViewMetricRidge : A metric between views too.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from consilience import MultipleKernelRidge, Views
+    >>> rng = np.random.default_rng(0)
+    >>> hidden = rng.normal(size=(80, 1))
+    >>> X = Views(a=hidden + 0.1 * rng.normal(size=(80, 3)), b=rng.normal(size=(80, 2)))
+    >>> model = MultipleKernelRidge(p=1, alpha=3.0).fit(X, np.sin(hidden[:, 0]))
+    >>> model.active_views_
+    ('a',)
+    """
+
+    def __init__(
+        self,
+        kernel: Any = "rbf",
+        *,
+        kernels: Mapping[str, Any] | None = None,
+        p: float = 2.0,
+        alpha: float = 1.0,
+        shared_weights: bool = True,
+        n_components: float | None = None,
+        tol: float = 1e-6,
+        max_iter: int = 100,
+        random_state: Any = None,
+        views: Any = None,
+    ):
+        self.kernel = kernel
+        self.kernels = kernels
+        self.p = p
+        self.alpha = alpha
+        self.shared_weights = shared_weights
+        self.n_components = n_components
+        self.tol = tol
+        self.max_iter = max_iter
+        self.random_state = random_state
+        self.views = views
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Learn from samples and their targets.
+
+        Parameters
+        ----------
+        X : Views or what `as_views` reads
+            The samples.
+        y : array-like of shape (n_samples,) or (n_samples, n_outputs)
+            The targets; samples whose targets are NaN are left out.
+        sample_weight : array-like of shape (n_samples,), optional
+            How often each sample counts.
+
+        Returns
+        -------
+        self
+            The fitted learner.
+        """
+        with self._whole():
+            return self._fit_regressor(X, y, sample_weight)
+
+
+class MultipleKernelRidgeClassifier(ReadsClasses, MultipleKernelFrame):
+    """lp-norm multiple kernel learning for classes: `MultipleKernelRidge` on ±1 codes (Kloft et al. 2011).
+
+    Targets are +1 for a sample's class and -1 for the others, one output per class, one in all for two classes; the
+    largest output decides. With an indicator matrix for y (several labels per sample) each column is an output of its
+    own and its sign decides. The program and its special cases are those of `MultipleKernelRidge`.
+
+    Parameters
+    ----------
+    kernel : Kernel, str or callable, default="rbf"
+        The kernel of the views that `kernels` does not name.
+    kernels : dict, optional
+        Kernels by view. Their scales matter; `consilience.kernels.normalize` and `consilience.kernels.center` make
+        them comparable.
+    p : float, default=2.0
+        The norm of the weights, 1 <= p <= ∞. 1 leaves views out, ∞ gives every kernel the weight 1.
+    alpha : float, default=1.0
+        λ > 0, the weight of the norms.
+    shared_weights : bool, default=True
+        Whether all outputs share the weights of the kernels; else each output has its own.
+    n_components : int or float, optional
+        The number of Nyström landmarks of each view, or their fraction of the samples; by default the kernels are
+        taken whole.
+    tol : float, default=1e-6
+        The relative gap at which an answer is good enough.
+    max_iter : int, default=100
+        The most Newton steps.
+    class_weight : dict or "balanced", optional
+        Weights of the classes in the loss, as scikit-learn reads them.
+    unlabeled : object, optional
+        A label that marks unlabeled samples, beside missing ones; they are left out.
+    random_state : int, RandomState or None, default=None
+        The seed of the landmarks.
+    views : dict, list or "prefix", optional
+        How one wide table is divided into views; see `as_views`.
+
+    Attributes
+    ----------
+    classes_ : array
+        The classes.
+    kernel_weights_ : array of shape (n_views_used,) or (n_views_used, n_outputs)
+        d; for each output where they do not share them. A view that no sample with a part in the objective has is left
+        out.
+    view_weights_ : array of shape (n_views_used,)
+        d, or its mean over the outputs: the weights with which views are combined.
+    active_views_ : tuple of str
+        The views with a weight above 0.
+    dual_coef_ : array of shape (n_views, n_support, n_outputs)
+        a_v with f_v(x) = Σ_i k_v(x, x_i) a_v,i; not with `n_components`.
+    support_ : array of int
+        The positions of the x_i among the samples given to `fit`.
+    coef_ : dict of array
+        With `n_components`: the coefficients of each view's features.
+    kernels_ : dict of Kernel
+        The kernels, with numbers for parameters.
+    solution_ : Solution
+        The objective and its gap.
+
+    See Also
+    --------
+    ViewMetricRidgeClassifier : A metric between views too.
+
+    Examples
+    --------
+    >>> from consilience import MultipleKernelRidgeClassifier
+    >>> from consilience.datasets import load_breast_cancer_views
+    >>> X, y = load_breast_cancer_views(return_X_y=True)
+    >>> model = MultipleKernelRidgeClassifier(p=1).fit(X[:300], y[:300])
+    >>> model.score(X[300:], y[300:]) > 0.9
+    True
+    """
+
+    def __init__(
+        self,
+        kernel: Any = "rbf",
+        *,
+        kernels: Mapping[str, Any] | None = None,
+        p: float = 2.0,
+        alpha: float = 1.0,
+        shared_weights: bool = True,
+        n_components: float | None = None,
+        tol: float = 1e-6,
+        max_iter: int = 100,
+        class_weight: Any = None,
+        unlabeled: Any = None,
+        random_state: Any = None,
+        views: Any = None,
+    ):
+        self.kernel = kernel
+        self.kernels = kernels
+        self.p = p
+        self.alpha = alpha
+        self.shared_weights = shared_weights
+        self.n_components = n_components
+        self.tol = tol
+        self.max_iter = max_iter
+        self.class_weight = class_weight
+        self.unlabeled = unlabeled
+        self.random_state = random_state
+        self.views = views
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Learn from samples and their classes.
+
+        Parameters
+        ----------
+        X : Views or what `as_views` reads
+            The samples.
+        y : array-like of shape (n_samples,) or (n_samples, n_labels)
+            The classes, or an indicator of labels; samples without any are left out.
+        sample_weight : array-like of shape (n_samples,), optional
+            How often each sample counts.
+
+        Returns
+        -------
+        self
+            The fitted learner.
+        """
+        with self._whole():
+            return self._fit_classifier(X, y, sample_weight)
+
+
+class OutputKernelRidge(ViewRegressor, ReadsTargets):
+    """Output kernel learning, OKL: least squares with a kernel between outputs (Dinuzzo, Ong, Gehler, Pillonetto 2011).
+
+    Solves, over a positive semi-definite L between the outputs and f in the space of the kernel k(x, z) L with
+    k = Σ_v w_v² k_v,
+
+        min_{L ⪰ 0, f} Σ_i ‖y_i - f(x_i)‖² + λ‖f‖² + λ‖L‖_F²,
+
+    which is the paper's program times 2λ. For f fixed L is known, and what is left is a sum of powers 4/3 of singular
+    values, convex in f: L for f and f for L take turns, from one eigendecomposition, until the duality gap is met.
+
+    With k = Σ_v w_v² K_v² for the kernel matrix it equals `ViewMetricRidge` with ``shared_metric=True``. Samples
+    without targets are left out. Where a view is absent w is rescaled over the views present so that Σ|w| stays.
+
+    Parameters
+    ----------
+    kernel : Kernel, str or callable, default="rbf"
+        The kernel of the views that `kernels` does not name.
+    kernels : dict, optional
+        Kernels by view.
+    alpha : float, default=1.0
+        λ > 0.
+    view_weights : "uniform", dict or array of shape (n_views,), default="uniform"
+        w: 1/m each, or numbers by name or in the order of the views.
+    n_components : int or float, optional
+        The number of Nyström landmarks of each view, or their fraction of the samples; by default the kernels are
+        taken whole.
+    tol : float, default=1e-6
+        The relative gap at which an answer is good enough.
+    max_iter : int, default=500
+        The most turns.
+    random_state : int, RandomState or None, default=None
+        The seed of the landmarks.
+    views : dict, list or "prefix", optional
+        How one wide table is divided into views; see `as_views`.
+
+    Attributes
+    ----------
+    output_kernel_ : array of shape (n_outputs, n_outputs)
+        L.
+    view_weights_ : array of shape (n_views_used,)
+        w; a view that no sample with a part in the objective has is left out.
+    dual_coef_ : array of shape (n_views, n_support, n_outputs)
+        a_v with f_v(x) = Σ_i k_v(x, x_i) a_v,i; not with `n_components`.
+    support_ : array of int
+        The positions of the x_i among the samples given to `fit`.
+    coef_ : dict of array
+        With `n_components`: the coefficients of each view's features.
+    kernels_ : dict of Kernel
+        The kernels, with numbers for parameters.
+    solution_ : Solution
+        The objective and its gap.
+
+    See Also
+    --------
+    ViewMetricRidge : A metric between views.
+    CoRegularizedRidge : Takes a kernel between outputs that is given.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from consilience import OutputKernelRidge
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(60, 2))
+    >>> twice = np.sin(X[:, :1]) + 0.3 * rng.normal(size=(60, 2))  # two outputs that are the same but for noise
+    >>> model = OutputKernelRidge(alpha=3.0).fit(X, np.hstack([twice, np.cos(3 * X[:, 1:])]))
+    >>> L = model.output_kernel_
+    >>> bool(L[0, 1] > 5 * abs(L[0, 2]))
+    True
+    """
+
+    def __init__(
+        self,
+        kernel: Any = "rbf",
+        *,
+        kernels: Mapping[str, Any] | None = None,
+        alpha: float = 1.0,
+        view_weights: Any = "uniform",
+        n_components: float | None = None,
+        tol: float = 1e-6,
+        max_iter: int = 500,
+        random_state: Any = None,
+        views: Any = None,
+    ):
+        self.kernel = kernel
+        self.kernels = kernels
+        self.alpha = alpha
+        self.view_weights = view_weights
+        self.n_components = n_components
+        self.tol = tol
+        self.max_iter = max_iter
+        self.random_state = random_state
+        self.views = views
+
+    def _check_parameters(self) -> None:
+        self._check_numbers(above=("alpha",))
+
+    def _fit_targets(self, X: Views, Y: np.ndarray, labeled: np.ndarray, s: np.ndarray, u: np.ndarray) -> Self:
+        rows = self._arrange(X, labeled & (u > 0), s, with_unlabeled=False)
+        w = self._given_weights()
+        if w is None:
+            raise ValueError(
+                "OutputKernelRidge takes weights as given; MultipleKernelRidge and ViewMetricRidge learn them."
+            )
+        with few_threads(len(rows.order)):
+            data: GramData | FeatureData
+            if self.n_components is None:
+                data = GramData(self, rows, rows.first(Y), rows.first(u))
+                total = np.asfortranarray(np.sum(data.plain_kernels(data.nu(w), w**2), axis=0))
+                spectrum = Spectrum.of_gram(total, data.Y, lambda B: B)
+            else:
+                data = FeatureData(self, rows, rows.first(Y), rows.first(u), shared=False)
+                spectrum = data.spectrum(w)
+            found = output_kernel(spectrum, self.alpha, self.alpha, tol=self.tol, max_iter=int(self.max_iter))
+        G, self.output_kernel_ = found.x
+        if isinstance(data, GramData):
+            scaled = (data.nu(w) * data.u_root)[:, None] * G
+            coefficients = [weight * scaled[here] for weight, here in zip(w, data.rows, strict=True)]
+        else:
+            coefficients = data.for_prediction(G)
+        self._keep(rows, coefficients, data.form)
+        self.view_weights_ = w
+        self.solution_ = Solution(None, found.gap, found.n_iter, found.status, objective=found.objective)
+        warn_unless_converged(self.solution_, type(self).__name__)
+        return self
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Learn from samples and their targets.
+
+        Parameters
+        ----------
+        X : Views or what `as_views` reads
+            The samples.
+        y : array-like of shape (n_samples,) or (n_samples, n_outputs)
+            The targets; samples whose targets are NaN are left out.
+        sample_weight : array-like of shape (n_samples,), optional
+            How often each sample counts.
+
+        Returns
+        -------
+        self
+            The fitted learner.
+        """
+        with self._whole():
+            return self._fit_regressor(X, y, sample_weight)

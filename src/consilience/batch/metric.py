@@ -1,0 +1,564 @@
+"""Multi-view metric learning (MVML), exactly: a metric within and between views, learned with the function."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any, Self
+
+import numpy as np
+
+from .._backend import few_threads
+from .._base import ViewRegressor
+from ..certificates import Certificate, Solution, rademacher_bound, warn_unless_converged
+from ..solvers.metric import alternate_metric
+from ..solvers.weights import Evaluation, learn_weights
+from ..views import Views
+from ._frame import ReadsClasses, ReadsTargets, Rows, with_learned
+from ._metric_penalties import BlockSparse, MetricPenalty, RankOne, Shared
+from ._metric_problems import FeatureData, FixedSolution, GramData, MetricData
+from ._view_metric import ViewMetric
+
+__all__ = ["ViewMetricRidge", "ViewMetricRidgeClassifier"]
+
+_LEARNED = ("learned", "block_sparse")
+_FIXED = ("covariance", "diagonal")
+
+
+class MetricFrame(ReadsTargets):
+    """What metric learners share; subclasses read targets or labels."""
+
+    metric: Any
+    alpha: float
+    metric_penalty: float
+    shared_metric: bool
+    solver: str
+    metric_: ViewMetric | None
+    _bound: float | None
+
+    def _penalties(self) -> tuple[float, float]:
+        """λ and η."""
+        return self.alpha, self.metric_penalty
+
+    def _check_parameters(self) -> None:
+        self._check_numbers(above=("alpha", "metric_penalty"))
+        self._check_metric()
+
+    def _check_metric(self) -> None:
+        if isinstance(self.metric, str) and self.metric not in (*_LEARNED, *_FIXED):
+            raise ValueError(
+                f"`metric` is 'learned', 'block_sparse', 'covariance', 'diagonal' or a matrix; got {self.metric!r}."
+            )
+        if self.solver not in ("exact", "alternating"):
+            raise ValueError(f"`solver` is 'exact' or 'alternating'; got {self.solver!r}.")
+        if self.shared_metric and not self._is("learned"):
+            raise ValueError(
+                "`shared_metric` is for metric='learned': a block-sparse metric for several outputs at once has no "
+                "solution in the coefficients alone, and fixed metrics are shared as they are. Use metric='learned' or "
+                "shared_metric=False."
+            )
+
+    def _is(self, *names: str) -> bool:
+        return isinstance(self.metric, str) and self.metric in names
+
+    def _data(self, rows: Rows, Y: np.ndarray, u: np.ndarray) -> MetricData:
+        make: Any = GramData if self.n_components is None else FeatureData
+        return make(self, rows, rows.first(Y), rows.first(u))
+
+    def _penalty(self) -> MetricPenalty:
+        make: Any = BlockSparse if self._is("block_sparse") else Shared if self.shared_metric else RankOne
+        return make(*self._penalties(), self.tol, int(self.max_iter))
+
+    def _fit_targets(self, X: Views, Y: np.ndarray, labeled: np.ndarray, s: np.ndarray, u: np.ndarray) -> Self:
+        rows = self._arrange(X, labeled & (u > 0), s, with_unlabeled=False)
+        with few_threads(len(rows.order)):
+            data = self._data(rows, Y, u)
+            if not self._is(*_LEARNED):
+                return self._fit_fixed(rows, data)
+            penalty = self._penalty()
+            if self.solver == "alternating":
+                return self._fit_alternating(rows, data, penalty)
+            w = self._given_weights()
+            learned = None
+            if w is None:
+                learned = self._learn_weights(data, penalty)
+                w = np.abs(learned.x)  # signs are those of g
+            G, n_iter, status = penalty.solve(data, w)
+            return self._finish(rows, data, penalty, w, G, penalty.factors(data, G), n_iter, status, learned)
+
+    def _finish(
+        self,
+        rows: Rows,
+        data: MetricData,
+        penalty: MetricPenalty,
+        w: np.ndarray,
+        G: np.ndarray,
+        factors: list[np.ndarray],
+        n_iter: int,
+        status: str,
+        learned: Solution | None,
+    ) -> Self:
+        """Keep a learned metric, with what is proved of the coefficients themselves."""
+        measured = data.measure(w, G)
+        objective = float(measured.losses.sum()) + penalty.value(data, G)
+        gap = max(objective - penalty.dual(data, measured), 0.0)
+        if status in ("exact", "converged") and not gap <= max(2 * self.tol, 1e-6) * abs(objective):
+            status = "inexact"
+        residual = max(penalty.violation(data, G, measured), 0.0)
+        solution = Solution(None, gap, n_iter, status, objective=objective, residual=residual)
+        self.solution_ = solution if learned is None else with_learned(solution, learned)
+        parts = data.for_prediction(G)
+        self._keep(rows, parts, data.form, every_row=True)
+        self.view_weights_ = w
+        self.active_views_ = _active(self._used_views, parts)
+        by_view = [data.for_prediction(F) for F in factors]
+        self.metric_ = ViewMetric._of(self, [self._whole_rows(rows, data, F) for F in by_view], penalty.shared)
+        # the class of functions of Theorem 1: ‖A‖_F, and ‖f‖² = tr(G'A†G), largest over the outputs
+        norms = [float(np.sqrt(np.sum((F.T @ F) ** 2))) for F in factors]
+        lengths = [_length(G if penalty.shared else G[:, p : p + 1], F) for p, F in enumerate(factors)]
+        n, size = len(rows.order), data.squared_size()
+        self._bound = max(rademacher_bound(a, b, size, n) for a, b in zip(norms, lengths, strict=True))
+        warn_unless_converged(self.solution_, type(self).__name__)
+        return self
+
+    def _whole_rows(self, rows: Rows, data: MetricData, parts: list[np.ndarray]) -> dict[str, np.ndarray]:
+        """Factors by view over all samples that are kept, zero where a view is absent."""
+        names = rows.X.names
+        if isinstance(data, FeatureData):
+            return dict(zip(names, parts, strict=True))
+        back = np.argsort(rows.order)
+        found = {}
+        for name, here, own in zip(names, data.rows, parts, strict=True):  # type: ignore[attr-defined]
+            whole = np.zeros((len(rows.order), own.shape[1]))
+            whole[here] = own
+            found[name] = whole[back]
+        return found
+
+    def _learn_weights(self, data: MetricData, penalty: MetricPenalty) -> Solution:
+        radius = self._norm()
+
+        def evaluate(w: np.ndarray) -> Evaluation:
+            G = penalty.solve(data, w)[0]
+            measured = data.measure(w, G)
+            value = float(measured.losses.sum()) + penalty.value(data, G)
+            return value, measured.slope, penalty.over_weights(data, measured, radius)
+
+        starts = [np.abs(start) for start in self._starts()]
+        return learn_weights(evaluate, starts, tol=self.tol, max_iter=int(self.max_iter))
+
+    def _fit_alternating(self, rows: Rows, data: MetricData, penalty: MetricPenalty) -> Self:
+        w, learn = self._given_weights(), False
+        if w is None:
+            if not data.complete:
+                raise ValueError(
+                    "solver='alternating' learns weights of views for complete samples only. Use solver='exact', or "
+                    "give `view_weights`."
+                )
+            w, learn = self._starts()[0], True
+        C, c = data.moments(np.ones_like(w) if data.complete else w)
+        found = alternate_metric(
+            C,
+            c,
+            np.sum(data.Y**2, axis=0),
+            data.sizes,
+            w if data.complete else np.ones_like(w),
+            *self._penalties(),
+            sparse=penalty.sparse,
+            shared=penalty.shared,
+            learn_weights=learn,
+            tol=self.tol,
+            max_iter=int(self.max_iter),
+        )
+        G, metrics = found.x.G, found.x.metrics
+        w = found.x.w if data.complete else w
+        factors = [np.linalg.cholesky(A) for A in metrics]
+        self._finish(rows, data, penalty, w, G, factors, found.n_iter, found.status, None)
+        # the objective is that of the metric where the steps ended, not of the best one for these coefficients
+        gap = None if learn else float(found.objective) - (self.solution_.objective - self.solution_.gap)  # type: ignore[arg-type]
+        self.solution_ = replace(self.solution_, objective=found.objective, gap=gap)
+        return self
+
+    # -- fixed metrics
+    def _fit_fixed(self, rows: Rows, data: MetricData) -> Self:
+        metric = self.metric if isinstance(self.metric, str) else self._given_metric(rows, data)
+        w, learned = self._given_weights(), None
+        if w is None:
+            learned = self._learn_fixed_weights(data, metric)
+            w = np.abs(learned.x) if self._is("diagonal") else learned.x
+        try:
+            found = data.fixed(w, metric, self._penalties()[0])
+        except np.linalg.LinAlgError as error:
+            raise ValueError(
+                "The kernels of the views are not positive semi-definite, so that the problem has no minimum. "
+                "`consilience.kernels.nearest_psd` makes one of a matrix."
+            ) from error
+        objective, bound = self._fixed_value(found, w)
+        gap = max(objective - bound, 0.0)
+        status = "exact" if gap <= 1e-6 * abs(objective) else "inexact"
+        solution = Solution(None, gap, 1, status, objective=objective)
+        self.solution_ = solution if learned is None else with_learned(solution, learned)
+        self._keep(rows, found.coefficients, data.form, every_row=True)
+        self.view_weights_ = w
+        self.active_views_ = _active(self._used_views, found.coefficients)
+        self.metric_ = None
+        self._bound = None
+        warn_unless_converged(self.solution_, type(self).__name__)
+        return self
+
+    def _fixed_value(self, found: FixedSolution, w: np.ndarray) -> tuple[float, float]:
+        """The objective, and the dual value at the residuals."""
+        objective = float(np.sum(found.losses + found.penalties))
+        conjugate = float(w @ found.between_views @ w) / self._penalties()[0]
+        products, losses = float(found.products.sum()), float(found.losses.sum())
+        below = losses + conjugate
+        return objective, products**2 / below if below else 0.0
+
+    def _learn_fixed_weights(self, data: MetricData, metric: Any) -> Solution:
+        radius = self._norm()
+
+        def evaluate(w: np.ndarray) -> Evaluation:
+            found = data.fixed(w, metric, self._penalties()[0])
+            objective, _ = self._fixed_value(found, w)
+            if not data.complete:
+                return objective, found.slope, None
+            largest = radius**2 * float(np.linalg.eigvalsh(found.between_views)[-1]) / self._penalties()[0]
+            below = float(found.losses.sum()) + largest
+            return objective, found.slope, float(found.products.sum()) ** 2 / below if below else 0.0
+
+        return learn_weights(evaluate, self._starts(), tol=self.tol, max_iter=int(self.max_iter))
+
+    def _given_metric(self, rows: Rows, data: MetricData) -> np.ndarray:
+        """A matrix given as the metric, for the rows that take part."""
+        A = np.asarray(self.metric, dtype=np.float64)
+        names = self.view_names_in_
+        if isinstance(data, FeatureData):
+            size, what = sum(data.sizes), f"a row for each feature of the views used, {sum(data.sizes)}"
+        else:
+            size = len(names) * rows.n
+            what = f"a row for each view and sample given to fit, {len(names)} x {rows.n}"
+        if A.shape != (size, size) or not np.isfinite(A).all():
+            raise ValueError(
+                f"`metric` must be a finite square matrix with {what}; got shape {A.shape}. Where samples are divided, "
+                "as in cross-validation, a metric over samples cannot be given."
+            )
+        largest = float(np.abs(A).max())
+        if np.abs(A - A.T).max() > 1e-8 * largest:
+            raise ValueError("`metric` is not symmetric.")
+        if isinstance(data, GramData):
+            taken = np.concatenate([names.index(name) * rows.n + rows.order for name in rows.X.names])
+            A = A[np.ix_(taken, taken)]
+        least = float(np.linalg.eigvalsh(A)[0])
+        if least < -1e-8 * largest:
+            raise ValueError(f"`metric` must be positive semi-definite; its smallest eigenvalue is {least:.4g}.")
+        return A
+
+    def certificate(self) -> Certificate:
+        """Return what is proved about the fit.
+
+        Returns
+        -------
+        Certificate
+            The objective, its gap to the optimum, the largest violation of the optimality conditions and, of learned
+            metrics, the bound on the empirical Rademacher complexity of functions with a metric and a norm no larger
+            than these (Huusari, Kadri and Capponi 2018, Theorem 1), the largest over the outputs.
+        """
+        return replace(super().certificate(), bound=self._bound)
+
+
+def _active(names: tuple[str, ...], parts: list[np.ndarray]) -> tuple[str, ...]:
+    return tuple(name for name, own in zip(names, parts, strict=True) if own.any())
+
+
+def _length(G: np.ndarray, F: np.ndarray) -> float:
+    """‖f‖ = tr(G'A†G)½ for A = FF': the length of F⁺G."""
+    return float(np.linalg.norm(np.linalg.lstsq(F, G, rcond=None)[0])) if F.any() else 0.0
+
+
+class ViewMetricRidge(ViewRegressor, MetricFrame):
+    """MVML: least squares with a metric within and between views (Huusari, Kadri and Capponi 2018), solved exactly.
+
+    Solves, over one function f_v(x) = k_v(x)'g_v per view and a metric A over the views' feature maps,
+
+        min_{A ⪰ 0, g} Σ_i (y_i - Σ_v w_v f_v(x_i))² + λ g'A†g + η‖A‖_F²
+
+    for each output: the kernel between views v and u is k_v(x)'A_vu k_u(z). For g fixed the best metric has rank one,
+    and the problem in g alone is convex, ‖y - Mg‖² + κ‖g‖^(4/3) with M = [w_1 K_1 .. w_m K_m] and
+    κ = 3 η^⅓ (λ/2)^⅔: kernel ridge with Σ_v w_v² K_v² and a ridge that solves one equation. One eigendecomposition
+    serves all outputs. With ``metric="block_sparse"`` (MVMLsparse) the penalty is η Σ_γ ‖A_γ‖_F over pairs of views and
+    leaves views out; with ``shared_metric=True`` one A serves all outputs, and equals output kernel learning with the
+    kernel Σ_v w_v² K_v².
+
+    With ``metric="diagonal"`` it equals ``sklearn.kernel_ridge.KernelRidge(alpha=alpha)`` on Σ_v w_v² k_v. With
+    `n_components` the metric is over Nyström features: with all samples as landmarks that is the problem with K_v½ for
+    K_v, not the problem without `n_components`. Samples without a target are left out. Where a view is absent it has
+    no part in the row's loss, w is rescaled over the views present so that Σ|w| stays, and its row of A is 0.
+
+    Parameters
+    ----------
+    kernel : Kernel, str or callable, default="rbf"
+        The kernel of the views that `kernels` does not name.
+    kernels : dict, optional
+        Kernels by view.
+    metric : {"learned", "block_sparse", "covariance", "diagonal"} or array, default="learned"
+        The metric between and within views. "learned" and "block_sparse" are optimized with g, with ‖A‖_F² and with
+        Σ_γ ‖A_γ‖_F over pairs of views as penalties; "covariance" is A_vw = I/n for all pairs (the paper's MVML_Cov),
+        "diagonal" has the kernels alone, A_vv = K_v⁻¹ (MVML_I). An array is a symmetric positive semi-definite matrix
+        with a row for each view and sample given to `fit`, view after view.
+    alpha : float, default=0.1
+        λ > 0, the weight of the norm of f.
+    metric_penalty : float, default=1.0
+        η > 0, the weight of the learned metric.
+    shared_metric : bool, default=False
+        Whether all outputs share one learned metric; by default each has its own, as in the paper. For "learned" only.
+    view_weights : "uniform", "learned", dict or array of shape (n_views,), default="uniform"
+        w: 1/m each; numbers, negative ones too, by name or in the order of the views; or learned with f over the
+        sphere that the uniform weights are on.
+    solver : {"exact", "alternating"}, default="exact"
+        "alternating" is the published scheme for learned metrics, gradient steps from the identity, with backtracking.
+    n_components : int or float, optional
+        The number of Nyström landmarks, the same samples in all views, or their fraction of the samples; by default
+        the kernels are taken whole.
+    n_restarts : int, default=5
+        How many starts for learned weights, the first with equal ones; another is tried where a proof is missing.
+    tol : float, default=1e-6
+        The relative gap at which an answer is good enough; with "alternating" the relative fall of the objective.
+    max_iter : int, default=100
+        The most steps of the solver, and of learned weights from one start.
+    random_state : int, RandomState or None, default=None
+        The seed of random starts and landmarks.
+    views : dict, list or "prefix", optional
+        How one wide table is divided into views; see `as_views`.
+
+    Attributes
+    ----------
+    metric_ : ViewMetric or None
+        The learned metric in factors; None where it was not learned.
+    active_views_ : tuple of str
+        The views with a part in the answer.
+    view_weights_ : array of shape (n_views_used,)
+        w; a view that no sample with a part in the objective has is left out.
+    dual_coef_ : array of shape (n_views, n_samples_used, n_outputs)
+        g_v with f_v(x) = Σ_i k_v(x, x_i) g_v,i; not with `n_components`.
+    support_ : array of int
+        The positions of the x_i among the samples given to `fit`.
+    coef_ : dict of array
+        With `n_components`: the coefficients of each view's features.
+    kernels_ : dict of Kernel
+        The kernels, with numbers for parameters.
+    solution_ : Solution
+        The objective, its gap and the residual of the optimality conditions.
+
+    See Also
+    --------
+    ViewMetricRidgeCV : The same with penalties chosen by leave-one-out.
+    MultipleKernelRidge : Weights of kernels, nothing between views.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from consilience import ViewMetricRidge, Views
+    >>> rng = np.random.default_rng(0)
+    >>> hidden = rng.normal(size=(80, 1))
+    >>> X = Views(a=hidden + 0.1 * rng.normal(size=(80, 3)), b=hidden + 0.1 * rng.normal(size=(80, 2)))
+    >>> y = np.sin(hidden[:, 0])
+    >>> model = ViewMetricRidge(alpha=1e-3, metric_penalty=1e-3).fit(X[:60], y[:60])
+    >>> round(model.score(X[60:], y[60:]), 2)
+    0.99
+    >>> model.metric_
+    ViewMetric of rank 1 over the views 'a' (60), 'b' (60)
+    """
+
+    def __init__(
+        self,
+        kernel: Any = "rbf",
+        *,
+        kernels: Mapping[str, Any] | None = None,
+        metric: Any = "learned",
+        alpha: float = 0.1,
+        metric_penalty: float = 1.0,
+        shared_metric: bool = False,
+        view_weights: Any = "uniform",
+        solver: str = "exact",
+        n_components: float | None = None,
+        n_restarts: int = 5,
+        tol: float = 1e-6,
+        max_iter: int = 100,
+        random_state: Any = None,
+        views: Any = None,
+    ):
+        self.kernel = kernel
+        self.kernels = kernels
+        self.metric = metric
+        self.alpha = alpha
+        self.metric_penalty = metric_penalty
+        self.shared_metric = shared_metric
+        self.view_weights = view_weights
+        self.solver = solver
+        self.n_components = n_components
+        self.n_restarts = n_restarts
+        self.tol = tol
+        self.max_iter = max_iter
+        self.random_state = random_state
+        self.views = views
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Learn from samples and their targets.
+
+        Parameters
+        ----------
+        X : Views or what `as_views` reads
+            The samples.
+        y : array-like of shape (n_samples,) or (n_samples, n_outputs)
+            The targets; samples whose targets are NaN are left out.
+        sample_weight : array-like of shape (n_samples,), optional
+            How often each sample counts.
+
+        Returns
+        -------
+        self
+            The fitted learner.
+        """
+        with self._whole():
+            return self._fit_regressor(X, y, sample_weight)
+
+
+class ViewMetricRidgeClassifier(ReadsClasses, MetricFrame):
+    """MVML for classes: `ViewMetricRidge` on ±1 codes, one class against the rest (Huusari, Kadri and Capponi 2018).
+
+    Targets are +1 for a sample's class and -1 for the others, one output per class, one in all for two classes; the
+    largest output decides. With an indicator matrix for y (several labels per sample) each column is an output of its
+    own and its sign decides. The program, its special cases and the metrics are those of `ViewMetricRidge`: with
+    ``metric="diagonal"`` it equals ``sklearn.kernel_ridge.KernelRidge`` on the codes.
+
+    Parameters
+    ----------
+    kernel : Kernel, str or callable, default="rbf"
+        The kernel of the views that `kernels` does not name.
+    kernels : dict, optional
+        Kernels by view.
+    metric : {"learned", "block_sparse", "covariance", "diagonal"} or array, default="learned"
+        The metric between and within views. "learned" and "block_sparse" are optimized with g, with ‖A‖_F² and with
+        Σ_γ ‖A_γ‖_F over pairs of views as penalties; "covariance" is A_vw = I/n for all pairs (the paper's MVML_Cov),
+        "diagonal" has the kernels alone, A_vv = K_v⁻¹ (MVML_I). An array is a symmetric positive semi-definite matrix
+        with a row for each view and sample given to `fit`, view after view.
+    alpha : float, default=0.1
+        λ > 0, the weight of the norm of f.
+    metric_penalty : float, default=1.0
+        η > 0, the weight of the learned metric.
+    shared_metric : bool, default=False
+        Whether all outputs share one learned metric; by default each has its own, as in the paper. For "learned" only.
+    view_weights : "uniform", "learned", dict or array of shape (n_views,), default="uniform"
+        w: 1/m each; numbers, negative ones too, by name or in the order of the views; or learned with f over the
+        sphere that the uniform weights are on.
+    solver : {"exact", "alternating"}, default="exact"
+        "alternating" is the published scheme for learned metrics, gradient steps from the identity, with backtracking.
+    n_components : int or float, optional
+        The number of Nyström landmarks, the same samples in all views, or their fraction of the samples; by default
+        the kernels are taken whole.
+    n_restarts : int, default=5
+        How many starts for learned weights, the first with equal ones; another is tried where a proof is missing.
+    tol : float, default=1e-6
+        The relative gap at which an answer is good enough; with "alternating" the relative fall of the objective.
+    max_iter : int, default=100
+        The most steps of the solver, and of learned weights from one start.
+    class_weight : dict or "balanced", optional
+        Weights of the classes in the loss, as scikit-learn reads them.
+    unlabeled : object, optional
+        A label that marks unlabeled samples, beside missing ones; they are left out.
+    random_state : int, RandomState or None, default=None
+        The seed of random starts and landmarks.
+    views : dict, list or "prefix", optional
+        How one wide table is divided into views; see `as_views`.
+
+    Attributes
+    ----------
+    classes_ : array
+        The classes.
+    metric_ : ViewMetric or None
+        The learned metric in factors; None where it was not learned.
+    active_views_ : tuple of str
+        The views with a part in the answer.
+    view_weights_ : array of shape (n_views_used,)
+        w; a view that no sample with a part in the objective has is left out.
+    dual_coef_ : array of shape (n_views, n_samples_used, n_outputs)
+        g_v with f_v(x) = Σ_i k_v(x, x_i) g_v,i; not with `n_components`.
+    support_ : array of int
+        The positions of the x_i among the samples given to `fit`.
+    coef_ : dict of array
+        With `n_components`: the coefficients of each view's features.
+    kernels_ : dict of Kernel
+        The kernels, with numbers for parameters.
+    solution_ : Solution
+        The objective, its gap and the residual of the optimality conditions.
+
+    See Also
+    --------
+    ViewMetricRidgeClassifierCV : The same with penalties chosen by leave-one-out.
+
+    Examples
+    --------
+    >>> from consilience import ViewMetricRidgeClassifier
+    >>> from consilience.datasets import make_views
+    >>> X, y = make_views(n_samples=300, informative=2, redundant=0, noise=2, random_state=0)
+    >>> model = ViewMetricRidgeClassifier(metric="block_sparse", alpha=20.0, metric_penalty=20.0).fit(X, y)
+    >>> model.active_views_
+    ('informative0', 'informative1')
+    >>> proof = model.certificate()
+    >>> proof.gap <= 1e-6 * proof.objective
+    True
+    """
+
+    def __init__(
+        self,
+        kernel: Any = "rbf",
+        *,
+        kernels: Mapping[str, Any] | None = None,
+        metric: Any = "learned",
+        alpha: float = 0.1,
+        metric_penalty: float = 1.0,
+        shared_metric: bool = False,
+        view_weights: Any = "uniform",
+        solver: str = "exact",
+        n_components: float | None = None,
+        n_restarts: int = 5,
+        tol: float = 1e-6,
+        max_iter: int = 100,
+        class_weight: Any = None,
+        unlabeled: Any = None,
+        random_state: Any = None,
+        views: Any = None,
+    ):
+        self.kernel = kernel
+        self.kernels = kernels
+        self.metric = metric
+        self.alpha = alpha
+        self.metric_penalty = metric_penalty
+        self.shared_metric = shared_metric
+        self.view_weights = view_weights
+        self.solver = solver
+        self.n_components = n_components
+        self.n_restarts = n_restarts
+        self.tol = tol
+        self.max_iter = max_iter
+        self.class_weight = class_weight
+        self.unlabeled = unlabeled
+        self.random_state = random_state
+        self.views = views
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Learn from samples and their classes.
+
+        Parameters
+        ----------
+        X : Views or what `as_views` reads
+            The samples.
+        y : array-like of shape (n_samples,) or (n_samples, n_labels)
+            The classes, or an indicator of labels; samples without any are left out.
+        sample_weight : array-like of shape (n_samples,), optional
+            How often each sample counts.
+
+        Returns
+        -------
+        self
+            The fitted learner.
+        """
+        with self._whole():
+            return self._fit_classifier(X, y, sample_weight)
