@@ -197,3 +197,74 @@ def simplex_smo(Q_G, of, P, eps, rng, max_steps, alpha=None):
         pull = 2 / (P - 1) - Q_S[k] @ alpha @ Q_G[:, i]
         alpha[k, i] = min(max(alpha[k, i] + pull / (Q_S[k, k] * Q_G[i, i]), 0), 1 / l)
     return alpha, step + 1
+
+
+# -- metric learning (Huusari, Kadri and Capponi 2018), multiple and output kernels (Kloft et al., Dinuzzo et al. 2011)
+def stacked(grams, w, present=None):
+    """M = [w_1 K_1 .. w_m K_m]; rows with views absent are rescaled so that Σ|w| stays."""
+    present = np.ones((len(grams[0]), len(grams)), bool) if present is None else present
+    nu = np.abs(w).sum() / (present @ np.abs(w))
+    return np.hstack([nu[:, None] * w[v] * K for v, K in enumerate(grams)])
+
+
+def metric_coefficients(M, y, alpha, metric_penalty):
+    """g of ‖y - Mg‖² + κ‖g‖^(4/3) by bisection on ρ = (2κ/3)‖g‖^(-2/3), a linear system each."""
+    goal = 2 * metric_penalty ** (1 / 3) * (alpha / 2) ** (2 / 3)
+    low, high = -60.0, 60.0
+    for _ in range(200):
+        rho = np.exp((low + high) / 2)
+        g = M.T @ np.linalg.solve(M @ M.T + rho * np.eye(len(M)), y)
+        low, high = ((low + high) / 2, high) if rho * np.linalg.norm(g) ** (2 / 3) < goal else (low, (low + high) / 2)
+    return g
+
+
+def metric_ridge(M, A, y, alpha):
+    """Equation (8): g for a metric that is given."""
+    return np.linalg.solve(M.T @ M + alpha * np.linalg.pinv(A, hermitian=True), M.T @ y)
+
+
+def metric_objective(M, A, g, y, alpha, metric_penalty, blocks=None):
+    """Equations (7) and (11): the objective in both variables."""
+    if blocks is None:
+        size = np.sum(A**2)
+    else:
+        parts = np.split(np.arange(len(A)), np.cumsum(blocks)[:-1])
+        norms = np.array([[np.linalg.norm(A[np.ix_(a, b)]) for b in parts] for a in parts])
+        size = np.trace(norms) + np.sqrt(2) * np.sum(np.triu(norms, 1))
+    pinv = np.linalg.pinv(A, rcond=1e-10, hermitian=True)
+    return np.sum((y - M @ g) ** 2) + alpha * np.sum(g * (pinv @ g)) + metric_penalty * size
+
+
+def metric_gradient_steps(M, y, alpha, metric_penalty, step, rounds, inner):
+    """Algorithm 1 as written: g for A, then A ← (1 - 2μη) A + μλ A†gg'A† with a fixed step; A and g of each round."""
+    A, found = np.eye(M.shape[1]), []
+    for _ in range(rounds):
+        g = metric_ridge(M, A, y, alpha)
+        for _ in range(inner):
+            h = np.linalg.pinv(A, hermitian=True) @ g
+            A = (1 - 2 * step * metric_penalty) * A + step * alpha * np.outer(h, h)
+        found.append((A, g))
+    return found
+
+
+def multiple_kernels(grams, Y, alpha, p, rounds):
+    """The published alternation: f for d, then d_v ∝ ‖f_v‖^(2/(p+1)) with ‖d‖_p = 1; d and the dual coefficients."""
+    d = np.full(len(grams), len(grams) ** (-1 / p))
+    for _ in range(rounds):
+        B = np.linalg.solve(sum(w * K for w, K in zip(d, grams, strict=True)) + alpha * np.eye(len(Y)), Y)
+        norms = np.array([w * np.sqrt(np.sum(B * (K @ B))) for w, K in zip(d, grams, strict=True)])
+        d = norms ** (2 / (p + 1))
+        d /= np.linalg.norm(d, p)
+    return d, B
+
+
+def output_kernels(K, Y, alpha, rounds):
+    """Turns of f and L, by the (nP) x (nP) system; L = (½)^⅓ (C'KC)^⅓ with f = KC."""
+    n, P = Y.shape
+    L = np.eye(P)
+    for _ in range(rounds):
+        solved = np.linalg.solve(np.kron(L, K) + alpha * np.eye(n * P), Y.T.ravel())
+        C = solved.reshape(P, n).T @ L
+        values, vectors = np.linalg.eigh(C.T @ K @ C)
+        L = (vectors * np.cbrt(np.maximum(values, 0) / 2)) @ vectors.T
+    return L, K @ C

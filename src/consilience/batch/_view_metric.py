@@ -4,7 +4,6 @@ from typing import Any
 
 import numpy as np
 
-from .. import _blocks
 from .._backend import to_numpy
 from .._base import ViewParameters
 from .._inputs import read_views_to_predict
@@ -128,13 +127,11 @@ class ViewMetric:
         """
         factor = self._factor(output)
         X = read_views_to_predict(self._space, X)
-        blocks: dict[str, Any] = {}
+        parts = [self._space.evaluate(X[start : start + ROWS]) for start in range(0, len(X), ROWS)]
+        blocks: dict[str, Any] = dict.fromkeys(X.names)
         for name in X.names:
-            if X.block(name) is None:
-                blocks[name] = None
-                continue
-            own = [self._space.evaluate(X[start : start + ROWS], name) for start in range(0, len(X), ROWS)]
-            blocks[name] = np.concatenate(own) @ factor[name]
+            if X.block(name) is not None:
+                blocks[name] = np.concatenate([part[name] for part in parts]) @ factor[name]
         return Views._of(blocks, len(X), X.mask, {})
 
     def __repr__(self) -> str:
@@ -158,9 +155,11 @@ class _Space(ViewParameters):
     def _view_is_gram(self, name: str) -> bool:
         return bool(self.kernels_[name].reads_gram)
 
-    def evaluate(self, X: Views, name: str) -> np.ndarray:
-        """k_v(x), or the features of x."""
-        with _blocks.naming(name):
-            if "_features" in vars(self):
-                return dense_view(self._features.transform(X[[name]]), name, self._features.sizes[name])
-            return np.asarray(to_numpy(view_grams({name: self.kernels_[name]}, X[[name]], self.X_fit_)[0]))
+    def evaluate(self, X: Views) -> dict[str, np.ndarray]:
+        """k_v(x), or the features of x, for each view; zero where it is absent."""
+        if "_features" in vars(self):
+            features = self._features.transform(X)
+            return {name: dense_view(features, name, size) for name, size in self._features.sizes.items()}
+        return {
+            name: np.asarray(to_numpy(view_grams({name: k}, X, self.X_fit_)[0])) for name, k in self.kernels_.items()
+        }

@@ -194,8 +194,10 @@ def output_kernel(spectrum: Spectrum, alpha: float, metric_penalty: float, *, to
 
     At the best C = (λ/2η)^⅓ (G'G)^⅓ the penalty is κ Σ_i s_i(G)^(4/3), the same as that of one metric for all outputs.
     C for G and G for C take turns: with C = Q c Q' G is a ridge solution for λ/c_j in each direction Q_j. Directions in
-    which the columns of Y do not lie are left out.
+    which the columns of Y do not lie are left out. The gap is not asked to be below 1e-10 of the objective: singular
+    values are the roots of eigenvalues.
     """
+    tol = max(tol, 1e-10)
     e, Z = spectrum.values, spectrum.turned
     kappa, scale = kappa_of(alpha, metric_penalty), float(np.cbrt(alpha / (2 * metric_penalty)))
     values, Q = eigen(multiply(Z.T, Z))
