@@ -18,6 +18,7 @@ from .._inputs import class_weights, read_labels, read_targets, read_views_to_fi
 from ..approx import Nystroem
 from ..certificates import Certificate, Solution
 from ..kernels import kernels_by_view, present_grams, reference_views, resolve_kernels, view_grams
+from ..solvers.coupled import NotPositive
 from ..solvers.weights import sphere_starts
 from ..views import Views
 
@@ -183,6 +184,19 @@ class KernelLearner(BatchLearner):
             The objective, its gap to the optimum, and the largest violation of the optimality conditions.
         """
         return replace(super().certificate(), residual=self.solution_.residual)
+
+
+def not_positive_kernels(learner: KernelLearner, error: np.linalg.LinAlgError) -> ValueError:
+    """The sentence for kernels that are not positive semi-definite, by the view where it is known."""
+    which = (
+        f"View '{learner._used_views[error.view]}': its kernel matrix is"
+        if isinstance(error, NotPositive)
+        else ("The kernel matrices of the views together are")
+    )
+    return ValueError(
+        f"{which} not positive semi-definite, so that the problem has no minimum. Use a positive semi-definite kernel; "
+        "`consilience.kernels.nearest_psd` makes one of a matrix."
+    )
 
 
 def with_learned(solution: Solution, learned: Solution) -> Solution:

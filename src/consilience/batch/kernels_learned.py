@@ -13,7 +13,7 @@ from ..solvers.coupled import row_scale
 from ..solvers.kernel_weights import GramFit, MomentFit, SquaredNorm, learn_kernel_weights
 from ..solvers.metric import Spectrum, output_kernel
 from ..views import Views
-from ._frame import ReadsClasses, ReadsTargets
+from ._frame import ReadsClasses, ReadsTargets, not_positive_kernels
 from ._metric_problems import FeatureData, GramData
 
 __all__ = ["MultipleKernelRidge", "MultipleKernelRidgeClassifier", "OutputKernelRidge"]
@@ -47,7 +47,10 @@ class MultipleKernelFrame(ReadsTargets):
             found: list[Solution] = []
             for _ in range(1 if data.complete else _ROUNDS):
                 nu = np.ones(len(rows.order)) if data.complete else row_scale(data.present, mean)
-                found, pulled = self._weigh(data, nu, norm, found)
+                try:
+                    found, pulled = self._weigh(data, nu, norm, found)
+                except np.linalg.LinAlgError as error:
+                    raise not_positive_kernels(self, error) from error
                 weights = self.alpha * np.stack([one.x for one in found], axis=1)  # (m, 1) or (m, P)
                 before, mean = mean, weights.mean(axis=1)
                 if np.abs(before - mean).max() <= 1e-3 * mean.max(initial=0):

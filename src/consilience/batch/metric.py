@@ -12,7 +12,7 @@ from ..certificates import Certificate, Solution, rademacher_bound, warn_unless_
 from ..solvers.metric import alternate_metric
 from ..solvers.weights import Evaluation, learn_weights
 from ..views import Views
-from ._frame import ReadsClasses, ReadsTargets, Rows, with_learned
+from ._frame import ReadsClasses, ReadsTargets, Rows, not_positive_kernels, with_learned
 from ._metric_penalties import BlockSparse, MetricPenalty, RankOne, Shared
 from ._metric_problems import FeatureData, FixedSolution, GramData, MetricData
 from ._view_metric import ViewMetric
@@ -180,16 +180,13 @@ class MetricFrame(ReadsTargets):
     def _fit_fixed(self, rows: Rows, data: MetricData) -> Self:
         metric = self.metric if isinstance(self.metric, str) else self._given_metric(rows, data)
         w, learned = self._given_weights(), None
-        if w is None:
-            learned = self._learn_fixed_weights(data, metric)
-            w = np.abs(learned.x) if self._is("diagonal") else learned.x
         try:
+            if w is None:
+                learned = self._learn_fixed_weights(data, metric)
+                w = np.abs(learned.x) if self._is("diagonal") else learned.x
             found = data.fixed(w, metric, self._penalties()[0])
         except np.linalg.LinAlgError as error:
-            raise ValueError(
-                "The kernels of the views are not positive semi-definite, so that the problem has no minimum. "
-                "`consilience.kernels.nearest_psd` makes one of a matrix."
-            ) from error
+            raise not_positive_kernels(self, error) from error
         objective, bound = self._fixed_value(found, w)
         gap = max(objective - bound, 0.0)
         status = "exact" if gap <= 1e-6 * abs(objective) else "inexact"

@@ -18,6 +18,7 @@ import scipy.optimize
 
 from ..certificates import Solution
 from ._dense import add_to_diagonal, cholesky, forward, gram_of, multiply, solve
+from .coupled import NotPositive
 
 _A, _B = 1 - np.sqrt(0.5), np.sqrt(0.5)
 
@@ -71,7 +72,14 @@ class GramFit:
         """J at d = 0."""
         squares = float(np.sum(self.Y**2))
         pulls = np.array([float(np.sum(self.Y * multiply(D, self.Y))) for D in self.kernels])
-        return Fitted(squares, squares, np.maximum(pulls, 0), np.empty(0))
+        return Fitted(squares, squares, _not_negative(pulls), np.empty(0))
+
+
+def _not_negative(pulls: np.ndarray) -> np.ndarray:
+    """The pulls, but for rounding; they are negative where a kernel is not positive semi-definite."""
+    if pulls.min() < -1e-8 * np.abs(pulls).max():
+        raise NotPositive(int(pulls.argmin()))
+    return np.maximum(pulls, 0)
 
 
 class MomentFit:

@@ -70,8 +70,9 @@ def eigen(A: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 def metric_roots(e: np.ndarray, squares: np.ndarray, kappa: float | np.ndarray) -> np.ndarray:
     """ρ of each column: ρ³ ‖g(ρ)‖² = (2κ/3)³ with ‖g(ρ)‖² = Σ_i squares_i/(e_i + ρ)², squares = e z².
 
-    In logarithms the left side rises with a slope between 1 and 3, so that Newton's steps end from anywhere, kept
-    between the bounds that those slopes give. Columns of zeros have no root: ρ = ∞.
+    In logarithms the left side rises with a slope between 1 and 3, which bounds the root from any x; Newton's steps are
+    kept between the bounds, and halve them where a step has not halved what was left. Columns of zeros have no root:
+    ρ = ∞.
     """
     total = np.sum(squares, axis=0)
     goal = 3 * np.log(2 * np.broadcast_to(np.asarray(kappa, dtype=np.float64), total.shape) / 3)
@@ -81,16 +82,18 @@ def metric_roots(e: np.ndarray, squares: np.ndarray, kappa: float | np.ndarray) 
         return t
     own, aim = squares[:, some], goal[some]
     x = aim - np.log(total[some])  # where e is small beside ρ
-    low, high = np.full_like(x, -np.inf), np.full_like(x, np.inf)
+    low, high, before = np.full_like(x, -np.inf), np.full_like(x, np.inf), np.full_like(x, np.inf)
     for _ in range(200):
         below = e[:, None] + np.exp(x)
         parts = own / below**2
         size = np.sum(parts, axis=0)
         excess = 3 * x + np.log(size) - aim
-        low, high = np.where(excess < 0, x, low), np.where(excess > 0, x, high)
-        low, high = np.maximum(low, x - np.maximum(excess, 0)), np.minimum(high, x - np.minimum(excess, 0))
+        near, far = x - excess / 3, x - excess
+        low, high = np.maximum(low, np.minimum(near, far)), np.minimum(high, np.maximum(near, far))
         slope = 3 - 2 * np.exp(x) * np.sum(parts / below, axis=0) / size
-        moved = np.clip(x - excess / slope, low, high)
+        newton = np.clip(x - excess / slope, low, high)
+        moved = np.where(np.abs(excess) > 0.5 * before, (low + high) / 2, newton)
+        before = np.abs(excess)
         done = np.abs(moved - x) <= 4 * np.finfo(float).eps * np.maximum(np.abs(x), 1)
         x = moved
         if done.all():
@@ -163,11 +166,11 @@ class HeldOutMetric:
         if np.isinf(start):  # g = 0 with every target; without one it may not be, but that is below rounding
             return self.Y[:, p].copy()
         x = np.full(len(V), np.log(start))
-        energies = V * z
-        squares = V**2
-        slope = np.full(len(V), 2.0)
-        before: tuple[np.ndarray, np.ndarray] | None = None
-        for _ in range(60):
+        energies, squares = V * z, V**2
+        low, high, before = np.full_like(x, -np.inf), np.full_like(x, np.inf), np.full_like(x, np.inf)
+        old, last, moved = np.zeros_like(x), x, x
+        for _ in range(100):
+            x = moved
             rho = np.exp(x)[:, None]
             inverse = 1 / (e + rho)
             damped = e * inverse**2
@@ -179,12 +182,12 @@ class HeldOutMetric:
             excess = np.where(norm > 0, 3 * x + np.log(np.maximum(norm, 1e-300)) - goal, 0.0)
             if np.abs(excess).max() <= 1e-10:
                 break
-            if before is not None:
-                change = x - before[0]
-                ratio = np.divide(excess - before[1], change, out=slope.copy(), where=np.abs(change) > 1e-12)
-                slope = np.clip(ratio, 0.9, 3.1)
-            before = (x, excess)
-            x = x - excess / slope
+            near, far = x - excess / 3, x - excess  # as in `metric_roots`
+            low, high = np.maximum(low, np.minimum(near, far)), np.minimum(high, np.maximum(near, far))
+            secant = np.divide(excess - old, x - last, out=np.full_like(x, 2.0), where=x != last)
+            slope = np.clip(secant, 1, 3)
+            moved = np.where(np.abs(excess) > 0.5 * before, (low + high) / 2, np.clip(x - excess / slope, low, high))
+            before, old, last = np.abs(excess), excess, x
         return residual
 
 
@@ -295,7 +298,7 @@ def alternate_metric(
         weighed, pulls = spread[:, None] * C * spread, spread[:, None] * c
         for k, columns in enumerate(groups):
             total = float(squares[columns].sum())
-            H = scipy.linalg.solve(metrics[k], G[:, columns], assume_a="pos")
+            H = (pulls[:, columns] - multiply(weighed, G[:, columns])) / alpha  # A⁻¹G, as G is the best for A
             slope = -alpha * multiply(H, H.T)
             while steps[k] * metric_penalty > 1e-14:
                 trial = _metric_step(metrics[k], slope, steps[k], metric_penalty, blocks)

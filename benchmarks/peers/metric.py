@@ -1,0 +1,59 @@
+"""The peers of benchmarks/metric.py, in an environment of their own: python metric.py mvml|mkl DATA.npz RESULTS.npz
+
+Knows nothing of consilience: reads arrays, fits, writes seconds and answers.
+"""
+
+import sys
+import time
+
+import numpy as np
+
+
+def timed(call):
+    start = time.perf_counter()
+    found = call()
+    return found, time.perf_counter() - start
+
+
+def mvml(data):
+    """MVML of scikit-multimodallearn, on one wide array with the limits of its views."""
+    from multimodal.kernels.mvml import MVML
+
+    model = MVML(nystrom_param=float(data["share"]), kernel="rbf", kernel_params={"gamma": float(data["gamma"])})
+    _, seconds = timed(lambda: model.fit(data["X"], data["y"], list(data["limits"])))
+    answers = model.predict(data["X_test"])
+    features = np.hstack([model.U_dict[v] for v in range(len(model.U_dict))])  # whole kernels without approximation
+    return {"seconds": seconds, "answers": answers, "features": features, "A": model.A, "g": model.g, "w": model.w}
+
+
+def mkl(data):
+    """Multiple kernels by himalaya, and for classes by EasyMKL of MKLpy, on Gram matrices."""
+    from himalaya.kernel_ridge import MultipleKernelRidgeCV
+
+    n_iter, alphas = int(data["n_iter"]), data["alphas"]
+    solvers = {
+        "random_search": {"n_iter": n_iter, "alphas": alphas, "progress_bar": False},
+        "hyper_gradient": {"progress_bar": False},
+    }
+    found = {}
+    for solver, settings in solvers.items():
+        model = MultipleKernelRidgeCV("precomputed", solver=solver, solver_params=settings, cv=5, random_state=0)
+        _, found[f"{solver} seconds"] = timed(lambda model=model: model.fit(data["K"], data["Y"]))
+        found[f"{solver} answers"] = model.predict(data["K_test"])
+        weights = np.exp(model.deltas_)
+        found[f"{solver} weights"] = (weights / weights.sum(axis=0)).mean(axis=1)
+    if "y" in data:
+        import torch
+        from MKLpy.algorithms import EasyMKL
+
+        given = [torch.tensor(K) for K in data["K"]]
+        model = EasyMKL()
+        _, found["EasyMKL seconds"] = timed(lambda: model.fit(given, torch.tensor(data["y"])))
+        found["EasyMKL answers"] = np.asarray(model.predict([torch.tensor(K) for K in data["K_test"]]))
+    return found
+
+
+if __name__ == "__main__":
+    part, given, results = sys.argv[1:]
+    with np.load(given) as arrays:
+        np.savez(results, **{"mvml": mvml, "mkl": mkl}[part](dict(arrays)))
