@@ -323,7 +323,7 @@ class ViewMetricRidgeClassifierCV(ReadsClasses, _MetricCV):
     >>> from consilience.datasets import load_digits_views
     >>> X, y = load_digits_views(return_X_y=True)
     >>> model = ViewMetricRidgeClassifierCV(n_components=50, random_state=0).fit(X[:400], y[:400])
-    >>> model.score(X[400:800], y[400:800]) > 0.9
+    >>> model.score(X[400:800], y[400:800]) > 0.85
     True
     """
 
