@@ -30,12 +30,17 @@ def rows(X, y):
     learned = cs.CoRegularizedRidgeClassifier(alpha=1e-4, between=1e-5, view_weights="learned", tol=1e-3)
     yield "co-regularized ridge, weights learned", make_pipeline(scaled, learned), X
     yield "co-regularized SVM", make_pipeline(scaled, cs.CoRegularizedSVC(alpha=1e-4, between=1e-5)), X
+    metric = cs.ViewMetricRidgeClassifierCV()
+    yield "metric learning, penalty by leave-one-out", make_pipeline(scaled, metric), X
+    sparse = cs.MultipleKernelRidgeClassifier(p=1, alpha=0.1)
+    yield "multiple kernels, p = 1", make_pipeline(scaled, sparse), X
     rng = np.random.default_rng(0)
     mask = rng.random((len(X), len(X.names))) > 0.3
     mask[~mask.any(axis=1), 0] = True
     holes = cs.Views(X, mask=mask)
     yield "late fusion, 30 % of the views missing", make_pipeline(scaled, cs.LateFusion(plain)), holes
     yield "co-regularized ridge, 30 % missing", make_pipeline(scaled, ridge), holes
+    yield "metric learning, 30 % missing", make_pipeline(scaled, metric), holes
 
 
 def main():
@@ -43,10 +48,10 @@ def main():
     for title, loader in loaders.items():
         X, y = loader(return_X_y=True)
         print(f"\n{title}: {X}\n")
-        print(f"  {'':<40}{'accuracy':>9}{'±':>7}{'seconds':>9}")
+        print(f"  {'':<44}{'accuracy':>9}{'±':>7}{'seconds':>9}")
         for name, model, data in rows(X, y):
             scores, seconds = scored(model, data, y)
-            print(f"  {name:<40}{scores.mean():>9.3f}{scores.std():>7.3f}{seconds:>9.2f}")
+            print(f"  {name:<44}{scores.mean():>9.3f}{scores.std():>7.3f}{seconds:>9.2f}")
     rng = np.random.default_rng(0)
     shown = np.concatenate([rng.choice(np.flatnonzero(y == k), 5, replace=False) for k in range(10)])
     half = np.full(len(y), np.nan)
@@ -55,8 +60,8 @@ def main():
     model = cs.CoRegularizedRidgeClassifier(alpha=1e-4, graph="knn")
     search = GridSearchCV(model, {"within": [1e-6, 1e-5, 1e-4]}, cv=cs.LabeledFolds(5)).fit(X, half)
     print(f"\ndigits with 5 labels per class, accuracy on the {hidden.sum()} other samples\n")
-    print(f"  {'labeled samples only':<40}{model.fit(X, half).score(X[hidden], y[hidden]):>9.3f}")
-    print(f"  {'with the unlabeled samples':<40}{search.score(X[hidden], y[hidden]):>9.3f}")
+    print(f"  {'labeled samples only':<44}{model.fit(X, half).score(X[hidden], y[hidden]):>9.3f}")
+    print(f"  {'with the unlabeled samples':<44}{search.score(X[hidden], y[hidden]):>9.3f}")
     print(f"\n{search.best_estimator_.certificate()}")
 
 

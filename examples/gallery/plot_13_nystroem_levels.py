@@ -11,7 +11,7 @@ not.
 # %%
 # Three metrics
 # -------------
-# 120 samples to learn from, 500 others for the score, drawn four times. λ is chosen anew at each level, by
+# 120 samples to learn from, 500 others for the score, drawn three times. λ is chosen anew at each level, by
 # leave-one-out on the training samples.
 import matplotlib.pyplot as plt
 import numpy as np
@@ -19,7 +19,7 @@ import numpy as np
 from consilience import ViewMetricRidgeCV
 from consilience.datasets import make_views
 
-levels, draws = [0.02, 0.04, 0.08, 0.16, 0.32, 0.64], range(4)
+levels, draws = [0.02, 0.04, 0.08, 0.16, 0.32, 0.64], range(3)
 data = [make_views(620, n_classes=None, informative=2, noise=4, random_state=draw) for draw in draws]
 
 
@@ -32,9 +32,9 @@ def error(metric, level, draw):
 # %%
 # Error against the level
 # -----------------------
-# Means of four draws; the bars are one standard deviation. "diagonal" is ridge regression with the sum of the views'
-# kernels, where nothing is learned of the views. A block-sparse metric leaves noise out, the more so the more landmarks
-# there are to tell it by.
+# Means of three draws; the bars are one standard deviation. "diagonal" is ridge regression with the sum of the views'
+# kernels, where nothing is learned of the views. A block-sparse metric gives noise a small part or none, and that is
+# worth more the more landmarks there are.
 styles = {"diagonal": ("^:", "#b35900"), "learned": ("o-", "black"), "block_sparse": ("s--", "#0072b2")}
 figure, axis = plt.subplots(figsize=(7, 4.2), layout="constrained")
 for place, (metric, (style, colour)) in enumerate(styles.items()):

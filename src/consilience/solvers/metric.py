@@ -136,59 +136,76 @@ class HeldOutMetric:
     """Outputs at rows whose own target is hidden, for every κ from one decomposition of M.
 
     Without the target of row i the solution for ρ is that with y_i moved by the residual e_i = (Qy)_i/Q_ii,
-    Q = (MM' + ρI)⁻¹, so that ‖g‖² without it is known too, and ρ solves its equation anew for each row.
+    Q = (MM' + ρI)⁻¹, so that ‖g‖² without it is known too, and ρ solves its equation anew for each row. All that takes
+    are sums over 1/(e + ρ), smooth in log ρ: they are computed at a few ρ by matrix products and interpolated.
     """
 
     def __init__(self, values: np.ndarray, V: np.ndarray, Y: np.ndarray):
         self.e, self.V, self.Y = values, V, Y
+        self.squares = V**2
         self.Z = multiply(V.T, Y)
         self.out_of_reach = Y - multiply(V, self.Z)
-        self.left = np.maximum(1 - np.sum(V**2, axis=1), 0)
-
-    def residuals(self, kappa: float) -> np.ndarray:
-        """y_i - g(x_i) at each row when its target is hidden."""
-        found = np.empty_like(self.Y)
-        for p in range(self.Y.shape[1]):
-            found[:, p] = self._of_column(p, kappa)
-        return found
+        self.left = np.maximum(1 - np.sum(self.squares, axis=1), 0)
 
     def ridge(self, Y: np.ndarray, rho: np.ndarray) -> np.ndarray:
-        """The same for ρ given, one for each column of Y."""
+        """y_i - g(x_i) at each row when its target is hidden, for ρ given, one for each column of Y."""
         inverse = 1 / (self.e[:, None] + rho)
         turned = multiply(self.V.T, Y)
         rest = multiply(self.V, turned * inverse) + (Y - multiply(self.V, turned)) / rho
-        return rest / (multiply(self.V**2, inverse) + self.left[:, None] / rho)
+        return rest / (multiply(self.squares, inverse) + self.left[:, None] / rho)
 
-    def _of_column(self, p: int, kappa: float) -> np.ndarray:
-        e, V, z, y_out = self.e, self.V, self.Z[:, p], self.out_of_reach[:, p]
-        goal = 3 * np.log(2 * kappa / 3)
-        start = metric_roots(e, (e * z**2)[:, None], kappa)[0]
-        if np.isinf(start):  # g = 0 with every target; without one it may not be, but that is below rounding
+    def residuals(self, kappa: float) -> np.ndarray:
+        """The same for the ρ of every row, from κ."""
+        roots = metric_roots(self.e, self.e[:, None] * self.Z**2, kappa)
+        columns = [self._of_column(p, rho, 3 * np.log(2 * kappa / 3)) for p, rho in enumerate(roots)]
+        return np.stack(columns, axis=1)
+
+    def _of_column(self, p: int, rho: float, goal: float) -> np.ndarray:
+        if np.isinf(rho):  # g = 0 with every target: nothing is learned
             return self.Y[:, p].copy()
-        x = np.full(len(V), np.log(start))
-        energies, squares = V * z, V**2
-        low, high, before = np.full_like(x, -np.inf), np.full_like(x, np.inf), np.full_like(x, np.inf)
-        old, last, moved = np.zeros_like(x), x, x
+        x = np.full(len(self.V), np.log(rho))
+        _, excess = self._judged(x, [part[..., 0] for part in self._sums(p, x[:1])], p, goal)
+        # slopes lie between 1 and 3, as in `metric_roots`: the roots of all rows are between these
+        low, high = float(np.min(x - np.maximum(excess, 0))), float(np.max(x - np.minimum(excess, 0)))
+        half = max((high - low) / 2, 1e-9)
+        rate = np.pi / half + np.hypot(np.pi / half, 1)  # of Chebyshev's points: poles are π away from the real axis
+        J = int(np.clip(np.ceil(26 / np.log(rate)), 4, 256))
+        angles = np.pi * (np.arange(J) + 0.5) / J
+        places, weights = (low + high) / 2 + half * np.cos(angles), (-1.0) ** np.arange(J) * np.sin(angles)
+        sums = self._sums(p, places)
+        lows, highs, before = np.full_like(x, low), np.full_like(x, high), np.full_like(x, np.inf)
+        old, last = np.zeros_like(x), x
         for _ in range(100):
-            x = moved
-            rho = np.exp(x)[:, None]
-            inverse = 1 / (e + rho)
-            damped = e * inverse**2
-            rest = np.einsum("ik,ik->i", energies, inverse) + y_out / rho[:, 0]
-            own = np.einsum("ik,ik->i", squares, inverse) + self.left / rho[:, 0]
-            residual = rest / own
-            norm = damped @ z**2 - 2 * residual * np.einsum("ik,ik->i", energies, damped)
-            norm += residual**2 * np.einsum("ik,ik->i", squares, damped)
-            excess = np.where(norm > 0, 3 * x + np.log(np.maximum(norm, 1e-300)) - goal, 0.0)
-            if np.abs(excess).max() <= 1e-10:
-                break
-            near, far = x - excess / 3, x - excess  # as in `metric_roots`
-            low, high = np.maximum(low, np.minimum(near, far)), np.minimum(high, np.maximum(near, far))
+            shares = weights / np.where(x[:, None] == places, 1e-300, x[:, None] - places)
+            shares /= np.sum(shares, axis=1, keepdims=True)
+            residual, excess = self._judged(x, [np.sum(shares * part, axis=1) for part in sums], p, goal)
+            near, far = x - excess / 3, x - excess
+            lows, highs = np.maximum(lows, np.minimum(near, far)), np.minimum(highs, np.maximum(near, far))
             secant = np.divide(excess - old, x - last, out=np.full_like(x, 2.0), where=x != last)
-            slope = np.clip(secant, 1, 3)
-            moved = np.where(np.abs(excess) > 0.5 * before, (low + high) / 2, np.clip(x - excess / slope, low, high))
-            before, old, last = np.abs(excess), excess, x
+            moved = np.clip(x - excess / np.clip(secant, 1, 3), lows, highs)
+            moved = np.where(np.abs(excess) > 0.5 * before, (lows + highs) / 2, moved)
+            if np.abs(moved - x).max() <= 1e-12 * max(float(np.abs(x).max()), 1):
+                break
+            before, old, last, x = np.abs(excess), excess, x, moved
         return residual
+
+    def _sums(self, p: int, x: np.ndarray) -> list[np.ndarray]:
+        """For each row and each x = log ρ: (Qy)_i, Q_ii, (QDQy)_i, (QDQ)_ii within reach of M; y'QDQy for each x."""
+        e, z = self.e[:, None], self.Z[:, p : p + 1]
+        inverse = 1 / (e + np.exp(x))
+        damped = e * inverse**2
+        with_y = multiply(self.V, np.hstack([z * inverse, z * damped]))
+        own = multiply(self.squares, np.hstack([inverse, damped]))
+        J = len(x)
+        return [with_y[:, :J], own[:, :J], with_y[:, J:], own[:, J:], np.sum(z**2 * damped, axis=0)]
+
+    def _judged(self, x: np.ndarray, sums: list[np.ndarray], p: int, goal: float) -> tuple[np.ndarray, np.ndarray]:
+        """The residual of each row at its x, and how far log ρ³‖g‖² is from its goal."""
+        rest, own, pulled, damped, norm = sums
+        rho = np.exp(x)
+        residual = (rest + self.out_of_reach[:, p] / rho) / (own + self.left / rho)
+        squared = norm - 2 * residual * pulled + residual**2 * damped
+        return residual, np.where(squared > 0, 3 * x + np.log(np.maximum(squared, 1e-300)) - goal, 0.0)
 
 
 # -- one metric for all outputs, and kernels between outputs
