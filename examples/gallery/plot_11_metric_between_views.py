@@ -7,7 +7,8 @@ To see both views as points of one space, and to separate the classes there, a l
 related.
 
 The data are in the manner of Figure 1 of Huusari, Kadri and Capponi (2018). Every row shows one of its two views only,
-in turn, so that each view must answer for itself. All kernels are linear.
+in turn, so that each view must answer for itself; with both in every row only their sum has to be right. All kernels are
+linear.
 """
 
 # %%
@@ -15,7 +16,7 @@ in turn, so that each view must answer for itself. All kernels are linear.
 # --------------
 # Multiple kernel learning weighs the views: its space has the points √dᵥ xᵥ. Output kernel learning has a kernel
 # between the two codes of the classes, ±1 each, and the views in equal parts: √ℓ wᵥ xᵥ, with ℓ the eigenvalue of that
-# kernel. `metric_.transform` gives the coordinates of a learned metric. It has rank one, so the space is a line.
+# kernel. ``metric_.transform`` gives the coordinates of a learned metric. It has rank one, so the space is a line.
 import matplotlib.pyplot as plt
 import numpy as np
 

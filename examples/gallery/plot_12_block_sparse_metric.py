@@ -50,7 +50,9 @@ for place, (name, own) in enumerate(zip(X.names, shares.T, strict=True)):
     style = {"color": "#0072b2", "marker": "os^"[place % 3]} if signal else {"color": "0.45", "ls": "--", "lw": 1}
     right.semilogx(penalties, own, ms=5, label=name if signal else ("noise" if name == "noise0" else None), **style)
 right.axvline(penalties[sparse], color="black", ls=":")
-right.set(xlabel="λη (alpha, with metric_penalty=1)", ylabel="share of a view", title="Views leave as the penalty grows")
+right.set(
+    xlabel="λη (alpha, with metric_penalty=1)", ylabel="share of a view", title="Views leave as the penalty grows"
+)
 right.grid(color="0.9")
 right.legend()
 plt.show()

@@ -40,7 +40,9 @@ figure, axis = plt.subplots(figsize=(7, 4.2), layout="constrained")
 for place, (metric, (style, colour)) in enumerate(styles.items()):
     errors = np.array([[error(metric, level, draw) for draw in draws] for level in levels])
     shifted = np.array(levels) * 1.04 ** (place - 1)  # so that bars do not hide each other
-    axis.errorbar(shifted, errors.mean(axis=1), errors.std(axis=1), fmt=style, color=colour, capsize=4, ms=7, label=metric)
+    axis.errorbar(
+        shifted, errors.mean(axis=1), errors.std(axis=1), fmt=style, color=colour, capsize=4, ms=7, label=metric
+    )
 axis.set_xscale("log")
 axis.set_xticks(levels, [f"{100 * level:.0f} %" for level in levels])
 axis.set_xticks([], minor=True)

@@ -42,7 +42,7 @@ def run(**parameters):
 # -----------------
 # The star is the exact solution: one eigendecomposition, or for the block-sparse metric a few Newton steps, and what is
 # left is rounding (a gap below 1e-16 is drawn there). Numbers count rounds of the alternation. With the block-sparse
-# metric it comes to rest above the optimum, where no step lowers the objective and leaves A positive definite.
+# metric it comes to rest above the optimum, where A is singular but for rounding and every step leaves the cone.
 figure, axes = plt.subplots(1, 2, figsize=(9.5, 4.2), sharey=True, layout="constrained")
 for axis, metric in zip(axes, ("learned", "block_sparse"), strict=True):
     spent, best = min((run(metric=metric) for _ in range(3)), key=lambda found: found[0])  # the first one loads code

@@ -127,6 +127,7 @@ class GramData(MetricData):
         self.n = len(rows.order)
         self.s_roots = [np.sqrt(self.s[here]) for here in self.rows]
         self._squared: list[np.ndarray] | None = None
+        self._eigen: tuple[np.ndarray, np.ndarray, np.ndarray] | None = None
 
     def _squares(self) -> list[np.ndarray]:
         """√u K_v S K_v √u."""
@@ -181,11 +182,17 @@ class GramData(MetricData):
 
     def spectrum(self, w: np.ndarray) -> Spectrum:
         """The singular values and vectors of M."""
-        return Spectrum.of_gram(self._total(w), self.Y, lambda B: self.lift(w, B))
+        return Spectrum.of_gram(*self._decomposed(w), self.Y, lambda B: self.lift(w, B))
+
+    def _decomposed(self, w: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """The eigenvalues and vectors of MM', for the weights asked for last."""
+        if self._eigen is None or (self._eigen[0] != w).any():
+            self._eigen = (w.copy(), *eigen(self._total(w)))
+        return self._eigen[1:]
 
     def left_vectors(self, w: np.ndarray, A: Any = None) -> tuple[np.ndarray, np.ndarray]:
         """The squared singular values of M, or of MA½ for a fixed metric, and the left vectors."""
-        return eigen(self._total(w) if A is None else self._fixed_kernel(w, A)[0])
+        return self._decomposed(w) if A is None else eigen(self._fixed_kernel(w, A)[0])
 
     def fits(self, w: np.ndarray) -> Iterator[GramFit]:
         """J of every output."""

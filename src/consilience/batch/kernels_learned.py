@@ -11,7 +11,7 @@ from .._base import ViewRegressor
 from ..certificates import Solution, warn_unless_converged
 from ..solvers.coupled import row_scale
 from ..solvers.kernel_weights import GramFit, MomentFit, SquaredNorm, learn_kernel_weights
-from ..solvers.metric import Spectrum, output_kernel
+from ..solvers.metric import Spectrum, eigen, output_kernel
 from ..views import Views
 from ._frame import ReadsClasses, ReadsTargets, not_positive_kernels
 from ._metric_problems import FeatureData, GramData
@@ -456,7 +456,7 @@ class OutputKernelRidge(ViewRegressor, ReadsTargets):
             if self.n_components is None:
                 data = GramData(self, rows, rows.first(Y), rows.first(u))
                 total = np.asfortranarray(np.sum(data.plain_kernels(data.nu(w), w**2), axis=0))
-                spectrum = Spectrum.of_gram(total, data.Y, lambda B: B)
+                spectrum = Spectrum.of_gram(*eigen(total), data.Y, lambda B: B)
             else:
                 data = FeatureData(self, rows, rows.first(Y), rows.first(u), shared=False)
                 spectrum = data.spectrum(w)

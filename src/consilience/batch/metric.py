@@ -70,19 +70,21 @@ class MetricFrame(ReadsTargets):
     def _fit_targets(self, X: Views, Y: np.ndarray, labeled: np.ndarray, s: np.ndarray, u: np.ndarray) -> Self:
         rows = self._arrange(X, labeled & (u > 0), s, with_unlabeled=False)
         with few_threads(len(rows.order)):
-            data = self._data(rows, Y, u)
-            if not self._is(*_LEARNED):
-                return self._fit_fixed(rows, data)
-            penalty = self._penalty()
-            if self.solver == "alternating":
-                return self._fit_alternating(rows, data, penalty)
-            w = self._given_weights()
-            learned = None
-            if w is None:
-                learned = self._learn_weights(data, penalty)
-                w = np.abs(learned.x)  # signs are those of g
-            G, n_iter, status = penalty.solve(data, w)
-            return self._finish(rows, data, penalty, w, G, penalty.factors(data, G), n_iter, status, learned)
+            return self._fit_data(rows, self._data(rows, Y, u))
+
+    def _fit_data(self, rows: Rows, data: MetricData) -> Self:
+        if not self._is(*_LEARNED):
+            return self._fit_fixed(rows, data)
+        penalty = self._penalty()
+        if self.solver == "alternating":
+            return self._fit_alternating(rows, data, penalty)
+        w = self._given_weights()
+        learned = None
+        if w is None:
+            learned = self._learn_weights(data, penalty)
+            w = np.abs(learned.x)  # signs are those of g
+        G, n_iter, status = penalty.solve(data, w)
+        return self._finish(rows, data, penalty, w, G, penalty.factors(data, G), n_iter, status, learned)
 
     def _finish(
         self,

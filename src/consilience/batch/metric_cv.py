@@ -59,16 +59,16 @@ class _MetricCV(MetricFrame):
                 if (key := held.key(*pair)) not in scores:
                     outputs = rows.first(Y) - held.residuals(*pair) / data.u_root[:, None]
                     scores[key] = self._score(outputs, rows.first(Y), rows.first(u))
-        found = [scores[held.key(*pair)] for pair in grid]
-        best = max(range(len(grid)), key=lambda k: (found[k], *grid[k]))
-        self.alpha_, self.metric_penalty_ = grid[best]
-        self.best_score_ = found[best]
-        self.cv_results_ = {
-            "alpha": np.array([alpha for alpha, _ in grid]),
-            "metric_penalty": np.array([penalty for _, penalty in grid]),
-            "score": np.array(found),
-        }
-        return super()._fit_targets(X, Y, labeled, s, u)
+            found = [scores[held.key(*pair)] for pair in grid]
+            best = max(range(len(grid)), key=lambda k: (found[k], *grid[k]))
+            self.alpha_, self.metric_penalty_ = grid[best]
+            self.best_score_ = found[best]
+            self.cv_results_ = {
+                "alpha": np.array([alpha for alpha, _ in grid]),
+                "metric_penalty": np.array([penalty for _, penalty in grid]),
+                "score": np.array(found),
+            }
+            return self._fit_data(rows, data)
 
 
 class _Held:

@@ -62,10 +62,10 @@ class GramFit:
         return solve(self._factor(d), Y)
 
     def _factor(self, d: np.ndarray) -> np.ndarray:
-        total = np.zeros((len(self.Y), len(self.Y)), order="F")
+        total, part = (np.zeros((len(self.Y), len(self.Y)), order="F") for _ in range(2))
         for weight, D in zip(d, self.kernels, strict=True):
             if weight:
-                total += weight * D
+                total += np.multiply(D, weight, out=part)
         return cholesky(add_to_diagonal(total, 1.0))
 
     def nothing(self) -> Fitted:

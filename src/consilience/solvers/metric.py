@@ -37,12 +37,11 @@ class Spectrum:
     lift: Callable[[np.ndarray], np.ndarray]
 
     @classmethod
-    def of_gram(cls, D: np.ndarray, Y: np.ndarray, lift: Callable[[np.ndarray], np.ndarray]) -> "Spectrum":
-        """From D = MM', used up; `lift` makes M'B of B."""
-        values, V = eigen(D)
-        found = cls(values, multiply(V.T, Y), np.zeros(Y.shape[1]), lambda S: lift(multiply(V, S)))
-        found.vectors = V
-        return found
+    def of_gram(
+        cls, values: np.ndarray, V: np.ndarray, Y: np.ndarray, lift: Callable[[np.ndarray], np.ndarray]
+    ) -> "Spectrum":
+        """From the eigenvalues and vectors of MM'; `lift` makes M'B of B."""
+        return cls(values, multiply(V.T, Y), np.zeros(Y.shape[1]), lambda S: lift(multiply(V, S)))
 
     @classmethod
     def of_moments(cls, C: np.ndarray, c: np.ndarray, squares: np.ndarray) -> "Spectrum":
@@ -52,12 +51,7 @@ class Spectrum:
         values, R = values[kept], R[:, kept]
         turned = multiply(R.T, c) / np.sqrt(values)[:, None]
         rest = np.maximum(squares - np.sum(turned**2, axis=0), 0)
-        found = cls(values, turned, rest, lambda S: multiply(R, np.sqrt(values)[:, None] * S))
-        found.right = R
-        return found
-
-    vectors: np.ndarray | None = None  # V, where it is at hand
-    right: np.ndarray | None = None  # R, where it is
+        return cls(values, turned, rest, lambda S: multiply(R, np.sqrt(values)[:, None] * S))
 
 
 def eigen(A: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
