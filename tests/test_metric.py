@@ -814,6 +814,12 @@ def test_roots_solve_their_equation_at_every_scale(scale):
     np.testing.assert_allclose(left, (2 * scale / 3) ** 3, rtol=1e-9)
 
 
+def test_roots_end_where_newtons_steps_would_run_in_circles():
+    e = np.array([1e-11, 1e5])
+    rho = metric_roots(e, e[:, None] * 100.0, 0.4)
+    assert rho**3 * np.sum(e * 100 / (e + rho) ** 2) == pytest.approx((0.8 / 3) ** 3)
+
+
 def test_held_out_solver_with_directions_out_of_reach():
     rng = np.random.default_rng(26)
     M, Y = rng.normal(size=(20, 5)), rng.normal(size=(20, 2))

@@ -41,7 +41,7 @@ def run(**parameters):
 # Above the optimum
 # -----------------
 # The star is the exact solution: one eigendecomposition, or for the block-sparse metric a few Newton steps, and what is
-# left is rounding (a gap below 1e-16 is drawn there). Numbers count rounds of the alternation. With the block-sparse
+# left is rounding (a gap below 1e-16 is drawn there). Numbers are the most rounds allowed. With the block-sparse
 # metric it comes to rest above the optimum, where A is singular but for rounding and every step leaves the cone.
 figure, axes = plt.subplots(1, 2, figsize=(9.5, 4.2), sharey=True, layout="constrained")
 for axis, metric in zip(axes, ("learned", "block_sparse"), strict=True):

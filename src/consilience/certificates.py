@@ -14,7 +14,8 @@ STATUSES: dict[str, str] = {
     "converged": "The optimality gap is below the tolerance.",
     "exact": "A direct solution: nothing is left to iterate.",
     "max_iter": "The iterations ran out before the tolerance was met. Raise `max_iter`, or `tol` if the gap is fine.",
-    "settled": "The steps came to rest; that no other start ends lower is not proved. Try more `n_restarts`.",
+    "settled": "The steps came to rest; that no other answer is lower is not proved. Where weights of views are "
+    "learned, try more `n_restarts`.",
     "stalled": "Steps no longer improve the objective in floating point. Scale the data, or raise `tol`.",
     "inexact": "Rounding keeps the solution away from the optimum. Raise `alpha`, lower the other penalties, or give "
     "float64 data.",

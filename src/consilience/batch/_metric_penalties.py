@@ -129,10 +129,13 @@ class BlockSparse(MetricPenalty):
 
     sparse = True
 
-    def __init__(self, alpha: float, metric_penalty: float, tol: float, max_iter: int):
+    def __init__(
+        self, alpha: float, metric_penalty: float, tol: float, max_iter: int, start: "BlockSparse | None" = None
+    ):
         super().__init__(alpha, metric_penalty, tol, max_iter)
         self.norm = BlockNorm(alpha, metric_penalty)
-        self._found: dict[int, np.ndarray] = {}  # where the next solution starts, for other weights of the views
+        # d of each output, where the next solution starts: for other weights of the views, or other penalties
+        self._found: dict[int, np.ndarray] = {} if start is None else dict(start._found)
 
     def solve(self, data: MetricData, w: np.ndarray) -> Found:
         """Weights of the views' kernels for each output."""

@@ -78,6 +78,7 @@ class _Held:
         self.learner, self.data, self.w = learner, data, w
         self.sparse = learner._is("block_sparse")
         self.learned = learner._is("learned")
+        self.last: BlockSparse | None = None
         if not self.sparse:
             fixed = None if self.learned else learner.metric
             self.decomposed = HeldOutMetric(*data.left_vectors(w, fixed), data.Y)
@@ -106,7 +107,8 @@ class _Held:
 
     def _sparse(self, alpha: float, penalty: float) -> np.ndarray:
         """With the weights of the views' kernels held."""
-        solved = BlockSparse(alpha, penalty, self.learner.tol, int(self.learner.max_iter))
+        solved = BlockSparse(alpha, penalty, self.learner.tol, int(self.learner.max_iter), start=self.last)
+        self.last = solved
         G = solved.solve(self.data, self.w)[0]
         B = self.data.residuals(self.w, G)
         own = np.stack([self.data.own_inverse(self.w, solved.weights(p)) for p in range(G.shape[1])], axis=1)
