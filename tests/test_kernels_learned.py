@@ -81,7 +81,7 @@ def test_multiple_kernels_are_kernel_ridge_with_the_kernel_found(p):
     total = sum(w * K for w, K in zip(model.kernel_weights_, grams, strict=True))
     expected = KernelRidge(alpha=0.5, kernel="precomputed").fit(total, Y).predict(total)
     np.testing.assert_allclose(model.predict(views(grams)), expected, atol=1e-8)
-    assert (model.view_weights_ == model.kernel_weights_).all()
+    assert (model.view_weights_ == 0.25).all()
     assert model.certificate().status == "converged"
     if p == np.inf:
         assert (model.kernel_weights_ == 1).all()
@@ -157,25 +157,30 @@ def test_thousands_of_outputs_are_as_many_as_samples():
 
 
 @pytest.mark.parametrize("n_components", [None, 10])
-def test_views_absent_are_rescaled_by_the_weights_found(n_components):
+@pytest.mark.parametrize("p", [1.0, 2.0])
+def test_views_absent_are_made_up_for_by_the_others(n_components, p):
     rng = np.random.default_rng(10)
     mask = rng.random((40, 3)) < 0.7
     mask[~mask.any(axis=1)] = True
     X = cs.Views({f"v{v}": rng.normal(size=(40, 2)) for v in range(3)}, mask=mask)
     y = np.where(mask[:, 0], np.sin(np.nan_to_num(X["v0"][:, 0])), 0)
-    model = cs.MultipleKernelRidge(RBF(0.5), n_components=n_components, random_state=0, tol=1e-9).fit(X, y)
-    assert model.certificate().status == "settled"
-    d = model.view_weights_
-    nu = d.sum() / (mask @ d)
+    model = cs.MultipleKernelRidge(RBF(0.5), p=p, n_components=n_components, random_state=0, tol=1e-9).fit(X, y)
+    proof = model.certificate()
+    assert proof.status == "converged"
+    nu = 3 / mask.sum(axis=1)
     if n_components is None:
         K = [RBF(0.5)(np.nan_to_num(X[v])) * mask[:, k] * mask[:, k][:, None] for k, v in enumerate(X.names)]
     else:
         Phi = model._features.transform(X)
         blocks = [np.nan_to_num(np.asarray(Phi[v])) * mask[:, [k]] for k, v in enumerate(X.names)]
         K = [block @ block.T for block in blocks]
-    total = nu[:, None] * sum(w * own for w, own in zip(d, K, strict=True)) * nu
-    expected = total @ np.linalg.solve(total + np.eye(40), y)
-    np.testing.assert_allclose(model.predict(X), expected, atol=5e-3)  # d is a fixed point to 1e-3
+    K = [nu[:, None] * own * nu for own in K]
+    total = sum(w * own for w, own in zip(model.kernel_weights_, K, strict=True))
+    B = np.linalg.solve(total + np.eye(40), y)
+    np.testing.assert_allclose(model.predict(X), total @ B, atol=1e-7)
+    norms = np.array([w * np.sqrt(B @ own @ B) for w, own in zip(model.kernel_weights_, K, strict=True)])
+    value = np.sum((y - total @ B) ** 2) + np.linalg.norm(norms, 2 * p / (p + 1)) ** 2
+    assert proof.objective == pytest.approx(value, rel=1e-7)
 
 
 def test_classes_strings_sparse_and_searches():
@@ -217,8 +222,14 @@ def test_bad_parameters_get_a_sentence():
         cs.OutputKernelRidge(view_weights="learned").fit(X, np.arange(6))
     with pytest.raises(ValueError, match="View 'a': its kernel matrix is not symmetric"):
         cs.MultipleKernelRidge("precomputed").fit(cs.Views(a=np.triu(np.ones((6, 6)))), np.arange(6))
-    with pytest.raises(ValueError, match="not positive semi-definite"):
-        cs.MultipleKernelRidge("precomputed", alpha=0.01).fit(cs.Views(a=-np.eye(6), b=np.eye(6)), np.arange(6))
+    indefinite = np.diag([1.0, 1, 1, 1, 1, -1])
+    for model in (cs.MultipleKernelRidge, cs.OutputKernelRidge):
+        with pytest.raises(ValueError, match="View 'b': its kernel matrix is not positive semi-definite"):
+            model("precomputed").fit(cs.Views(a=np.eye(6), b=indefinite), np.arange(6))
+    with pytest.raises(ValueError, match=r"y has no outputs: its shape is \(6, 0\)"):
+        cs.MultipleKernelRidge().fit(X, np.empty((6, 0)))
+    with pytest.raises(ValueError, match="`class_weight` must be finite and at least 0 for every class"):
+        cs.MultipleKernelRidgeClassifier(class_weight={0: -1.0}).fit(X, [0, 0, 0, 1, 1, 1])
     with pytest.warns(ConvergenceWarning, match="MultipleKernelRidge stopped after 0 iterations"):
         cs.MultipleKernelRidge(p=1, max_iter=0).fit(cs.Views(a=np.eye(6), b=np.ones((6, 1))), np.arange(6))
 
@@ -293,6 +304,34 @@ def test_outputs_beyond_the_rank_of_the_targets():
     nothing = cs.OutputKernelRidge("precomputed").fit(views(grams), np.zeros((30, 2)))
     assert not nothing.predict(views(grams)).any()
     assert not nothing.output_kernel_.any()
+
+
+def test_certificates_are_those_of_the_coefficients():
+    rng = np.random.default_rng(21)
+    A, B = rng.normal(size=(60, 2)), rng.normal(size=(60, 2))
+    y, Y = np.sin(A[:, 0]) + 0.1 * rng.normal(size=60), rng.normal(size=(60, 8))
+    low = np.sum((Y - np.hstack([A, B]) @ np.linalg.lstsq(np.hstack([A, B]), Y, rcond=None)[0]) ** 2)
+    for X in (cs.Views(a=A, b=B), cs.Views(a=1e8 * A, b=1e-8 * B), cs.Views(a=1e4 * A, b=1e4 * B)):
+        for model, targets in (
+            (cs.OutputKernelRidge("linear", alpha=1e-6), Y),
+            (cs.MultipleKernelRidge("linear", n_components=1.0, random_state=0), y),
+        ):
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", ConvergenceWarning)
+                model.fit(X, targets)
+            proof = model.certificate()
+            loss = np.sum((model.predict(X) - targets) ** 2)
+            assert proof.objective >= loss * (1 - 1e-6)
+            if targets is Y and proof.status == "converged":
+                assert proof.objective >= low * (1 - 1e-6)
+
+
+@pytest.mark.filterwarnings("error")
+def test_more_outputs_than_directions_give_no_warning():
+    rng = np.random.default_rng(22)
+    X = cs.Views(a=rng.normal(size=(40, 1)), b=rng.normal(size=(40, 1)))
+    model = cs.OutputKernelRidge("linear", alpha=10.0).fit(X, rng.normal(size=(40, 8)))
+    assert np.linalg.matrix_rank(model.output_kernel_, tol=1e-7) <= 2
 
 
 # -- the solver alone

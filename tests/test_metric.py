@@ -1,5 +1,6 @@
 """Metric learning against a conic solver, the paper's formulas, its special cases and its own scheme."""
 
+import tracemalloc
 import warnings
 
 import cvxpy as cp
@@ -746,6 +747,129 @@ def test_scales_of_targets_and_kernels(scale, metric):
     np.testing.assert_allclose(kernel.fit(X, y).predict(X), plain.predict(X), rtol=1e-3, atol=1e-3)
 
 
+@pytest.mark.filterwarnings("error")
+def test_block_sparse_at_every_size_of_the_penalty():
+    rng = np.random.default_rng(27)
+    X = cs.Views(a=rng.normal(size=(40, 2)), b=rng.normal(size=(40, 1)))
+    for y in (rng.normal(size=40), np.sin(X["a"][:, 0]), np.sign(X["b"][:, 0])):
+        for alpha in 10.0 ** np.arange(-4, 4.25, 0.25):
+            model = cs.ViewMetricRidge(RBF(0.5), metric="block_sparse", alpha=alpha).fit(X, y)
+            assert model.certificate().status == "converged"
+            assert model.n_iter_ <= 20
+
+
+def test_scores_of_a_block_sparse_grid_do_not_depend_on_its_order():
+    rng = np.random.default_rng(28)
+    X = cs.Views(a=rng.normal(size=(40, 2)), b=rng.normal(size=(40, 1)))
+    y, alphas = np.sin(X["a"][:, 0]) + 0.3 * rng.normal(size=40), 10.0 ** np.arange(-3, 3)
+    up = cs.ViewMetricRidgeCV(RBF(0.5), metric="block_sparse", alphas=alphas).fit(X, y).cv_results_["score"]
+    down = cs.ViewMetricRidgeCV(RBF(0.5), metric="block_sparse", alphas=alphas[::-1]).fit(X, y).cv_results_["score"]
+    np.testing.assert_allclose(up, down[::-1], atol=1e-6)
+    with pytest.warns(ConvergenceWarning, match="some solutions of the grid were not good enough"):
+        cs.ViewMetricRidgeCV(RBF(0.5), metric="block_sparse", alphas=alphas, max_iter=0).fit(X, y)
+
+
+@pytest.mark.parametrize("scale", [1e3, 1e4])
+@pytest.mark.parametrize("shared", [False, True])
+def test_linear_kernels_of_data_that_are_not_scaled(scale, shared):
+    rng = np.random.default_rng(29)
+    X = cs.Views(a=scale * rng.normal(size=(60, 2)), b=scale * rng.normal(size=(60, 2)))
+    y = np.stack([X["a"][:, 0] / scale, rng.normal(size=60)], axis=1)
+    model = cs.ViewMetricRidge("linear", shared_metric=shared).fit(X, y)
+    assert model.certificate().status in ("exact", "converged")
+    features = np.hstack([X["a"], X["b"]])
+    best = np.sum((y - features @ np.linalg.lstsq(features, y, rcond=None)[0]) ** 2)
+    assert np.sum((model.predict(X) - y) ** 2) <= best * (1 + 1e-3)
+
+
+def test_what_is_too_far_apart_gets_a_sentence():
+    rng = np.random.default_rng(30)
+    X = cs.Views(a=1e7 * rng.normal(size=(40, 2)), b=1e7 * rng.normal(size=(40, 2)))
+    with pytest.raises(ValueError, match="or so near to singular that it seems so"):
+        cs.ViewMetricRidge("linear", metric="covariance").fit(X, rng.normal(size=40))
+
+
+def test_a_given_metric_is_not_changed_and_is_cut_to_the_rows_used():
+    rng = np.random.default_rng(31)
+    X, y = cs.Views(a=rng.normal(size=(20, 2)), b=rng.normal(size=(20, 2))), rng.normal(size=20)
+    F = rng.normal(size=(8, 8))
+    F = np.asfortranarray(F @ F.T)
+    before = F.copy()
+    model = cs.ViewMetricRidge(RBF(0.5), metric=F, n_components=4, random_state=0)
+    assert model.fit(X, y).certificate().status == "exact"
+    assert (before == F).all()
+    A = rng.normal(size=(40, 40))
+    A = A @ A.T / 40
+    holes = np.where(np.isin(np.arange(20), [2, 7]), np.nan, y)
+    kept = np.flatnonzero(~np.isnan(holes))
+    both = np.concatenate([kept, 20 + kept])
+    whole = cs.ViewMetricRidgeCV(RBF(0.5), metric=A, alphas=[1.0]).fit(X, holes)
+    part = cs.ViewMetricRidgeCV(RBF(0.5), metric=A[np.ix_(both, both)].tolist(), alphas=[1.0]).fit(X[kept], y[kept])
+    assert whole.best_score_ == pytest.approx(part.best_score_)
+    with pytest.raises(ValueError, match="`metric` must be a finite square matrix"):
+        cs.ViewMetricRidgeCV(metric=np.eye(7)).fit(X, y)
+
+
+def test_the_bound_counts_samples_by_their_weights():
+    rng = np.random.default_rng(32)
+    X, y = cs.Views(a=rng.normal(size=(20, 2)), b=rng.normal(size=(20, 2))), rng.normal(size=20)
+    s = np.where(np.arange(20) < 2, 30.0, 1.0)
+    repeated = np.repeat(np.arange(20), s.astype(int))
+    weighed = cs.ViewMetricRidge(RBF(0.5)).fit(X, y, s).certificate().bound
+    assert weighed == pytest.approx(cs.ViewMetricRidge(RBF(0.5)).fit(X[repeated], y[repeated]).certificate().bound)
+
+
+def test_many_outputs_take_little_memory():
+    rng = np.random.default_rng(33)
+    X = cs.Views(a=rng.normal(size=(50, 2)), b=rng.normal(size=(50, 2)))
+    Y = rng.normal(size=(50, 1000))
+    for shared in (False, True):
+        tracemalloc.start()
+        model = cs.ViewMetricRidge(RBF(0.5), shared_metric=shared).fit(X, Y)
+        peak = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        assert peak < 60e6  # G has 0.8 MB, a matrix between outputs 8 MB
+    assert 45 <= model.metric_.rank <= 50
+    assert model.predict(X).shape == (50, 1000)
+
+
+def test_left_out_targets_where_nothing_is_learned_with_all():
+    X = cs.Views(a=[[1.0], [1.0], [-1.0], [-1.0]])
+    model = cs.ViewMetricRidgeCV("linear", alphas=[0.1]).fit(X, np.ones(4))
+    M = np.array([[1.0], [1], [-1], [-1]]) @ np.array([[1.0, 1, -1, -1]])
+    errors = [1 - M[i] @ reference.metric_coefficients(M[r], np.ones(3), 0.1, 1.0) for i in range(4)
+              for r in [np.arange(4) != i]]  # fmt: skip
+    assert model.best_score_ == pytest.approx(-np.mean(np.square(errors)), rel=1e-6)
+
+
+def test_views_that_are_known_but_not_used():
+    rng = np.random.default_rng(34)
+    X = cs.Views(a=rng.normal(size=(20, 2)), b=rng.normal(size=(20, 2)))
+    mask = np.column_stack([np.ones(20, bool), np.zeros(20, bool)])
+    model = cs.ViewMetricRidge(RBF(0.5)).fit(cs.Views(X, mask=mask), rng.normal(size=20))
+    assert model.metric_.transform(X).names == ("a",)
+    with pytest.raises(ValueError, match="MetricSpace was fitted on the views 'a', 'b'; it does not know 'c'"):
+        model.metric_.transform({"c": X["a"]})
+
+
+def test_a_rare_view_has_a_landmark():
+    rng = np.random.default_rng(35)
+    mask = np.column_stack([np.ones(100, bool), np.zeros(100, bool)])
+    mask[[3, 77]] = [False, True]
+    X = cs.Views({"a": rng.normal(size=(100, 2)), "b": rng.normal(size=(100, 2))}, mask=mask)
+    for seed in range(5):
+        model = cs.ViewMetricRidge(n_components=10, random_state=seed).fit(X, rng.normal(size=100))
+        assert model.coef_["b"].shape[0] >= 1
+
+
+def test_kernels_are_made_of_the_samples_used():
+    rng = np.random.default_rng(36)
+    X, y = cs.Views(a=rng.normal(size=(40, 2)), b=rng.normal(size=(40, 3))), rng.normal(size=40)
+    holes = np.where(np.arange(40) < 20, np.nan, y)
+    whole, part = cs.ViewMetricRidge().fit(X, holes), cs.ViewMetricRidge().fit(X[20:], y[20:])
+    np.testing.assert_allclose(whole.predict(X), part.predict(X))
+
+
 def test_a_fit_that_fails_leaves_the_model_whole(monkeypatch):
     grams, Y, w, _ = problem(24, n=15, m=2)
     model = learner(0.3, 0.3, w).fit(views(grams), Y[:, 0])
@@ -777,7 +901,7 @@ ERRORS = {
     "`metric` must be a finite square matrix with a row for each view and sample given to fit, 2 x 6": {
         "metric": np.eye(6)
     },
-    "`metric` is not symmetric.": {"metric": np.triu(np.ones((12, 12)))},
+    "`metric` is not symmetric: entries that should be equal differ by 1.": {"metric": np.triu(np.ones((12, 12)))},
     "`metric` must be positive semi-definite; its smallest eigenvalue is -1.": {"metric": -np.eye(12)},
     "`view_weights` must be one finite number per view, 2 in all": {"view_weights": [1.0]},
     "`tol` must be a number of at least 0; got nan.": {"tol": float("nan")},

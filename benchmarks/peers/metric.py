@@ -30,18 +30,20 @@ def mkl(data):
     """Multiple kernels by himalaya, and for classes by EasyMKL of MKLpy, on Gram matrices."""
     from himalaya.kernel_ridge import MultipleKernelRidgeCV
 
-    n_iter, alphas = int(data["n_iter"]), data["alphas"]
-    solvers = {
-        "random_search": {"n_iter": n_iter, "alphas": alphas, "progress_bar": False},
-        "hyper_gradient": {"progress_bar": False},
+    cases = {
+        f"random_search {n}": {"n_iter": int(n), "alphas": data["alphas"], "progress_bar": False}
+        for n in data["n_iter"]
     }
+    if "y" in data:
+        cases["hyper_gradient"] = {"progress_bar": False}
     found = {}
-    for solver, settings in solvers.items():
+    for name, settings in cases.items():
+        solver = name.split()[0]
         model = MultipleKernelRidgeCV("precomputed", solver=solver, solver_params=settings, cv=5, random_state=0)
-        _, found[f"{solver} seconds"] = timed(lambda model=model: model.fit(data["K"], data["Y"]))
-        found[f"{solver} answers"] = model.predict(data["K_test"])
+        _, found[f"{name} seconds"] = timed(lambda model=model: model.fit(data["K"], data["Y"]))
+        found[f"{name} answers"] = model.predict(data["K_test"])
         weights = np.exp(model.deltas_)
-        found[f"{solver} weights"] = (weights / weights.sum(axis=0)).mean(axis=1)
+        found[f"{name} weights"] = (weights / weights.sum(axis=0)).mean(axis=1)
     if "y" in data:
         import torch
         from MKLpy.algorithms import EasyMKL

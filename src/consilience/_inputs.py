@@ -222,6 +222,8 @@ def read_targets(y: Any, n: int) -> tuple[np.ndarray, np.ndarray]:
         raise ValueError(
             f"Found input variables with inconsistent numbers of samples: X has {n}, y has shape {Y.shape}."
         )
+    if Y.ndim == 2 and Y.shape[1] == 0:
+        raise ValueError(f"y has no outputs: its shape is {Y.shape}. Give at least one column of targets.")
     Y = Y.reshape(n, -1)
     if np.isinf(Y).any():
         raise ValueError("Input y contains infinity or a value too large for float64.")
@@ -255,6 +257,8 @@ def class_weights(class_weight: Any, labels: Labels) -> np.ndarray:
     """Return the weight of each sample's class: None, "balanced" or a dict, as scikit-learn reads them; 1 unlabeled."""
     known = labels.classes[labels.codes[labels.labeled]]
     by_class = compute_class_weight(class_weight, classes=labels.classes, y=known)
+    if not (np.isfinite(by_class).all() and (by_class >= 0).all()):
+        raise ValueError(f"`class_weight` must be finite and at least 0 for every class; got {class_weight!r}.")
     return np.where(labels.labeled, by_class[labels.codes], 1.0)
 
 

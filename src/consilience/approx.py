@@ -203,14 +203,17 @@ class Nystroem(_Features):
             pairs = [(self.kernels_[name], take_rows(X.block(name), rows)) for name in X.names]
             chosen = rows[draw(pairs, size, stream)]
         elif len(rows) < size:
-            others = np.setdiff1d(np.arange(len(X)), rows)
-            chosen = np.sort(np.append(rows, stream.permutation(others)[: size - len(rows)]))
+            others = stream.permutation(np.setdiff1d(np.arange(len(X)), rows))
+            for name in X.names:  # views that no landmark would have come first
+                if not X.present(name)[np.append(rows, others[: size - len(rows)])].any():
+                    others = others[np.argsort(~X.present(name)[others], kind="stable")]
+            chosen = np.sort(np.append(rows, others[: size - len(rows)]))
         found = {name: chosen[X.present(name)[chosen]] for name in X.names}
         for name, own in found.items():
             if not len(own):
                 raise ValueError(
-                    f"Nystroem: none of the {size} shared landmarks has view '{name}'. Raise n_components, or use "
-                    "landmarks of each view's own."
+                    f"Nystroem: none of the {size} shared landmarks has view '{name}'. Raise n_components: landmarks "
+                    "that all views share need a sample of every view."
                 )
         return found
 

@@ -118,7 +118,7 @@ class Certificate:
         return " ".join([*parts, STATUSES[self.status]])
 
 
-def rademacher_bound(metric_norm: float, function_norm: float, squared_size: float, n_samples: int) -> float:
+def rademacher_bound(metric_norm: float, function_norm: float, squared_size: float, n_samples: float) -> float:
     """Bound the empirical Rademacher complexity of functions with a learned metric between views.
 
     Over all A ⪰ 0 with ‖A‖_F <= α and functions of norm at most β in the space of the kernel k_v(x)'A_vw k_w(z), it is
@@ -132,8 +132,8 @@ def rademacher_bound(metric_norm: float, function_norm: float, squared_size: flo
         β.
     squared_size : float
         Σ_v tr(K_v²); for features Σ_v ‖Φ_v‖_F².
-    n_samples : int
-        The number of samples.
+    n_samples : float
+        The number of samples, or the sum of their weights.
 
     Returns
     -------

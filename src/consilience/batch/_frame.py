@@ -194,8 +194,9 @@ def not_positive_kernels(learner: KernelLearner, error: np.linalg.LinAlgError) -
         else ("The kernel matrices of the views together are")
     )
     return ValueError(
-        f"{which} not positive semi-definite, so that the problem has no minimum. Use a positive semi-definite kernel; "
-        "`consilience.kernels.nearest_psd` makes one of a matrix."
+        f"{which} not positive semi-definite, so that the problem has no minimum, or so near to singular that it seems "
+        "so. Scale the views, raise `alpha`, or use a positive semi-definite kernel; `consilience.kernels.nearest_psd` "
+        "makes one of a matrix."
     )
 
 
@@ -309,7 +310,10 @@ class Grams:
         for name, K in zip(rows.X.names, self.grams, strict=True):
             some = np.linspace(0, len(K) - 1, 32).astype(int)
             if np.abs(K[some] - K[:, some].T).max() > 1e-4 * np.abs(K[some]).max():
-                raise ValueError(f"View '{name}': its kernel matrix is not symmetric.")
+                raise ValueError(
+                    f"View '{name}': its kernel matrix is not symmetric: entries that should be equal differ by "
+                    f"{np.abs(K[some] - K[:, some].T).max():.4g}. Give (K + K') / 2 if that is meant."
+                )
 
 
 class Features:

@@ -10,7 +10,7 @@ import numpy as np
 
 from ..solvers._dense import multiply
 from ..solvers.kernel_weights import BlockNorm, Fitted, learn_kernel_weights
-from ..solvers.metric import dual_value, eigen, kappa_of, output_kernel, rank_one_metric
+from ..solvers.metric import dual_value, eigen, kappa_of, output_kernel, rank_one_metric, row_space, within_reach
 from ._metric_problems import Measured, MetricData
 
 Found = tuple[np.ndarray, int, str]  # G, iterations, status
@@ -87,13 +87,15 @@ class RankOne(MetricPenalty):
         norms = np.linalg.norm(G, axis=0)
         a = np.cbrt(self.alpha * norms**2 / (2 * self.metric_penalty))
         scale = np.divide(np.sqrt(a), norms, out=np.zeros_like(norms), where=norms > 0)
-        return [(scale * G)[:, p : p + 1] for p in range(G.shape[1])]
+        scaled = scale * G
+        return [scaled[:, p : p + 1] for p in range(G.shape[1])]
 
 
 class Shared(MetricPenalty):
     """One metric for all outputs, with ‖A‖_F²: κ Σ_i s_i(G)^(4/3), and A = (λ/2η)^⅓ (GG')^⅓."""
 
     shared = True
+    _rows: np.ndarray | None = None
 
     def solve(self, data: MetricData, w: np.ndarray) -> Found:
         """As a kernel between the outputs is learned."""
@@ -102,26 +104,36 @@ class Shared(MetricPenalty):
 
     def value(self, data: MetricData, G: np.ndarray) -> float:
         """κ Σ_i s_i^(4/3)."""
-        return self.kappa * float(np.sum(eigen(multiply(G.T, G))[0] ** (2 / 3)))
+        return self.kappa * float(np.sum(self._directions(data, G)[0] ** (2 / 3)))
 
-    def _power(self, G: np.ndarray, exponent: float) -> np.ndarray:
-        """G(G'G)^exponent, on the directions that G has."""
-        values, vectors = eigen(multiply(G.T, G))
-        kept = values > len(values) * np.finfo(float).eps * float(values[-1])
-        return multiply(multiply(G, vectors[:, kept]) * values[kept] ** exponent, vectors[:, kept].T)
+    def _directions(self, data: MetricData, G: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """The squared singular values of G, and its right vectors: they lie in the space of the rows of Y."""
+        if self._rows is None:
+            self._rows = row_space(data.Y)
+        narrow = multiply(G, self._rows)
+        values, vectors = within_reach(*eigen(multiply(narrow.T, narrow)))
+        return values, multiply(self._rows, vectors)
 
     def violation(self, data: MetricData, G: np.ndarray, measured: Measured) -> float:
         """2M'(Y - MG) - (4κ/3) G(G'G)^(-⅓)."""
-        return float(np.abs(2 * measured.pulls - 4 / 3 * self.kappa * self._power(G, -1 / 3)).max())
+        values, V = self._directions(data, G)
+        slope = multiply(multiply(G, V) * _power(values, -1 / 3), V.T)
+        return float(np.abs(2 * measured.pulls - 4 / 3 * self.kappa * slope).max())
 
     def dual(self, data: MetricData, measured: Measured) -> float:
         """By the singular values of M'B."""
-        fourth = np.sum(eigen(multiply(measured.pulls.T, measured.pulls))[0] ** 2)
+        fourth = np.sum(self._directions(data, measured.pulls)[0] ** 2)
         return float(dual_value(measured.products.sum(), measured.losses.sum(), fourth, self.kappa))
 
     def factors(self, data: MetricData, G: np.ndarray) -> list[np.ndarray]:
-        """(λ/2η)^(1/6) G(G'G)^(-⅓)."""
-        return [(self.alpha / (2 * self.metric_penalty)) ** (1 / 6) * self._power(G, -1 / 3)]
+        """(λ/2η)^(1/6) G(G'G)^(-⅓), turned so that each direction has a column."""
+        values, V = self._directions(data, G)
+        values, V = values[values > 0], V[:, values > 0]
+        return [(self.alpha / (2 * self.metric_penalty)) ** (1 / 6) * multiply(G, V) * _power(values, -1 / 3)]
+
+
+def _power(values: np.ndarray, exponent: float) -> np.ndarray:
+    return np.power(values, exponent, out=np.zeros_like(values), where=values > 0)
 
 
 class BlockSparse(MetricPenalty):

@@ -15,9 +15,9 @@ import numpy as np
 
 from .._base import presence
 from ..solvers._dense import add_to_diagonal, cholesky, forward, gram_of, multiply, solve
-from ..solvers.coupled import row_scale
+from ..solvers.coupled import NotPositive, row_scale
 from ..solvers.kernel_weights import GramFit, MomentFit
-from ..solvers.metric import Spectrum, eigen
+from ..solvers.metric import Spectrum, eigen, within_reach
 from ..solvers.ridge import missing_slopes
 from ._frame import ROWS, Features, Grams, KernelLearner, Rows
 
@@ -109,7 +109,15 @@ class MetricData(ABC):
 
     @abstractmethod
     def squared_size(self) -> float:
-        """Σ_v ‖B_v‖_F², without weights: Σ_v tr(K_v²) over Gram matrices."""
+        """Σ_v ‖B_v‖_F², samples counted by their weights: Σ_v tr(K_v²) over Gram matrices."""
+
+    @abstractmethod
+    def losses(self, w: np.ndarray, coefficients: Sequence[np.ndarray]) -> np.ndarray:
+        """The loss of each output."""
+
+    @abstractmethod
+    def products(self, coefficients: Sequence[np.ndarray]) -> list[np.ndarray]:
+        """The inner products of the views' functions, outputs by outputs."""
 
     def slope_of(self, w: np.ndarray, pulls: np.ndarray) -> np.ndarray:
         """The gradient of the loss in w, from <r_i, f_v(x_i)> as (n, m)."""
@@ -187,12 +195,12 @@ class GramData(MetricData):
     def _decomposed(self, w: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """The eigenvalues and vectors of MM', for the weights asked for last."""
         if self._eigen is None or (self._eigen[0] != w).any():
-            self._eigen = (w.copy(), *eigen(self._total(w)))
+            self._eigen = (w.copy(), *within_reach(*eigen(self._total(w))))
         return self._eigen[1:]
 
     def left_vectors(self, w: np.ndarray, A: Any = None) -> tuple[np.ndarray, np.ndarray]:
         """The squared singular values of M, or of MA½ for a fixed metric, and the left vectors."""
-        return self._decomposed(w) if A is None else eigen(self._fixed_kernel(w, A)[0])
+        return self._decomposed(w) if A is None else within_reach(*eigen(self._fixed_kernel(w, A)[0]))
 
     def fits(self, w: np.ndarray) -> Iterator[GramFit]:
         """J of every output."""
@@ -303,13 +311,29 @@ class GramData(MetricData):
             ]
         )
 
+    def losses(self, w: np.ndarray, coefficients: Sequence[np.ndarray]) -> np.ndarray:
+        """The loss of each output."""
+        return np.sum(self._residuals(w, coefficients)[0] ** 2, axis=0)
+
+    def products(self, coefficients: Sequence[np.ndarray]) -> list[np.ndarray]:
+        """The inner products of the views' functions, outputs by outputs."""
+        return [multiply(a.T, multiply(K, a)) for K, a in zip(self.grams, coefficients, strict=True)]
+
+    def check_positive(self) -> None:
+        """Refuse kernels that are not positive semi-definite."""
+        for v, K in enumerate(self.grams):
+            try:
+                cholesky(add_to_diagonal(K.copy(order="F"), 1e-8 * max(float(np.abs(K).max()), 1e-300)))
+            except np.linalg.LinAlgError as error:
+                raise NotPositive(v) from error
+
     def for_prediction(self, G: np.ndarray) -> list[np.ndarray]:
         """S½G by view."""
         return [s[:, None] * G[own] for s, own in zip(self.s_roots, self.parts(), strict=True)]
 
     def squared_size(self) -> float:
-        """Σ_v tr(K_v²)."""
-        return float(sum(np.sum(K**2) for K in self.grams))
+        """Σ_v tr(K_v²), samples counted by their weights."""
+        return float(sum(s**2 @ K**2 @ s**2 for K, s in zip(self.grams, self.s_roots, strict=True)))
 
 
 class FeatureData(MetricData):
@@ -368,15 +392,14 @@ class FeatureData(MetricData):
         """The squared singular values of M, or of MA½ for a fixed metric, and the left vectors."""
         root = None if A is None else self._root(A)
         C, _ = self.moments(w)
-        values, R = eigen(C if root is None else multiply(root.T, multiply(C, root)))
-        kept = values > len(values) * np.finfo(float).eps * float(values[-1])
-        turn = np.repeat(w, self.sizes)[:, None] * (R if root is None else multiply(root, R))[:, kept]
-        turn /= np.sqrt(values[kept])
-        V = np.empty((len(self.Y), int(kept.sum())), order="F")
+        values, R = within_reach(*eigen(C if root is None else multiply(root.T, multiply(C, root))))
+        turn = np.repeat(w, self.sizes)[:, None] * (R if root is None else multiply(root, R))
+        turn /= np.sqrt(np.maximum(values, np.finfo(float).tiny))
+        V = np.empty((len(self.Y), len(values)), order="F")
         nu = self.nu(w)
         for rows, Phi in self._blocks():
             V[rows] = nu[rows, None] * multiply(Phi, turn)
-        return values[kept], V
+        return values, V
 
     def fits(self, w: np.ndarray) -> Iterator[MomentFit]:
         """J of every output."""
@@ -427,7 +450,7 @@ class FeatureData(MetricData):
         """L with LL' = A."""
         if isinstance(A, str) and A == "diagonal":
             return np.eye(sum(self.sizes))
-        values, vectors = eigen(np.asfortranarray(self._metric(A)))
+        values, vectors = eigen(np.array(self._metric(A), order="F"))
         return vectors * np.sqrt(values)
 
     def _metric(self, A: Any) -> np.ndarray:
@@ -459,5 +482,14 @@ class FeatureData(MetricData):
         return [G[own] for own in self.parts()]
 
     def squared_size(self) -> float:
-        """Σ_v ‖Φ_v‖_F²."""
-        return float(sum(np.sum((Phi / self.u_root[rows, None]) ** 2) for rows, Phi in self._blocks()))
+        """Σ_v ‖Φ_v‖_F², samples counted by their weights."""
+        squares = [(rows, np.sum(Phi**2, axis=1) / self.u_root[rows] ** 2) for rows, Phi in self._blocks()]
+        return float(sum(self.s[rows] @ own for rows, own in squares))
+
+    def losses(self, w: np.ndarray, coefficients: Sequence[np.ndarray]) -> np.ndarray:
+        """The loss of each output."""
+        return np.sum(self._residuals(w, np.concatenate(coefficients))[0] ** 2, axis=0)
+
+    def products(self, coefficients: Sequence[np.ndarray]) -> list[np.ndarray]:
+        """The inner products of the views' functions, outputs by outputs."""
+        return [multiply(W.T, W) for W in coefficients]

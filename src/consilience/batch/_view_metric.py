@@ -50,7 +50,7 @@ class ViewMetric:
     names: tuple[str, ...]
     shared: bool
     factors: list[dict[str, np.ndarray]]
-    _space: "_Space"
+    _space: "MetricSpace"
 
     @classmethod
     def _of(cls, learner: Any, factors: list[dict[str, np.ndarray]], shared: bool) -> "ViewMetric":
@@ -58,7 +58,7 @@ class ViewMetric:
         made.names, made.factors, made.shared = learner._used_views, factors, shared
         # what evaluates kernels: no more of the learner, which holds this
         held = ("view_names_in_", "_used_views", "_known", "kernels_", "X_fit_", "_features")
-        made._space = _Space()
+        made._space = MetricSpace()
         made._space.__dict__.update({key: value for key, value in vars(learner).items() if key in held})
         return made
 
@@ -141,19 +141,19 @@ class ViewMetric:
         return f"ViewMetric of rank {self.rank}{each} over the views {views}"
 
 
-class _Space(ViewParameters):
+class MetricSpace(ViewParameters):
     """The kernels or features of a learner, and what its views are held against."""
 
     kernels_: Any
     X_fit_: Views
     _features: Any
 
-    def fit(self, X: Any) -> "_Space":
+    def fit(self, X: Any) -> "MetricSpace":
         """Nothing: all is taken from the learner."""
         return self
 
     def _view_is_gram(self, name: str) -> bool:
-        return bool(self.kernels_[name].reads_gram)
+        return name in self.kernels_ and bool(self.kernels_[name].reads_gram)
 
     def evaluate(self, X: Views) -> dict[str, np.ndarray]:
         """k_v(x), or the features of x, for each view; zero where it is absent."""

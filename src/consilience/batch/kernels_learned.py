@@ -9,16 +9,13 @@ import numpy as np
 from .._backend import few_threads
 from .._base import ViewRegressor
 from ..certificates import Solution, warn_unless_converged
-from ..solvers.coupled import row_scale
 from ..solvers.kernel_weights import GramFit, MomentFit, SquaredNorm, learn_kernel_weights
-from ..solvers.metric import Spectrum, eigen, output_kernel
+from ..solvers.metric import Spectrum, eigen, kappa_of, output_kernel, row_space, within_reach
 from ..views import Views
-from ._frame import ReadsClasses, ReadsTargets, not_positive_kernels
+from ._frame import ReadsClasses, ReadsTargets, Rows, not_positive_kernels
 from ._metric_problems import FeatureData, GramData
 
 __all__ = ["MultipleKernelRidge", "MultipleKernelRidgeClassifier", "OutputKernelRidge"]
-
-_ROUNDS = 20  # of weights and of the factors of rows with views absent
 
 
 class MultipleKernelFrame(ReadsTargets):
@@ -34,71 +31,76 @@ class MultipleKernelFrame(ReadsTargets):
             raise ValueError(f"`p` must be a number of at least 1, or infinity; got {self.p!r}.")
 
     def _fit_targets(self, X: Views, Y: np.ndarray, labeled: np.ndarray, s: np.ndarray, u: np.ndarray) -> Self:
-        rows = self._arrange(X, labeled & (u > 0), s, with_unlabeled=False)
-        m = len(self._used_views)
+        taken = labeled & (u > 0)
+        rows = self._arrange(X, taken, np.where(taken, s, 0), with_unlabeled=False)
+        m, P = len(self._used_views), Y.shape[1]
+        groups = [slice(0, P)] if self.shared_weights else [slice(p, p + 1) for p in range(P)]
         with few_threads(len(rows.order)):
-            data: GramData | FeatureData
-            if self.n_components is None:
-                data = GramData(self, rows, rows.first(Y), rows.first(u))
-            else:
-                data = FeatureData(self, rows, rows.first(Y), rows.first(u), shared=False)
+            data = _data(self, rows, Y, u)
             norm = SquaredNorm(self.alpha, float(self.p))
-            mean = norm.best(np.ones(m)) * self.alpha
-            found: list[Solution] = []
-            for _ in range(1 if data.complete else _ROUNDS):
-                nu = np.ones(len(rows.order)) if data.complete else row_scale(data.present, mean)
-                try:
-                    found, pulled = self._weigh(data, nu, norm, found)
-                except np.linalg.LinAlgError as error:
-                    raise not_positive_kernels(self, error) from error
-                weights = self.alpha * np.stack([one.x for one in found], axis=1)  # (m, 1) or (m, P)
-                before, mean = mean, weights.mean(axis=1)
-                if np.abs(before - mean).max() <= 1e-3 * mean.max(initial=0):
-                    break
-            mean = mean if mean.any() else norm.best(np.ones(m)) * self.alpha
-            share = np.divide(weights, mean[:, None], out=np.zeros_like(weights), where=mean[:, None] > 0)
-            if isinstance(data, GramData):
-                scaled = (nu * data.u_root)[:, None] * pulled / self.alpha
-                coefficients = [own * scaled[here] for own, here in zip(share, data.rows, strict=True)]
-            else:
-                coefficients = [own * pulled[part] / self.alpha for own, part in zip(share, data.parts(), strict=True)]
+            try:
+                found, coefficients = self._weigh(data, norm, groups)
+            except np.linalg.LinAlgError as error:
+                raise not_positive_kernels(self, error) from error
+            self.view_weights_ = np.full(m, 1 / m)
+            losses, products = data.losses(self.view_weights_, coefficients), data.products(coefficients)
+        squares = np.array([np.diag(own) for own in products]) / m**2  # ‖f_v‖² of what is added up
+        objective = sum(
+            float(losses[k].sum()) + norm.norm(np.sqrt(np.maximum(squares[:, k].sum(axis=1), 0))) for k in groups
+        )
+        weights = self.alpha * np.stack([one.x for one in found], axis=1)  # (m, 1) or (m, P)
         self._keep(rows, coefficients, data.form)
-        self.view_weights_ = mean
         self.kernel_weights_ = weights[:, 0] if self.shared_weights else weights
         self.active_views_ = tuple(name for name, own in zip(self._used_views, weights, strict=True) if own.any())
-        self.solution_ = _together(found, settled=not data.complete)
+        status = next((one.status for one in found if not one.converged), "converged")
+        below = sum(((one.objective or 0.0) - (one.gap or 0.0) for one in found), start=0.0)
+        self.solution_ = _measured(objective, below, max(one.n_iter for one in found), status, self.tol)
         warn_unless_converged(self.solution_, type(self).__name__)
         return self
 
     def _weigh(
-        self, data: GramData | FeatureData, nu: np.ndarray, norm: SquaredNorm, before: list[Solution]
-    ) -> tuple[list[Solution], np.ndarray]:
-        """The weights, for all outputs or each, and B over Gram matrices, M'B over features."""
-        m, P = len(self._used_views), data.Y.shape[1]
-        groups = [slice(0, P)] if self.shared_weights else [slice(p, p + 1) for p in range(P)]
+        self, data: GramData | FeatureData, norm: SquaredNorm, groups: list[slice]
+    ) -> tuple[list[Solution], list[np.ndarray]]:
+        """The weights, for all outputs or each, and the coefficients of m f_v: views are combined with weights 1/m."""
+        m = len(self._used_views)
+        nu = data.nu(np.full(m, 1 / m))
         if isinstance(data, GramData):
+            data.check_positive()
             kernels = data.plain_kernels(nu, np.ones(m))
         else:
             C, c = data.summed(nu)
-        found, pulled = [], []
-        for k, columns in enumerate(groups):
-            Y = data.Y[:, columns]
+        found, columns = [], []
+        for group in groups:
+            Y = data.Y[:, group]
             fit: GramFit | MomentFit
             if isinstance(data, GramData):
                 fit = GramFit(kernels, Y)
             else:
-                fit = MomentFit(C, c[:, columns], float(np.sum(Y**2)), data.sizes)
-            start = before[k].x if before else norm.best(np.ones(m))
-            found.append(learn_kernel_weights(fit, norm, start, tol=self.tol, max_iter=int(self.max_iter)))
-            pulled.append(fit.forces(found[-1].x, Y))
-        return found, np.hstack(pulled)
+                fit = MomentFit(C, c[:, group], float(np.sum(Y**2)), data.sizes)
+            start = norm.best(np.ones(m))
+            solution = learn_kernel_weights(fit, norm, start, tol=self.tol, max_iter=int(self.max_iter))
+            found.append(solution)
+            if isinstance(data, GramData):
+                scaled = (nu * data.u_root)[:, None] * fit.forces(solution.x, Y)  # type: ignore[union-attr]
+                columns.append([m * own * scaled[here] for own, here in zip(solution.x, data.rows, strict=True)])
+            else:
+                G = fit.coefficients(solution.x)  # type: ignore[union-attr]
+                columns.append([m * G[part] for part in data.parts()])
+        return found, [np.hstack(own) for own in zip(*columns, strict=True)]
 
 
-def _together(found: list[Solution], *, settled: bool) -> Solution:
-    """The solutions of several outputs as one."""
-    status = next((one.status for one in found if not one.converged), "settled" if settled else "converged")
-    gap, objective = float(sum(one.gap or 0.0 for one in found)), float(sum(one.objective or 0.0 for one in found))
-    return Solution(None, gap, max(one.n_iter for one in found), status, objective=objective)
+def _data(learner: Any, rows: Rows, Y: np.ndarray, u: np.ndarray) -> GramData | FeatureData:
+    if learner.n_components is None:
+        return GramData(learner, rows, rows.first(Y), rows.first(u))
+    return FeatureData(learner, rows, rows.first(Y), rows.first(u), shared=False)
+
+
+def _measured(objective: float, bound: float, n_iter: int, status: str, tol: float) -> Solution:
+    """A solution by the objective of its coefficients themselves."""
+    gap = max(objective - bound, 0.0)
+    if status == "converged" and not gap <= max(2 * tol, 1e-6) * abs(objective):
+        status = "inexact"
+    return Solution(None, gap, n_iter, status, objective=objective)
 
 
 class MultipleKernelRidge(ViewRegressor, MultipleKernelFrame):
@@ -115,8 +117,8 @@ class MultipleKernelRidge(ViewRegressor, MultipleKernelFrame):
 
     With one view it equals ``sklearn.kernel_ridge.KernelRidge(alpha=alpha)``; with p = ∞ the same on Σ_v k_v; with
     p = 1 `CoRegularizedRidge` with weights learned over ‖c‖ = 1, c² = d. Samples without a target are left out. Where
-    a view is absent it has no part in f, and d is rescaled over the views present so that Σ d stays: the rescaling is
-    that of the weights found, and what is optimized is d for it.
+    views are absent, the answers of the others are added up and multiplied by m over their number, at fit and at
+    prediction.
 
     Parameters
     ----------
@@ -149,7 +151,7 @@ class MultipleKernelRidge(ViewRegressor, MultipleKernelFrame):
         d; for each output where they do not share them. A view that no sample with a part in the objective has is left
         out.
     view_weights_ : array of shape (n_views_used,)
-        d, or its mean over the outputs: the weights with which views are combined.
+        1/m each, the weights with which the answers of the views are combined: d is in the answers.
     active_views_ : tuple of str
         The views with a weight above 0.
     dual_coef_ : array of shape (n_views, n_support, n_outputs)
@@ -269,7 +271,7 @@ class MultipleKernelRidgeClassifier(ReadsClasses, MultipleKernelFrame):
         d; for each output where they do not share them. A view that no sample with a part in the objective has is left
         out.
     view_weights_ : array of shape (n_views_used,)
-        d, or its mean over the outputs: the weights with which views are combined.
+        1/m each, the weights with which the answers of the views are combined: d is in the answers.
     active_views_ : tuple of str
         The views with a weight above 0.
     dual_coef_ : array of shape (n_views, n_support, n_outputs)
@@ -445,33 +447,43 @@ class OutputKernelRidge(ViewRegressor, ReadsTargets):
         self._check_numbers(above=("alpha",))
 
     def _fit_targets(self, X: Views, Y: np.ndarray, labeled: np.ndarray, s: np.ndarray, u: np.ndarray) -> Self:
-        rows = self._arrange(X, labeled & (u > 0), s, with_unlabeled=False)
+        taken = labeled & (u > 0)
+        rows = self._arrange(X, taken, np.where(taken, s, 0), with_unlabeled=False)
         w = self._given_weights()
         if w is None:
             raise ValueError(
                 "OutputKernelRidge takes weights as given; MultipleKernelRidge and ViewMetricRidge learn them."
             )
         with few_threads(len(rows.order)):
-            data: GramData | FeatureData
-            if self.n_components is None:
-                data = GramData(self, rows, rows.first(Y), rows.first(u))
-                total = np.asfortranarray(np.sum(data.plain_kernels(data.nu(w), w**2), axis=0))
-                spectrum = Spectrum.of_gram(*eigen(total), data.Y, lambda B: B)
-            else:
-                data = FeatureData(self, rows, rows.first(Y), rows.first(u), shared=False)
-                spectrum = data.spectrum(w)
+            data = _data(self, rows, Y, u)
+            try:
+                spectrum = self._spectrum(data, w)
+            except np.linalg.LinAlgError as error:
+                raise not_positive_kernels(self, error) from error
             found = output_kernel(spectrum, self.alpha, self.alpha, tol=self.tol, max_iter=int(self.max_iter))
-        G, self.output_kernel_ = found.x
-        if isinstance(data, GramData):
-            scaled = (data.nu(w) * data.u_root)[:, None] * G
-            coefficients = [weight * scaled[here] for weight, here in zip(w, data.rows, strict=True)]
-        else:
-            coefficients = data.for_prediction(G)
+            G, self.output_kernel_ = found.x
+            if isinstance(data, GramData):
+                scaled = (data.nu(w) * data.u_root)[:, None] * G
+                coefficients = [weight * scaled[here] for weight, here in zip(w, data.rows, strict=True)]
+            else:
+                coefficients = data.for_prediction(G)
+            turn = row_space(data.Y)
+            inner = np.sum([turn.T @ own @ turn for own in data.products(coefficients)], axis=0)
+            spent = kappa_of(self.alpha, self.alpha) * float(np.sum(eigen(inner)[0] ** (2 / 3)))
+            objective = float(np.sum(data.losses(w, coefficients))) + spent
         self._keep(rows, coefficients, data.form)
         self.view_weights_ = w
-        self.solution_ = Solution(None, found.gap, found.n_iter, found.status, objective=found.objective)
+        below = float(found.objective) - float(found.gap)  # type: ignore[arg-type]
+        self.solution_ = _measured(objective, below, found.n_iter, found.status, self.tol)
         warn_unless_converged(self.solution_, type(self).__name__)
         return self
+
+    def _spectrum(self, data: GramData | FeatureData, w: np.ndarray) -> Spectrum:
+        if isinstance(data, FeatureData):
+            return data.spectrum(w)
+        data.check_positive()
+        total = np.asfortranarray(np.sum(data.plain_kernels(data.nu(w), w**2), axis=0))
+        return Spectrum.of_gram(*within_reach(*eigen(total)), data.Y, lambda B: B)
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Learn from samples and their targets.

@@ -68,11 +68,18 @@ class MetricFrame(ReadsTargets):
         return make(*self._penalties(), self.tol, int(self.max_iter))
 
     def _fit_targets(self, X: Views, Y: np.ndarray, labeled: np.ndarray, s: np.ndarray, u: np.ndarray) -> Self:
-        rows = self._arrange(X, labeled & (u > 0), s, with_unlabeled=False)
+        taken = labeled & (u > 0)
+        rows = self._arrange(X, taken, np.where(taken, s, 0), with_unlabeled=False)
         with few_threads(len(rows.order)):
             return self._fit_data(rows, self._data(rows, Y, u))
 
     def _fit_data(self, rows: Rows, data: MetricData) -> Self:
+        try:
+            return self._learn(rows, data)
+        except np.linalg.LinAlgError as error:
+            raise not_positive_kernels(self, error) from error
+
+    def _learn(self, rows: Rows, data: MetricData) -> Self:
         if not self._is(*_LEARNED):
             return self._fit_fixed(rows, data)
         penalty = self._penalty()
@@ -116,7 +123,7 @@ class MetricFrame(ReadsTargets):
         # the class of functions of Theorem 1: ‖A‖_F, and ‖f‖² = tr(G'A†G), largest over the outputs
         norms = [float(np.sqrt(np.sum((F.T @ F) ** 2))) for F in factors]
         lengths = [_length(G if penalty.shared else G[:, p : p + 1], F) for p, F in enumerate(factors)]
-        n, size = len(rows.order), data.squared_size()
+        n, size = float(data.s.sum()), data.squared_size()
         self._bound = max(rademacher_bound(a, b, size, n) for a, b in zip(norms, lengths, strict=True))
         warn_unless_converged(self.solution_, type(self).__name__)
         return self
@@ -180,15 +187,14 @@ class MetricFrame(ReadsTargets):
 
     # -- fixed metrics
     def _fit_fixed(self, rows: Rows, data: MetricData) -> Self:
-        metric = self.metric if isinstance(self.metric, str) else self._given_metric(rows, data)
+        metric = self._metric_of(rows, data)
         w, learned = self._given_weights(), None
-        try:
-            if w is None:
-                learned = self._learn_fixed_weights(data, metric)
-                w = np.abs(learned.x) if self._is("diagonal") else learned.x
-            found = data.fixed(w, metric, self._penalties()[0])
-        except np.linalg.LinAlgError as error:
-            raise not_positive_kernels(self, error) from error
+        if self._is("diagonal") and isinstance(data, GramData):
+            data.check_positive()
+        if w is None:
+            learned = self._learn_fixed_weights(data, metric)
+            w = np.abs(learned.x) if self._is("diagonal") else learned.x
+        found = data.fixed(w, metric, self._penalties()[0])
         objective, bound = self._fixed_value(found, w)
         gap = max(objective - bound, 0.0)
         status = "exact" if gap <= 1e-6 * abs(objective) else "inexact"
@@ -224,9 +230,16 @@ class MetricFrame(ReadsTargets):
 
         return learn_weights(evaluate, self._starts(), tol=self.tol, max_iter=int(self.max_iter))
 
+    def _metric_of(self, rows: Rows, data: MetricData) -> Any:
+        """A fixed metric: its name, or the matrix given."""
+        return self.metric if isinstance(self.metric, str) else self._given_metric(rows, data)
+
     def _given_metric(self, rows: Rows, data: MetricData) -> np.ndarray:
         """A matrix given as the metric, for the rows that take part."""
-        A = np.asarray(self.metric, dtype=np.float64)
+        try:
+            A = np.array(self.metric, dtype=np.float64)
+        except (TypeError, ValueError) as error:
+            raise ValueError(f"`metric` must be a name or a matrix of numbers; got {self.metric!r}.") from error
         names = self.view_names_in_
         if isinstance(data, FeatureData):
             size, what = sum(data.sizes), f"a row for each feature of the views used, {sum(data.sizes)}"
@@ -240,7 +253,10 @@ class MetricFrame(ReadsTargets):
             )
         largest = float(np.abs(A).max())
         if np.abs(A - A.T).max() > 1e-8 * largest:
-            raise ValueError("`metric` is not symmetric.")
+            raise ValueError(
+                f"`metric` is not symmetric: entries that should be equal differ by {np.abs(A - A.T).max():.4g}. Give "
+                "(A + A') / 2 if that is meant."
+            )
         if isinstance(data, GramData):
             taken = np.concatenate([names.index(name) * rows.n + rows.order for name in rows.X.names])
             A = A[np.ix_(taken, taken)]
@@ -256,8 +272,9 @@ class MetricFrame(ReadsTargets):
         -------
         Certificate
             The objective, its gap to the optimum, the largest violation of the optimality conditions and, of learned
-            metrics, the bound on the empirical Rademacher complexity of functions with a metric and a norm no larger
-            than these (Huusari, Kadri and Capponi 2018, Theorem 1), the largest over the outputs.
+            metrics, the bound on the empirical Rademacher complexity of functions (f_1 .. f_m), before they are
+            combined, with a metric and a norm no larger than these (Huusari, Kadri and Capponi 2018, Theorem 1); the
+            largest over the outputs.
         """
         return replace(super().certificate(), bound=self._bound)
 

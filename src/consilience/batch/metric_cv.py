@@ -1,15 +1,17 @@
 """Penalties of metric learning, chosen by leave-one-out from one decomposition."""
 
+import warnings
 from collections.abc import Mapping
 from typing import Any, Self
 
 import numpy as np
+from sklearn.exceptions import ConvergenceWarning
 
 from .._backend import few_threads
 from .._base import ViewRegressor
 from ..solvers.metric import HeldOutMetric, kappa_of, output_kernel
 from ..views import Views
-from ._frame import ReadsClasses, right_share
+from ._frame import ReadsClasses, Rows, right_share
 from ._metric_penalties import BlockSparse
 from ._metric_problems import MetricData
 from .metric import MetricFrame
@@ -31,7 +33,10 @@ class _MetricCV(MetricFrame):
         self._check_numbers()
         self._check_metric()
         for name in ("alphas", "metric_penalties"):
-            values = np.ravel(np.asarray(getattr(self, name), dtype=np.float64))
+            try:
+                values = np.ravel(np.asarray(getattr(self, name), dtype=np.float64))
+            except (TypeError, ValueError):
+                values = np.array([])
             if not len(values) or not (np.isfinite(values) & (values > 0)).all():
                 raise ValueError(f"`{name}` must hold finite numbers above 0; got {getattr(self, name)!r}.")
 
@@ -39,7 +44,8 @@ class _MetricCV(MetricFrame):
         return -float(np.average(((outputs - Y) ** 2).mean(axis=1), weights=u))
 
     def _fit_targets(self, X: Views, Y: np.ndarray, labeled: np.ndarray, s: np.ndarray, u: np.ndarray) -> Self:
-        rows = self._arrange(X, labeled & (u > 0), s, with_unlabeled=False)
+        taken = labeled & (u > 0)
+        rows = self._arrange(X, taken, np.where(taken, s, 0), with_unlabeled=False)
         w = self._given_weights()
         if w is None:
             raise ValueError(
@@ -53,12 +59,19 @@ class _MetricCV(MetricFrame):
         ]
         with few_threads(len(rows.order)):
             data = self._data(rows, Y, u)
-            held = _Held(self, data, w, rows.first(Y).shape[1])
+            held = _Held(self, rows, data, w)
             scores: dict[str, float] = {}
             for pair in grid:
                 if (key := held.key(*pair)) not in scores:
                     outputs = rows.first(Y) - held.residuals(*pair) / data.u_root[:, None]
                     scores[key] = self._score(outputs, rows.first(Y), rows.first(u))
+            if held.unfinished:
+                warnings.warn(
+                    f"{type(self).__name__}: some solutions of the grid were not good enough within `max_iter` steps. "
+                    "Raise it, or `tol`.",
+                    ConvergenceWarning,
+                    stacklevel=2,
+                )
             found = [scores[held.key(*pair)] for pair in grid]
             best = max(range(len(grid)), key=lambda k: (found[k], *grid[k]))
             self.alpha_, self.metric_penalty_ = grid[best]
@@ -74,13 +87,14 @@ class _MetricCV(MetricFrame):
 class _Held:
     """The residuals at samples whose own target is hidden; they stay among the samples of the kernels."""
 
-    def __init__(self, learner: _MetricCV, data: MetricData, w: np.ndarray, P: int):
+    def __init__(self, learner: _MetricCV, rows: Rows, data: MetricData, w: np.ndarray):
         self.learner, self.data, self.w = learner, data, w
         self.sparse = learner._is("block_sparse")
         self.learned = learner._is("learned")
         self.last: BlockSparse | None = None
+        self.unfinished = False  # whether some solution was not good enough
         if not self.sparse:
-            fixed = None if self.learned else learner.metric
+            fixed = None if self.learned else learner._metric_of(rows, data)
             self.decomposed = HeldOutMetric(*data.left_vectors(w, fixed), data.Y)
             self.spectrum = data.spectrum(w) if learner.shared_metric else None
 
@@ -98,7 +112,9 @@ class _Held:
         if self.spectrum is None:
             return self.decomposed.residuals(kappa_of(alpha, penalty))
         tol, max_iter = self.learner.tol, int(self.learner.max_iter)
-        _, C = output_kernel(self.spectrum, alpha, penalty, tol=tol, max_iter=max_iter).x
+        found = output_kernel(self.spectrum, alpha, penalty, tol=tol, max_iter=max_iter)
+        self.unfinished |= not found.converged
+        C = found.x[1]
         values, Q = np.linalg.eigh(C)  # with C held, each of its directions is a ridge of its own
         kept = values > len(values) * np.finfo(float).eps * max(float(values[-1]), 0.0)
         Y = self.data.Y @ Q
@@ -109,7 +125,8 @@ class _Held:
         """With the weights of the views' kernels held."""
         solved = BlockSparse(alpha, penalty, self.learner.tol, int(self.learner.max_iter), start=self.last)
         self.last = solved
-        G = solved.solve(self.data, self.w)[0]
+        G, _, status = solved.solve(self.data, self.w)
+        self.unfinished |= status != "converged"
         B = self.data.residuals(self.w, G)
         own = np.stack([self.data.own_inverse(self.w, solved.weights(p)) for p in range(G.shape[1])], axis=1)
         return B / own
@@ -251,7 +268,8 @@ class ViewMetricRidgeClassifierCV(ReadsClasses, _MetricCV):
     """MVML for classes with λ and η chosen by leave-one-out; see `ViewMetricRidgeCV`.
 
     Codes of the classes are those of `ViewMetricRidgeClassifier`, which it equals with the penalties chosen. Scores are
-    the share of samples that are decided rightly when their own label is hidden.
+    the share of samples that are decided rightly when their own label is hidden, samples counted by their weights and
+    those of their classes.
 
     Parameters
     ----------

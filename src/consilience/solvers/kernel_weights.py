@@ -18,7 +18,6 @@ import scipy.optimize
 
 from ..certificates import Solution
 from ._dense import add_to_diagonal, cholesky, forward, gram_of, multiply, solve
-from .coupled import NotPositive
 
 _A, _B = 1 - np.sqrt(0.5), np.sqrt(0.5)
 
@@ -72,14 +71,7 @@ class GramFit:
         """J at d = 0."""
         squares = float(np.sum(self.Y**2))
         pulls = np.array([float(np.sum(self.Y * multiply(D, self.Y))) for D in self.kernels])
-        return Fitted(squares, squares, _not_negative(pulls), np.empty(0))
-
-
-def _not_negative(pulls: np.ndarray) -> np.ndarray:
-    """The pulls, but for rounding; they are negative where a kernel is not positive semi-definite."""
-    if pulls.min() < -1e-8 * np.abs(pulls).max():
-        raise NotPositive(int(pulls.argmin()))
-    return np.maximum(pulls, 0)
+        return Fitted(squares, squares, np.maximum(pulls, 0), np.empty(0))
 
 
 class MomentFit:
@@ -118,10 +110,6 @@ class MomentFit:
     def coefficients(self, d: np.ndarray) -> np.ndarray:
         """G."""
         return self._pulled(d)[1]
-
-    def forces(self, d: np.ndarray, Y: np.ndarray) -> np.ndarray:
-        """M'B, with which G_v = d_v (M'B)_v; Y is in the moments."""
-        return self._pulled(d)[2]
 
 
 # -- penalties
@@ -184,9 +172,12 @@ class BlockNorm(ViewPenalty):
         return self.product * self._tau(d)
 
     def _slope(self, d: np.ndarray) -> np.ndarray:
-        x = d / max(self._tau(d), np.finfo(float).tiny)
+        tau = self._tau(d)
+        if tau < 1e-280:  # τ has a corner at 0; this is one of its slopes there
+            return np.full_like(d, self.product)
+        x = d / tau
         h = _B / (1 - _A * x) ** 2
-        return self.product * h / max(float(h @ x), np.finfo(float).tiny)
+        return self.product * h / float(h @ x)
 
     def room(self, u: np.ndarray) -> float:
         """The largest t with the dual norm of tu at most 1."""
@@ -362,7 +353,8 @@ def learn_kernel_weights(
     if penalty.dual(nothing) >= nothing.loss * (1 - 1e-15):  # G = 0 is the optimum
         return Solution(np.zeros_like(start), 0.0, 0, "converged", objective=nothing.loss)
     for _ in range(2):  # of the right size: the alternation finds it from anywhere
-        start = penalty.best(fit(start).norms(start))
+        better = penalty.best(fit(start).norms(start))
+        start = better if better.any() else start
     d, now = start, fit(start)
     objective, bound = now.loss + penalty.norm(now.norms(d)), penalty.dual(now)
     n_iter = 0
@@ -376,7 +368,8 @@ def learn_kernel_weights(
         hessian = now.hessian + 1e-13 * np.trace(now.hessian) * np.eye(len(d))
         goal = penalty.step(d, np.maximum(alternated, 1e-9 * alternated.max()), -now.pulls, hessian, before)
         moved = None
-        goal = goal if goal.any() else alternated
+        if goal.max() < 0.1 * d.max():  # the model of J does not hold so far down
+            goal = goal + 0.1 * d
         for share in (1.0,) if enough else (1.0, 0.5, 0.25, 0.05, 0.0):
             trial = d + share * (goal - d) if share else alternated
             after = fit(trial)

@@ -41,15 +41,15 @@ class Spectrum:
         cls, values: np.ndarray, V: np.ndarray, Y: np.ndarray, lift: Callable[[np.ndarray], np.ndarray]
     ) -> "Spectrum":
         """From the eigenvalues and vectors of MM'; `lift` makes M'B of B."""
-        return cls(values, multiply(V.T, Y), np.zeros(Y.shape[1]), lambda S: lift(multiply(V, S)))
+        turned = multiply(V.T, Y)
+        rest = np.zeros(Y.shape[1]) if V.shape[0] == V.shape[1] else np.sum((Y - multiply(V, turned)) ** 2, axis=0)
+        return cls(values, turned, rest, lambda S: lift(multiply(V, S)))
 
     @classmethod
     def of_moments(cls, C: np.ndarray, c: np.ndarray, squares: np.ndarray) -> "Spectrum":
         """From C = M'M, used up, c = M'Y and the squares of the columns of Y."""
-        values, R = eigen(C)
-        kept = values > len(values) * np.finfo(float).eps * max(float(values[-1]), 0.0)
-        values, R = values[kept], R[:, kept]
-        turned = multiply(R.T, c) / np.sqrt(values)[:, None]
+        values, R = within_reach(*eigen(C))
+        turned = multiply(R.T, c) / np.sqrt(np.maximum(values, np.finfo(float).tiny))[:, None]
         rest = np.maximum(squares - np.sum(turned**2, axis=0), 0)
         return cls(values, turned, rest, lambda S: multiply(R, np.sqrt(values)[:, None] * S))
 
@@ -58,6 +58,13 @@ def eigen(A: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """The eigenvalues of a symmetric positive semi-definite matrix, which is used up, and its eigenvectors."""
     values, vectors = scipy.linalg.eigh(A, overwrite_a=True, check_finite=False, driver="evd")
     return np.maximum(values, 0), vectors
+
+
+def within_reach(values: np.ndarray, vectors: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Without eigenvalues that are rounding; at least one is kept."""
+    kept = values > len(values) * np.finfo(float).eps * float(values[-1])
+    kept[-1] = True
+    return (values, vectors) if kept.all() else (values[kept], np.asfortranarray(vectors[:, kept]))
 
 
 # -- one metric per output
@@ -138,14 +145,17 @@ class HeldOutMetric:
         self.e, self.V, self.Y = values, V, Y
         self.squares = V**2
         self.Z = multiply(V.T, Y)
-        self.out_of_reach = Y - multiply(V, self.Z)
-        self.left = np.maximum(1 - np.sum(self.squares, axis=1), 0)
+        square = V.shape[0] == V.shape[1]
+        self.out_of_reach = np.zeros_like(Y) if square else Y - multiply(V, self.Z)
+        self.left = np.zeros(len(V)) if square else np.maximum(1 - np.sum(self.squares, axis=1), 0)
 
     def ridge(self, Y: np.ndarray, rho: np.ndarray) -> np.ndarray:
         """y_i - g(x_i) at each row when its target is hidden, for ρ given, one for each column of Y."""
         inverse = 1 / (self.e[:, None] + rho)
         turned = multiply(self.V.T, Y)
-        rest = multiply(self.V, turned * inverse) + (Y - multiply(self.V, turned)) / rho
+        rest = multiply(self.V, turned * inverse)
+        if self.left.any():
+            rest += (Y - multiply(self.V, turned)) / rho
         return rest / (multiply(self.squares, inverse) + self.left[:, None] / rho)
 
     def residuals(self, kappa: float) -> np.ndarray:
@@ -155,24 +165,29 @@ class HeldOutMetric:
         return np.stack(columns, axis=1)
 
     def _of_column(self, p: int, rho: float, goal: float) -> np.ndarray:
-        if np.isinf(rho):  # g = 0 with every target: nothing is learned
+        if not self.e.any():  # M = 0
             return self.Y[:, p].copy()
-        x = np.full(len(self.V), np.log(rho))
+        x = np.full(len(self.V), np.log(rho) if np.isfinite(rho) else np.log(self.e[-1]))
         _, excess = self._judged(x, [part[..., 0] for part in self._sums(p, x[:1])], p, goal)
         # slopes lie between 1 and 3, as in `metric_roots`: the roots of all rows are between these
         low, high = float(np.min(x - np.maximum(excess, 0))), float(np.max(x - np.minimum(excess, 0)))
         half = max((high - low) / 2, 1e-9)
         rate = np.pi / half + np.hypot(np.pi / half, 1)  # of Chebyshev's points: poles are π away from the real axis
         J = int(np.clip(np.ceil(26 / np.log(rate)), 4, 256))
+        interpolated = half < 30  # farther apart, every row has sums of its own
         angles = np.pi * (np.arange(J) + 0.5) / J
         places, weights = (low + high) / 2 + half * np.cos(angles), (-1.0) ** np.arange(J) * np.sin(angles)
-        sums = self._sums(p, places)
+        sums = self._sums(p, places) if interpolated else []
         lows, highs, before = np.full_like(x, low), np.full_like(x, high), np.full_like(x, np.inf)
         old, last = np.zeros_like(x), x
         for _ in range(100):
-            shares = weights / np.where(x[:, None] == places, 1e-300, x[:, None] - places)
-            shares /= np.sum(shares, axis=1, keepdims=True)
-            residual, excess = self._judged(x, [np.sum(shares * part, axis=1) for part in sums], p, goal)
+            if interpolated:
+                shares = weights / np.where(x[:, None] == places, 1e-300, x[:, None] - places)
+                shares /= np.sum(shares, axis=1, keepdims=True)
+                at = [np.sum(shares * part, axis=1) for part in sums]
+            else:
+                at = self._sums_by_row(p, x)
+            residual, excess = self._judged(x, at, p, goal)
             near, far = x - excess / 3, x - excess
             lows, highs = np.maximum(lows, np.minimum(near, far)), np.minimum(highs, np.maximum(near, far))
             secant = np.divide(excess - old, x - last, out=np.full_like(x, 2.0), where=x != last)
@@ -192,6 +207,14 @@ class HeldOutMetric:
         own = multiply(self.squares, np.hstack([inverse, damped]))
         J = len(x)
         return [with_y[:, :J], own[:, :J], with_y[:, J:], own[:, J:], np.sum(z**2 * damped, axis=0)]
+
+    def _sums_by_row(self, p: int, x: np.ndarray) -> list[np.ndarray]:
+        """The same for one x of each row."""
+        inverse = 1 / (self.e + np.exp(x)[:, None])
+        damped = self.e * inverse**2
+        with_y = self.V * self.Z[:, p]
+        parts = [with_y * inverse, self.squares * inverse, with_y * damped, self.squares * damped]
+        return [*(np.sum(part, axis=1) for part in parts), damped @ self.Z[:, p] ** 2]
 
     def _judged(self, x: np.ndarray, sums: list[np.ndarray], p: int, goal: float) -> tuple[np.ndarray, np.ndarray]:
         """The residual of each row at its x, and how far log ρ³‖g‖² is from its goal."""
@@ -214,19 +237,17 @@ def output_kernel(spectrum: Spectrum, alpha: float, metric_penalty: float, *, to
     tol = max(tol, 1e-10)
     e, Z = spectrum.values, spectrum.turned
     kappa, scale = kappa_of(alpha, metric_penalty), float(np.cbrt(alpha / (2 * metric_penalty)))
-    values, Q = eigen(multiply(Z.T, Z))
-    kept = values > len(values) * np.finfo(float).eps * max(float(values[-1]), np.finfo(float).tiny)
-    Q = Q[:, kept]
     P = Z.shape[1]
     rest = float(np.sum(spectrum.rest))
-    if not kept.any():
+    Q = row_space(Z)
+    if not Z.any():
         nothing = spectrum.lift(np.zeros_like(Z))
         return Solution((nothing, np.zeros((P, P))), 0.0, 1, "exact", objective=rest)
     c = np.full(Q.shape[1], scale)
     objective, bound, status, n_iter = np.inf, -np.inf, "max_iter", 0
     while True:
         turned = multiply(Z, Q)
-        S = turned / (e[:, None] + alpha / c)
+        S = turned * c / (e[:, None] * c + alpha)
         squared, vectors = eigen(multiply(S.T, e[:, None] * S))
         B = turned - e[:, None] * S
         loss = float(np.sum(B**2)) + rest
@@ -241,11 +262,20 @@ def output_kernel(spectrum: Spectrum, alpha: float, metric_penalty: float, *, to
             break
         n_iter += 1
         Q = multiply(Q, vectors)
-        c = np.maximum(scale * np.cbrt(squared), np.finfo(float).tiny)
+        c = scale * np.cbrt(squared)
     G = spectrum.lift(multiply(S, Q.T))
     turned_back = multiply(Q, vectors)
     C = multiply(turned_back * (scale * np.cbrt(squared)), turned_back.T)
     return Solution((G, C), max(objective - bound, 0.0), n_iter, status, objective=objective)
+
+
+def row_space(Y: np.ndarray) -> np.ndarray:
+    """Orthonormal columns that span the rows of Y."""
+    n, P = Y.shape
+    if n >= P:
+        return within_reach(*eigen(multiply(Y.T, Y)))[1]
+    values, U = within_reach(*eigen(multiply(Y, Y.T)))
+    return multiply(Y.T, U / np.sqrt(np.maximum(values, np.finfo(float).tiny)))
 
 
 # -- the published scheme
