@@ -9,8 +9,8 @@ of training rows, a row with itself too, one σ for each view. (``RBF("mean_dist
 of ‖x_i - x_j‖².) Weights of the views 1/3; landmarks 6, 12 and 24 % of the training rows, four draws, the same rows in
 all views (lp-MKL: rows of each view's own). λ in 1e-8, 1e-7, .., 10 and η in 1e-3, .., 100, chosen on training rows
 alone: by leave-one-out, for lp-MKL (p = 2) by five folds. Kernel widths and landmarks come from all training rows,
-without their labels, all in double precision. The test rows have no part in any choice. They were rebuilt from the raw recordings by the
-archive's recipe, so the last digit may differ from what the archive's own file would give.
+without their labels, in double precision. The test rows, rebuilt from the raw recordings by the archive's recipe, have
+no part in any choice.
 """
 
 import argparse

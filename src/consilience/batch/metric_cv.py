@@ -12,9 +12,9 @@ from .._base import ViewRegressor
 from ..solvers.metric import HeldOutMetric, kappa_of, output_kernel
 from ..views import Views
 from ._frame import ReadsClasses, Rows, right_share
+from ._metric_frame import MetricFrame
 from ._metric_penalties import BlockSparse
 from ._metric_problems import MetricData
-from .metric import MetricFrame
 
 __all__ = ["ViewMetricRidgeCV", "ViewMetricRidgeClassifierCV"]
 

@@ -1,4 +1,4 @@
-"""Weights of kernels, learned: the least of J(d) over d >= 0 and a penalty on d, where
+"""Weights of kernels, learned: the least of J(d) over d >= 0 and a penalty on d.
 
     J(d) = min_G ‖Y - Σ_v M_v G_v‖² + Σ_v ‖G_v‖²/d_v = tr Y'(I + Σ_v d_v D_v)⁻¹Y,   D_v = M_v M_v',
 
