@@ -5,7 +5,7 @@ Parts: mvml, mkl, growth, alternating; all by default.
 mvml: MVML of scikit-multimodallearn 0.1.0 at its defaults (λ = 0.1, η = 1), on the same kernels and, with Nyström
 features, the same landmarks; --sizes are its training rows, of which 600 take it minutes. mkl: multiple kernels by
 himalaya 0.4.11 (NumPy; five folds, --n-iter draws of weights or hyper-gradients, its own weights and penalty for every
-target; hyper-gradients of 2,000 targets take it over eight minutes and are left out) and by EasyMKL of MKLpy 0.6, at
+target; hyper-gradients of 2,000 targets take it over seven minutes and are left out) and by EasyMKL of MKLpy 0.6, at
 their defaults otherwise. Ours has the same weights for all targets, and the choice of its penalty is in its time. The
 peers run in environments of their own, which are made in the user's cache folder when they are first needed. growth:
 one fit by the number of samples, views and outputs. alternating: the exact solution beside the published scheme. Times
