@@ -78,11 +78,11 @@ def take_rows(x: Any, rows: np.ndarray) -> Any:
     return namespace(x).take(x, like(np.asarray(rows), x), axis=0)
 
 
-def few_threads(n: int) -> AbstractContextManager[Any]:
+def few_threads(n: int, most: int = 500) -> AbstractContextManager[Any]:
     """Hold BLAS to one thread while n x n matrices are small: its threads cost more than they bring, most of all where
     other work runs beside.
     """
-    return _pools().limit(limits=1, user_api="blas") if n <= 500 else nullcontext()
+    return _pools().limit(limits=1, user_api="blas") if n <= most else nullcontext()
 
 
 @cache

@@ -232,7 +232,7 @@ def inverse_root(W: Array) -> Array:
     The largest entry of each eigenvector is made positive: its sign is the solver's whim.
     """
     matrix = to_numpy(W)
-    eigenvalues, vectors = scipy.linalg.eigh(matrix.astype(np.float64))
+    eigenvalues, vectors = scipy.linalg.eigh(matrix.astype(np.float64), driver="evd")
     keep = eigenvalues > len(eigenvalues) * np.finfo(matrix.dtype).eps * max(eigenvalues[-1], 0)
     if not keep.any():  # nothing carries weight: one feature that is 0
         return like(np.zeros((len(eigenvalues), 1), matrix.dtype), W)

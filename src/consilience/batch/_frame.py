@@ -152,7 +152,8 @@ class KernelLearner(BatchLearner):
         kept = np.arange(len(rows.order)) if every_row else np.flatnonzero(dual.any(axis=(0, 2)))
         kept = kept if len(kept) else np.arange(1)
         kept = kept[np.argsort(rows.order[kept])]
-        self.dual_coef_ = np.ascontiguousarray(dual[:, kept])
+        whole = np.array_equal(kept, np.arange(dual.shape[1]))
+        self.dual_coef_ = dual if whole else np.ascontiguousarray(dual[:, kept])
         self.support_ = rows.order[kept]
         self.X_fit_ = reference_views(self.kernels_, rows.X[kept])
 
@@ -327,13 +328,13 @@ class Features:
         self.features = Nystroem(
             kernels=learner.kernels_, n_components=learner.n_components, shared=shared, random_state=seed
         )
-        self.features.fit_read(rows.X)
+        self.features.fit_read(_in_double(rows.X))  # in single precision directions would be lost
         self.names = rows.X.names
         self.sizes = [self.features.sizes[name] for name in self.names]
 
     def side_by_side(self, X: Views) -> np.ndarray:
         """The features of all views, zero where a view is absent."""
-        features = self.features.transform(X)
+        features = self.features.transform(_in_double(X))
         parts = [dense_view(features, name, size) for name, size in zip(self.names, self.sizes, strict=True)]
         return np.asarray(np.hstack(parts), dtype=np.float64)
 

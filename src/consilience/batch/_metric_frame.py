@@ -4,6 +4,7 @@ from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
+import scipy.linalg
 
 from .._backend import few_threads
 from ..certificates import Certificate, Solution, rademacher_bound, warn_unless_converged
@@ -66,7 +67,7 @@ class MetricFrame(ReadsTargets):
     def _fit_targets(self, X: Views, Y: np.ndarray, labeled: np.ndarray, s: np.ndarray, u: np.ndarray) -> Self:
         taken = labeled & (u > 0)
         rows = self._arrange(X, taken, np.where(taken, s, 0), with_unlabeled=False)
-        with few_threads(len(rows.order)):
+        with few_threads(len(rows.order), most=1300):
             return self._fit_data(rows, self._data(rows, Y, u))
 
     def _fit_data(self, rows: Rows, data: MetricData) -> Self:
@@ -281,4 +282,8 @@ def _active(names: tuple[str, ...], parts: list[np.ndarray]) -> tuple[str, ...]:
 
 def _length(G: np.ndarray, F: np.ndarray) -> float:
     """‖f‖ = tr(G'A†G)½ for A = FF': the length of F⁺G."""
-    return float(np.linalg.norm(np.linalg.lstsq(F, G, rcond=None)[0])) if F.any() else 0.0
+    if not F.any():
+        return 0.0
+    if F.shape[0] == F.shape[1]:  # a factor of Cholesky's, by the published scheme
+        return float(np.linalg.norm(scipy.linalg.solve_triangular(F, G, lower=True)))
+    return float(np.linalg.norm(np.linalg.solve(F.T @ F, F.T @ G)))

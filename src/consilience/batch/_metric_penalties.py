@@ -56,6 +56,8 @@ class RankOne(MetricPenalty):
 
     def solve(self, data: MetricData, w: np.ndarray) -> Found:
         """One equation for each output."""
+        if data.Y.shape[1] <= 2:  # a decomposition takes as long as ten factors
+            return data.direct(w, self.kappa), 1, "exact"
         found = rank_one_metric(data.spectrum(w), self.kappa)
         return found.x[0], 1, found.status
 
@@ -158,6 +160,7 @@ class BlockSparse(MetricPenalty):
             begin = before if before.any() else start
             found = learn_kernel_weights(fit, self.norm, begin, tol=self.tol, max_iter=self.max_iter)
             self._found[p] = found.x
+            start = found.x if found.x.any() else start  # near for the next output too
             columns.append(data.weighed(fit, w, found.x, p))
             n_iter, status = max(n_iter, found.n_iter), status if found.converged else found.status
         return np.hstack(columns), n_iter, status

@@ -17,7 +17,7 @@ from .._base import presence
 from ..solvers._dense import add_to_diagonal, cholesky, forward, gram_of, multiply, solve
 from ..solvers.coupled import NotPositive, row_scale
 from ..solvers.kernel_weights import GramFit, MomentFit
-from ..solvers.metric import Spectrum, eigen, within_reach
+from ..solvers.metric import Spectrum, direct_metric, eigen, rank_one_metric, within_reach
 from ..solvers.ridge import missing_slopes
 from ._frame import ROWS, Features, Grams, KernelLearner, Rows
 
@@ -72,6 +72,10 @@ class MetricData(ABC):
         """The singular values and vectors of M."""
 
     @abstractmethod
+    def direct(self, w: np.ndarray, kappa: float) -> np.ndarray:
+        """G of one metric for each output, where they are few."""
+
+    @abstractmethod
     def left_vectors(self, w: np.ndarray, A: Any = None) -> tuple[np.ndarray, np.ndarray]:
         """The squared singular values of M, or of MA½ for a fixed metric, and the left vectors."""
 
@@ -112,12 +116,8 @@ class MetricData(ABC):
         """Σ_v ‖B_v‖_F², samples counted by their weights: Σ_v tr(K_v²) over Gram matrices."""
 
     @abstractmethod
-    def losses(self, w: np.ndarray, coefficients: Sequence[np.ndarray]) -> np.ndarray:
-        """The loss of each output."""
-
-    @abstractmethod
-    def products(self, coefficients: Sequence[np.ndarray]) -> list[np.ndarray]:
-        """The inner products of the views' functions, outputs by outputs."""
+    def functions(self, w: np.ndarray, coefficients: Sequence[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
+        """The loss of each output, and the squared norms of the views' functions as (m, P)."""
 
     def slope_of(self, w: np.ndarray, pulls: np.ndarray) -> np.ndarray:
         """The gradient of the loss in w, from <r_i, f_v(x_i)> as (n, m)."""
@@ -191,6 +191,17 @@ class GramData(MetricData):
     def spectrum(self, w: np.ndarray) -> Spectrum:
         """The singular values and vectors of M."""
         return Spectrum.of_gram(*self._decomposed(w), self.Y, lambda B: self.lift(w, B))
+
+    def direct(self, w: np.ndarray, kappa: float) -> np.ndarray:
+        """G of one metric for each output, where they are few."""
+        if self._eigen is None or (self._eigen[0] != w).any():  # no grid has decomposed it
+            total = self._total(w)
+            try:
+                columns = [direct_metric(total, y, kappa, moments=False) for y in self.Y.T]
+                return self.lift(w, np.stack(columns, axis=1))
+            except np.linalg.LinAlgError:
+                pass
+        return rank_one_metric(self.spectrum(w), kappa).x[0]
 
     def _decomposed(self, w: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """The eigenvalues and vectors of MM', for the weights asked for last."""
@@ -311,13 +322,19 @@ class GramData(MetricData):
             ]
         )
 
-    def losses(self, w: np.ndarray, coefficients: Sequence[np.ndarray]) -> np.ndarray:
-        """The loss of each output."""
-        return np.sum(self._residuals(w, coefficients)[0] ** 2, axis=0)
+    def functions(self, w: np.ndarray, coefficients: Sequence[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
+        """The loss of each output, and the squared norms of the views' functions as (m, P)."""
+        scale = self.nu(w) * self.u_root
+        rest, norms = self.Y.copy(), []
+        for K, here, a, weight in zip(self.grams, self.rows, coefficients, w, strict=True):
+            answers = multiply(K, a)
+            norms.append(np.einsum("np,np->p", a, answers))
+            rest[here] -= (weight * scale[here])[:, None] * answers
+        return np.sum(rest**2, axis=0), np.array(norms)
 
-    def products(self, coefficients: Sequence[np.ndarray]) -> list[np.ndarray]:
-        """The inner products of the views' functions, outputs by outputs."""
-        return [multiply(a.T, multiply(K, a)) for K, a in zip(self.grams, coefficients, strict=True)]
+    def products(self, coefficients: Sequence[np.ndarray]) -> np.ndarray:
+        """The inner products of functions, outputs by outputs, all views together."""
+        return np.sum([multiply(a.T, multiply(K, a)) for K, a in zip(self.grams, coefficients, strict=True)], axis=0)
 
     def check_positive(self) -> None:
         """Refuse kernels that are not positive semi-definite."""
@@ -371,12 +388,12 @@ class FeatureData(MetricData):
         else:
             C, c = self.summed(self.nu(w))
         spread = np.repeat(w, self.sizes)
-        return np.asfortranarray(spread[:, None] * C * spread), spread[:, None] * c
+        return spread[:, None] * C * spread, spread[:, None] * c
 
     def summed(self, nu: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """M'M and M'Y without w, for factors ν of the rows."""
         q = sum(self.sizes)
-        C, c = np.zeros((q, q)), np.zeros((q, self.Y.shape[1]))
+        C, c = np.zeros((q, q), order="F"), np.zeros((q, self.Y.shape[1]))
         for rows, Phi in self._blocks():
             scaled = Phi if self.complete else nu[rows, None] * Phi
             C += gram_of(scaled)
@@ -387,6 +404,14 @@ class FeatureData(MetricData):
         """The singular values and vectors of M."""
         C, c = self.moments(w)
         return Spectrum.of_moments(C, c, np.sum(self.Y**2, axis=0))
+
+    def direct(self, w: np.ndarray, kappa: float) -> np.ndarray:
+        """G of one metric for each output, where they are few."""
+        C, c = self.moments(w)
+        try:
+            return np.stack([direct_metric(C, own, kappa, moments=True) for own in c.T], axis=1)
+        except np.linalg.LinAlgError:
+            return rank_one_metric(self.spectrum(w), kappa).x[0]
 
     def left_vectors(self, w: np.ndarray, A: Any = None) -> tuple[np.ndarray, np.ndarray]:
         """The squared singular values of M, or of MA½ for a fixed metric, and the left vectors."""
@@ -486,10 +511,11 @@ class FeatureData(MetricData):
         squares = [(rows, np.sum(Phi**2, axis=1) / self.u_root[rows] ** 2) for rows, Phi in self._blocks()]
         return float(sum(self.s[rows] @ own for rows, own in squares))
 
-    def losses(self, w: np.ndarray, coefficients: Sequence[np.ndarray]) -> np.ndarray:
-        """The loss of each output."""
-        return np.sum(self._residuals(w, np.concatenate(coefficients))[0] ** 2, axis=0)
+    def functions(self, w: np.ndarray, coefficients: Sequence[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
+        """The loss of each output, and the squared norms of the views' functions as (m, P)."""
+        rest = self.residuals(w, np.concatenate(coefficients))
+        return np.sum(rest**2, axis=0), np.array([np.sum(W**2, axis=0) for W in coefficients])
 
-    def products(self, coefficients: Sequence[np.ndarray]) -> list[np.ndarray]:
-        """The inner products of the views' functions, outputs by outputs."""
-        return [multiply(W.T, W) for W in coefficients]
+    def products(self, coefficients: Sequence[np.ndarray]) -> np.ndarray:
+        """The inner products of functions, outputs by outputs, all views together."""
+        return np.sum([multiply(W.T, W) for W in coefficients], axis=0)

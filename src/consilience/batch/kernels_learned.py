@@ -9,6 +9,7 @@ import numpy as np
 from .._backend import few_threads
 from .._base import ViewRegressor
 from ..certificates import Solution, warn_unless_converged
+from ..solvers._dense import multiply
 from ..solvers.kernel_weights import GramFit, MomentFit, SquaredNorm, learn_kernel_weights
 from ..solvers.metric import Spectrum, eigen, kappa_of, output_kernel, row_space, within_reach
 from ..views import Views
@@ -43,8 +44,8 @@ class MultipleKernelFrame(ReadsTargets):
             except np.linalg.LinAlgError as error:
                 raise not_positive_kernels(self, error) from error
             self.view_weights_ = np.full(m, 1 / m)
-            losses, products = data.losses(self.view_weights_, coefficients), data.products(coefficients)
-        squares = np.array([np.diag(own) for own in products]) / m**2  # ‖f_v‖² of what is added up
+            losses, norms = data.functions(self.view_weights_, coefficients)
+        squares = norms / m**2  # ‖f_v‖² of what is added up
         objective = sum(
             float(losses[k].sum()) + norm.norm(np.sqrt(np.maximum(squares[:, k].sum(axis=1), 0))) for k in groups
         )
@@ -468,9 +469,9 @@ class OutputKernelRidge(ViewRegressor, ReadsTargets):
             else:
                 coefficients = data.for_prediction(G)
             turn = row_space(data.Y)
-            inner = np.sum([turn.T @ own @ turn for own in data.products(coefficients)], axis=0)
+            inner = data.products([multiply(own, turn) for own in coefficients])
             spent = kappa_of(self.alpha, self.alpha) * float(np.sum(eigen(inner)[0] ** (2 / 3)))
-            objective = float(np.sum(data.losses(w, coefficients))) + spent
+            objective = float(np.sum(data.functions(w, coefficients)[0])) + spent
         self._keep(rows, coefficients, data.form)
         self.view_weights_ = w
         below = float(found.objective) - float(found.gap)  # type: ignore[arg-type]

@@ -19,6 +19,7 @@ import scipy.optimize
 from ..certificates import Solution
 from ._dense import add_to_diagonal, cholesky, forward, gram_of, multiply, solve
 
+_FEW = 64  # columns that an estimated Hessian is made of
 _A, _B = 1 - np.sqrt(0.5), np.sqrt(0.5)
 
 
@@ -43,18 +44,28 @@ class GramFit:
     def __init__(self, kernels: Sequence[np.ndarray], Y: np.ndarray):
         self.kernels, self.Y = kernels, Y
         if Y.shape[1] > len(Y):  # J depends on YY' alone
-            values, vectors = scipy.linalg.eigh(multiply(Y, Y.T), check_finite=False)
+            values, vectors = scipy.linalg.eigh(multiply(Y, Y.T), check_finite=False, driver="evd")
             self.Y = vectors * np.sqrt(np.maximum(values, 0))
+        self.signs = None
+        if self.Y.shape[1] > 3 * _FEW:  # of many columns the Hessian is estimated, by sums with random signs
+            rng = np.random.default_rng(0)
+            self.signs = rng.choice([-1.0, 1.0], size=(self.Y.shape[1], _FEW)) / np.sqrt(_FEW)
 
     def __call__(self, d: np.ndarray) -> Fitted:
         """J and its derivatives."""
         L = self._factor(d)
-        half = forward(L, self.Y)
         B = solve(L, self.Y)
-        pulled = [multiply(D, B) for D in self.kernels]
+        value, loss = float(np.sum(B * self.Y)), float(np.sum(B**2))
+        if self.signs is None:
+            pulled = [multiply(D, B) for D in self.kernels]
+            pulls = np.array([float(np.sum(B * one)) for one in pulled])
+        else:
+            T = multiply(B, B.T)
+            pulls = np.array([float(np.vdot(D, T)) for D in self.kernels])
+            few = multiply(B, self.signs)
+            pulled = [multiply(D, few) for D in self.kernels]
         spread = np.stack([forward(L, one).ravel() for one in pulled], axis=1)
-        pulls = np.array([float(np.sum(B * one)) for one in pulled])
-        return Fitted(float(np.sum(half**2)), float(np.sum(B**2)), np.maximum(pulls, 0), 2 * gram_of(spread))
+        return Fitted(value, loss, np.maximum(pulls, 0), 2 * gram_of(spread))
 
     def forces(self, d: np.ndarray, Y: np.ndarray) -> np.ndarray:
         """B = (I + Σ_v d_v D_v)⁻¹Y, with which G_v = d_v M_v'B."""
@@ -64,7 +75,7 @@ class GramFit:
         total, part = (np.zeros((len(self.Y), len(self.Y)), order="F") for _ in range(2))
         for weight, D in zip(d, self.kernels, strict=True):
             if weight:
-                total += np.multiply(D, weight, out=part)
+                total += np.multiply(D.T if D.flags.c_contiguous else D, weight, out=part)  # in the order of both
         return cholesky(add_to_diagonal(total, 1.0))
 
     def nothing(self) -> Fitted:

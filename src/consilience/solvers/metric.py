@@ -14,7 +14,7 @@ import numpy as np
 import scipy.linalg
 
 from ..certificates import Solution
-from ._dense import multiply
+from ._dense import add_to_diagonal, cholesky, forward, multiply, solve
 from .sphere import sphere_least_squares
 
 
@@ -120,6 +120,63 @@ def rank_one_metric(spectrum: Spectrum, kappa: float) -> Solution:
     worst = float(np.sum(np.maximum(gap, 0)))
     status = "exact" if worst <= 1e-6 * abs(total) else "inexact"
     return Solution((G, norms), worst, 1, status, objective=total)
+
+
+def direct_metric(A: np.ndarray, b: np.ndarray, kappa: float, *, moments: bool) -> np.ndarray:
+    """x with (A + ρI)x = b for the ρ of one output, by a few Cholesky factors instead of a decomposition.
+
+    With `moments` A = M'M, b = M'y and x = g; else A = MM', b = y and g = M'x. Lanczos' steps from b give a small
+    spectrum whose root is near (Gauss quadrature of ‖g(ρ)‖²), Newton's steps on the whole matrix the rest. Raises
+    LinAlgError where ρ is so small that rounding of A would count.
+    """
+    least = 1e-12 * float(np.trace(A))
+    nodes, shares = _lanczos(A, b, 20)
+    root = metric_roots(nodes, (shares if moments else nodes * shares)[:, None], kappa)[0]
+    if np.isinf(root):
+        return np.zeros_like(b)
+    x, goal = float(np.log(root)), 3 * np.log(2 * kappa / 3)
+    low, high, before = -np.inf, np.inf, np.inf
+    for _ in range(100):
+        rho = np.exp(x)
+        if not rho > least:
+            raise np.linalg.LinAlgError("ρ is not above rounding.")
+        L = cholesky(add_to_diagonal(A.copy(order="F"), rho))
+        found = solve(L, b)
+        third = float(np.sum(forward(L, found[:, None]) ** 2))  # b'(A + ρI)⁻³b
+        second = float(found @ found)
+        norm = second if moments else float(found @ multiply(A, found[:, None])[:, 0])
+        change = -2 * rho * third if moments else 2 * rho * (rho * third - second)  # of the norm in log ρ
+        excess = 3 * x + np.log(max(norm, np.finfo(float).tiny)) - goal
+        bounds = sorted((x - excess / 3, x - excess))
+        low, high = max(low, bounds[0]), min(high, bounds[1])
+        newton = min(max(x - excess / max(3 + change / norm, 1.0), low), high)
+        moved = (low + high) / 2 if abs(excess) > 0.5 * before else newton
+        if abs(moved - x) <= 1e-12 * max(abs(x), 1):
+            break
+        before, x = abs(excess), moved
+    return found
+
+
+def _lanczos(A: np.ndarray, b: np.ndarray, steps: int) -> tuple[np.ndarray, np.ndarray]:
+    """Nodes and weights of the measure of b on the spectrum of A, by steps with full orthogonalization."""
+    size = float(np.linalg.norm(b))
+    if not size:
+        return np.zeros(1), np.zeros(1)
+    basis = [b / size]
+    diagonal, beside = [], []
+    for _ in range(min(steps, len(b))):
+        v = multiply(A, basis[-1][:, None])[:, 0]
+        diagonal.append(float(basis[-1] @ v))
+        whole = np.array(basis)
+        for _ in range(2):
+            v = v - whole.T @ (whole @ v)
+        length = float(np.linalg.norm(v))
+        if length <= 1e-12 * max(diagonal[0], np.finfo(float).tiny):
+            break
+        beside.append(length)
+        basis.append(v / length)
+    values, vectors = scipy.linalg.eigh_tridiagonal(diagonal, beside[: len(diagonal) - 1])
+    return np.maximum(values, 0), size**2 * vectors[0] ** 2
 
 
 def dual_value(products: np.ndarray, losses: np.ndarray, fourth: np.ndarray, kappa: float) -> np.ndarray:
@@ -244,7 +301,7 @@ def output_kernel(spectrum: Spectrum, alpha: float, metric_penalty: float, *, to
         nothing = spectrum.lift(np.zeros_like(Z))
         return Solution((nothing, np.zeros((P, P))), 0.0, 1, "exact", objective=rest)
     c = np.full(Q.shape[1], scale)
-    objective, bound, status, n_iter = np.inf, -np.inf, "max_iter", 0
+    objective, before, bound, status, n_iter = np.inf, np.inf, -np.inf, "max_iter", 0
     while True:
         turned = multiply(Z, Q)
         S = turned * c / (e[:, None] * c + alpha)
@@ -252,14 +309,17 @@ def output_kernel(spectrum: Spectrum, alpha: float, metric_penalty: float, *, to
         B = turned - e[:, None] * S
         loss = float(np.sum(B**2)) + rest
         objective = loss + kappa * float(np.sum(squared ** (2 / 3)))
-        pulls = np.maximum(np.linalg.eigvalsh(multiply(B.T, e[:, None] * B)), 0)
-        products = float(np.sum(B * turned)) + rest
-        bound = max(bound, float(dual_value(np.array(products), np.array(loss), np.sum(pulls**2), kappa)))
+        last = n_iter >= max_iter
+        if last or before - objective <= 10 * tol * objective or n_iter % 10 == 0:  # near the end, bounds are worth it
+            pulls = np.maximum(scipy.linalg.eigvalsh(multiply(B.T, e[:, None] * B), check_finite=False), 0)
+            products = float(np.sum(B * turned)) + rest
+            bound = max(bound, float(dual_value(np.array(products), np.array(loss), np.sum(pulls**2), kappa)))
         if objective - bound <= tol * objective:
             status = "converged"
             break
-        if n_iter >= max_iter:
+        if last:
             break
+        before = objective
         n_iter += 1
         Q = multiply(Q, vectors)
         c = scale * np.cbrt(squared)
