@@ -13,7 +13,7 @@ from sklearn.model_selection import GridSearchCV, cross_val_score
 
 import consilience as cs
 import reference
-from consilience.batch import _metric_problems, metric_cv
+from consilience.batch import _metric_features, _metric_problems, metric_cv
 from consilience.kernels import RBF, Linear, Spectrum
 from consilience.solvers import metric as solvers
 from consilience.solvers.metric import HeldOutMetric, alternate_metric, eigen, kappa_of, metric_roots
@@ -268,7 +268,7 @@ def test_rows_in_blocks_are_rows_at_once(monkeypatch, metric, masked):
     y, s = rng.normal(size=(50, 2)), rng.random(50) + 0.5
     model = cs.ViewMetricRidge(RBF(0.5), metric=metric, n_components=10, random_state=0)
     whole = model.fit(X, y, s).predict(X)
-    monkeypatch.setattr(_metric_problems, "ROWS", 7)
+    monkeypatch.setattr(_metric_features, "ROWS", 7)
     np.testing.assert_allclose(model.fit(X, y, s).predict(X), whole, atol=1e-9)
 
 
@@ -373,7 +373,7 @@ def test_slopes_in_the_weights_are_differences(metric, missing, n_components):
     value(w)
     seen = {}
     for name in ("measure", "fixed"):
-        for kind in (_metric_problems.GramData, _metric_problems.FeatureData):
+        for kind in (_metric_problems.GramData, _metric_features.FeatureData):
             real = getattr(kind, name)
 
             def spy(self, *args, real=real):
@@ -499,7 +499,7 @@ def test_the_grid_costs_one_decomposition(monkeypatch):
     grams, Y, w, _ = problem(18, n=30, m=2, P=5)
     calls = []
     real = solvers.eigen
-    for module in (_metric_problems, solvers):
+    for module in (_metric_problems, _metric_features, solvers):
         monkeypatch.setattr(module, "eigen", lambda A: (calls.append(A.shape), real(A))[1])
     cs.ViewMetricRidgeCV("precomputed", view_weights=w, metric_penalties=[0.1, 1.0]).fit(views(grams), Y)
     assert calls == [(30, 30)]  # the scores of 14 pairs, and the fit

@@ -12,8 +12,9 @@ from ..solvers.metric import alternate_metric
 from ..solvers.weights import Evaluation, learn_weights
 from ..views import Views
 from ._frame import ReadsTargets, Rows, not_positive_kernels, with_learned
+from ._metric_features import FeatureData
 from ._metric_penalties import BlockSparse, MetricPenalty, RankOne, Shared
-from ._metric_problems import FeatureData, FixedSolution, GramData, MetricData
+from ._metric_problems import FixedSolution, GramData, MetricData
 from ._view_metric import ViewMetric
 
 _LEARNED = ("learned", "block_sparse")

@@ -14,7 +14,8 @@ from ..solvers.kernel_weights import GramFit, MomentFit, SquaredNorm, learn_kern
 from ..solvers.metric import Spectrum, eigen, kappa_of, output_kernel, row_space, within_reach
 from ..views import Views
 from ._frame import ReadsClasses, ReadsTargets, Rows, not_positive_kernels
-from ._metric_problems import FeatureData, GramData
+from ._metric_features import FeatureData
+from ._metric_problems import GramData
 
 __all__ = ["MultipleKernelRidge", "MultipleKernelRidgeClassifier", "OutputKernelRidge"]
 
