@@ -244,7 +244,7 @@ def test_cache_is_in_the_users_cache_folder(
     assert (tmp_path / "consilience" / "small.npz").is_file()
 
 
-@pytest.mark.parametrize("content", [b"not an archive", b"", SMALL_ZIP[:40]])
+@pytest.mark.parametrize("content", [b"not an archive", b"", SMALL_ZIP[:40]], ids=["text", "empty", "half"])
 def test_damaged_file_is_refused(web: dict[str, bytes], tmp_path: Path, content: bytes) -> None:
     web[SMALL.homes[0]] = SMALL_ZIP
     (tmp_path / "small.npz").write_bytes(content)
@@ -274,7 +274,7 @@ def test_home_that_changed_is_refused_and_not_cached(web: dict[str, bytes], tmp_
     assert not list(tmp_path.iterdir())
 
 
-@pytest.mark.parametrize("page", [None, b"<html>gone</html>", zipped(other__data=b"1")])
+@pytest.mark.parametrize("page", [None, b"<html>gone</html>", zipped(other__data=b"1")], ids=["none", "page", "other"])
 def test_no_route_names_all_that_was_tried(web: dict[str, bytes], tmp_path: Path, page: bytes | None) -> None:
     if page is not None:
         web[SMALL.homes[0]] = page
