@@ -14,7 +14,7 @@ import consilience as cs
 import reference
 from consilience.batch import _metric_problems
 from consilience.kernels import RBF, Spectrum
-from consilience.solvers.kernel_weights import BlockNorm, Fitted, GramFit, MomentFit, SquaredNorm, learn_kernel_weights
+from consilience.solvers.kernel_weights import BlockNorm, GramFit, MomentFit, SquaredNorm, learn_kernel_weights
 
 NORMS = [1.0, 1.001, 1.05, 4 / 3, 2.0, 8.0, 1000.0, np.inf]
 
@@ -394,9 +394,8 @@ def test_many_kernels():
     grams, Y = problem(19, n=80, m=60, informative=3)
     found = learn_kernel_weights(GramFit(grams, Y), SquaredNorm(2.0, 1.0), np.full(60, 1 / 120), tol=1e-8, max_iter=50)
     assert found.status == "converged"
-    assert set(np.flatnonzero(found.x)) <= set(range(60))
+    assert 3 <= np.count_nonzero(found.x) < 60
     assert found.x[:3].sum() > 0.5 * found.x.sum()
-    assert isinstance(GramFit(grams, Y)(found.x), Fitted)
 
 
 def test_a_fit_that_fails_leaves_the_model_whole(monkeypatch):

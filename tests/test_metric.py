@@ -13,10 +13,10 @@ from sklearn.model_selection import GridSearchCV, cross_val_score
 
 import consilience as cs
 import reference
-from consilience.batch import _metric_features, _metric_problems, metric_cv
+from consilience.batch import _metric_features, _metric_problems
 from consilience.kernels import RBF, Linear, Spectrum
 from consilience.solvers import metric as solvers
-from consilience.solvers.metric import HeldOutMetric, alternate_metric, eigen, kappa_of, metric_roots
+from consilience.solvers.metric import HeldOutMetric, alternate_metric, kappa_of, metric_roots
 
 PENALTIES = [(0.1, 1.0), (1.0, 0.3), (0.01, 0.01), (5.0, 5.0)]
 
@@ -404,7 +404,7 @@ def test_learned_weights_are_the_best_on_the_circle(metric, seed):
         w = np.array([np.cos(angle), np.sin(angle)]) / np.sqrt(2)
         values.append(learner(0.5, 0.5, w, metric=metric).fit(views(grams), Y[:, 0]).certificate().objective)
     assert proof.objective <= min(values) * (1 + 1e-7)
-    assert proof.objective - proof.gap <= proof.objective * (1 + 1e-12)
+    assert proof.objective - proof.gap <= min(values) * (1 + 1e-12)
     assert np.linalg.norm(model.view_weights_) == pytest.approx(1 / np.sqrt(2))
 
 
@@ -955,9 +955,3 @@ def test_held_out_solver_with_directions_out_of_reach():
         for p in range(2):
             g = reference.metric_coefficients(M[rest], Y[rest, p], 0.5, 0.7)
             assert found[i, p] == pytest.approx(Y[i, p] - M[i] @ g, abs=1e-7)
-
-
-def test_cv_keeps_its_grid_private():
-    assert metric_cv.__all__ == ["ViewMetricRidgeCV", "ViewMetricRidgeClassifierCV"]
-    values, _ = eigen(np.diag([-1e-18, 1.0]))
-    assert (values >= 0).all()

@@ -371,19 +371,21 @@ def alternate_metric(
     -λ A⁻¹GG'A⁻¹ + 2ηA. Here a step is halved until A is positive definite and the objective no higher, and doubled
     after one that went well. Ends where a round lowers the objective by less than `tol` of it.
     """
-    blocks = list(sizes) if sparse else None
     groups = [np.arange(c.shape[1])] if shared else [np.array([p]) for p in range(c.shape[1])]
+    penalties = alpha, metric_penalty, list(sizes) if sparse else None
     metrics = [np.eye(len(C)) for _ in groups]
     steps = [0.25 / metric_penalty] * len(groups)
     G = np.zeros_like(c)
 
-    def solve_all() -> list[float]:
+    def problem(columns: np.ndarray) -> tuple[np.ndarray, np.ndarray, float]:
+        """M'M, M'Y and ‖Y‖² of a group, for the weights of now."""
         spread = np.repeat(w, sizes)
-        weighed, pulls = spread[:, None] * C * spread, spread[:, None] * c
+        return spread[:, None] * C * spread, spread[:, None] * c[:, columns], float(squares[columns].sum())
+
+    def solve_all() -> list[float]:
         values = []
         for columns, A in zip(groups, metrics, strict=True):
-            total = float(squares[columns].sum())
-            G[:, columns], value = _coefficients(weighed, pulls[:, columns], total, A, alpha, metric_penalty, blocks)
+            G[:, columns], value = _coefficients(*problem(columns), A, *penalties)
             values.append(value)
         return values
 
@@ -395,27 +397,38 @@ def alternate_metric(
         if learn_weights:
             w = _sphere_weights(C, c, float(squares.sum()), G, sizes, float(np.linalg.norm(w)))
             values = solve_all()
-        spread = np.repeat(w, sizes)
-        weighed, pulls = spread[:, None] * C * spread, spread[:, None] * c
         for k, columns in enumerate(groups):
-            total = float(squares[columns].sum())
-            H = (pulls[:, columns] - multiply(weighed, G[:, columns])) / alpha  # A⁻¹G, as G is the best for A
-            slope = -alpha * multiply(H, H.T)
-            while steps[k] * metric_penalty > 1e-14:
-                trial = _metric_step(metrics[k], slope, steps[k], metric_penalty, blocks)
-                try:
-                    own, value = _coefficients(weighed, pulls[:, columns], total, trial, alpha, metric_penalty, blocks)
-                except np.linalg.LinAlgError:
-                    value = np.inf
-                if value <= values[k]:
-                    metrics[k], G[:, columns], values[k] = trial, own, value
-                    steps[k] = min(2 * steps[k], 0.25 / metric_penalty)
-                    break
-                steps[k] /= 2
+            now = metrics[k], G[:, columns], values[k]
+            (metrics[k], G[:, columns], values[k]), steps[k] = _lowered(problem(columns), now, penalties, steps[k])
         if before - sum(values) <= tol * abs(sum(values)):
             status = "settled"
             break
     return Solution(Alternated(G, metrics, w), None, n_iter, status, objective=sum(values))
+
+
+_Penalties = tuple[float, float, Sequence[int] | None]  # λ, η, the sizes of the views where blocks are to vanish
+_Standing = tuple[np.ndarray, np.ndarray, float]  # A, the best G for it, the objective
+
+
+def _lowered(
+    problem: tuple[np.ndarray, np.ndarray, float], now: _Standing, penalties: _Penalties, step: float
+) -> tuple[_Standing, float]:
+    """One step on A, halved until the objective is no higher, and the next step; where none is left, what was there."""
+    C, c, _ = problem
+    A, G, value = now
+    alpha, metric_penalty, blocks = penalties
+    H = (c - multiply(C, G)) / alpha  # A⁻¹G, as G is the best for A
+    slope = -alpha * multiply(H, H.T)
+    while step * metric_penalty > 1e-14:
+        trial = _metric_step(A, slope, step, metric_penalty, blocks)
+        try:
+            found, reached = _coefficients(*problem, trial, *penalties)
+        except np.linalg.LinAlgError:
+            reached = np.inf
+        if reached <= value:
+            return (trial, found, reached), min(2 * step, 0.25 / metric_penalty)
+        step /= 2
+    return now, step
 
 
 def _sphere_weights(
