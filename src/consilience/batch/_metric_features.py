@@ -74,7 +74,7 @@ class FeatureData(MetricData):
 
     def left_vectors(self, w: np.ndarray, A: Any = None) -> tuple[np.ndarray, np.ndarray]:
         """The squared singular values of M, or of MA½ for a fixed metric, and the left vectors."""
-        root = None if A is None else self._root(A)
+        root = None if A is None else self._metric_and_root(A)[1]
         C, _ = self.moments(w)
         values, R = within_reach(*eigen(C if root is None else multiply(root.T, multiply(C, root))))
         turn = np.repeat(w, self.sizes)[:, None] * (R if root is None else multiply(root, R))
@@ -130,27 +130,22 @@ class FeatureData(MetricData):
         """B = Y - MG."""
         return self._residuals(w, G)[0]
 
-    def _root(self, A: Any) -> np.ndarray:
-        """L with LL' = A."""
+    def _metric_and_root(self, A: Any) -> tuple[np.ndarray, np.ndarray]:
+        """A metric, given or by its name, and L with LL' = A."""
         if isinstance(A, str) and A == "diagonal":
-            return np.eye(sum(self.sizes))
-        values, vectors = eigen(np.array(self._metric(A), order="F"))
-        return vectors * np.sqrt(values)
-
-    def _metric(self, A: Any) -> np.ndarray:
-        if not isinstance(A, str):
-            return A
-        if A == "diagonal":
-            return np.eye(sum(self.sizes))
-        total = np.zeros((sum(self.sizes), sum(self.sizes)))
-        for rows, Phi in self._blocks():
-            total += gram_of(np.sqrt(self.s[rows] / self.s.sum())[:, None] * Phi / self.u_root[rows, None])
-        return total
+            return (identity := np.eye(sum(self.sizes))), identity
+        metric = A
+        if isinstance(A, str):
+            metric = np.zeros((sum(self.sizes), sum(self.sizes)), order="F")
+            for rows, Phi in self._blocks():
+                metric += gram_of(np.sqrt(self.s[rows] / self.s.sum())[:, None] * Phi / self.u_root[rows, None])
+        values, vectors = eigen(np.array(metric, order="F"))
+        return metric, vectors * np.sqrt(values)
 
     def fixed(self, w: np.ndarray, A: Any, alpha: float) -> FixedSolution:
         """The ridge solution for a metric that is "diagonal", "covariance" or a matrix."""
         C, c = self.moments(w)
-        root, metric = self._root(A), self._metric(A)
+        metric, root = self._metric_and_root(A)
         inner = add_to_diagonal(np.asfortranarray(multiply(root.T, multiply(C, root))), alpha)
         H = solve(cholesky(inner), multiply(root.T, c))
         G = multiply(root, H)
