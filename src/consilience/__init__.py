@@ -19,7 +19,7 @@ _HOME = {
     "CoRegularizedRidgeClassifier": "batch.ridge",
     "CoRegularizedRidgeClassifierCV": "batch.ridge_cv",
     "CoRegularizedSVC": "batch.svc",
-    "simplex_codes": "batch.svc",
+    "simplex_codes": "kernels.outputs",
     "ViewMetricRidge": "batch.metric",
     "ViewMetricRidgeCV": "batch.metric_cv",
     "ViewMetricRidgeClassifier": "batch.metric",
@@ -28,6 +28,8 @@ _HOME = {
     "MultipleKernelRidge": "batch.kernels_learned",
     "MultipleKernelRidgeClassifier": "batch.kernels_learned",
     "OutputKernelRidge": "batch.kernels_learned",
+    "MaxMarginClassifier": "batch.margin",
+    "MaxMarginRegressor": "batch.margin",
     "EarlyFusion": "batch.fusion",
     "LateFusion": "batch.fusion",
     "LabeledFolds": "model_selection",
@@ -54,6 +56,8 @@ if TYPE_CHECKING:
     from .batch.kernels_learned import MultipleKernelRidge as MultipleKernelRidge
     from .batch.kernels_learned import MultipleKernelRidgeClassifier as MultipleKernelRidgeClassifier
     from .batch.kernels_learned import OutputKernelRidge as OutputKernelRidge
+    from .batch.margin import MaxMarginClassifier as MaxMarginClassifier
+    from .batch.margin import MaxMarginRegressor as MaxMarginRegressor
     from .batch.metric import ViewMetricRidge as ViewMetricRidge
     from .batch.metric import ViewMetricRidgeClassifier as ViewMetricRidgeClassifier
     from .batch.metric_cv import ViewMetricRidgeClassifierCV as ViewMetricRidgeClassifierCV
@@ -63,10 +67,10 @@ if TYPE_CHECKING:
     from .batch.ridge_cv import CoRegularizedRidgeClassifierCV as CoRegularizedRidgeClassifierCV
     from .batch.ridge_cv import CoRegularizedRidgeCV as CoRegularizedRidgeCV
     from .batch.svc import CoRegularizedSVC as CoRegularizedSVC
-    from .batch.svc import simplex_codes as simplex_codes
     from .checks import check_multiview_estimator as check_multiview_estimator
     from .inspection import view_agreement as view_agreement
     from .inspection import view_importances as view_importances
+    from .kernels.outputs import simplex_codes as simplex_codes
     from .model_selection import LabeledFolds as LabeledFolds
     from .persistence import load as load
     from .persistence import save as save

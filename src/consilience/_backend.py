@@ -92,10 +92,10 @@ def _pools() -> Any:
     return ThreadpoolController()
 
 
-def by_rows(work: Callable[[int, int], None], n_rows: int, operations: int) -> None:
+def by_rows(work: Callable[[int, int], None], n_rows: int, operations: int, pieces: int = 16) -> None:
     """Call ``work(start, stop)`` on blocks of rows, in threads where the number of operations is worth it.
 
-    For compiled loops that release the interpreter's lock. A limit set for OpenMP
+    For compiled loops that release the interpreter's lock; each thread has about `pieces` blocks. A limit set for OpenMP
     (OMP_NUM_THREADS, which joblib sets in its workers) holds here too.
     """
     limit = os.environ.get("OMP_NUM_THREADS", "").partition(",")[0].strip()
@@ -104,6 +104,6 @@ def by_rows(work: Callable[[int, int], None], n_rows: int, operations: int) -> N
     if threads == 1:
         work(0, n_rows)
         return
-    bounds = np.linspace(0, n_rows, min(n_rows, 16 * threads) + 1).astype(int)
+    bounds = np.linspace(0, n_rows, min(n_rows, pieces * threads) + 1).astype(int)
     with ThreadPoolExecutor(threads) as pool:
         list(pool.map(lambda block: work(*block), pairwise(bounds.tolist())))

@@ -136,6 +136,11 @@ def width(block: Block) -> int:
     return int(block.shape[1]) if len(block.shape) == 2 else 1
 
 
+def entries(block: Block) -> int:
+    """How many numbers a block of vectors stores."""
+    return int(block.nnz) if sp.issparse(block) else int(block.shape[0] * block.shape[1])
+
+
 def shape_text(block: Block) -> str:
     return " x ".join(str(s) for s in block.shape) if len(block.shape) == 2 else f"{block.shape[0]} objects"
 

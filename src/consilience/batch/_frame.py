@@ -304,7 +304,7 @@ class Grams:
     def __init__(self, learner: KernelLearner, rows: Rows, *, double: bool):
         self.rows = [np.flatnonzero(rows.X.present(name)) for name in rows.X.names]
         self.single = not double and all(_is_single(rows.X, name) for name in rows.X.names)
-        X = rows.X if self.single else _in_double(rows.X)
+        X = rows.X if self.single else in_double(rows.X)
         grams = [to_numpy(K) for K in present_grams(learner.kernels_, X)]
         self.grams = [np.ascontiguousarray(K, dtype=np.float32 if self.single else np.float64) for K in grams]
         K: Any
@@ -328,13 +328,13 @@ class Features:
         self.features = Nystroem(
             kernels=learner.kernels_, n_components=learner.n_components, shared=shared, random_state=seed
         )
-        self.features.fit_read(_in_double(rows.X))  # in single precision directions would be lost
+        self.features.fit_read(in_double(rows.X))  # in single precision directions would be lost
         self.names = rows.X.names
         self.sizes = [self.features.sizes[name] for name in self.names]
 
     def side_by_side(self, X: Views) -> np.ndarray:
         """The features of all views, zero where a view is absent."""
-        features = self.features.transform(_in_double(X))
+        features = self.features.transform(in_double(X))
         parts = [dense_view(features, name, size) for name, size in zip(self.names, self.sizes, strict=True)]
         return np.asarray(np.hstack(parts), dtype=np.float64)
 
@@ -351,7 +351,7 @@ def _is_single(X: Views, name: str) -> bool:
     return str(getattr(block, "dtype", "")).endswith("float32")
 
 
-def _in_double(X: Views) -> Views:
+def in_double(X: Views) -> Views:
     """The same with single precision made double, but for kernels that are given and arrays of devices."""
     blocks = {}
     for name in X.names:

@@ -8,6 +8,7 @@ import numpy as np
 from .._base import ViewClassifier
 from .._inputs import Labels, class_weights, read_labels, read_views_to_fit, read_weights
 from ..certificates import Solution
+from ..kernels.outputs import simplex_codes
 from ..solvers._dense import cholesky_or_jitter
 from ..solvers.box_qp import class_qp
 from ..solvers.ridge import weight_slopes
@@ -16,43 +17,7 @@ from ..views import Views
 from ._coregularized import CoRegularized, GramForm
 from ._frame import with_learned
 
-__all__ = ["CoRegularizedSVC", "simplex_codes"]
-
-
-def simplex_codes(n_classes: int) -> np.ndarray:
-    """Return P points on the sphere of R^(P-1), each as far as can be from all others.
-
-    ‖s_k‖ = 1, s_j·s_k = -1/(P-1), Σ_k s_k = 0 (Mroueh, Poggio, Rosasco and Slotine 2012).
-
-    Parameters
-    ----------
-    n_classes : int
-        P >= 2.
-
-    Returns
-    -------
-    array of shape (n_classes, n_classes - 1)
-        s_k as rows.
-
-    Examples
-    --------
-    >>> from consilience import simplex_codes
-    >>> simplex_codes(2)
-    array([[-1.],
-           [ 1.]])
-    >>> simplex_codes(3).round(2)
-    array([[-0.87, -0.5 ],
-           [ 0.87, -0.5 ],
-           [ 0.  ,  1.  ]])
-    """
-    if n_classes < 2:
-        raise ValueError(f"Codes are for two classes or more; got {n_classes}.")
-    codes = np.array([[-1.0], [1.0]])
-    for P in range(3, n_classes + 1):  # the P - 1 old points move down, the new one is the pole
-        below = -1 / (P - 1)
-        codes = np.hstack([np.sqrt(1 - below**2) * codes, np.full((P - 1, 1), below)])
-        codes = np.vstack([codes, np.eye(P - 1)[-1]])
-    return codes
+__all__ = ["CoRegularizedSVC"]
 
 
 class _Machine:

@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, clone
 
 from .. import _blocks, _reading
-from .._backend import is_device_array, namespace
+from .._backend import is_device_array, namespace, to_numpy
 from .._blocks import Block, Gram
 
 Array = Any  # an array of NumPy, PyTorch or CuPy
@@ -93,6 +93,15 @@ class Kernel(BaseEstimator, ABC):
 
     @abstractmethod
     def _gram(self, X: Block, Y: Block) -> Array: ...
+
+    def _against(self, Y: Block, dtype: Any) -> Callable[[Block, np.ndarray], np.ndarray]:
+        """A function (X, out) that fills `out` with k(X, Y), for many X against one Y; its parameters are numbers."""
+
+        def fill(X: Block, out: np.ndarray) -> np.ndarray:
+            np.copyto(out, to_numpy(self._gram(X, Y)), casting="same_kind")
+            return out
+
+        return fill
 
     def _diagonal(self, X: Block) -> Array:
         one_by_one = [self._gram(_blocks.take(X, np.array([i])), None)[0] for i in range(X.shape[0])]

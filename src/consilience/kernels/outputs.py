@@ -1,9 +1,11 @@
 """Kernels between outputs: how the columns of a vector-valued target are tied to each other."""
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
+from .._blocks import quoted
 from ..graphs import laplacian
 
 
@@ -71,3 +73,68 @@ def output_graph(weights: Any, strength: float = 1.0) -> np.ndarray:
     L = L.toarray() if hasattr(L, "toarray") else L
     R = np.linalg.inv(np.eye(len(L)) + strength * L)
     return (R + R.T) / 2
+
+
+def simplex_codes(n_classes: int) -> np.ndarray:
+    """Return P points on the sphere of R^(P-1), each as far as can be from all others.
+
+    ‖s_k‖ = 1, s_j·s_k = -1/(P-1), Σ_k s_k = 0 (Mroueh, Poggio, Rosasco and Slotine 2012).
+
+    Parameters
+    ----------
+    n_classes : int
+        P >= 2.
+
+    Returns
+    -------
+    array of shape (n_classes, n_classes - 1)
+        s_k as rows.
+
+    Examples
+    --------
+    >>> from consilience import simplex_codes
+    >>> simplex_codes(2)
+    array([[-1.],
+           [ 1.]])
+    >>> simplex_codes(3).round(2)
+    array([[-0.87, -0.5 ],
+           [ 0.87, -0.5 ],
+           [ 0.  ,  1.  ]])
+    """
+    if n_classes < 2:
+        raise ValueError(f"Codes are for two classes or more; got {n_classes}.")
+    k = np.arange(n_classes - 1)
+    heights = np.sqrt((k + 1) / (k + 2) * n_classes / (n_classes - 1))  # of the pole of column k, once all others came
+    codes = np.triu(np.tile(-heights / (k + 1), (n_classes, 1)))
+    codes[k + 1, k] = heights
+    return codes
+
+
+def label_vectors(given: Any, classes: np.ndarray) -> tuple[np.ndarray, tuple[float, float] | None]:
+    """Read the label vectors of classes: "simplex", "indicator", an array of rows, or a dict by class.
+
+    Returns
+    -------
+    array of shape (n_classes, n_dimensions)
+        The vectors.
+    (float, float) or None
+        Their squared length and the inner product of any two, where these are all the same.
+    """
+    T = len(classes)
+    if isinstance(given, str):
+        if given not in ("simplex", "indicator") and not (T == 1 and given in ("mean", "median")):
+            raise ValueError(f"`labels` is 'simplex', 'indicator', 'mean', 'median', or vectors; got {given!r}.")
+        if T == 1 or given == "indicator":  # one class has one direction
+            return np.eye(T), (1.0, 0.0)
+        return simplex_codes(T), (1.0, -1.0 / (T - 1))
+    if isinstance(given, Mapping):
+        lacking = [c for c in classes.tolist() if c not in given]
+        if lacking:
+            raise ValueError(f"`labels` has no vector for {quoted(lacking)}; give one for every class.")
+        given = [given[c] for c in classes.tolist()]
+    vectors = np.asarray(given, dtype=np.float64)
+    if vectors.ndim != 2 or len(vectors) != T or not np.isfinite(vectors).all() or not vectors.any(axis=1).all():
+        raise ValueError(
+            f"`labels` must be finite vectors other than 0, one row per class, {T} in all; got shape {vectors.shape}."
+        )
+    return vectors, None

@@ -15,7 +15,7 @@ import scipy.sparse as sp
 from sklearn.base import clone
 
 from .. import _blocks
-from .._backend import is_device_array, like, namespace, to_numpy
+from .._backend import by_rows, few_threads, is_device_array, like, namespace, to_numpy
 from .._blocks import Block, Gram
 from .base import Array, Kernel, check_degree, check_nonnegative, check_numeric, full, integer_power, precision, read
 from .gram import is_psd
@@ -263,6 +263,41 @@ class RBF(_Distance):
         if Y is None:
             np.fill_diagonal(matrix, 1)
         return matrix
+
+    def _against(self, Y: Block, dtype: Any) -> Callable[[Block, np.ndarray], np.ndarray]:
+        if not isinstance(Y, np.ndarray) or not len(Y):
+            return super()._against(Y, dtype)
+        check_numeric(self, Y, None)
+        gamma, middle = float(self.gamma), _double(Y).mean(axis=0)
+
+        def extended(X: np.ndarray, left: bool) -> np.ndarray:
+            """Rows whose inner products are the exponents -γ‖x - z‖²."""
+            X = _double(X) - middle
+            norms, ones = -gamma * _squared_norms(X)[:, None], np.ones((len(X), 1))
+            return np.hstack([2 * gamma * X, norms, ones] if left else [X, ones, norms])
+
+        right = np.ascontiguousarray(extended(Y, left=False).T)
+        small = -right[-1].min() < 32  # else single precision would lose the small distances of large numbers
+        single = right.astype(np.float32) if small and dtype == np.float32 else None
+
+        def fill(X: np.ndarray, out: np.ndarray) -> np.ndarray:
+            rows = extended(X, left=True)
+            use_single = single is not None and -rows[:, -2].min() < 32
+            rows, columns = (rows.astype(np.float32), single) if use_single else (rows, right)
+
+            def work(first: int, last: int) -> None:
+                part = np.matmul(rows[first:last], columns, out=out[first:last] if columns.dtype == out.dtype else None)
+                np.minimum(part, 0, out=out[first:last], casting="same_kind")
+                np.exp(out[first:last], out=out[first:last])
+
+            if out.size < 500_000:
+                work(0, len(out))
+            else:
+                with few_threads(0):
+                    by_rows(work, len(out), out.size, pieces=1)
+            return out
+
+        return fill
 
 
 class Laplacian(_Distance):

@@ -1,0 +1,390 @@
+"""What the maximum margin learners share: label kernels, one kernel of all views, the forms of the dual, the bias."""
+
+from abc import abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.utils import check_random_state
+
+from .. import _blocks
+from .._base import presence
+from .._inputs import read_views_to_predict
+from .._joint import JointKernel
+from ..approx import inverse_root
+from ..certificates import Solution, warn_unless_converged
+from ..kernels import Linear, reference_views
+from ..solvers.margin import margin_dual
+from ..solvers.margin_bias import answers_alone, with_bias
+from ..solvers.margin_features import LabelRows, margin_features
+from ..views import Views
+from ._frame import ROWS, Features, KernelLearner, Rows
+
+HELD = 4000  # so many different outputs have their kernel held as a matrix
+
+
+@dataclass
+class Labels:
+    """The labels that samples have, by the kernel between them."""
+
+    of: np.ndarray  # the label of each sample
+    n: int
+    rows: Callable[[np.ndarray], np.ndarray]  # rows of the kernel A by position
+    A: np.ndarray | None  # None where it is too large to hold
+    vectors: np.ndarray | None = None  # with these inner products, where they are known
+    alike: tuple[float, float] | None = None  # (squared length, inner product), where they are all the same
+
+    @classmethod
+    def of_vectors(cls, of: np.ndarray, Y: np.ndarray, alike: tuple[float, float] | None = None) -> "Labels":
+        """Labels given as vectors."""
+        A = None
+        if len(Y) <= HELD:
+            A = Y @ Y.T
+            if alike is not None:
+                A[...] = alike[1]
+                np.fill_diagonal(A, alike[0])
+        return cls(of, len(Y), lambda which: Y[which] @ Y.T, A, Y, alike)
+
+    @property
+    def few(self) -> bool:
+        """Whether many samples share a label, so that steps had better take labels together."""
+        return self.A is not None and (self.alike is not None or 8 * self.n <= len(self.of))
+
+    def operator_rows(self) -> LabelRows:
+        """How they meet the rows of an operator over features."""
+        return (
+            LabelRows.of_vectors(self.as_vectors())
+            if self.alike is None
+            else LabelRows.of_two_values(*self.alike, self.n)
+        )
+
+    def as_vectors(self) -> np.ndarray:
+        """Vectors with the inner products A."""
+        if self.vectors is not None:
+            return self.vectors
+        if self.A is None:
+            raise ValueError(
+                f"There are {self.n} different outputs; `n_components`, linear kernels and `fit_bias` hold the kernel between "
+                f"outputs as a matrix, for {HELD} of them at most. Leave these out, or give outputs as vectors."
+            )
+        values, vectors = np.linalg.eigh(self.A)
+        kept = values > 1e-12 * max(values[-1], 1e-300)
+        return np.ascontiguousarray(vectors[:, kept] * np.sqrt(values[kept]))
+
+
+class MaxMargin(KernelLearner):
+    """A machine with one dual variable per sample."""
+
+    C: float
+    combine: Any
+    normalize: str | None
+    fit_bias: bool
+    cache_size: float
+    warm_start: bool
+
+    def _check_parameters(self) -> None:
+        self._check_numbers(above=("C", "cache_size", "max_iter"), least=("tol",))
+        if self.normalize not in ("item", "variable", None):
+            raise ValueError(f"`normalize` is 'item', 'variable' or None; got {self.normalize!r}.")
+
+    # -- samples
+    def _normalized(self, X: Views) -> Views:
+        """The training samples with rows of length 1, or columns of mean 0 and variance 1."""
+        self._centers: dict[str, tuple[np.ndarray, np.ndarray]] = {}
+        kinds = {"item": ("dense", "sparse"), "variable": ("dense",), None: ()}[self.normalize]
+        for name in X.names if kinds else ():
+            if X.kind(name) not in kinds:
+                sparse = X.kind(name) == "sparse"
+                remedy = "Scale it by PerView(MaxAbsScaler())" if sparse else "Give it the kernel normalize(kernel)"
+                raise ValueError(
+                    f"View '{name}' holds {X.kind(name)} data, which normalize='{self.normalize}' does not take. {remedy} "
+                    "and leave `normalize` out."
+                )
+            if self.normalize == "variable":
+                values = _blocks.to_numpy(_blocks.take(X.block(name), np.flatnonzero(X.present(name)))).astype(
+                    np.float64
+                )
+                spread = values.std(axis=0)
+                self._centers[name] = (values.mean(axis=0), np.where(spread > 0, spread, 1.0))
+        return self._scaled(X)
+
+    def _scaled(self, X: Views) -> Views:
+        if self.normalize is None:
+            return X
+        blocks = {}
+        for name in X.names:
+            block = X.block(name)
+            if block is None:
+                blocks[name] = block
+            elif self.normalize == "variable":
+                center, scale = self._centers[name]
+                blocks[name] = (_blocks.to_numpy(block).astype(np.float64) - center) / scale
+            elif sp.issparse(block):
+                lengths = np.sqrt(np.asarray(block.multiply(block).sum(axis=1)).ravel())
+                blocks[name] = sp.csr_array(sp.diags_array(1 / np.where(lengths > 0, lengths, 1.0)) @ block)
+            else:
+                values = _blocks.to_numpy(block).astype(np.float64)
+                lengths = np.sqrt(np.einsum("ij,ij->i", values, values))[:, None]
+                blocks[name] = values / np.where(lengths == 0, 1.0, lengths)
+        return Views._of(blocks, len(X), X.mask, X.feature_names)
+
+    def _read_new(self, X: Any) -> Views:
+        return self._scaled(read_views_to_predict(self, X))
+
+    # -- solving
+    def _solve(self, rows: Rows, labels: Labels, upper: np.ndarray) -> None:
+        """Find α, keep what prediction needs."""
+        if self.fit_bias and answers_alone(labels.as_vectors()):
+            raise ValueError(
+                "`fit_bias` is not possible with these labels: one vector b has <y, b> >= 1 for each of them, so that the "
+                "bias alone would meet every margin (in the dual Σ α_i y_i = 0 leaves α = 0 only). Use labels that balance, "
+                "such as 'simplex', or leave `fit_bias` out."
+            )
+        before = self._alpha_before(rows)
+        joint = JointKernel(self.kernels_, rows.X, self.combine)
+        form: Any = _KernelForm(self, joint, labels)
+        if self.n_components is not None or _is_linear(joint):
+            form = _FeatureForm(self, rows, joint, labels)
+        one = np.ones(len(rows.order))
+        try:
+            if self.fit_bias:
+                vectors = labels.as_vectors()
+                lengths = np.einsum("tp,tp->t", vectors, vectors)[labels.of]
+                squares = lengths * form.diagonal()
+                solution = with_bias(
+                    lambda target, rho, tol, x0: form.solve(upper, target, rho, tol, x0),
+                    vectors,
+                    labels.of,
+                    upper,
+                    squares,
+                    tol=self.tol,
+                    x0=before,
+                )
+                self._bias = np.linalg.lstsq(vectors.T, solution.x[-1], rcond=None)[0]  # b = Σ_t bias_t y_t
+            else:
+                solution = form.solve(upper, one, 0.0, self.tol, before)
+                self._bias = None
+        except np.linalg.LinAlgError as error:
+            raise ValueError(
+                "The kernel of all views together is not positive semi-definite, so that the problem has no minimum. Use "
+                "positive semi-definite kernels; `consilience.kernels.nearest_psd` makes one of a matrix."
+            ) from error
+        alpha = solution.x[0]
+        self.solution_ = Solution(
+            alpha,
+            solution.gap,
+            solution.n_iter,
+            solution.status,
+            objective=solution.objective,
+            residual=solution.residual,
+        )
+        self.view_weights_ = np.ones(len(self._used_views))
+        self._n_fit = rows.n
+        kept = np.flatnonzero(alpha)
+        kept = kept if len(kept) else np.arange(1)
+        kept = kept[np.argsort(rows.order[kept])]
+        self.support_, self.dual_coef_, self._of_support = rows.order[kept], alpha[kept], labels.of[kept]
+        for name in ("coef_", "X_fit_", "_features", "_in_fit", "_means", "_landmark_root"):
+            if hasattr(self, name):
+                delattr(self, name)
+        form.keep(self, kept)
+        warn_unless_converged(self.solution_, type(self).__name__)
+
+    def _alpha_before(self, rows: Rows) -> np.ndarray | None:
+        """α of the last fit, for the samples at the same positions."""
+        if not self.warm_start or not hasattr(self, "dual_coef_") or self._n_fit != rows.n:
+            return None
+        alpha = np.zeros(rows.n)
+        alpha[self.support_] = self.dual_coef_
+        return alpha[rows.order]
+
+    # -- predicting
+    def _place(self, n_labels: int) -> sp.csr_array:
+        """α of the support by label, (n_labels, n_support)."""
+        n = len(self._of_support)
+        return sp.csr_array((self.dual_coef_, (self._of_support, np.arange(n))), shape=(n_labels, n))
+
+    def _label_sums(self, X: Views, n_labels: int) -> np.ndarray:
+        """Σ α_i k(x, x_i) over the support of each label, (n, n_labels)."""
+        joint = JointKernel(self.kernels_, self.X_fit_, self.combine, self._means)
+        place = self._place(n_labels)
+        parts = [X[start : start + ROWS] for start in range(0, len(X), ROWS)]
+        return np.concatenate([(place @ joint.cross(part, self._in_fit).T).T for part in parts])
+
+    def _view_label_sums(self, X: Views, n_labels: int) -> np.ndarray:
+        """The same by view, (n, m, n_labels)."""
+        place, sums = self._place(n_labels), np.zeros((len(X), len(self._used_views), n_labels))
+        has = presence(self.X_fit_)[self._in_fit]
+        scales = has.shape[1] / np.maximum(has.sum(axis=1), 1)
+        for v, name in enumerate(self._used_views):
+            alone = JointKernel({name: self.kernels_[name]}, self.X_fit_[[name]], "sum")
+            there = np.flatnonzero(X.present(name))
+            for start in range(0, len(there), ROWS):
+                some = there[start : start + ROWS]
+                kernel = alone.cross(X[some][[name]], self._in_fit) * np.where(has[:, v], scales, 0.0)
+                sums[some, v] = (place @ kernel.T).T
+        return sums
+
+    def _over_features(self, X: Views) -> np.ndarray:
+        """The answers over features, (n, n_outputs)."""
+        if not hasattr(self, "_landmark_root"):
+            outputs = self._outputs_over_features(X)
+            scale = len(self._used_views) / np.maximum(presence(X).sum(axis=1), 1)
+            return np.where(presence(X)[:, :, None], outputs, 0.0).sum(axis=1) * scale[:, None]
+        joint = JointKernel(self.kernels_, self.X_fit_, self.combine, self._means)
+        parts = [X[start : start + ROWS] for start in range(0, len(X), ROWS)]
+        return np.concatenate([joint.cross(part) @ self._landmark_root for part in parts]) @ self.coef_["all views"]
+
+    def _outputs_over_features(self, X: Views) -> np.ndarray:
+        """Each view's own answer over features, (n, m, n_outputs)."""
+        if hasattr(self, "_features"):
+            return KernelLearner._view_outputs(self, X)
+        outputs = np.zeros((len(X), len(self._used_views), next(iter(self.coef_.values())).shape[1]))
+        for v, name in enumerate(self._used_views):
+            there = np.flatnonzero(X.present(name))
+            if len(there):
+                outputs[there, v] = np.asarray(_blocks.to_numpy(_blocks.take(X.block(name), there) @ self.coef_[name]))
+        return outputs
+
+    def _check_adds(self) -> None:
+        if not (isinstance(self.combine, str) and self.combine == "sum"):
+            raise ValueError(
+                f"With combine={self.combine!r} views have no answers of their own: the kernel is not a sum over views."
+            )
+
+    @abstractmethod
+    def _of_label_sums(self, sums: np.ndarray) -> np.ndarray:
+        """Outputs from the sums of each label, along the last axis."""
+
+
+# -- forms of the dual
+class _KernelForm:
+    """The dual over kernel rows made as they are needed."""
+
+    def __init__(self, learner: MaxMargin, joint: JointKernel, labels: Labels):
+        self.joint, self.labels = joint, labels
+        self.dtype = np.float32 if learner.tol >= 1e-4 else np.float64
+        self.memory, self.max_iter = 1e6 * learner.cache_size, int(learner.max_iter)
+
+    def solve(self, upper: np.ndarray, target: np.ndarray, rho: float, tol: float, x0: np.ndarray | None) -> Solution:
+        labels, A, of = self.labels, self.labels.A, self.labels.of
+        if A is None or not labels.few:  # their kernel goes into the rows
+            A, of = np.ones((1, 1)), np.zeros(len(of), dtype=np.int64)
+
+        def against(columns: np.ndarray) -> Callable[[np.ndarray, np.ndarray], np.ndarray]:
+            fill = self.joint.against(columns, self.dtype)
+
+            def rows(which: np.ndarray, out: np.ndarray) -> np.ndarray:
+                fill(self.joint.X[which], out)
+                if rho:
+                    out += self.dtype(rho)
+                if not labels.few:
+                    out *= labels.rows(labels.of[which])[:, labels.of[columns]].astype(self.dtype)
+                return out
+
+            return rows
+
+        how = {"tol": tol, "max_iter": self.max_iter, "memory": self.memory, "dtype": self.dtype}
+        return margin_dual(against, A, of, upper, target, x0=x0, **how)
+
+    def diagonal(self) -> np.ndarray:
+        return self.joint.diagonal()
+
+    def keep(self, learner: MaxMargin, kept: np.ndarray) -> None:
+        """The samples to predict from: those of the support; all where absent views stand for means over them."""
+        X = self.joint.X
+        some = kept if self.joint.adds else np.arange(len(X))
+        learner.X_fit_ = reference_views(learner.kernels_, X[some])
+        learner._in_fit = np.arange(len(kept)) if self.joint.adds else kept
+        learner._means = self.joint.means
+
+
+class _FeatureForm:
+    """The dual over explicit features: those of linear kernels, or of a Nyström approximation."""
+
+    def __init__(self, learner: MaxMargin, rows: Rows, joint: JointKernel, labels: Labels):
+        self.joint, self.of, self.n_labels, self.max_iter = joint, labels.of, labels.n, int(learner.max_iter)
+        self.labels = labels.operator_rows()
+        self.names, self.features = rows.X.names, None
+        if learner.n_components is None:
+            self.Phi, self.sizes = _side_by_side(rows.X)
+        elif joint.adds:
+            self.features = Features(learner, rows)
+            parts = [self.features.side_by_side(rows.X[k : k + ROWS]) for k in range(0, len(rows.X), ROWS)]
+            self.Phi, self.sizes = np.concatenate(parts), self.features.sizes
+        else:
+            self.Phi, self.sizes = self._joint_features(learner), []
+        if joint.adds and rows.X.mask is not None:
+            scale = len(self.names) / np.maximum(presence(rows.X).sum(axis=1), 1)
+            self.Phi = (
+                sp.csr_array(sp.diags_array(scale) @ self.Phi) if sp.issparse(self.Phi) else self.Phi * scale[:, None]
+            )
+
+    def _joint_features(self, learner: MaxMargin) -> np.ndarray:
+        n = len(self.joint.X)
+        size = learner.n_components * n if isinstance(learner.n_components, float) else learner.n_components
+        if not size > 0:
+            raise ValueError(f"`n_components` must be above 0; got {learner.n_components!r}.")
+        rng = check_random_state(learner.random_state)
+        self.landmarks = np.sort(rng.choice(n, min(n, max(1, int(np.ceil(size)))), replace=False))
+        K = self.joint.cross(self.joint.X, self.landmarks)
+        self.root = inverse_root(K[self.landmarks])
+        return np.ascontiguousarray(K @ self.root)
+
+    def solve(self, upper: np.ndarray, target: np.ndarray, rho: float, tol: float, x0: np.ndarray | None) -> Solution:
+        Phi = self.Phi
+        if rho:
+            column = np.full((len(target), 1), np.sqrt(rho))
+            Phi = sp.csr_array(sp.hstack([Phi, column])) if sp.issparse(Phi) else np.hstack([Phi, column])
+        return margin_features(Phi, self.labels, self.of, upper, target, tol=tol, max_iter=self.max_iter, x0=x0)
+
+    def diagonal(self) -> np.ndarray:
+        Phi = self.Phi
+        return (
+            np.asarray(Phi.multiply(Phi).sum(axis=1)).ravel() if sp.issparse(Phi) else np.einsum("ij,ij->i", Phi, Phi)
+        )
+
+    def keep(self, learner: MaxMargin, kept: np.ndarray) -> None:
+        """The coefficients of the features."""
+        sums = learner._place(self.n_labels) @ self.Phi[kept]
+        W = np.ascontiguousarray(learner._of_label_sums((sums.toarray() if sp.issparse(sums) else sums).T))
+        if not self.sizes:
+            learner.coef_, learner._landmark_root = {"all views": W}, self.root
+            learner.X_fit_ = reference_views(learner.kernels_, self.joint.X[self.landmarks])
+            learner._means = self.joint.means
+            return
+        ends = np.cumsum(self.sizes)
+        learner.coef_ = {
+            name: W[end - size : end] for name, size, end in zip(self.names, self.sizes, ends, strict=True)
+        }
+        if self.features is not None:
+            learner._features = self.features.features
+
+
+def _is_linear(joint: JointKernel) -> bool:
+    """Whether the features of the kernels are the data, and few enough to work with."""
+    plain = all(type(kernel) is Linear for kernel in joint.kernels.values())
+    if not (joint.adds and plain and all(joint.X.kind(name) in ("dense", "sparse") for name in joint.X.names)):
+        return False
+    entries = sum(_blocks.entries(joint.X.block(name)) for name in joint.X.names)
+    return entries <= len(joint.X) ** 2
+
+
+def _side_by_side(X: Views) -> tuple[Any, list[int]]:
+    """The data of all views as one matrix, 0 where a view is absent."""
+    blocks = []
+    for name in X.names:
+        block = X.block(name)
+        there = X.present(name)
+        if sp.issparse(block):
+            block = block.astype(np.float64)
+            blocks.append(block if there.all() else sp.csr_array(sp.diags_array(there.astype(np.float64)) @ block))
+        else:
+            values = np.asarray(_blocks.to_numpy(block), dtype=np.float64)
+            blocks.append(values if there.all() else np.where(there[:, None], values, 0.0))
+    sizes = [block.shape[1] for block in blocks]
+    if any(sp.issparse(block) for block in blocks):
+        return sp.csr_array(sp.hstack([sp.csr_array(block) for block in blocks])), sizes
+    return np.ascontiguousarray(np.hstack(blocks)), sizes

@@ -1,0 +1,117 @@
+"""Maximum margin regression where two labels have one inner product b <= 0, whichever they are: simplex, indicator.
+
+    Q = (a - b) B ∘ K + b K,  B_ij = 1 where samples i and j are of one class, a the squared length of labels
+
+Classes meet in b K alone. There K is replaced by its Nyström approximation ΦΦ' on few samples: since ΦΦ' <= K and
+b <= 0, the model Q' = (a - b) B ∘ K + b ΦΦ' lies above Q, so that minimizing it with the true gradient brings the
+objective down every time. Steps cost O(n / classes + rank); the true gradient is made anew a few times, from rows of K
+that are not kept.
+"""
+
+from typing import Any
+
+import numpy as np
+import scipy.linalg
+
+from ._coordinates import class_steps, spread, violations
+
+ROWS = 64  # rows of the kernel made at a time
+RANK = 128  # of the Nyström approximation
+SWEEPS = 10  # turns over the variables of a class at each visit
+
+
+class ByClass:
+    """The dual, with its samples sorted by class."""
+
+    def __init__(self, problem: Any, own: float, b: float):
+        self.order = np.argsort(problem.of, kind="stable")
+        self.of, self.upper = problem.of[self.order], problem.upper[self.order]
+        self.target, self.dtype, self.against, self.b = problem.target[self.order], problem.dtype, problem.against, b
+        n, T = len(self.of), len(problem.A)
+        self.ends = np.searchsorted(self.of, np.arange(T), side="right")
+        self.labels = (b, np.arange(T + 1), np.arange(T), np.full(T, own - b))
+        self.features = self._features() if b else np.zeros((n, 0))
+        self.grams, self.starts = self._grams(own)
+        self.rows = self.against(self.order)
+        self.buffer = np.empty((min(ROWS, n), n), dtype=self.dtype)
+        self.a, self.then = problem.alpha[self.order], np.zeros(n)
+        self.true, self.violation = -self.target, np.empty(n)
+        self.refresh()
+
+    def _features(self) -> np.ndarray:
+        """Φ with ΦΦ' <= K, on random samples."""
+        n = len(self.order)
+        chosen = np.sort(np.random.default_rng(0).choice(n, min(RANK, n), replace=False))
+        K = self.against(self.order[chosen])(self.order, np.empty((n, len(chosen)), dtype=self.dtype))
+        values, vectors = scipy.linalg.eigh(K[chosen].astype(np.float64))
+        kept = values > 1e-5 * values[-1]
+        root = vectors[:, kept] / np.sqrt(values[kept])
+        return np.ascontiguousarray(K @ root.astype(self.dtype), dtype=np.float64)
+
+    def _grams(self, own: float) -> tuple[np.ndarray, np.ndarray]:
+        """Q' within each class, one after the other in one array."""
+        sizes = np.diff(self.ends, prepend=0)
+        starts = np.concatenate([[0], np.cumsum(sizes**2)])
+        grams = np.empty(starts[-1], dtype=self.dtype)
+        features = self.features.astype(self.dtype)
+        for c, size in enumerate(sizes):
+            if size:
+                members = slice(self.ends[c] - size, self.ends[c])
+                part = grams[starts[c] : starts[c + 1]].reshape(size, size)
+                self.against(self.order[members])(self.order[members], part)
+                part *= own - self.b
+                if self.b:
+                    part += self.dtype(self.b) * (features[members] @ features[members].T)
+        return grams, starts
+
+    def visit(self, eps: float, sweeps: int = SWEEPS) -> int:
+        """A turn over the classes; the number of steps."""
+        matrices = (self.ends, self.grams, self.starts, self.b, self.features)
+        return int(class_steps(*matrices, self.w, self.seen, self.g, self.a, self.upper, eps, sweeps))
+
+    def gap(self) -> float:
+        """The duality gap at the gradient of the model."""
+        self.visit(np.inf, 0)  # what other classes did reaches every sample
+        return float(violations(self.a, self.g, self.upper, self.violation))
+
+    def objective(self) -> float:
+        return 0.5 * float(self.a @ (self.g + self.target)) + float(self.upper @ np.maximum(0, -self.g))
+
+    def refresh(self) -> None:
+        """The true gradient, from the rows of samples whose variable has changed since the last time."""
+        change = self.a - self.then
+        changed = np.flatnonzero(change) if self.b else np.empty(0, dtype=int)  # classes apart: the model is the truth
+        for start in range(0, len(changed), ROWS):
+            some = changed[start : start + ROWS]
+            K = self.rows(self.order[some], self.buffer[: len(some)])
+            spread(change[some], self.of[some], np.arange(len(some)), K, self.ends, self.labels, self.true)
+        if not self.b:
+            for c, last in enumerate(self.ends):
+                first = self.ends[c - 1] if c else 0
+                own = self.grams[self.starts[c] : self.starts[c + 1]].reshape(last - first, last - first)
+                self.true[first:last] = own @ self.a[first:last] - self.target[first:last]
+        self.then, self.g = self.a.copy(), self.true.copy()
+        rank = self.features.shape[1]
+        self.w, self.seen = np.zeros(rank), np.zeros((len(self.ends), rank))
+
+    def run(self, tol: float, max_iter: int) -> tuple[int, bool]:
+        """Step until the gap is `tol` of the objective or no longer falls: the turns taken, and whether it is reached."""
+        eps, n_iter, aim, best, worse = 0.5, 0, 2e-2, np.inf, 0
+        while n_iter < max_iter and eps > 1e-15:
+            n_iter += 1
+            if self.visit(eps) > 0.05 * np.count_nonzero(self.a):
+                continue
+            if self.gap() > aim * self.objective():
+                eps /= 2
+                continue
+            self.refresh()
+            gap = self.gap()
+            if gap <= tol * self.objective():
+                return n_iter, True
+            worse = worse + 1 if gap > 0.8 * best else 0
+            if worse == 4:
+                break
+            best = min(gap, best)
+            eps, aim = min(0.5, 4 * eps), max(0.1 * gap / self.objective(), 0.3 * tol)
+        self.refresh()
+        return n_iter, False

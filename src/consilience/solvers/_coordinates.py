@@ -1,0 +1,198 @@
+"""Compiled coordinate steps for the dual of maximum margin regression; `margin.py` drives them."""
+
+import numpy as np
+from numba import njit
+
+
+@njit(cache=True)
+def violations(a, g, upper, out):  # type: ignore[no-untyped-def]
+    """Fill `out` with how far each variable is from optimal; return the duality gap Σ a g⁺ + (upper - a) g⁻."""
+    gap = 0.0
+    for i in range(len(a)):
+        v = g[i]
+        if v >= 0.0:
+            out[i] = v if a[i] > 0.0 else 0.0
+            gap += a[i] * v
+        else:
+            out[i] = -v if a[i] < upper[i] else 0.0
+            gap -= (upper[i] - a[i]) * v
+    return gap
+
+
+@njit(cache=True)
+def _settle(Q, g, a, upper, eps, sweeps):  # type: ignore[no-untyped-def]
+    """Minimize over few variables in turn, where the gradient is above `eps`; a and g are changed."""
+    for _ in range(sweeps):
+        rested = True
+        for i in range(len(a)):
+            v = g[i]
+            if abs(v) <= eps or (v > 0.0 and a[i] <= 0.0) or (v < 0.0 and a[i] >= upper[i]):
+                continue
+            q = Q[i, i]
+            new = min(max(a[i] - v / q, 0.0), upper[i]) if q > 0.0 else (upper[i] if v < 0.0 else 0.0)
+            d = new - a[i]
+            if d != 0.0:
+                rested = False
+                a[i] = new
+                for j in range(len(a)):
+                    g[j] += d * Q[i, j]
+        if rested:
+            break
+
+
+@njit(cache=True)
+def kernel_steps(chosen, rows, K, A, of, g, a, upper, eps, sweeps):  # type: ignore[no-untyped-def]
+    """Minimize over the chosen variables, in at most `sweeps` turns over them; a is changed, its change returned.
+
+    K[rows[k]] is the row of the input kernel of sample chosen[k], A the kernel of the labels.
+    """
+    Q = np.empty((len(chosen), len(chosen)))
+    for k in range(len(chosen)):
+        labels = A[of[chosen[k]]]
+        for l in range(len(chosen)):
+            Q[k, l] = K[rows[k], chosen[l]] * labels[of[chosen[l]]]
+    before = a[chosen]
+    new = before.copy()
+    _settle(Q, g[chosen], new, upper[chosen], eps, sweeps)
+    a[chosen] = new
+    return new - before
+
+
+@njit(cache=True)
+def _add(step, row, g):  # type: ignore[no-untyped-def]
+    for j in range(len(g)):
+        g[j] += step * row[j]
+
+
+@njit(cache=True)
+def spread(change, of_rows, rows, K, ends, labels, g):  # type: ignore[no-untyped-def]
+    """Bring the gradient up to date with changes of some variables.
+
+    Samples are sorted by label, those of label t end before ends[t]. `labels` is the label kernel as (base, starts,
+    others, extra): it is base everywhere, and extra[p] more for the label others[p], starts[t] <= p < starts[t + 1].
+    """
+    base, starts, others, extra = labels
+    for k in range(len(change)):
+        if change[k] == 0.0:
+            continue
+        row, t = K[rows[k]], of_rows[k]
+        if base != 0.0:
+            _add(change[k] * base, row, g)
+        for p in range(starts[t], starts[t + 1]):
+            u = others[p]
+            same = slice(ends[u - 1] if u else 0, ends[u])
+            _add(change[k] * extra[p], row[same], g[same])
+
+
+@njit(cache=True)
+def add_rows(d, of_rows, K, A, of, g):  # type: ignore[no-untyped-def]
+    """g += Σ_k d_k A[of_rows[k], of] ∘ K[k], A the label kernel."""
+    for k in range(len(d)):
+        labels = A[of_rows[k]]
+        for j in range(len(g)):
+            g[j] += d[k] * labels[of[j]] * K[k, j]
+
+
+@njit(cache=True)
+def class_steps(ends, grams, starts, base, features, w, seen, g, a, upper, eps, sweeps):  # type: ignore[no-untyped-def]
+    """One turn over the classes: minimize over the variables of each, in at most `sweeps` turns over them.
+
+    Samples are sorted by class, those of class c end before ends[c]; grams[starts[c]:] is the class's own matrix. What
+    other classes do comes as base·features·w, w = Σ (changes of a)·features; seen[c] is the w that class c knows of.
+    """
+    moved, first = 0, 0
+    for c in range(len(ends)):
+        last = ends[c]
+        size = last - first
+        own = grams[starts[c] : starts[c] + size * size].reshape(size, size)
+        g_c, a_c, upper_c, features_c = g[first:last], a[first:last], upper[first:last], features[first:last]
+        first = last
+        if base != 0.0:
+            g_c += np.dot(features_c, base * (w - seen[c]))
+        for _ in range(sweeps):
+            rested = True
+            for i in range(size):
+                v = g_c[i]
+                if abs(v) <= eps or (v > 0.0 and a_c[i] <= 0.0) or (v < 0.0 and a_c[i] >= upper_c[i]):
+                    continue
+                q = own[i, i]
+                new = min(max(a_c[i] - v / q, 0.0), upper_c[i]) if q > 0.0 else (upper_c[i] if v < 0.0 else 0.0)
+                d = new - a_c[i]
+                if d != 0.0:
+                    rested = False
+                    moved += 1
+                    a_c[i] = new
+                    _add(d, own[i], g_c)
+                    _add(d, features_c[i], w)
+            if rested:
+                break
+        seen[c] = w
+    return moved
+
+
+@njit(cache=True)
+def dense_steps(order, Phi, norms, of, rows, read, write, W, target, a, upper, least):  # type: ignore[no-untyped-def]
+    """One turn over the variables of samples with features Phi; W and a are changed.
+
+    The score of sample i for its label c is Σ_k read[c, k] W[rows[c, k]]·φ_i, and α_i adds write[c, k] φ_i to these rows.
+    Variables at a bound with a gradient beyond `least` are left out of the next turns: `order` holds the others first.
+    Returns the largest violation and how many are kept.
+    """
+    largest, kept = 0.0, 0
+    for position in range(len(order)):
+        i = order[position]
+        c = of[i]
+        v = -target[i]
+        for k in range(rows.shape[1]):
+            if read[c, k] != 0.0:
+                v += read[c, k] * np.dot(W[rows[c, k]], Phi[i])
+        if (a[i] <= 0.0 and v > least) or (a[i] >= upper[i] and v < -least):
+            continue
+        order[position], order[kept] = order[kept], i
+        kept += 1
+        if (a[i] <= 0.0 and v >= 0.0) or (a[i] >= upper[i] and v <= 0.0):
+            continue
+        largest = max(largest, abs(v))
+        q = norms[i]
+        new = min(max(a[i] - v / q, 0.0), upper[i]) if q > 0.0 else (upper[i] if v < 0.0 else 0.0)
+        d = new - a[i]
+        if d != 0.0:
+            a[i] = new
+            for k in range(rows.shape[1]):
+                if write[c, k] != 0.0:
+                    _add(d * write[c, k], Phi[i], W[rows[c, k]])
+    return largest, kept
+
+
+@njit(cache=True)
+def sparse_steps(order, data, indices, indptr, norms, of, rows, read, write, W, target, a, upper, least):  # type: ignore[no-untyped-def]
+    """The same for features in compressed rows; only their nonzeros are touched."""
+    largest, kept = 0.0, 0
+    for position in range(len(order)):
+        i = order[position]
+        c = of[i]
+        own, columns = data[indptr[i] : indptr[i + 1]], indices[indptr[i] : indptr[i + 1]]
+        v = -target[i]
+        for k in range(rows.shape[1]):
+            row, weight = W[rows[c, k]], read[c, k]
+            if weight != 0.0:
+                for p in range(len(own)):
+                    v += weight * row[columns[p]] * own[p]
+        if (a[i] <= 0.0 and v > least) or (a[i] >= upper[i] and v < -least):
+            continue
+        order[position], order[kept] = order[kept], i
+        kept += 1
+        if (a[i] <= 0.0 and v >= 0.0) or (a[i] >= upper[i] and v <= 0.0):
+            continue
+        largest = max(largest, abs(v))
+        q = norms[i]
+        new = min(max(a[i] - v / q, 0.0), upper[i]) if q > 0.0 else (upper[i] if v < 0.0 else 0.0)
+        d = new - a[i]
+        if d != 0.0:
+            a[i] = new
+            for k in range(rows.shape[1]):
+                row, step = W[rows[c, k]], d * write[c, k]
+                if step != 0.0:
+                    for p in range(len(own)):
+                        row[columns[p]] += step * own[p]
+    return largest, kept

@@ -1,0 +1,75 @@
+"""Maximum margin regression with a bias: Σ α_i y_i = 0 by an augmented Lagrangian.
+
+    min_α ½ α'Qα - 1'α + <b, Y'α> + ρ/2 ‖Y'α‖²,  0 <= α <= upper
+
+The penalty adds ρ to the input kernel, the multiplier b is the bias itself. What the steps reach is held against a
+feasible point near by, so that the gap is one to the optimum over W and b.
+"""
+
+from collections.abc import Callable
+
+import numpy as np
+import scipy.optimize
+
+from ..certificates import Solution
+
+Solve = Callable[[np.ndarray, float, float, np.ndarray | None], Solution]  # (target, ρ, tol, x0) -> x = (α, g, ...)
+
+
+def answers_alone(Y: np.ndarray) -> bool:
+    """Whether some b has <y, b> >= 1 for every label: then Σ α_i y_i = 0 leaves α = 0 only (Gordan's theorem)."""
+    found = scipy.optimize.linprog(np.zeros(Y.shape[1]), A_ub=-Y, b_ub=-np.ones(len(Y)), bounds=(None, None))
+    return bool(found.status == 0)
+
+
+def with_bias(
+    solve: Solve,
+    Y: np.ndarray,
+    of: np.ndarray,
+    upper: np.ndarray,
+    squares: np.ndarray,
+    *,
+    tol: float,
+    max_iter: int = 100,
+    x0: np.ndarray | None = None,
+) -> Solution:
+    """Solve with a bias; x is (α, g, ..., b), with g the gradient at b. `squares` is the diagonal of Q."""
+    b, alpha, length = np.zeros(Y.shape[1]), x0, np.inf
+    rho = float(squares.mean()) or 1.0
+    n_iter, status = 0, "max_iter"
+    for _ in range(max_iter):
+        target = 1 - (Y @ b)[of]
+        found = solve(target, rho, 0.25 * tol, alpha)
+        n_iter += found.n_iter
+        alpha, g = found.x[0], found.x[1]
+        mass = np.bincount(of, alpha, len(Y))
+        balance = Y.T @ mass
+        b = b + rho * balance
+        norm = float(alpha @ (g + target)) - rho * float(balance @ balance)
+        primal = 0.5 * norm + float(upper @ np.maximum(0, -g))
+        lost = alpha * (1 - _feasible_share(Y, mass))[of]
+        pull = g + 1 - (Y @ b)[of]  # Qα
+        dual = float((alpha - lost).sum()) - 0.5 * (norm - 2 * float(lost @ pull) + float(lost @ np.sqrt(squares)) ** 2)
+        gap = max(primal - dual, 0.0)
+        if gap <= tol * primal:
+            status = "converged"
+            break
+        if np.linalg.norm(balance) > 0.25 * length:
+            rho *= 4
+        length = float(np.linalg.norm(balance))
+    return Solution((*found.x, b), gap, n_iter, status, objective=primal, residual=found.residual)
+
+
+def _feasible_share(Y: np.ndarray, mass: np.ndarray) -> np.ndarray:
+    """Shares in [0, 1] of the labels' masses that balance: Σ share mass y = 0."""
+    kept = mass > 0
+    while kept.any():
+        part = np.where(kept, mass, 0.0)
+        own = Y[kept]
+        balanced = part[kept] - own @ np.linalg.lstsq(own, part[kept], rcond=None)[0]
+        if (balanced > 0).all():
+            share = np.zeros(len(mass))
+            share[kept] = balanced / part[kept]
+            return share / max(share.max(), 1.0)
+        kept[np.flatnonzero(kept)[balanced <= 0]] = False
+    return np.zeros(len(mass))
