@@ -116,6 +116,16 @@ LEARNERS = {
     "multiple kernels, per output": cs.MultipleKernelRidge(RBF(0.5), alpha=1e-2, shared_weights=False, tol=1e-12),
     "multiple kernels, sparse": cs.MultipleKernelRidgeClassifier(RBF(0.001), p=1, alpha=1e-2, tol=1e-10),
     "output kernel": cs.OutputKernelRidge(RBF(0.5), alpha=1e-2, tol=1e-12),
+    "max margin": cs.MaxMarginClassifier(RBF(0.001), C=10.0, tol=1e-10),
+    "max margin, indicator": cs.MaxMarginClassifier(RBF(0.001), C=10.0, labels="indicator", tol=1e-10),
+    "max margin, linear": cs.MaxMarginClassifier("linear", C=1.0, tol=1e-10),
+    "max margin, features": cs.MaxMarginClassifier(RBF(0.001), C=10.0, n_components=1.0, tol=1e-10),
+    "max margin, bias": cs.MaxMarginClassifier(RBF(0.001), C=10.0, fit_bias=True, tol=1e-9),
+    "max margin regression": cs.MaxMarginRegressor(RBF(0.5), output_kernel=RBF(1.0), C=10.0, tol=1e-10),
+    "vector perceptron": cs.VectorPerceptron(RBF(0.05), shuffle=False),
+    "vector perceptron, coefficients": cs.VectorPerceptron(
+        RBF(0.05), shuffle=False, algorithm="coefficients", step=0.01
+    ),
     "late ridge": cs.LateFusion(Ridge(tol=1e-12), view_weights="uniform"),
     # the frame itself, by the smallest learners that stand on it
     "frame ridge": TinyRidge(RBF(0.5)),

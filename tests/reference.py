@@ -268,3 +268,52 @@ def output_kernels(K, Y, alpha, rounds):
         values, vectors = np.linalg.eigh(C.T @ K @ C)
         L = (vectors * np.cbrt(np.maximum(values, 0) / 2)) @ vectors.T
     return L, K @ C
+
+
+def margin_dual(Q, upper, target, sweeps=20000):
+    """min ½ α'Qα - target'α over the box, one variable after the other, the gradient made anew each time."""
+    alpha = np.zeros(len(Q))
+    for _ in range(sweeps):
+        before = alpha.copy()
+        for i in range(len(Q)):
+            gradient = Q[i] @ alpha - target[i]
+            if Q[i, i] > 0:
+                alpha[i] = min(max(alpha[i] - gradient / Q[i, i], 0), upper[i])
+            else:
+                alpha[i] = upper[i] if gradient < 0 else 0
+        if np.abs(alpha - before).max() < 1e-14:
+            break
+    return alpha
+
+
+def margin_objective(Q, alpha, upper):
+    """½ ‖W‖² + Σ upper ξ."""
+    return 0.5 * alpha @ Q @ alpha + upper @ np.maximum(0, 1 - Q @ alpha)
+
+
+def vector_perceptron(Phi, Y, margin, step, epochs):
+    """Figure 1: W itself, sample by sample; the operator and the number of updates."""
+    W, updates = np.zeros((Y.shape[1], Phi.shape[1])), 0
+    for _ in range(epochs):
+        before = updates
+        for x, y in zip(Phi, Y, strict=True):
+            if y @ W @ x < margin:
+                W += step * np.outer(y, x)
+                updates += 1
+        if updates == before:
+            break
+    return W, updates
+
+
+def dual_vector_perceptron(Q, margin, step, epochs):
+    """Figure 2: all coefficients at once."""
+    alpha, updates = np.zeros(len(Q)), 0
+    for _ in range(epochs):
+        before = updates
+        for row in Q:
+            if row @ alpha < margin:
+                alpha = alpha + step * row
+                updates += 1
+        if updates == before:
+            break
+    return alpha, updates

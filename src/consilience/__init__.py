@@ -30,9 +30,12 @@ _HOME = {
     "OutputKernelRidge": "batch.kernels_learned",
     "MaxMarginClassifier": "batch.margin",
     "MaxMarginRegressor": "batch.margin",
+    "VectorPerceptron": "online.vector",
     "EarlyFusion": "batch.fusion",
     "LateFusion": "batch.fusion",
     "LabeledFolds": "model_selection",
+    "equal_error_rate": "inspection",
+    "roc_points": "inspection",
     "view_agreement": "inspection",
     "view_importances": "inspection",
     "save": "persistence",
@@ -68,10 +71,13 @@ if TYPE_CHECKING:
     from .batch.ridge_cv import CoRegularizedRidgeCV as CoRegularizedRidgeCV
     from .batch.svc import CoRegularizedSVC as CoRegularizedSVC
     from .checks import check_multiview_estimator as check_multiview_estimator
+    from .inspection import equal_error_rate as equal_error_rate
+    from .inspection import roc_points as roc_points
     from .inspection import view_agreement as view_agreement
     from .inspection import view_importances as view_importances
     from .kernels.outputs import simplex_codes as simplex_codes
     from .model_selection import LabeledFolds as LabeledFolds
+    from .online.vector import VectorPerceptron as VectorPerceptron
     from .persistence import load as load
     from .persistence import save as save
     from .preprocessing import PerView as PerView

@@ -95,8 +95,8 @@ def _pools() -> Any:
 def by_rows(work: Callable[[int, int], None], n_rows: int, operations: int, pieces: int = 16) -> None:
     """Call ``work(start, stop)`` on blocks of rows, in threads where the number of operations is worth it.
 
-    For compiled loops that release the interpreter's lock; each thread has about `pieces` blocks. A limit set for OpenMP
-    (OMP_NUM_THREADS, which joblib sets in its workers) holds here too.
+    For compiled loops that release the interpreter's lock; each thread has about `pieces` blocks. A limit set for
+    OpenMP (OMP_NUM_THREADS, which joblib sets in its workers) holds here too.
     """
     limit = os.environ.get("OMP_NUM_THREADS", "").partition(",")[0].strip()
     threads = min(cpu_count(), int(limit) if limit.isdigit() and int(limit) else cpu_count())

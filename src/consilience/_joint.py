@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from . import _blocks
+from ._backend import to_numpy
 from ._base import presence
 from .kernels import Kernel, Polynomial
 from .kernels.base import integer_power
@@ -17,9 +18,9 @@ Fill = Callable[[Views, np.ndarray], np.ndarray]
 class JointKernel:
     """K(x, z) of all views against reference samples, their kernels resolved.
 
-    A sum goes over the views that both samples have, each sample scaled by m over the number of its views, so that an
-    absent view does not make it shorter. In products an absent view is the mean over the reference samples that have
-    it, in the space of the view's kernel.
+    A sum goes over the views that both samples have; where `scaled`, each sample is scaled by m over the number of its
+    views, so that an absent view does not make it shorter. In products an absent view is the mean over the reference
+    samples that have it, in the space of the view's kernel.
     """
 
     def __init__(
@@ -28,9 +29,12 @@ class JointKernel:
         X: Views,
         combine: Any,
         means: dict[str, tuple[np.ndarray, float]] | None = None,
+        *,
+        scaled: bool = True,
     ):
         self.kernels, self.X, self.combine = dict(kernels), X, combine
         self.terms = _terms(combine, tuple(X.names))
+        self.scaled = scaled
         self.adds = isinstance(combine, str) and combine == "sum"
         self.means = {} if means is None else means  # of views that some sample lacked, in products
         if not self.adds and X.mask is not None:
@@ -55,7 +59,7 @@ class JointKernel:
     def against(self, columns: np.ndarray, dtype: Any) -> Fill:
         """A function (X, out) that fills `out` with K between new samples and some reference samples."""
         parts = {name: self._view_against(name, columns, dtype) for name in self.X.names}
-        scales = _scales(self.X[columns]) if self.adds and self.X.mask is not None else None
+        scales = _scales(self.X[columns]) if self.adds and self.scaled and self.X.mask is not None else None
 
         def fill(X: Views, out: np.ndarray) -> np.ndarray:
             first = True
@@ -73,7 +77,7 @@ class JointKernel:
                 first = False
             if scales is not None:
                 out *= scales
-            if self.adds and X.mask is not None:
+            if self.adds and self.scaled and X.mask is not None:
                 out *= _scales(X)[:, None]
             if isinstance(self.combine, Polynomial):
                 out += self.combine.constant
@@ -123,18 +127,15 @@ class JointKernel:
 
     def diagonal(self) -> np.ndarray:
         """K(x, x) of the reference samples."""
-        one = np.empty((1, 1))
-        if self.means:
-            return np.array(
-                [self.against(np.array([i]), np.float64)(self.X[[i]], one)[0, 0] for i in range(len(self.X))]
-            )
         own = {}
         for name in self.X.names:
             values, there = np.zeros(len(self.X)), np.flatnonzero(self.X.present(name))
-            values[there] = np.asarray(self.kernels[name].diag(_blocks.take(self.X.block(name), there)))
+            values[there] = to_numpy(self.kernels[name].diag(_blocks.take(self.X.block(name), there)))
             own[name] = values
+            if name in self.means:
+                values[~self.X.present(name)] = self.means[name][1]
         total = sum(weight * np.prod([own[name] for name in names], axis=0) for weight, names in self.terms)
-        if self.adds and self.X.mask is not None:
+        if self.adds and self.scaled and self.X.mask is not None:
             total = total * _scales(self.X) ** 2
         if isinstance(self.combine, Polynomial):
             total = integer_power(total + self.combine.constant, int(self.combine.degree))
@@ -155,8 +156,8 @@ def _terms(combine: Any, names: Sequence[str]) -> list[tuple[float, tuple[str, .
         return [(1.0, (name,)) for name in names] if combine == "sum" else [(1.0, tuple(names))]
     if not isinstance(combine, Mapping) or not combine:
         raise ValueError(
-            "`combine` is 'sum', 'product', a Polynomial, or a dict of weights by views, as in {'audio': 1.0, ('audio', "
-            f"'video'): 0.5}}; got {combine!r}."
+            "`combine` is 'sum', 'product', a Polynomial, or a dict of weights by views, as in {'audio': 1.0, "
+            f"('audio', 'video'): 0.5}}; got {combine!r}."
         )
     terms = []
     for views, weight in combine.items():

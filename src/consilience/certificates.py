@@ -7,7 +7,10 @@ from typing import Any
 
 from sklearn.exceptions import ConvergenceWarning
 
-__all__ = ["STATUSES", "Certificate", "Solution", "rademacher_bound", "warn_unless_converged"]
+__all__ = [
+    "STATUSES", "Certificate", "PerceptronCertificate", "Solution", "rademacher_bound", "vector_perceptron_bounds",
+    "warn_unless_converged",
+]  # fmt: skip
 
 #: What a status means, and its remedy. Every solver ends with one of these.
 STATUSES: dict[str, str] = {
@@ -116,6 +119,85 @@ class Certificate:
         if self.bound is not None:
             parts.append(f"Bound {self.bound:.6g}.")
         return " ".join([*parts, STATUSES[self.status]])
+
+
+@dataclass(frozen=True)
+class PerceptronCertificate(Certificate):
+    """What is proved about a perceptron; prints as a sentence.
+
+    Parameters
+    ----------
+    status : str
+        A key of `STATUSES`.
+    objective, gap, residual : float, optional
+        Not known of perceptrons.
+    bound : float, optional
+        The most updates there can be.
+    updates : int
+        The updates made.
+    margin : float, optional
+        The margin that the operator has on the samples, at norm 1.
+    margin_bound : float, optional
+        The least margin there can be, once every sample has the margin asked for.
+    widest : float, optional
+        The margin of the operator that the bounds compare with.
+
+    Examples
+    --------
+    >>> from consilience.certificates import PerceptronCertificate
+    >>> print(PerceptronCertificate(status="streamed", updates=7, bound=30.0, widest=0.3))
+    7 updates, at most 30 by the margin 0.3 of the best operator. Learned as the samples came; no optimum is claimed.
+    """
+
+    updates: int = 0
+    margin: float | None = None
+    margin_bound: float | None = None
+    widest: float | None = None
+
+    def __str__(self) -> str:
+        text = f"{self.updates} updates"
+        if self.bound is not None:
+            text += f", at most {self.bound:.6g} by the margin {self.widest:.4g} of the best operator"
+        if self.margin is not None:
+            text += f". Margin {self.margin:.4g}"
+        if self.margin_bound is not None:
+            text += f", at least {self.margin_bound:.4g}"
+        return f"{text}. {STATUSES[self.status]}"
+
+
+def vector_perceptron_bounds(
+    widest: float, step: float, margin: float = 1.0, squared_size: float = 1.0
+) -> tuple[float, float]:
+    """Bound the updates of the vector perceptron, and the margin it reaches.
+
+    With step s, margin λ, ‖y‖²‖φ‖² <= R² and an operator of norm 1 with margin Γ: at most (R² + 2λ/s) / Γ² updates, and
+    a margin of at least λΓ / (2λ + sR²). For λ = R = 1 these are (1/Γ²)(1 + 2/s) and Γ/(s + 2), Theorem 1 of Szedmak,
+    Shawe-Taylor and Parrado-Hernandez (2006).
+
+    Parameters
+    ----------
+    widest : float
+        Γ > 0.
+    step : float
+        s > 0.
+    margin : float, default=1.0
+        λ.
+    squared_size : float, default=1.0
+        R², the largest product of the squared lengths of a label and a sample.
+
+    Returns
+    -------
+    (float, float)
+        The most updates, and the least margin.
+
+    Examples
+    --------
+    >>> from consilience.certificates import vector_perceptron_bounds
+    >>> vector_perceptron_bounds(0.5, step=2.0)
+    (8.0, 0.125)
+    """
+    updates = (squared_size + 2 * margin / step) / widest**2
+    return float(updates), float(margin * widest / (2 * margin + step * squared_size))
 
 
 def rademacher_bound(metric_norm: float, function_norm: float, squared_size: float, n_samples: float) -> float:

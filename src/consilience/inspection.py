@@ -4,15 +4,16 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import is_classifier
-from sklearn.metrics import check_scoring
+from sklearn.metrics import check_scoring, roc_curve
 from sklearn.utils import Bunch
 from sklearn.utils.validation import check_is_fitted
 
+from . import _blocks
 from ._base import decide, presence
 from ._inputs import labeled_rows, read_views_to_predict
 from .views import Views
 
-__all__ = ["view_agreement", "view_importances"]
+__all__ = ["equal_error_rate", "roc_points", "view_agreement", "view_importances"]
 
 
 def view_agreement(model: Any, X: Any) -> Bunch:
@@ -139,3 +140,96 @@ def view_importances(model: Any, X: Any, y: Any, *, scoring: Any = None) -> Bunc
 
 def _without(X: Views, name: str) -> Views:
     return X[[other for other in X.names if other != name]]
+
+
+def roc_points(y: Any, scores: Any, *, positive: Any = None) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return the points of the receiver operating characteristic of one class against the rest.
+
+    Parameters
+    ----------
+    y : array-like of shape (n_samples,)
+        The classes.
+    scores : array-like of shape (n_samples,) or (n_samples, n_classes)
+        The scores of `positive`, or those of all classes in sorted order, as `decision_function` gives them.
+    positive : object, optional
+        The class that scores are for; the second of two by default.
+
+    Returns
+    -------
+    false_positives : array
+        The share of other samples with a score of at least the threshold, from 0 to 1.
+    true_positives : array
+        The share of samples of the class with a score of at least the threshold.
+    thresholds : array
+        The thresholds, falling; the first is infinite.
+
+    Examples
+    --------
+    >>> from consilience import roc_points
+    >>> false, true, _ = roc_points(["a", "a", "b", "b"], [0.1, 0.4, 0.35, 0.8])
+    >>> false
+    array([0. , 0. , 0.5, 0.5, 1. ])
+    >>> true
+    array([0. , 0.5, 0.5, 1. , 1. ])
+    """
+    values, scores = np.asarray(y), np.asarray(scores, dtype=np.float64)
+    classes = np.unique(values)
+    if len(classes) < 2:
+        raise ValueError(f"A ROC curve needs samples of the class and others; y has {_blocks.quoted(classes)} only.")
+    if positive is None:
+        if len(classes) > 2:
+            raise ValueError(f"y has {len(classes)} classes: say by `positive` which of them the curve is for.")
+        positive = classes[1]
+    if positive not in classes:
+        raise ValueError(f"`positive` is {positive!r}; the classes in y are {_blocks.quoted(classes)}.")
+    if scores.ndim == 2:
+        if scores.shape[1] != len(classes):
+            raise ValueError(
+                f"`scores` has {scores.shape[1]} columns, y {len(classes)} classes. Give one column per class."
+            )
+        scores = scores[:, int(np.flatnonzero(classes == positive)[0])]
+    elif len(classes) == 2 and positive == classes[0]:
+        scores = -scores  # one score is for the second class
+    if scores.shape != values.shape or not np.isfinite(scores).all():
+        raise ValueError(
+            f"`scores` must be finite, one per sample; got shape {scores.shape} for {len(values)} samples."
+        )
+    false, true, thresholds = roc_curve(values == positive, scores, drop_intermediate=False)
+    return false, true, thresholds
+
+
+def equal_error_rate(y: Any, scores: Any, *, positive: Any = None) -> float:
+    """Return the error where a threshold makes the shares of false positives and false negatives equal.
+
+    Szedmak, Shawe-Taylor and Parrado-Hernandez (2006) report one minus it. Between two points of the curve it is
+    interpolated.
+
+    Parameters
+    ----------
+    y : array-like of shape (n_samples,)
+        The classes.
+    scores : array-like of shape (n_samples,) or (n_samples, n_classes)
+        The scores of `positive`, or those of all classes in sorted order.
+    positive : object, optional
+        The class that scores are for; the second of two by default.
+
+    Returns
+    -------
+    float
+        The equal error rate, between 0 and 1.
+
+    Examples
+    --------
+    >>> from consilience import equal_error_rate
+    >>> equal_error_rate(["a", "a", "b", "b"], [0.1, 0.4, 0.35, 0.8])
+    0.5
+    >>> equal_error_rate(["a", "a", "b", "b"], [0.1, 0.2, 0.35, 0.8])
+    0.0
+    """
+    false, true, _ = roc_points(y, scores, positive=positive)
+    above = false - (1 - true)  # from -1 to 1, never falling
+    k = int(np.argmax(above >= 0))
+    if above[k] == 0 or above[k] == above[k - 1]:
+        return float(false[k])
+    share = -above[k - 1] / (above[k] - above[k - 1])
+    return float(false[k - 1] + share * (false[k] - false[k - 1]))

@@ -22,6 +22,7 @@ from ..solvers.margin_features import LabelRows, margin_features
 from ..views import Views
 from ._frame import ROWS, Features, KernelLearner, Rows
 
+FEW = 2000  # so few samples are learned faster by their Gram matrix, linear kernels too
 HELD = 4000  # so many different outputs have their kernel held as a matrix
 
 
@@ -52,6 +53,14 @@ class Labels:
         """Whether many samples share a label, so that steps had better take labels together."""
         return self.A is not None and (self.alike is not None or 8 * self.n <= len(self.of))
 
+    def longest(self) -> float:
+        """The largest squared length of a label, of the first ones where there are too many to look at all."""
+        if self.A is not None:
+            return float(self.A.diagonal().max())
+        if self.vectors is not None:
+            return float(np.einsum("tp,tp->t", self.vectors, self.vectors).max())
+        return float(self.rows(np.arange(100)).diagonal().max())
+
     def operator_rows(self) -> LabelRows:
         """How they meet the rows of an operator over features."""
         return (
@@ -66,8 +75,8 @@ class Labels:
             return self.vectors
         if self.A is None:
             raise ValueError(
-                f"There are {self.n} different outputs; `n_components`, linear kernels and `fit_bias` hold the kernel between "
-                f"outputs as a matrix, for {HELD} of them at most. Leave these out, or give outputs as vectors."
+                f"There are {self.n} different outputs; `n_components`, linear kernels and `fit_bias` hold the kernel "
+                f"between outputs as a matrix, for {HELD} of them at most. Leave these out, or give outputs as vectors."
             )
         values, vectors = np.linalg.eigh(self.A)
         kept = values > 1e-12 * max(values[-1], 1e-300)
@@ -99,8 +108,8 @@ class MaxMargin(KernelLearner):
                 sparse = X.kind(name) == "sparse"
                 remedy = "Scale it by PerView(MaxAbsScaler())" if sparse else "Give it the kernel normalize(kernel)"
                 raise ValueError(
-                    f"View '{name}' holds {X.kind(name)} data, which normalize='{self.normalize}' does not take. {remedy} "
-                    "and leave `normalize` out."
+                    f"View '{name}' holds {X.kind(name)} data, which normalize='{self.normalize}' does not take. "
+                    f"{remedy} and leave `normalize` out."
                 )
             if self.normalize == "variable":
                 values = _blocks.to_numpy(_blocks.take(X.block(name), np.flatnonzero(X.present(name)))).astype(
@@ -113,7 +122,7 @@ class MaxMargin(KernelLearner):
     def _scaled(self, X: Views) -> Views:
         if self.normalize is None:
             return X
-        blocks = {}
+        blocks: dict[str, Any] = {}
         for name in X.names:
             block = X.block(name)
             if block is None:
@@ -138,9 +147,9 @@ class MaxMargin(KernelLearner):
         """Find α, keep what prediction needs."""
         if self.fit_bias and answers_alone(labels.as_vectors()):
             raise ValueError(
-                "`fit_bias` is not possible with these labels: one vector b has <y, b> >= 1 for each of them, so that the "
-                "bias alone would meet every margin (in the dual Σ α_i y_i = 0 leaves α = 0 only). Use labels that balance, "
-                "such as 'simplex', or leave `fit_bias` out."
+                "`fit_bias` is not possible with these labels: one vector b has <y, b> >= 1 for each of them, so that "
+                "the bias alone would meet every margin (in the dual Σ α_i y_i = 0 leaves α = 0 only). Use labels that "
+                "balance, such as 'simplex', or leave `fit_bias` out."
             )
         before = self._alpha_before(rows)
         joint = JointKernel(self.kernels_, rows.X, self.combine)
@@ -168,8 +177,8 @@ class MaxMargin(KernelLearner):
                 self._bias = None
         except np.linalg.LinAlgError as error:
             raise ValueError(
-                "The kernel of all views together is not positive semi-definite, so that the problem has no minimum. Use "
-                "positive semi-definite kernels; `consilience.kernels.nearest_psd` makes one of a matrix."
+                "The kernel of all views together is not positive semi-definite, so that the problem has no minimum. "
+                "Use positive semi-definite kernels; `consilience.kernels.nearest_psd` makes one of a matrix."
             ) from error
         alpha = solution.x[0]
         self.solution_ = Solution(
@@ -219,12 +228,14 @@ class MaxMargin(KernelLearner):
         has = presence(self.X_fit_)[self._in_fit]
         scales = has.shape[1] / np.maximum(has.sum(axis=1), 1)
         for v, name in enumerate(self._used_views):
-            alone = JointKernel({name: self.kernels_[name]}, self.X_fit_[[name]], "sum")
-            there = np.flatnonzero(X.present(name))
+            there, members = np.flatnonzero(X.present(name)), np.flatnonzero(has[:, v])
+            if not len(there) or not len(members):
+                continue
+            alone = JointKernel({name: self.kernels_[name]}, self.X_fit_[self._in_fit[members]][[name]], "sum")
             for start in range(0, len(there), ROWS):
                 some = there[start : start + ROWS]
-                kernel = alone.cross(X[some][[name]], self._in_fit) * np.where(has[:, v], scales, 0.0)
-                sums[some, v] = (place @ kernel.T).T
+                kernel = alone.cross(X[some][[name]]) * scales[members]
+                sums[some, v] = (place[:, members] @ kernel.T).T
         return sums
 
     def _over_features(self, X: Views) -> np.ndarray:
@@ -264,30 +275,46 @@ class _KernelForm:
     """The dual over kernel rows made as they are needed."""
 
     def __init__(self, learner: MaxMargin, joint: JointKernel, labels: Labels):
-        self.joint, self.labels = joint, labels
-        self.dtype = np.float32 if learner.tol >= 1e-4 else np.float64
+        self.joint, self.labels, self.tol = joint, labels, learner.tol
         self.memory, self.max_iter = 1e6 * learner.cache_size, int(learner.max_iter)
 
     def solve(self, upper: np.ndarray, target: np.ndarray, rho: float, tol: float, x0: np.ndarray | None) -> Solution:
+        """Solve in single precision where it will do, else in double."""
+        largest = (float(self.joint.diagonal().max()) + rho) * self.labels.longest() * float(upper.max())
+        if self.tol >= 1e-4 and largest <= 1e4:  # beyond, directions lost in rounding could run away to the bounds
+            try:
+                found = self._solve(upper, target, rho, tol, x0, np.float32)
+            except np.linalg.LinAlgError:
+                pass
+            else:
+                if found.status != "stalled":
+                    return found
+                x0 = found.x[0]
+        return self._solve(upper, target, rho, tol, x0, np.float64)
+
+    def _solve(
+        self, upper: np.ndarray, target: np.ndarray, rho: float, tol: float, x0: np.ndarray | None, dtype: Any
+    ) -> Solution:
         labels, A, of = self.labels, self.labels.A, self.labels.of
         if A is None or not labels.few:  # their kernel goes into the rows
             A, of = np.ones((1, 1)), np.zeros(len(of), dtype=np.int64)
 
         def against(columns: np.ndarray) -> Callable[[np.ndarray, np.ndarray], np.ndarray]:
-            fill = self.joint.against(columns, self.dtype)
+            fill = self.joint.against(columns, dtype)
 
             def rows(which: np.ndarray, out: np.ndarray) -> np.ndarray:
                 fill(self.joint.X[which], out)
                 if rho:
-                    out += self.dtype(rho)
+                    out += dtype(rho)
                 if not labels.few:
-                    out *= labels.rows(labels.of[which])[:, labels.of[columns]].astype(self.dtype)
+                    out *= labels.rows(labels.of[which])[:, labels.of[columns]].astype(dtype)
                 return out
 
             return rows
 
-        how = {"tol": tol, "max_iter": self.max_iter, "memory": self.memory, "dtype": self.dtype}
-        return margin_dual(against, A, of, upper, target, x0=x0, **how)
+        return margin_dual(
+            against, A, of, upper, target, tol=tol, max_iter=self.max_iter, x0=x0, memory=self.memory, dtype=dtype
+        )
 
     def diagonal(self) -> np.ndarray:
         return self.joint.diagonal()
@@ -368,8 +395,8 @@ def _is_linear(joint: JointKernel) -> bool:
     plain = all(type(kernel) is Linear for kernel in joint.kernels.values())
     if not (joint.adds and plain and all(joint.X.kind(name) in ("dense", "sparse") for name in joint.X.names)):
         return False
-    entries = sum(_blocks.entries(joint.X.block(name)) for name in joint.X.names)
-    return entries <= len(joint.X) ** 2
+    n = len(joint.X)
+    return n > FEW and sum(_blocks.entries(joint.X.block(name)) for name in joint.X.names) <= n**2
 
 
 def _side_by_side(X: Views) -> tuple[Any, list[int]]:

@@ -64,7 +64,8 @@ def _items(y: Any) -> list[Any] | None:
 
 def _different(items: list[Any]) -> Outputs:
     places: dict[Any, int] = {}
-    values, of = [], np.full(len(items), -1)
+    values: list[Any] = []
+    of = np.full(len(items), -1)
     for i, item in enumerate(items):
         if _reading.is_missing(item):
             continue
@@ -82,8 +83,8 @@ def _positions(Y: np.ndarray, labeled: np.ndarray, T: int) -> Outputs:
     known = Y[labeled]
     if Y.shape[1] != 1 or (known != np.round(known)).any() or (known < 0).any() or (known >= T).any():
         raise ValueError(
-            f"With a matrix as `output_kernel`, y holds the position of each sample's output in it, 0 to {T - 1}; got values "
-            f"from {known.min():g} to {known.max():g} in {Y.shape[1]} column(s)."
+            f"With a matrix as `output_kernel`, y holds the position of each sample's output in it, 0 to {T - 1}; got "
+            f"values from {known.min():g} to {known.max():g} in {Y.shape[1]} column(s)."
         )
     of = np.full(len(Y), -1)
     of[labeled] = known[:, 0].astype(int)
@@ -105,15 +106,15 @@ def read_output_kernel(given: Any) -> tuple[Kernel | None, np.ndarray | None]:
         matrix = np.asarray(given, dtype=np.float64)
         if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1] or not is_psd(matrix):
             raise ValueError(
-                f"A matrix as `output_kernel` must be square, symmetric and positive semi-definite; got shape {matrix.shape}. "
-                "`consilience.kernels.nearest_psd` makes one of a matrix."
+                "A matrix as `output_kernel` must be square, symmetric and positive semi-definite; got shape "
+                f"{matrix.shape}. `consilience.kernels.nearest_psd` makes one of a matrix."
             )
         return None, matrix
     kernel = as_kernel(given)
     if kernel.reads_gram:
         raise ValueError(
-            "A precomputed output kernel is given as the matrix itself, `output_kernel=K_y`, with y the position of each "
-            "sample's output in it; then samples can be split and new ones ranked."
+            "A precomputed output kernel is given as the matrix itself, `output_kernel=K_y`, with y the position of "
+            "each sample's output in it; then samples can be split and new ones ranked."
         )
     return kernel, None
 

@@ -194,7 +194,8 @@ class MaxMarginClassifier(ViewClassifier, MaxMargin):
         for name in X.names:
             if X.kind(name) not in ("dense", "sparse"):
                 raise ValueError(
-                    f"View '{name}' holds {X.kind(name)} data; labels='{self.labels}' takes means of numbers. Use 'simplex'."
+                    f"View '{name}' holds {X.kind(name)} data; labels='{self.labels}' takes the {self.labels} of "
+                    "numbers. Use 'simplex'."
                 )
             centers = np.zeros((len(classes), _blocks.width(X.block(name))))
             for t in range(len(classes)):
@@ -214,8 +215,8 @@ class MaxMarginClassifier(ViewClassifier, MaxMargin):
         if not (lengths > 1e-12 * lengths.max()).all():
             which = classes[int(lengths.argmin())]
             raise ValueError(
-                f"labels='{self.labels}': the {self.labels} of class {which!r} is that of all classes, which leaves it no "
-                "direction. Use 'simplex'."
+                f"labels='{self.labels}': the {self.labels} of class {which!r} is that of all classes, which leaves it "
+                "no direction. Use 'simplex'."
             )
         return centers / lengths[:, None]
 
@@ -461,7 +462,7 @@ class MaxMarginRegressor(RegressorMixin, MaxMargin):
             sums = self._sums(X[start : start + size])
             yield self._scores(sums if self._bias is None else sums + self._bias)
 
-    def decision_function(self, X: Any) -> np.ndarray:
+    def candidate_scores(self, X: Any) -> np.ndarray:
         """Return the score of every candidate.
 
         Parameters

@@ -282,13 +282,16 @@ class RBF(_Distance):
 
         def fill(X: np.ndarray, out: np.ndarray) -> np.ndarray:
             rows = extended(X, left=True)
-            use_single = single is not None and -rows[:, -2].min() < 32
-            rows, columns = (rows.astype(np.float32), single) if use_single else (rows, right)
+            columns = right
+            if single is not None and -rows[:, -2].min() < 32:
+                rows, columns = rows.astype(np.float32), single
+            whole = columns.dtype == out.dtype
 
             def work(first: int, last: int) -> None:
-                part = np.matmul(rows[first:last], columns, out=out[first:last] if columns.dtype == out.dtype else None)
-                np.minimum(part, 0, out=out[first:last], casting="same_kind")
-                np.exp(out[first:last], out=out[first:last])
+                part = out[first:last]
+                exponents = np.matmul(rows[first:last], columns, out=part) if whole else rows[first:last] @ columns
+                np.minimum(exponents, 0, out=part, casting="same_kind")
+                np.exp(part, out=part)
 
             if out.size < 500_000:
                 work(0, len(out))

@@ -95,7 +95,7 @@ class ByClass:
         self.w, self.seen = np.zeros(rank), np.zeros((len(self.ends), rank))
 
     def run(self, tol: float, max_iter: int) -> tuple[int, bool]:
-        """Step until the gap is `tol` of the objective or no longer falls: the turns taken, and whether it is reached."""
+        """Step until the gap is `tol` of the objective or no longer falls: the turns taken, and whether it did."""
         eps, n_iter, aim, best, worse = 0.5, 0, 2e-2, np.inf, 0
         while n_iter < max_iter and eps > 1e-15:
             n_iter += 1

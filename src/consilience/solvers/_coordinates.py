@@ -130,11 +130,19 @@ def class_steps(ends, grams, starts, base, features, w, seen, g, a, upper, eps, 
     return moved
 
 
+@njit(cache=True, fastmath={"reassoc", "contract"})
+def _dot(x, z):  # type: ignore[no-untyped-def]
+    total = 0.0
+    for j in range(len(x)):
+        total += x[j] * z[j]
+    return total
+
+
 @njit(cache=True)
 def dense_steps(order, Phi, norms, of, rows, read, write, W, target, a, upper, least):  # type: ignore[no-untyped-def]
     """One turn over the variables of samples with features Phi; W and a are changed.
 
-    The score of sample i for its label c is Σ_k read[c, k] W[rows[c, k]]·φ_i, and α_i adds write[c, k] φ_i to these rows.
+    The score of sample i for its label c is Σ_k read[c, k] W[rows[c, k]]·φ_i, and α_i adds write[c, k] φ_i to them.
     Variables at a bound with a gradient beyond `least` are left out of the next turns: `order` holds the others first.
     Returns the largest violation and how many are kept.
     """
@@ -145,7 +153,7 @@ def dense_steps(order, Phi, norms, of, rows, read, write, W, target, a, upper, l
         v = -target[i]
         for k in range(rows.shape[1]):
             if read[c, k] != 0.0:
-                v += read[c, k] * np.dot(W[rows[c, k]], Phi[i])
+                v += read[c, k] * _dot(W[rows[c, k]], Phi[i])
         if (a[i] <= 0.0 and v > least) or (a[i] >= upper[i] and v < -least):
             continue
         order[position], order[kept] = order[kept], i

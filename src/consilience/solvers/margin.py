@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+import scipy.linalg
 
 from ..certificates import Solution
 from ._by_class import ByClass
@@ -18,6 +19,7 @@ from ._coordinates import add_rows, kernel_steps, spread, violations
 Rows = Callable[[np.ndarray, np.ndarray], np.ndarray]  # (positions, array to fill) -> their rows of K, in the array
 BLOCK = 128  # rows of the kernel made at a time
 SWEEPS = 10  # turns over the variables of a block at each visit
+LEAP, LEAP_EVERY = 1000, 50  # Newton steps on so many variables at most, after so many passes
 MANY = 20  # so many classes are better solved class by class
 
 
@@ -87,7 +89,8 @@ class _Active:
         """One pass over the variables that violate optimality by more than `eps`, the worst first; how many moved."""
         chosen = self.mixed[self.violation[self.mixed] > eps]
         chosen = chosen[np.argsort(-self.violation[chosen], kind="stable")]
-        moved, start, size = 0, 0, BLOCK if self.cache.filled else 32  # the first answers make most samples rest
+        moved, start = 0, 0
+        size = BLOCK if self.cache.filled else BLOCK // 4  # the first answers make most samples rest
         while start < len(chosen):
             some = chosen[start : start + size]
             start, size = start + size, min(2 * size, BLOCK)
@@ -97,9 +100,30 @@ class _Active:
                 slots, K, A = self.cache.fetch(some), self.cache.K, self.problem.A
                 change = kernel_steps(some, slots, K, A, self.of, self.g, self.a, self.upper, eps, SWEEPS)
                 spread(change, self.of[some], slots, K, self.ends, self.problem.labels, self.g)
-                moved += np.count_nonzero(change)
+                moved += int(np.count_nonzero(change))
         self.problem.alpha[self.samples] = self.a
-        return int(moved)
+        return moved
+
+    def leap(self) -> None:
+        """A Newton step on the variables between their bounds, up to the first bound it meets."""
+        free = np.flatnonzero((self.a > 0) & (self.a < self.upper))
+        if not 0 < len(free) <= min(LEAP, len(self.cache.K)):
+            return
+        slots = self.cache.fetch(free)
+        Q = self.cache.K[slots][:, free] * self.problem.A[np.ix_(self.of[free], self.of[free])]
+        Q = Q.astype(np.float64)
+        Q[np.diag_indices(len(free))] += 1e-12 * Q.diagonal().mean()
+        try:
+            factor = scipy.linalg.cho_factor(Q, overwrite_a=True, check_finite=False)
+        except np.linalg.LinAlgError:
+            return
+        step = -scipy.linalg.cho_solve(factor, self.g[free])
+        room = np.where(step > 0, self.upper[free] - self.a[free], -self.a[free])
+        share = min(1.0, float(np.min(np.divide(room, step, out=np.ones(len(free)), where=step != 0))))
+        change = np.clip(self.a[free] + share * step, 0, self.upper[free]) - self.a[free]
+        self.a[free] += change
+        spread(change, self.of[free], slots, self.cache.K, self.ends, self.problem.labels, self.g)
+        self.problem.alpha[self.samples] = self.a
 
     def resting(self, level: float) -> np.ndarray:
         """Which variables are held by their bounds, with gradients beyond `level`."""
@@ -231,6 +255,9 @@ def _violators_first(problem: _Problem, tol: float, max_iter: int) -> tuple[int,
             problem.readmit()
             continue
         n_iter += 1
+        if n_iter % LEAP_EVERY == 0:
+            problem.active.leap()
+            problem.active.gap()
         if problem.active.visit(eps) <= 0.05 * np.count_nonzero(problem.active.a):
             eps /= 2
             resting = problem.active.resting(4 * eps)

@@ -7,6 +7,7 @@ feasible point near by, so that the gap is one to the optimum over W and b.
 """
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 import scipy.optimize
@@ -14,6 +15,8 @@ import scipy.optimize
 from ..certificates import Solution
 
 Solve = Callable[[np.ndarray, float, float, np.ndarray | None], Solution]  # (target, ρ, tol, x0) -> x = (α, g, ...)
+
+DEPTH = 20  # the steps that the next one is extrapolated from
 
 
 def answers_alone(Y: np.ndarray) -> bool:
@@ -34,30 +37,44 @@ def with_bias(
     x0: np.ndarray | None = None,
 ) -> Solution:
     """Solve with a bias; x is (α, g, ..., b), with g the gradient at b. `squares` is the diagonal of Q."""
-    b, alpha, length = np.zeros(Y.shape[1]), x0, np.inf
+    b, alpha = np.zeros(Y.shape[1]), x0
     rho = float(squares.mean()) or 1.0
     n_iter, status = 0, "max_iter"
+    best: Solution | None = None
+    history: list[tuple[np.ndarray, np.ndarray]] = []  # multipliers and the balance that each left
     for _ in range(max_iter):
         target = 1 - (Y @ b)[of]
-        found = solve(target, rho, 0.25 * tol, alpha)
+        found = solve(target, rho, 0.1 * tol, alpha)
         n_iter += found.n_iter
         alpha, g = found.x[0], found.x[1]
         mass = np.bincount(of, alpha, len(Y))
         balance = Y.T @ mass
-        b = b + rho * balance
+        bias = b + rho * balance  # with it g is the gradient at W and the bias
         norm = float(alpha @ (g + target)) - rho * float(balance @ balance)
         primal = 0.5 * norm + float(upper @ np.maximum(0, -g))
         lost = alpha * (1 - _feasible_share(Y, mass))[of]
-        pull = g + 1 - (Y @ b)[of]  # Qα
+        pull = g + 1 - (Y @ bias)[of]  # Qα
         dual = float((alpha - lost).sum()) - 0.5 * (norm - 2 * float(lost @ pull) + float(lost @ np.sqrt(squares)) ** 2)
         gap = max(primal - dual, 0.0)
+        if best is None or gap < best.gap:  # type: ignore[operator]
+            best = Solution((*found.x, bias), gap, n_iter, status, objective=primal, residual=found.residual)
         if gap <= tol * primal:
             status = "converged"
             break
-        if np.linalg.norm(balance) > 0.25 * length:
-            rho *= 4
-        length = float(np.linalg.norm(balance))
-    return Solution((*found.x, b), gap, n_iter, status, objective=primal, residual=found.residual)
+        history.append((b, balance))
+        b = _next_multiplier(history[-DEPTH:], rho)
+    return replace(best, n_iter=n_iter, status=status)  # type: ignore[type-var,return-value]
+
+
+def _next_multiplier(history: list[tuple[np.ndarray, np.ndarray]], rho: float) -> np.ndarray:
+    """b + ρ·balance, extrapolated from the last steps (Anderson 1965): balances are piecewise linear in b."""
+    b, balance = history[-1]
+    if len(history) == 1:
+        return b + rho * balance
+    moves = np.array([b - earlier for earlier, _ in history[:-1]]).T
+    changes = np.array([balance - earlier for _, earlier in history[:-1]]).T
+    shares = np.linalg.lstsq(changes, balance, rcond=1e-8)[0]
+    return np.asarray(b + rho * balance - (moves + rho * changes) @ shares)
 
 
 def _feasible_share(Y: np.ndarray, mass: np.ndarray) -> np.ndarray:

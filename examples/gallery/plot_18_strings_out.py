@@ -1,0 +1,60 @@
+"""
+Answers that are strings
+========================
+
+`MaxMarginRegressor` learns from numbers to anything that has a kernel. Here the answers are number words, such as
+"forty two". A string kernel between them counts common pieces of four letters, so that "forty two" is near to "forty
+six" and to "ninety two".
+
+An answer is found by ranking candidates, and a candidate need not be among the answers that were learned: its pieces
+are enough.
+"""
+
+# %%
+# Noisy measurements of words
+# ---------------------------
+# Each word is measured in two views of six numbers: the first is about the tens, the second about the ones. Of 72 words
+# some 60 % are in the training samples, ten times each.
+import matplotlib.pyplot as plt
+import numpy as np
+
+from consilience import MaxMarginRegressor, Views
+from consilience.kernels import Spectrum, normalize
+
+tens = ["twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety"]
+ones = ["one", "two", "three", "four", "five", "six", "seven", "eight", "nine"]
+words = np.array([[f"{ten} {one}" for one in ones] for ten in tens])
+rng = np.random.default_rng(0)
+seen = rng.random(words.shape) < 0.6
+of_tens, of_ones = rng.normal(size=(8, 6)), rng.normal(size=(9, 6))
+
+
+def measure(which, times=10):
+    i, j = np.repeat(np.argwhere(which), times, axis=0).T
+    X = Views(tens=of_tens[i] + 0.6 * rng.normal(size=(len(i), 6)), ones=of_ones[j] + 0.6 * rng.normal(size=(len(j), 6)))
+    return X, words[i, j]
+
+
+model = MaxMarginRegressor(output_kernel=normalize(Spectrum(4)), candidates=words.ravel()).fit(*measure(seen))
+for name, which in (("words seen in training", seen), ("words never seen", ~seen)):
+    X, answers = measure(which)
+    firsts = [[word for word, _ in ranked] for ranked in model.rank(X, top=3)]
+    three = np.mean([answer in best for answer, best in zip(answers, firsts, strict=True)])
+    print(f"{name}: right {model.score(X, answers):.2f}, among the first three {three:.2f}, by chance {1 / 72:.2f}")
+
+# %%
+# The scores of one measurement
+# -----------------------------
+# The square is the right answer, a word that was never seen; dots are the words that were.
+which = np.zeros_like(seen)
+which[tuple(np.argwhere(~seen)[7])] = True
+scores = model.candidate_scores(measure(which, 1)[0]).reshape(words.shape)
+figure, axis = plt.subplots(figsize=(7, 4.8), layout="constrained")
+image = axis.imshow(scores, cmap="Greys")
+axis.plot(*np.argwhere(seen).T[::-1], "o", color="#0072b2", mec="white", ms=8)
+axis.plot(*np.argwhere(which).T[::-1], "s", mfc="none", mec="#b35900", mew=3, ms=30)
+axis.set_xticks(range(9), ones, rotation=45)
+axis.set_yticks(range(8), tens)
+axis.set_title(f"Scores for a measurement of “{words[which][0]}”")
+figure.colorbar(image, label="score", shrink=0.8)
+plt.show()

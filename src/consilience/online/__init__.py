@@ -1,0 +1,1 @@
+"""Learners that see one sample after the other."""

@@ -1,0 +1,418 @@
+"""The perceptron for vector labels: maximum margin regression learned by additive updates."""
+
+import numbers
+from collections.abc import Mapping
+from typing import Any, Self
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.base import ClassifierMixin
+from sklearn.utils import check_random_state
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import check_is_fitted
+
+from .. import _blocks
+from .._base import OnlineLearner
+from .._inputs import read_labels, read_views_to_learn, read_views_to_predict, remember
+from .._joint import JointKernel
+from ..certificates import PerceptronCertificate, vector_perceptron_bounds
+from ..kernels import Linear, kernels_by_view, reference_views, resolve_kernels
+from ..kernels.outputs import label_vectors
+from ..solvers.margin import margin_dual
+from ..views import Views
+from ._vector_steps import coefficient_pass, operator_pass
+
+__all__ = ["VectorPerceptron"]
+
+BLOCK = 256  # samples whose kernels are made at a time
+
+
+class VectorPerceptron(ClassifierMixin, OnlineLearner):
+    """The vector perceptron of MMR (Szedmak, Shawe-Taylor and Parrado-Hernandez 2006, Figures 1 and 2).
+
+    Classes have label vectors y_t, and an operator W maps samples to them. ``algorithm="operator"`` (Figure 1, the
+    paper's primal one) takes the samples in turn and, with margin λ and step s, does
+
+        if <y_i, Wφ(x_i)> < λ:  W <- W + s y_i φ(x_i)'
+
+    It is the incremental subgradient method for Σ_i max(0, λ - <y_i, Wφ(x_i)>) over W, and needs kernels of φ only: W
+    is s Σ y_i φ(x_i)' over the updates. ``algorithm="coefficients"`` (Figure 2, the paper's dual one) writes
+    W = Σ_j α_j y_j φ(x_j)' and takes the subgradient in α, which is another algorithm:
+
+        if Σ_j α_j κ_ij < λ:  α_j <- α_j + s κ_ij for all j,  κ_ij = <y_i, y_j> k(x_i, x_j)
+
+    It changes the coefficients of all samples at once, so that it cannot learn from a stream.
+
+    Where ‖y‖ = ‖φ‖ = 1, λ = 1 and some W* of norm 1 has margin Γ, the first makes at most (1/Γ²)(1 + 2/s) updates and
+    ends with a margin of at least Γ/(s + 2) (Theorem 1); `certificate` gives both. With two classes and the simplex it
+    is the perceptron with margin of Li, Zaragoza, Herbrich, Shawe-Taylor and Kandola (2002) without a bias.
+
+    Parameters
+    ----------
+    kernel : Kernel, str or callable, default="linear"
+        The kernel of the views that `kernels` does not name. In `partial_fit` its parameters must be numbers.
+    kernels : dict, optional
+        Kernels by view.
+    algorithm : {"operator", "coefficients"}, default="operator"
+        Whether updates change W by one sample, or the coefficients of all.
+    labels : {"simplex", "indicator"}, array or dict, default="simplex"
+        The label vectors; see `MaxMarginClassifier`.
+    margin : float, default=1.0
+        λ > 0.
+    step : float, default=1.0
+        s > 0.
+    combine : {"sum", "product"}, Polynomial or dict, default="sum"
+        How the views' kernels make one; see `MaxMarginClassifier`. Absent views are for sums.
+    epochs : int, default=100
+        The most passes of `fit` over the samples; it ends after the first one without an update.
+    shuffle : bool, default=True
+        Whether `fit` takes the samples in a new random order at each pass.
+    random_state : int, RandomState or None, default=None
+        The seed of the order.
+    views : dict, list or "prefix", optional
+        How one wide table is divided into views; see `as_views`.
+
+    Attributes
+    ----------
+    classes_ : array
+        The classes.
+    label_vectors_ : array of shape (n_classes, n_dimensions)
+        y_t as rows.
+    dual_coef_ : array of shape (n_support,)
+        α: s times the number of updates of a sample, or Figure 2's coefficients.
+    support_ : array of int
+        After `fit`: the positions of the support among its samples.
+    updates_ : int
+        How often the margin was missed.
+    mistakes_ : int
+        How often the prediction was wrong before learning; 0 with "coefficients", which does not predict on the way.
+    n_seen_ : int
+        The samples seen, passes counted.
+    separated_ : bool
+        Whether the last pass of `fit` made no update: every sample has the margin λ.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from consilience import VectorPerceptron
+    >>> from consilience.kernels import RBF
+    >>> X, y = load_iris(return_X_y=True)
+    >>> keep = y < 2
+    >>> model = VectorPerceptron(RBF(0.5), random_state=0).fit(X[keep], y[keep])
+    >>> model.separated_
+    True
+    >>> proof = model.certificate(X[keep], y[keep])
+    >>> proof.updates <= proof.bound and proof.margin >= proof.margin_bound
+    True
+    """
+
+    def __init__(
+        self,
+        kernel: Any = "linear",
+        *,
+        kernels: Mapping[str, Any] | None = None,
+        algorithm: str = "operator",
+        labels: Any = "simplex",
+        margin: float = 1.0,
+        step: float = 1.0,
+        combine: Any = "sum",
+        epochs: int = 100,
+        shuffle: bool = True,
+        random_state: Any = None,
+        views: Any = None,
+    ):
+        self.kernel = kernel
+        self.kernels = kernels
+        self.algorithm = algorithm
+        self.labels = labels
+        self.margin = margin
+        self.step = step
+        self.combine = combine
+        self.epochs = epochs
+        self.shuffle = shuffle
+        self.random_state = random_state
+        self.views = views
+
+    def _check_parameters(self) -> None:
+        for name in ("margin", "step", "epochs"):
+            value: Any = getattr(self, name)
+            known = isinstance(value, numbers.Real) and not isinstance(value, bool) and np.isfinite(float(value))
+            if not (known and float(value) > 0):
+                raise ValueError(f"`{name}` must be a number above 0; got {value!r}.")
+        if self.algorithm not in ("operator", "coefficients"):
+            raise ValueError(f"`algorithm` is 'operator' or 'coefficients'; got {self.algorithm!r}.")
+
+    def _streams(self) -> bool:
+        if self.algorithm == "coefficients":
+            raise AttributeError(
+                "algorithm='coefficients' changes the coefficients of all samples at each update, so that it needs "
+                "them all at once: use `fit`, or algorithm='operator' for a stream."
+            )
+        return True
+
+    # -- learning
+    @available_if(_streams)
+    def partial_fit(self, X: Any, y: Any, classes: Any = None) -> Self:
+        """Learn a chunk of samples, in order.
+
+        Parameters
+        ----------
+        X : Views or what `as_views` reads
+            The samples.
+        y : array-like of shape (n_samples,)
+            Their classes.
+        classes : array-like, optional
+            All classes there will be. Needed at the first call unless the first chunk has them all.
+
+        Returns
+        -------
+        self
+            The learner.
+        """
+        self._check_parameters()
+        return super().partial_fit(X, y, classes)
+
+    def fit(self, X: Any, y: Any) -> Self:
+        """Forget everything and pass over the samples until each has the margin, `epochs` times at most.
+
+        Parameters
+        ----------
+        X : Views or what `as_views` reads
+            The samples.
+        y : array-like of shape (n_samples,)
+            Their classes.
+
+        Returns
+        -------
+        self
+            The learner.
+        """
+        self._check_parameters()
+        before = dict(self.__dict__)
+        try:
+            return self._fit(X, y)
+        except BaseException:
+            self.__dict__.clear()
+            self.__dict__.update(before)
+            raise
+
+    def _fit(self, X: Any, y: Any) -> Self:
+        X = read_views_to_learn(self, X, fresh=True)
+        labels = read_labels(y, len(X))
+        given = np.flatnonzero(labels.labeled)
+        X, codes = X[given], labels.codes[given]
+        self._known: dict[str, Any] = {}
+        remember(self, X)
+        self.classes_, self.n_seen_, self.mistakes_ = labels.classes, 0, 0
+        self._curve: list[tuple[int, int]] = []
+        self._start()
+        kernels = kernels_by_view(self.kernel, self.kernels, X.names)
+        shown = [name for name in X.names if X.present(name).any()]
+        self.kernels_ = resolve_kernels({name: kernels[name] for name in shown}, X)
+        alpha, rng = np.zeros(len(X)), check_random_state(self.random_state)
+        passes = self._operator_passes if self.algorithm == "operator" else self._coefficient_passes
+        self._used_views = tuple(shown)
+        X = X[shown]
+        passes(X, codes, alpha, rng)
+        kept = np.flatnonzero(alpha)
+        self.support_, self.dual_coef_, self._codes = given[kept], alpha[kept], codes[kept]
+        self._support = reference_views(self.kernels_, X[kept])
+        if self._is_linear(X):
+            self._add_to_coef(X[kept], codes[kept], alpha[kept])
+        return self
+
+    def _operator_passes(self, X: Views, codes: np.ndarray, alpha: np.ndarray, rng: np.random.RandomState) -> None:
+        for _ in range(int(self.epochs)):
+            order = rng.permutation(len(X)) if self.shuffle else np.arange(len(X))
+            before = self.updates_
+            for start in range(0, len(X), BLOCK):
+                some = order[start : start + BLOCK]
+                kept = np.flatnonzero(alpha)
+                sums = (
+                    self._label_sums(X[some], X[kept], alpha[kept], codes[kept])
+                    if len(kept)
+                    else self._no_sums(len(some))
+                )
+                updated, wrong = self._turn(X[some], codes[some], sums)
+                alpha[some[updated]] += self.step
+                self._count(wrong)
+            if self.updates_ == before:
+                self.separated_ = True
+                return
+
+    def _coefficient_passes(self, X: Views, codes: np.ndarray, alpha: np.ndarray, rng: np.random.RandomState) -> None:
+        Q = self._joint(X).cross(X) * self._gram[np.ix_(codes, codes)]
+        for _ in range(int(self.epochs)):
+            order = rng.permutation(len(X)) if self.shuffle else np.arange(len(X))
+            updates = int(coefficient_pass(Q, order, alpha, float(self.margin), float(self.step)))
+            self.updates_ += updates
+            self.n_seen_ += len(X)
+            if not updates:
+                self.separated_ = True
+                return
+
+    def _start(self) -> None:
+        self.label_vectors_, _ = label_vectors(self.labels, self.classes_)
+        self._gram = self.label_vectors_ @ self.label_vectors_.T
+        self.updates_, self.separated_ = 0, False
+        self.kernels_ = {}
+        self.coef_: dict[str, np.ndarray] = {}
+        for name in ("support_", "dual_coef_", "_support", "_codes"):
+            if hasattr(self, name):
+                delattr(self, name)
+
+    def _learn(self, X: Views, codes: np.ndarray) -> np.ndarray:
+        given = {name: kernel for name, kernel in (self.kernels or {}).items() if name in X.names}
+        kernels = kernels_by_view(self.kernel, given, X.names)
+        for name, kernel in kernels.items():
+            if kernel._unresolved():
+                raise ValueError(
+                    f"View '{name}': {kernel!r} takes a parameter from the data, which a stream does not have at once. "
+                    "Give it a number."
+                )
+        self.kernels_ = kernels
+        wrong = np.empty(len(codes), dtype=bool)
+        for start in range(0, len(codes), BLOCK):
+            rows = slice(start, start + BLOCK)
+            block, own = X[rows], codes[rows]
+            updated, wrong[rows] = self._turn(block, own, self._sums(block))
+            if not updated.any():
+                continue
+            steps = np.full(int(updated.sum()), float(self.step))
+            block, own = block[np.flatnonzero(updated)], own[updated]
+            if self._is_linear(block):
+                self._add_to_coef(block, own, steps)
+                continue
+            grown = hasattr(self, "_support")
+            self._support = Views.concat([self._support, block]) if grown else block
+            self._codes = np.concatenate([self._codes, own]) if grown else own
+            self.dual_coef_ = np.concatenate([self.dual_coef_, steps]) if grown else steps
+        return wrong
+
+    def _turn(self, X: Views, codes: np.ndarray, sums: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """A pass over few samples: which changed W, and which were predicted wrongly before."""
+        updated, wrong = np.empty(len(X), dtype=bool), np.empty(len(X), dtype=bool)
+        K = self._joint(X).cross(X)
+        operator_pass(
+            np.ascontiguousarray(sums), K, codes, self._gram, float(self.margin), float(self.step), updated, wrong
+        )
+        self.updates_ += int(updated.sum())
+        return updated, wrong
+
+    # -- sums over the support
+    def _joint(self, X: Views) -> JointKernel:
+        return JointKernel({name: self.kernels_[name] for name in X.names}, X, self.combine, scaled=False)
+
+    def _no_sums(self, n: int) -> np.ndarray:
+        return np.zeros((n, len(self.classes_)))
+
+    def _label_sums(self, X: Views, support: Views, alpha: np.ndarray, codes: np.ndarray) -> np.ndarray:
+        """Σ α_j k(x, x_j) over the support of each class."""
+        support = support.align(X.names)  # a view that is new is absent in it
+        K = self._joint(support).cross(X)
+        place = sp.csr_array((alpha, (codes, np.arange(len(codes)))), shape=(len(self.classes_), len(codes)))
+        return np.asarray((place @ K.T).T)
+
+    def _sums(self, X: Views) -> np.ndarray:
+        if not self.coef_:
+            if not hasattr(self, "_support") or not len(self._support):
+                return self._no_sums(len(X))
+            return self._label_sums(X, self._support, self.dual_coef_, self._codes)
+        sums = self._no_sums(len(X))
+        for name in X.names:
+            there = np.flatnonzero(X.present(name))
+            if name in self.coef_ and len(there):
+                sums[there] += np.asarray(_blocks.to_numpy(_blocks.take(X.block(name), there) @ self.coef_[name]))
+        return sums
+
+    def _is_linear(self, X: Views) -> bool:
+        """Whether W can be kept itself."""
+        adds = isinstance(self.combine, str) and self.combine == "sum"
+        plain = all(type(kernel) is Linear for kernel in self.kernels_.values())
+        return adds and plain and all(X.kind(name) in ("dense", "sparse", "absent") for name in X.names)
+
+    def _add_to_coef(self, X: Views, codes: np.ndarray, alpha: np.ndarray) -> None:
+        for name in X.names:
+            there = np.flatnonzero(X.present(name))
+            if len(there):
+                block = _blocks.take(X.block(name), there)
+                T = len(self.classes_)
+                place = sp.csr_array((alpha[there], (codes[there], np.arange(len(there)))), shape=(T, len(there)))
+                news = place @ (block if sp.issparse(block) else _blocks.to_numpy(block))
+                before = self.coef_.setdefault(name, np.zeros((block.shape[1], T)))
+                before += (news.toarray() if sp.issparse(news) else news).T
+
+    def _scores(self, X: Views) -> np.ndarray:
+        scores = self._sums(X) @ self._gram
+        return (scores[:, 1] - scores[:, 0]) / 2 if scores.shape[1] == 2 else scores
+
+    # -- proof
+    def certificate(self, X: Any = None, y: Any = None) -> PerceptronCertificate:
+        """Return the updates made, and with the samples learned the bounds of Theorem 1.
+
+        Parameters
+        ----------
+        X : Views or what `as_views` reads, optional
+            The samples learned. The widest margin Γ on them is found by the hard-margin machine.
+        y : array-like of shape (n_samples,), optional
+            Their classes.
+
+        Returns
+        -------
+        PerceptronCertificate
+            The updates, at most ``bound``; the margin, at least ``margin_bound``, once every sample has the margin λ.
+            Bounds are for algorithm="operator"; they are None where no operator separates the samples.
+        """
+        check_is_fitted(self, "n_seen_")
+        if X is None:
+            return PerceptronCertificate(status="streamed", updates=self.updates_)
+        X = read_views_to_predict(self, X)
+        codes = read_labels(y, len(X), classes=self.classes_).codes
+        K = self._joint(X).cross(X)
+        Q = K * self._gram[np.ix_(codes, codes)]
+        sums = self._sums(X)
+        margins = np.einsum("it,it->i", sums, self._gram[codes])
+        margin = float(margins.min() / max(self._norm(), 1e-300))
+        if self.algorithm != "operator":
+            return PerceptronCertificate(status="streamed", updates=self.updates_, margin=margin)
+        widest = _widest_margin(Q)
+        if widest is None:
+            return PerceptronCertificate(status="streamed", updates=self.updates_, margin=margin)
+        size = float(Q.diagonal().max())
+        bound, margin_bound = vector_perceptron_bounds(widest, self.step, self.margin, size)
+        reached = margin_bound if float(margins.min()) >= self.margin * (1 - 1e-9) else None
+        return PerceptronCertificate(
+            status="streamed", updates=self.updates_, bound=bound, margin=margin, margin_bound=reached, widest=widest
+        )
+
+    def _norm(self) -> float:
+        """‖W‖."""
+        if self.coef_:
+            by_class = sum(V.T @ V for V in self.coef_.values())
+        elif hasattr(self, "_support") and len(self._support):
+            sums = self._label_sums(self._support, self._support, self.dual_coef_, self._codes)
+            by_class = self._no_sums(len(self.classes_))
+            np.add.at(by_class, self._codes, self.dual_coef_[:, None] * sums)
+        else:
+            return 0.0
+        return float(np.sqrt(max(np.sum(by_class * self._gram), 0.0)))
+
+
+def _widest_margin(Q: np.ndarray) -> float | None:
+    """The margin of the hard-margin machine, measured at its solution; None where samples are not separated."""
+    n = len(Q)
+
+    def against(columns: np.ndarray) -> Any:
+        def rows(which: np.ndarray, out: np.ndarray) -> np.ndarray:
+            out[...] = Q[np.ix_(which, columns)]
+            return out
+
+        return rows
+
+    scale = 1 / float(np.maximum(Q.diagonal(), 0).mean() or 1.0)
+    one, of = np.ones(n), np.zeros(n, dtype=np.int64)
+    found = margin_dual(against, np.ones((1, 1)), of, np.full(n, 1e6 * scale), one, tol=1e-6, max_iter=10_000)
+    alpha, g = found.x
+    norm = float(alpha @ (g + 1))
+    widest = float((g + 1).min() / np.sqrt(norm)) if norm > 0 else 0.0
+    return widest if widest > 0 else None
