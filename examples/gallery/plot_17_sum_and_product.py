@@ -39,11 +39,12 @@ tasks = {"Matching": (pairs, same, 600), "Tumours": (X[["mean", "error"]], 1 - y
 figure, axes = plt.subplots(1, 2, figsize=(9, 4.9), layout="constrained")
 for axis, (title, (views, truth, n)) in zip(axes, tasks.items(), strict=True):
     views = PerView(StandardScaler()).fit(views[:n]).transform(views)
-    for combine, style in (("sum", {"color": "#b35900", "ls": "--", "lw": 2}), ("product", {"color": "black", "lw": 1})):
+    for combine, colour, line in (("sum", "#b35900", "--"), ("product", "black", "-")):
         model = MaxMarginClassifier(combine=combine, C=10.0).fit(views[:n], truth[:n])
         scores = model.decision_function(views[n:])
         false, true = roc_points(truth[n:], scores)[:2]
-        axis.plot(false, true, label=f"{combine}: {equal_error_rate(truth[n:], scores):.1%}", **style)
+        label = f"{combine}: {equal_error_rate(truth[n:], scores):.1%}"
+        axis.plot(false, true, line, color=colour, label=label)
     axis.plot([0, 1], [1, 0], color="0.6", lw=1)
     axis.set(xlabel="false alarms", ylabel="true alarms", title=title, aspect="equal")
     axis.legend(title="equal error rate", loc="lower right")

@@ -6,8 +6,7 @@ Answers that are strings
 "forty two". A string kernel between them counts common pieces of four letters, so that "forty two" is near to "forty
 six" and to "ninety two".
 
-An answer is found by ranking candidates, and a candidate need not be among the answers that were learned: its pieces
-are enough.
+An answer is found by ranking candidates. A candidate need not have been seen in training: its pieces are enough.
 """
 
 # %%
@@ -19,7 +18,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 from consilience import MaxMarginRegressor, Views
-from consilience.kernels import Spectrum, normalize
+from consilience.kernels import Spectrum, center, normalize
 
 tens = ["twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety"]
 ones = ["one", "two", "three", "four", "five", "six", "seven", "eight", "nine"]
@@ -31,11 +30,12 @@ of_tens, of_ones = rng.normal(size=(8, 6)), rng.normal(size=(9, 6))
 
 def measure(which, times=10):
     i, j = np.repeat(np.argwhere(which), times, axis=0).T
-    X = Views(tens=of_tens[i] + 0.6 * rng.normal(size=(len(i), 6)), ones=of_ones[j] + 0.6 * rng.normal(size=(len(j), 6)))
-    return X, words[i, j]
+    noise = 0.6 * rng.normal(size=(2, len(i), 6))
+    return Views(tens=of_tens[i] + noise[0], ones=of_ones[j] + noise[1]), words[i, j]
 
 
-model = MaxMarginRegressor(output_kernel=normalize(Spectrum(4)), candidates=words.ravel()).fit(*measure(seen))
+kernel = normalize(center(Spectrum(4)))  # the mean word is taken away, and every word has length 1
+model = MaxMarginRegressor(output_kernel=kernel, candidates=words.ravel()).fit(*measure(seen))
 for name, which in (("words seen in training", seen), ("words never seen", ~seen)):
     X, answers = measure(which)
     firsts = [[word for word, _ in ranked] for ranked in model.rank(X, top=3)]

@@ -92,6 +92,11 @@ def _pools() -> Any:
     return ThreadpoolController()
 
 
+@cache
+def _cores() -> int:
+    return int(cpu_count())
+
+
 def by_rows(work: Callable[[int, int], None], n_rows: int, operations: int, pieces: int = 16) -> None:
     """Call ``work(start, stop)`` on blocks of rows, in threads where the number of operations is worth it.
 
@@ -99,7 +104,7 @@ def by_rows(work: Callable[[int, int], None], n_rows: int, operations: int, piec
     OpenMP (OMP_NUM_THREADS, which joblib sets in its workers) holds here too.
     """
     limit = os.environ.get("OMP_NUM_THREADS", "").partition(",")[0].strip()
-    threads = min(cpu_count(), int(limit) if limit.isdigit() and int(limit) else cpu_count())
+    threads = min(_cores(), int(limit) if limit.isdigit() and int(limit) else _cores())
     threads = threads if operations > 1_000_000 else 1
     if threads == 1:
         work(0, n_rows)

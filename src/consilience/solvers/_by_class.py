@@ -30,7 +30,7 @@ class ByClass:
         n, T = len(self.of), len(problem.A)
         self.ends = np.searchsorted(self.of, np.arange(T), side="right")
         self.labels = (b, np.arange(T + 1), np.arange(T), np.full(T, own - b))
-        self.features = self._features() if b else np.zeros((n, 0))
+        self.features = self._features() if b else np.zeros((n, 0), dtype=self.dtype)
         self.grams, self.starts = self._grams(own)
         self.rows = self.against(self.order)
         self.buffer = np.empty((min(ROWS, n), n), dtype=self.dtype)
@@ -46,14 +46,13 @@ class ByClass:
         values, vectors = scipy.linalg.eigh(K[chosen].astype(np.float64))
         kept = values > 1e-5 * values[-1]
         root = vectors[:, kept] / np.sqrt(values[kept])
-        return np.ascontiguousarray(K @ root.astype(self.dtype), dtype=np.float64)
+        return np.ascontiguousarray(K @ root.astype(self.dtype))
 
     def _grams(self, own: float) -> tuple[np.ndarray, np.ndarray]:
         """Q' within each class, one after the other in one array."""
         sizes = np.diff(self.ends, prepend=0)
         starts = np.concatenate([[0], np.cumsum(sizes**2)])
         grams = np.empty(starts[-1], dtype=self.dtype)
-        features = self.features.astype(self.dtype)
         for c, size in enumerate(sizes):
             if size:
                 members = slice(self.ends[c] - size, self.ends[c])
@@ -61,7 +60,7 @@ class ByClass:
                 self.against(self.order[members])(self.order[members], part)
                 part *= own - self.b
                 if self.b:
-                    part += self.dtype(self.b) * (features[members] @ features[members].T)
+                    part += self.dtype(self.b) * (self.features[members] @ self.features[members].T)
         return grams, starts
 
     def visit(self, eps: float, sweeps: int = SWEEPS) -> int:

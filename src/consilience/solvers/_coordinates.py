@@ -108,7 +108,7 @@ def class_steps(ends, grams, starts, base, features, w, seen, g, a, upper, eps, 
         g_c, a_c, upper_c, features_c = g[first:last], a[first:last], upper[first:last], features[first:last]
         first = last
         if base != 0.0:
-            g_c += np.dot(features_c, base * (w - seen[c]))
+            g_c += np.dot(features_c, (base * (w - seen[c])).astype(features.dtype))
         for _ in range(sweeps):
             rested = True
             for i in range(size):

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import scipy.linalg
 
+from .._backend import few_threads
 from ..certificates import Solution
 from ._by_class import ByClass
 from ._coordinates import add_rows, kernel_steps, spread, violations
@@ -114,7 +115,8 @@ class _Active:
         Q = Q.astype(np.float64)
         Q[np.diag_indices(len(free))] += 1e-12 * Q.diagonal().mean()
         try:
-            factor = scipy.linalg.cho_factor(Q, overwrite_a=True, check_finite=False)
+            with few_threads(len(free)):
+                factor = scipy.linalg.cho_factor(Q, overwrite_a=True, check_finite=False)
         except np.linalg.LinAlgError:
             return
         step = -scipy.linalg.cho_solve(factor, self.g[free])
@@ -229,8 +231,9 @@ def margin_dual(
     problem = _Problem(against, A, of, upper, target, x0, memory, dtype)
     n_iter = 0
     if _class_by_class(problem):
-        classes = ByClass(problem, float(problem.A[0, 0]), problem.base)
-        n_iter, reached = classes.run(tol, max_iter)
+        with few_threads(0):  # many small products; rows of the kernel have threads of their own
+            classes = ByClass(problem, float(problem.A[0, 0]), problem.base)
+            n_iter, reached = classes.run(tol, max_iter)
         problem.alpha[classes.order] = classes.a
         if reached or n_iter >= max_iter:
             g = np.empty(len(of))
