@@ -10,9 +10,9 @@ their own are tested on it; others by an outer 5-fold cross-validation, whose er
 several draws of folds. Normalization by variable is learned on training rows alone.
 
 What the paper does not say: C, which is --C here (1), chosen with σ where it has several values, by --choose-C of 0.1,
-1, 10 and 100; how folds are drawn, here at random with classes in proportion, or at random without regard to classes by --plain. All columns of a
-set make one table; the sex of abalone is three 0/1 columns. The standard error is sqrt(p(1 - p)/n), n the test rows.
-Seconds are those of all fits of a column, in one thread, and of one fit with the parameters chosen.
+1, 10 and 100; how folds are drawn, here at random with classes in proportion, by --plain without regard to classes. All
+columns of a set make one table; the sex of abalone is three 0/1 columns. The standard error is sqrt(p(1 - p)/n), n the
+test rows. Seconds are those of all fits of a column, in one thread, and of one fit with the parameters chosen.
 """
 
 import argparse

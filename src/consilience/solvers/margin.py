@@ -106,30 +106,44 @@ class _Active:
         return moved
 
     def leap(self) -> None:
-        """A Newton step on the variables between their bounds, up to the first bound it meets."""
+        """Newton steps on the variables between their bounds, those that meet one left there."""
         free = np.flatnonzero((self.a > 0) & (self.a < self.upper))
         if not 0 < len(free) <= min(LEAP, len(self.cache.K)):
             return
         slots = self.cache.fetch(free)
         Q = self.cache.K[slots][:, free] * self.problem.A[np.ix_(self.of[free], self.of[free])]
-        Q = Q.astype(np.float64)
-        Q[np.diag_indices(len(free))] += 1e-12 * Q.diagonal().mean()
-        try:
-            with few_threads(len(free)):
-                factor = scipy.linalg.cho_factor(Q, overwrite_a=True, check_finite=False)
-        except np.linalg.LinAlgError:
-            return
-        step = -scipy.linalg.cho_solve(factor, self.g[free])
-        room = np.where(step > 0, self.upper[free] - self.a[free], -self.a[free])
-        share = min(1.0, float(np.min(np.divide(room, step, out=np.ones(len(free)), where=step != 0))))
-        change = np.clip(self.a[free] + share * step, 0, self.upper[free]) - self.a[free]
-        self.a[free] += change
+        with few_threads(len(free)):
+            new = _newton(Q.astype(np.float64), self.g[free], self.a[free], self.upper[free])
+        change, self.a[free] = new - self.a[free], new
         spread(change, self.of[free], slots, self.cache.K, self.ends, self.problem.labels, self.g)
         self.problem.alpha[self.samples] = self.a
 
     def resting(self, level: float) -> np.ndarray:
         """Which variables are held by their bounds, with gradients beyond `level`."""
         return ((self.a <= 0) & (self.g > level)) | ((self.a >= self.upper) & (self.g < -level))
+
+
+def _newton(Q: np.ndarray, g: np.ndarray, a: np.ndarray, upper: np.ndarray) -> np.ndarray:
+    """The minimum over few variables, as far as it can be reached by steps to one bound after the other."""
+    a, g, free = a.copy(), g.copy(), np.arange(len(a))
+    ridge = 1e-12 * Q.diagonal().mean()
+    for _ in range(max(5, int(1e9 / len(a) ** 3))):
+        part = Q[np.ix_(free, free)]
+        part[np.diag_indices(len(free))] += ridge
+        try:
+            step = -scipy.linalg.cho_solve(scipy.linalg.cho_factor(part, overwrite_a=True), g[free])
+        except np.linalg.LinAlgError:
+            ridge *= 100
+            continue
+        room = np.where(step > 0, upper[free] - a[free], a[free]) / np.maximum(np.abs(step), 1e-300)
+        share = min(1.0, float(room.min()))
+        g += Q[:, free] @ (share * step)
+        a[free] = np.clip(a[free] + share * step, 0, upper[free])
+        a[free[room <= share]] = np.where(step > 0, upper[free], 0.0)[room <= share]
+        free = free[room > share]
+        if share == 1.0 or not len(free):
+            break
+    return a
 
 
 class _Problem:
