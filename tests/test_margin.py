@@ -590,6 +590,13 @@ def test_many_different_outputs_go_without_their_matrix(monkeypatch):
     rows = cs.MaxMarginRegressor(RBF(5.0), output_kernel=RBF(1.0), tol=1e-8).fit(X, y)
     np.testing.assert_allclose(rows.certificate().objective, held.certificate().objective, rtol=1e-7)
     np.testing.assert_allclose(rows.candidate_scores(X), held.candidate_scores(X), atol=1e-3)
+    for candidates, sentence in (
+        ([0.5, 0.5], "the same answer twice"),
+        ([], "is empty"),
+        (["a"], "of different kinds"),
+    ):
+        with pytest.raises(ValueError, match=sentence):
+            cs.MaxMarginRegressor(RBF(5.0), candidates=candidates).fit(X, y)
     with pytest.raises(ValueError, match="There are 150 different outputs"):
         cs.MaxMarginRegressor(RBF(5.0), n_components=10).fit(X, y)
 

@@ -49,7 +49,8 @@ class MaxMarginClassifier(ViewClassifier, MaxMargin):
     labels : {"simplex", "indicator", "mean", "median"}, array or dict, default="simplex"
         The label vectors: corners of a hyper-tetrahedron, whose inner products are all -1/(T-1); unit vectors of R^T;
         the mean or median of each class over all columns, less their mean over the classes, at length 1; or given,
-        an array of one row per class in sorted order, or a dict of vectors by class.
+        an array of one row per class in sorted order, or a dict of vectors by class. Given vectors should have no
+        common part: take their mean away, or it meets the margins by itself.
     combine : {"sum", "product"}, Polynomial or dict, default="sum"
         How the views' kernels make one: their sum; their product; ``Polynomial(degree, constant)`` of their sum; or
         weights of products of views, such as ``{"audio": 1.0, ("audio", "video"): 0.5}``.
@@ -60,7 +61,8 @@ class MaxMarginClassifier(ViewClassifier, MaxMargin):
     n_components : int or float, optional
         The number of Nyström landmarks, or their fraction of the samples; by default the kernel is taken whole.
     tol : float, default=1e-3
-        The duality gap to reach, relative to the objective. From 1e-4 on kernels are evaluated in single precision.
+        The duality gap to reach, relative to the objective. From 1e-4 on kernels are evaluated in single precision,
+        unless C·k(x, x) is above 10,000 or rounding stands in the way.
     max_iter : int, default=10000
         The most passes over the violating samples.
     cache_size : float, default=1000
@@ -286,10 +288,10 @@ class MaxMarginRegressor(RegressorMixin, MaxMargin):
         The weight of the errors.
     output_kernel : Kernel, str, callable or array, default="rbf"
         k_y: a kernel on numbers, strings or trees; or the matrix between all candidates, y being positions in it. With
-        "linear" the longest candidates have the largest scores: outputs should be of one length, as by
-        ``kernels.normalize(kernel)``.
+        "linear" the longest candidates have the largest scores, and a part that all outputs share meets the margins by
+        itself: ``normalize(center(kernel))`` of `consilience.kernels` takes both away.
     candidates : sequence, optional
-        The answers there can be; by default the different outputs among the training samples.
+        The answers there can be, each once; by default the different outputs among the training samples.
     combine : {"sum", "product"}, Polynomial or dict, default="sum"
         How the views' kernels make one; see `MaxMarginClassifier`.
     fit_bias : bool, default=False
@@ -299,7 +301,8 @@ class MaxMarginRegressor(RegressorMixin, MaxMargin):
     n_components : int or float, optional
         The number of Nyström landmarks, or their fraction of the samples; by default the kernel is taken whole.
     tol : float, default=1e-3
-        The duality gap to reach, relative to the objective. From 1e-4 on kernels are evaluated in single precision.
+        The duality gap to reach, relative to the objective. From 1e-4 on kernels are evaluated in single precision,
+        unless C·k(x, x) is above 10,000 or rounding stands in the way.
     max_iter : int, default=10000
         The most passes over the violating samples.
     cache_size : float, default=1000
@@ -434,6 +437,8 @@ class MaxMarginRegressor(RegressorMixin, MaxMargin):
         found = read_outputs(given, len(given), matrix)
         if not found.labeled.all():
             raise ValueError("`candidates` has a missing value. Leave it out.")
+        if len(np.unique(found.of)) < len(given):
+            raise ValueError("`candidates` has the same answer twice. Give each once.")
         if (found.values.dtype.kind in "UO") != self._reads_items or found.values.shape[1:] != self._outputs.shape[1:]:
             raise ValueError("`candidates` and y hold outputs of different kinds. Give candidates as y is given.")
         values = found.values[found.of]
