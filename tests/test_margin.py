@@ -431,8 +431,68 @@ def test_all_landmarks_are_the_whole_kernel(combine, missing):
     landmarks = cs.MaxMarginClassifier(RBF(0.3), combine=combine, n_components=1.0, tol=1e-8).fit(X, y)
     np.testing.assert_allclose(landmarks.certificate().objective, whole.certificate().objective, rtol=1e-6)
     np.testing.assert_allclose(landmarks.decision_function(X), whole.decision_function(X), atol=1e-3)
-    few = cs.MaxMarginClassifier(RBF(0.3), combine=combine, n_components=20, random_state=0).fit(X, y)
+    few = cs.MaxMarginClassifier(RBF(0.3), combine=combine, n_components=20, random_state=0, tol=1e-6).fit(X, y)
     assert few.score(X, y) > 0.6
+    slack = np.maximum(0, 1 - few.decision_function(X)[np.arange(90), y])  # the features of fit are those of prediction
+    dual = few.certificate().dual
+    assert slack.sum() == pytest.approx(2 * few.certificate().objective - few.dual_coef_.sum(), rel=1e-3)
+    assert dual <= few.certificate().objective
+
+
+@pytest.mark.parametrize("seed", [0, 1, 2, 3])
+@pytest.mark.parametrize(
+    ("kernel", "C", "tol"), [(RBF(1e-3), 20.0, 1e-3), ("linear", 10.0, 1e-6), (RBF(1e-3), 1.0, 1e-6)]
+)
+def test_few_free_variables_among_many_at_bounds(seed, kernel, C, tol):
+    rng = np.random.default_rng(seed)
+    y = rng.integers(0, 2, 500)
+    X = rng.normal(size=(500, 5)) + 0.7 * y[:, None]
+    model = cs.MaxMarginClassifier(kernel, C=C, tol=tol).fit(X, y)
+    assert model.solution_.status == "converged"
+
+
+@pytest.mark.parametrize("C", [1.0, 50.0, 1e3, 1e4])
+def test_certificates_are_true_whatever_the_precision(C):
+    X, y = blobs(n=150, T=3)
+    model = cs.MaxMarginClassifier(RBF(0.1), C=C).fit(X, y)
+    alpha = np.zeros(150)
+    alpha[model.support_] = model.dual_coef_
+    Q = RBF(0.1)(X) * two_values(3)[np.ix_(y, y)]
+    primal, dual = reference.margin_objective(Q, alpha, np.full(150, C)), alpha.sum() - 0.5 * alpha @ Q @ alpha
+    np.testing.assert_allclose(model.certificate().objective, primal, rtol=2e-5)
+    assert primal - dual <= model.certificate().gap + 2e-5 * primal
+
+
+@pytest.mark.parametrize("T", [2, 3, 25])
+@pytest.mark.parametrize("C", [1e-4, 0.01, 100.0])
+def test_a_bias_is_found_for_any_C(T, C):
+    X, y = blobs(n=200, T=T)
+    model = cs.MaxMarginClassifier(RBF(0.5), C=C, fit_bias=True).fit(X, y)
+    assert model.solution_.status == "converged"
+
+
+def test_labels_that_nobody_has_do_not_let_a_bias_pass():
+    X, y = blobs(T=3)
+    with pytest.raises(ValueError, match="the bias alone would meet every margin"):
+        cs.MaxMarginClassifier(fit_bias=True, labels=[[1.0, 0], [1, 1], [-1, 0]]).fit(
+            X, y, sample_weight=(y != 2) * 1.0
+        )
+
+
+def test_constant_columns_are_not_blown_up():
+    X, y = blobs(n=60)
+    X = np.column_stack([X, np.full(60, 0.1)])
+    model = cs.MaxMarginClassifier(RBF(0.5), normalize="variable").fit(X, y)
+    moved = X + np.array([0, 0, 0, 1e-9])
+    np.testing.assert_allclose(model.decision_function(moved), model.decision_function(X), atol=1e-6)
+
+
+def test_kernels_that_are_not_finite_are_refused():
+    X, y = blobs(n=30)
+    with pytest.raises(ValueError, match="values that are not finite"):
+        cs.MaxMarginClassifier("linear").fit(1e200 * X, y)
+    with pytest.raises(ValueError, match="values that are not finite"):
+        cs.MaxMarginClassifier(lambda A, B: np.full((len(A), len(B)), np.nan)).fit(X, y)
 
 
 # -- several views
@@ -465,12 +525,12 @@ def combined_by_hand(X, combine, missing):
         return (grams[0] + grams[1]) * np.outer(scale, scale)
     if combine == "product":
         return grams[0] * grams[1]
-    if isinstance(combine, dict):
+    if isinstance(combine, list):
         return 0.5 * grams[0] + 2.0 * grams[0] * grams[1]
     return (grams[0] + grams[1] + 0.5) ** 2
 
 
-@pytest.mark.parametrize("combine", ["sum", "product", Polynomial(2, 0.5), {"a": 0.5, ("a", "b"): 2.0}], ids=str)
+@pytest.mark.parametrize("combine", ["sum", "product", Polynomial(2, 0.5), [("a", 0.5), (("a", "b"), 2.0)]], ids=str)
 @pytest.mark.parametrize("missing", [False, True])
 def test_views_make_one_kernel(combine, missing):
     X, y = two_views(missing=missing)
@@ -671,12 +731,19 @@ def test_what_runs_out_is_said():
     [
         ({"C": 0}, r"`C` must be a number above 0; got 0"),
         ({"cache_size": -1}, r"`cache_size` must be a number above 0; got -1"),
-        ({"labels": "corners"}, r"`labels` is 'simplex', 'indicator', 'mean', 'median', or vectors; got 'corners'"),
+        (
+            {"labels": "corners"},
+            r"`labels` is 'simplex', 'indicator', vectors, or in batches 'mean', 'median'; got 'corners'",
+        ),
         ({"labels": np.eye(3)}, r"one row per class, 4 in all; got shape \(3, 3\)"),
         ({"labels": {0: [1.0]}}, r"`labels` has no vector for '?1'?, '?2'?, '?3'?"),
-        ({"combine": "max"}, r"`combine` is 'sum', 'product', a Polynomial, or a dict of weights"),
-        ({"combine": {"c": 1.0}}, r"`combine` names 'c'"),
-        ({"combine": {"view0": -1.0}}, r"Weights in `combine` are at least 0"),
+        ({"combine": "max"}, r"`combine` is 'sum', 'product', a Polynomial, or a list of views with weights"),
+        ({"combine": [("c", 1.0)]}, r"`combine` names 'c'"),
+        ({"combine": [("view0", 0.0)]}, r"Weights in `combine` are above 0"),
+        ({"combine": [("view0", "a")]}, r"`combine` has pairs of views and a weight"),
+        ({"max_iter": 0.5}, r"`max_iter` must be a whole number of at least 1; got 0.5"),
+        ({"labels": [[1.0], [1.0, 2.0], [1.0], [1.0]]}, r"`labels` must be vectors of one length"),
+        ({"combine": "product", "n_components": 1.5}, r"n_components must be a count of at least 1 or a fraction"),
         ({"normalize": "rows"}, r"`normalize` is 'item', 'variable' or None; got 'rows'"),
         ({"n_components": True}, r"`n_components` must be a count, a fraction or None; got True"),
     ],
@@ -740,6 +807,7 @@ def test_models_survive_files(tmp_path):
     words = np.array(["anna", "otto", "ottokar"])[y]
     models = [
         cs.MaxMarginClassifier(RBF(0.3), combine="product", normalize="variable").fit(X, y),
+        cs.MaxMarginClassifier(RBF(0.3), combine=[("a", 1.0), (("a", "b"), 0.5)]).fit(X, y),
         cs.MaxMarginClassifier(RBF(0.3), n_components=20, random_state=0).fit(X, words),
         cs.MaxMarginRegressor(RBF(0.3), output_kernel=normalize(Subsequence(2, 0.5))).fit(X, words),
         cs.VectorPerceptron(RBF(0.3), random_state=0).fit(X, words),
@@ -889,6 +957,25 @@ def test_any_chunks_give_the_same_perceptron(kernel):
     assert parts.mistakes_ == whole.mistakes_
     one = cs.VectorPerceptron(kernel, epochs=1, shuffle=False).fit(X, y)
     np.testing.assert_allclose(one.decision_function(X), whole.decision_function(X), atol=1e-10)
+
+
+def test_products_of_streams_need_every_view():
+    X, y = two_views(missing=True)
+    whole, _ = two_views()
+    for learn in ("fit", "partial_fit"):
+        with pytest.raises(ValueError, match="needs every view in every sample"):
+            getattr(cs.VectorPerceptron(RBF(0.5), combine="product"), learn)(X, y)
+    model = cs.VectorPerceptron(RBF(0.5), combine="product").fit(whole, y)
+    with pytest.raises(ValueError, match="needs every view in every sample"):
+        model.predict(X)
+
+
+def test_certificates_leave_samples_without_a_label_out():
+    X, y = separable(0)
+    model = cs.VectorPerceptron(random_state=0).fit(X, y)
+    some = y.astype(float)
+    some[:5] = np.nan
+    assert model.certificate(X, some).margin == model.certificate(X[5:], y[5:]).margin
 
 
 def test_streams_ask_for_numbers_and_take_new_views():

@@ -22,7 +22,7 @@ from consilience.datasets import load_digits_views
 
 X, y = load_digits_views(return_X_y=True)
 steps = np.logspace(-1.5, 1.5, 7)
-mean = dict.fromkeys(X.names, 0.25)
+mean = [(name, 0.25) for name in X.names]
 proofs, scores = [], []
 for step in steps:
     model = VectorPerceptron("rbf", combine=mean, step=step, epochs=10_000, random_state=0).fit(X[:300], y[:300])

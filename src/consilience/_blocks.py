@@ -281,14 +281,14 @@ def quoted(names: Iterable[Any]) -> str:
 
 
 @contextmanager
-def naming(name: str) -> Iterator[None]:
+def naming(name: str, what: str = "View") -> Iterator[None]:
     """Put the view's name in front of what is said about its data."""
     try:
         yield
     except (TypeError, ValueError) as error:
         if type(error) not in (TypeError, ValueError):
             raise
-        raise type(error)(f"View '{name}': {error}") from error
+        raise type(error)(f"{what} '{name}': {error}") from error
 
 
 def spread(block: Block, rows: np.ndarray, n: int) -> Block:

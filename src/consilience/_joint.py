@@ -59,7 +59,7 @@ class JointKernel:
     def against(self, columns: np.ndarray, dtype: Any) -> Fill:
         """A function (X, out) that fills `out` with K between new samples and some reference samples."""
         parts = {name: self._view_against(name, columns, dtype) for name in self.X.names}
-        scales = _scales(self.X[columns]) if self.adds and self.scaled and self.X.mask is not None else None
+        scales = view_scales(self.X[columns]) if self.adds and self.scaled and self.X.mask is not None else None
 
         def fill(X: Views, out: np.ndarray) -> np.ndarray:
             first = True
@@ -78,7 +78,7 @@ class JointKernel:
             if scales is not None:
                 out *= scales
             if self.adds and self.scaled and X.mask is not None:
-                out *= _scales(X)[:, None]
+                out *= view_scales(X)[:, None]
             if isinstance(self.combine, Polynomial):
                 out += self.combine.constant
                 out[...] = integer_power(out, int(self.combine.degree))
@@ -136,13 +136,13 @@ class JointKernel:
                 values[~self.X.present(name)] = self.means[name][1]
         total = sum(weight * np.prod([own[name] for name in names], axis=0) for weight, names in self.terms)
         if self.adds and self.scaled and self.X.mask is not None:
-            total = total * _scales(self.X) ** 2
+            total = total * view_scales(self.X) ** 2
         if isinstance(self.combine, Polynomial):
             total = integer_power(total + self.combine.constant, int(self.combine.degree))
         return np.asarray(total)
 
 
-def _scales(X: Views) -> np.ndarray:
+def view_scales(X: Views) -> np.ndarray:
     """m over the number of views that a sample has."""
     return len(X.names) / np.maximum(presence(X).sum(axis=1), 1)
 
@@ -154,22 +154,27 @@ def _terms(combine: Any, names: Sequence[str]) -> list[tuple[float, tuple[str, .
         return [(1.0, (name,)) for name in names]
     if isinstance(combine, str) and combine in ("sum", "product"):
         return [(1.0, (name,)) for name in names] if combine == "sum" else [(1.0, tuple(names))]
-    if not isinstance(combine, Mapping) or not combine:
+    if isinstance(combine, str) or not isinstance(combine, Sequence) or not combine:
         raise ValueError(
-            "`combine` is 'sum', 'product', a Polynomial, or a dict of weights by views, as in {'audio': 1.0, "
-            f"('audio', 'video'): 0.5}}; got {combine!r}."
+            "`combine` is 'sum', 'product', a Polynomial, or a list of views with weights, as in [('audio', 1.0), "
+            f"(('audio', 'video'), 0.5)]; got {combine!r}."
         )
-    terms = []
-    for views, weight in combine.items():
-        term = (views,) if isinstance(views, str) else tuple(views)
-        unknown = [name for name in term if name not in names]
-        if unknown or not term:
-            raise ValueError(
-                f"`combine` names {_blocks.quoted(unknown or ['no view'])}; views are {_blocks.quoted(names)}."
-            )
-        if not (np.isfinite(weight) and weight >= 0):
-            raise ValueError(
-                f"Weights in `combine` are at least 0, so that the kernel is one; got {weight!r} for {term}."
-            )
-        terms.append((float(weight), term))
-    return terms
+    return [_read_term(term, names) for term in combine]
+
+
+def _read_term(term: Any, names: Sequence[str]) -> tuple[float, tuple[str, ...]]:
+    try:
+        views, weight = term
+        product, weight = (views,) if isinstance(views, str) else tuple(views), float(weight)
+    except (TypeError, ValueError) as error:
+        raise ValueError(
+            f"`combine` has pairs of views and a weight, such as (('a', 'b'), 0.5); got {term!r}."
+        ) from error
+    unknown = [name for name in product if name not in names]
+    if unknown or not product:
+        raise ValueError(
+            f"`combine` names {_blocks.quoted(unknown or ['no view'])}; views are {_blocks.quoted(names)}."
+        )
+    if not (np.isfinite(weight) and weight > 0):
+        raise ValueError(f"Weights in `combine` are above 0, so that the kernel is one; got {weight!r} for {product}.")
+    return weight, product

@@ -1,5 +1,6 @@
 """What the maximum margin learners share: label kernels, one kernel of all views, the forms of the dual, the bias."""
 
+import numbers
 from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -12,8 +13,8 @@ from sklearn.utils import check_random_state
 from .. import _blocks
 from .._base import presence
 from .._inputs import read_views_to_predict
-from .._joint import JointKernel
-from ..approx import inverse_root
+from .._joint import JointKernel, view_scales
+from ..approx import Nystroem, inverse_root
 from ..certificates import Solution, warn_unless_converged
 from ..kernels import Linear, reference_views
 from ..solvers.margin import margin_dual
@@ -22,12 +23,14 @@ from ..solvers.margin_features import LabelRows, margin_features
 from ..views import Views
 from ._frame import ROWS, Features, KernelLearner, Rows
 
+EPS = np.finfo(np.float64).eps
 FEW = 2000  # so few samples are learned faster by their Gram matrix, linear kernels too
+SINGLE = 100  # up to this C·k(x, x) rounding in single precision stays far below the gap
 HELD = 4000  # so many different outputs have their kernel held as a matrix
 
 
 @dataclass
-class Labels:
+class LabelKernel:
     """The labels that samples have, by the kernel between them."""
 
     of: np.ndarray  # the label of each sample
@@ -38,15 +41,16 @@ class Labels:
     alike: tuple[float, float] | None = None  # (squared length, inner product), where they are all the same
 
     @classmethod
-    def of_vectors(cls, of: np.ndarray, Y: np.ndarray, alike: tuple[float, float] | None = None) -> "Labels":
+    def of_vectors(cls, of: np.ndarray, Y: np.ndarray, alike: tuple[float, float] | None = None) -> "LabelKernel":
         """Labels given as vectors."""
-        A = None
-        if len(Y) <= HELD:
-            A = Y @ Y.T
-            if alike is not None:
-                A[...] = alike[1]
-                np.fill_diagonal(A, alike[0])
-        return cls(of, len(Y), lambda which: Y[which] @ Y.T, A, Y, alike)
+        T = len(Y)
+
+        def rows(which: np.ndarray) -> np.ndarray:
+            if alike is None:
+                return np.asarray(Y[which] @ Y.T)
+            return np.where(which[:, None] == np.arange(T), *alike)
+
+        return cls(of, T, rows, rows(np.arange(T)) if T <= HELD else None, Y, alike)
 
     @property
     def few(self) -> bool:
@@ -94,7 +98,9 @@ class MaxMargin(KernelLearner):
     warm_start: bool
 
     def _check_parameters(self) -> None:
-        self._check_numbers(above=("C", "cache_size", "max_iter"), least=("tol",))
+        self._check_numbers(above=("C", "cache_size"), least=("tol",))
+        if not (isinstance(self.max_iter, numbers.Integral) and self.max_iter >= 1) or isinstance(self.max_iter, bool):
+            raise ValueError(f"`max_iter` must be a whole number of at least 1; got {self.max_iter!r}.")
         if self.normalize not in ("item", "variable", None):
             raise ValueError(f"`normalize` is 'item', 'variable' or None; got {self.normalize!r}.")
 
@@ -115,8 +121,9 @@ class MaxMargin(KernelLearner):
                 values = _blocks.to_numpy(_blocks.take(X.block(name), np.flatnonzero(X.present(name)))).astype(
                     np.float64
                 )
-                spread = values.std(axis=0)
-                self._centers[name] = (values.mean(axis=0), np.where(spread > 0, spread, 1.0))
+                center, spread, n = values.mean(axis=0), values.std(axis=0), len(values)
+                least = np.sqrt(n * EPS) * spread + n * EPS * np.abs(center)  # rounding of a column that is constant
+                self._centers[name] = (center, np.where(spread > least, spread, 1.0))
         return self._scaled(X)
 
     def _scaled(self, X: Views) -> Views:
@@ -143,9 +150,9 @@ class MaxMargin(KernelLearner):
         return self._scaled(read_views_to_predict(self, X))
 
     # -- solving
-    def _solve(self, rows: Rows, labels: Labels, upper: np.ndarray) -> None:
+    def _solve(self, rows: Rows, labels: LabelKernel, upper: np.ndarray) -> None:
         """Find α, keep what prediction needs."""
-        if self.fit_bias and answers_alone(labels.as_vectors()):
+        if self.fit_bias and answers_alone(labels.as_vectors()[np.unique(labels.of)]):
             raise ValueError(
                 "`fit_bias` is not possible with these labels: one vector b has <y, b> >= 1 for each of them, so that "
                 "the bias alone would meet every margin (in the dual Σ α_i y_i = 0 leaves α = 0 only). Use labels that "
@@ -154,7 +161,8 @@ class MaxMargin(KernelLearner):
         before = self._alpha_before(rows)
         joint = JointKernel(self.kernels_, rows.X, self.combine)
         form: Any = _KernelForm(self, joint, labels)
-        if self.n_components is not None or _is_linear(joint):
+        small = labels.alike is not None or labels.vectors is not None or labels.n <= FEW // 10
+        if self.n_components is not None or (small and _is_linear(joint)):
             form = _FeatureForm(self, rows, joint, labels)
         one = np.ones(len(rows.order))
         try:
@@ -175,6 +183,10 @@ class MaxMargin(KernelLearner):
             else:
                 solution = form.solve(upper, one, 0.0, self.tol, before)
                 self._bias = None
+        except FloatingPointError as error:
+            raise ValueError(
+                "Kernels of the views have values that are not finite. Scale the views, or use other kernels."
+            ) from error
         except np.linalg.LinAlgError as error:
             raise ValueError(
                 "The kernel of all views together is not positive semi-definite, so that the problem has no minimum. "
@@ -217,7 +229,7 @@ class MaxMargin(KernelLearner):
 
     def _label_sums(self, X: Views, n_labels: int) -> np.ndarray:
         """Σ α_i k(x, x_i) over the support of each label, (n, n_labels)."""
-        joint = JointKernel(self.kernels_, self.X_fit_, self.combine, self._means)
+        joint = JointKernel(self.kernels_, self.X_fit_, self.combine, dict(self._means))
         place = self._place(n_labels)
         parts = [X[start : start + ROWS] for start in range(0, len(X), ROWS)]
         return np.concatenate([(place @ joint.cross(part, self._in_fit).T).T for part in parts])
@@ -226,7 +238,7 @@ class MaxMargin(KernelLearner):
         """The same by view, (n, m, n_labels)."""
         place, sums = self._place(n_labels), np.zeros((len(X), len(self._used_views), n_labels))
         has = presence(self.X_fit_)[self._in_fit]
-        scales = has.shape[1] / np.maximum(has.sum(axis=1), 1)
+        scales = view_scales(self.X_fit_)[self._in_fit]
         for v, name in enumerate(self._used_views):
             there, members = np.flatnonzero(X.present(name)), np.flatnonzero(has[:, v])
             if not len(there) or not len(members):
@@ -242,11 +254,13 @@ class MaxMargin(KernelLearner):
         """The answers over features, (n, n_outputs)."""
         if not hasattr(self, "_landmark_root"):
             outputs = self._outputs_over_features(X)
-            scale = len(self._used_views) / np.maximum(presence(X).sum(axis=1), 1)
-            return np.where(presence(X)[:, :, None], outputs, 0.0).sum(axis=1) * scale[:, None]
-        joint = JointKernel(self.kernels_, self.X_fit_, self.combine, self._means)
+            return np.where(presence(X)[:, :, None], outputs, 0.0).sum(axis=1) * view_scales(X)[:, None]
+        joint = JointKernel(self.kernels_, self.X_fit_, self.combine, dict(self._means))
         parts = [X[start : start + ROWS] for start in range(0, len(X), ROWS)]
-        return np.concatenate([joint.cross(part) @ self._landmark_root for part in parts]) @ self.coef_["all views"]
+        return (
+            np.concatenate([joint.cross(part, self._in_fit) @ self._landmark_root for part in parts])
+            @ self.coef_["all views"]
+        )
 
     def _outputs_over_features(self, X: Views) -> np.ndarray:
         """Each view's own answer over features, (n, m, n_outputs)."""
@@ -274,14 +288,16 @@ class MaxMargin(KernelLearner):
 class _KernelForm:
     """The dual over kernel rows made as they are needed."""
 
-    def __init__(self, learner: MaxMargin, joint: JointKernel, labels: Labels):
+    def __init__(self, learner: MaxMargin, joint: JointKernel, labels: LabelKernel):
         self.joint, self.labels, self.tol = joint, labels, learner.tol
         self.memory, self.max_iter = 1e6 * learner.cache_size, int(learner.max_iter)
 
     def solve(self, upper: np.ndarray, target: np.ndarray, rho: float, tol: float, x0: np.ndarray | None) -> Solution:
         """Solve in single precision where it will do, else in double."""
         largest = (float(self.joint.diagonal().max()) + rho) * self.labels.longest() * float(upper.max())
-        if self.tol >= 1e-4 and largest <= 1e4:  # beyond, directions lost in rounding could run away to the bounds
+        if not np.isfinite(largest):
+            raise FloatingPointError("k(x, x) is not finite")
+        if self.tol >= 1e-4 and largest <= SINGLE:  # beyond, directions lost in rounding could run away to the bounds
             try:
                 found = self._solve(upper, target, rho, tol, x0, np.float32)
             except np.linalg.LinAlgError:
@@ -331,7 +347,7 @@ class _KernelForm:
 class _FeatureForm:
     """The dual over explicit features: those of linear kernels, or of a Nyström approximation."""
 
-    def __init__(self, learner: MaxMargin, rows: Rows, joint: JointKernel, labels: Labels):
+    def __init__(self, learner: MaxMargin, rows: Rows, joint: JointKernel, labels: LabelKernel):
         self.joint, self.of, self.n_labels, self.max_iter = joint, labels.of, labels.n, int(learner.max_iter)
         self.labels = labels.operator_rows()
         self.names, self.features = rows.X.names, None
@@ -344,18 +360,15 @@ class _FeatureForm:
         else:
             self.Phi, self.sizes = self._joint_features(learner), []
         if joint.adds and rows.X.mask is not None:
-            scale = len(self.names) / np.maximum(presence(rows.X).sum(axis=1), 1)
+            scale = view_scales(rows.X)
             self.Phi = (
                 sp.csr_array(sp.diags_array(scale) @ self.Phi) if sp.issparse(self.Phi) else self.Phi * scale[:, None]
             )
 
     def _joint_features(self, learner: MaxMargin) -> np.ndarray:
         n = len(self.joint.X)
-        size = learner.n_components * n if isinstance(learner.n_components, float) else learner.n_components
-        if not size > 0:
-            raise ValueError(f"`n_components` must be above 0; got {learner.n_components!r}.")
-        rng = check_random_state(learner.random_state)
-        self.landmarks = np.sort(rng.choice(n, min(n, max(1, int(np.ceil(size)))), replace=False))
+        size = Nystroem(n_components=learner.n_components)._size(n)
+        self.landmarks = np.sort(check_random_state(learner.random_state).choice(n, min(n, size), replace=False))
         K = self.joint.cross(self.joint.X, self.landmarks)
         self.root = inverse_root(K[self.landmarks])
         return np.ascontiguousarray(K @ self.root)
@@ -379,8 +392,8 @@ class _FeatureForm:
         W = np.ascontiguousarray(learner._of_label_sums((sums.toarray() if sp.issparse(sums) else sums).T))
         if not self.sizes:
             learner.coef_, learner._landmark_root = {"all views": W}, self.root
-            learner.X_fit_ = reference_views(learner.kernels_, self.joint.X[self.landmarks])
-            learner._means = self.joint.means
+            learner.X_fit_ = reference_views(learner.kernels_, self.joint.X)  # absent views stand for means over all
+            learner._in_fit, learner._means = self.landmarks, self.joint.means
             return
         ends = np.cumsum(self.sizes)
         learner.coef_ = {

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 
 from .. import _reading
 from .._inputs import read_targets
@@ -28,6 +29,8 @@ def read_outputs(y: Any, n: int, matrix: np.ndarray | None) -> Outputs:
     """Read the outputs of n samples; with a kernel matrix they are positions in it."""
     if y is None:
         raise ValueError("This learner requires y to be passed, but the target y is None.")
+    if sp.issparse(y):
+        raise ValueError("y is a sparse matrix. Give outputs as an array: y.toarray().")
     items = _items(y)
     if items is not None and matrix is None:
         if len(items) != n:

@@ -17,7 +17,7 @@ from ..kernels import Kernel, Linear
 from ..kernels.outputs import label_vectors
 from ..views import Views
 from ._frame import ROWS
-from ._margin import HELD, Labels, MaxMargin
+from ._margin import HELD, LabelKernel, MaxMargin
 from ._outputs import as_block, read_output_kernel, read_outputs
 
 __all__ = ["MaxMarginClassifier", "MaxMarginRegressor"]
@@ -51,9 +51,9 @@ class MaxMarginClassifier(ViewClassifier, MaxMargin):
         the mean or median of each class over all columns, less their mean over the classes, at length 1; or given,
         an array of one row per class in sorted order, or a dict of vectors by class. Given vectors should have no
         common part: take their mean away, or it meets the margins by itself.
-    combine : {"sum", "product"}, Polynomial or dict, default="sum"
+    combine : {"sum", "product"}, Polynomial or list, default="sum"
         How the views' kernels make one: their sum; their product; ``Polynomial(degree, constant)`` of their sum; or
-        weights of products of views, such as ``{"audio": 1.0, ("audio", "video"): 0.5}``.
+        products of views with weights, such as ``[("audio", 1.0), (("audio", "video"), 0.5)]``.
     fit_bias : bool, default=False
         Learn b too, by an augmented Lagrangian. Refused where b alone would meet all margins, as with indicators.
     normalize : {"item", "variable"}, optional
@@ -186,7 +186,7 @@ class MaxMarginClassifier(ViewClassifier, MaxMargin):
                 self.label_vectors_ = self._class_centers(labels.classes, rows.X, of, rows.s)
             else:
                 self.label_vectors_, alike = label_vectors(self.labels, labels.classes)
-            found = Labels.of_vectors(of, self.label_vectors_, alike)
+            found = LabelKernel.of_vectors(of, self.label_vectors_, alike)
             self._label_gram = found.rows(np.arange(found.n)) if found.A is None else found.A
             self._solve(rows, found, self.C * rows.s)
             self.intercept_ = np.zeros(found.n) if self._bias is None else self._label_gram @ self._bias
@@ -207,7 +207,7 @@ class MaxMarginClassifier(ViewClassifier, MaxMargin):
                 if len(own):
                     block = _blocks.take(X.block(name), own)
                     if self.labels == "mean":
-                        centers[t] = np.asarray(s[own] @ block).ravel() / s[own].sum()
+                        centers[t] = s[own] @ (block if sp.issparse(block) else _blocks.to_numpy(block)) / s[own].sum()
                     else:
                         centers[t] = np.median(
                             block.toarray() if sp.issparse(block) else _blocks.to_numpy(block), axis=0
@@ -292,7 +292,7 @@ class MaxMarginRegressor(RegressorMixin, MaxMargin):
         itself: ``normalize(center(kernel))`` of `consilience.kernels` takes both away.
     candidates : sequence, optional
         The answers there can be, each once; by default the different outputs among the training samples.
-    combine : {"sum", "product"}, Polynomial or dict, default="sum"
+    combine : {"sum", "product"}, Polynomial or list, default="sum"
         How the views' kernels make one; see `MaxMarginClassifier`.
     fit_bias : bool, default=False
         Learn b too. Refused where b alone would meet all margins.
@@ -414,23 +414,27 @@ class MaxMarginRegressor(RegressorMixin, MaxMargin):
             self._solve(rows, labels, self.C * rows.s)
         return self
 
-    def _output_labels(self, of: np.ndarray, kernel: Kernel | None, matrix: np.ndarray | None) -> Labels:
+    def _output_labels(self, of: np.ndarray, kernel: Kernel | None, matrix: np.ndarray | None) -> LabelKernel:
         """The kernel between the different outputs."""
         if matrix is not None:
             self.output_kernel_ = matrix
-            return Labels(of, len(matrix), lambda which: matrix[which], matrix)
+            return LabelKernel(of, len(matrix), lambda which: matrix[which], matrix)
         block = as_block(self._outputs)
-        resolved = kernel.resolved(block)  # type: ignore[union-attr]
+        with _blocks.naming("y", "Outputs"):
+            resolved = kernel.resolved(block)  # type: ignore[union-attr]
+            resolved.diag(block[:1])
         self.output_kernel_ = resolved
         if type(resolved) is Linear and not sp.issparse(block):
-            return Labels.of_vectors(of, np.asarray(block, dtype=np.float64))
+            return LabelKernel.of_vectors(of, np.asarray(block, dtype=np.float64))
         A = np.asarray(resolved(block), dtype=np.float64) if len(self._outputs) <= HELD else None
         rows = A.__getitem__ if A is not None else lambda which: np.asarray(resolved(_blocks.take(block, which), block))
-        return Labels(of, len(self._outputs), rows, A)
+        return LabelKernel(of, len(self._outputs), rows, A)
 
     def _read_candidates(self, matrix: np.ndarray | None) -> np.ndarray:
         if self.candidates is None:
             return self._outputs[:, 0] if self._outputs.ndim == 2 and self._one_column else self._outputs
+        if not hasattr(self.candidates, "__len__"):
+            raise ValueError(f"`candidates` must be a sequence of answers; got {self.candidates!r}.")
         given = list(self.candidates)
         if not given:
             raise ValueError("`candidates` is empty. Give at least one answer, or None for the training outputs.")
@@ -440,7 +444,10 @@ class MaxMarginRegressor(RegressorMixin, MaxMargin):
         if len(np.unique(found.of)) < len(given):
             raise ValueError("`candidates` has the same answer twice. Give each once.")
         if (found.values.dtype.kind in "UO") != self._reads_items or found.values.shape[1:] != self._outputs.shape[1:]:
-            raise ValueError("`candidates` and y hold outputs of different kinds. Give candidates as y is given.")
+            raise ValueError(
+                "`candidates` and y hold outputs of different kinds, or vectors of different lengths. Give candidates "
+                "as y is given."
+            )
         values = found.values[found.of]
         return values[:, 0] if values.ndim == 2 and self._one_column else values
 

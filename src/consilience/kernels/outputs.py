@@ -123,7 +123,9 @@ def label_vectors(given: Any, classes: np.ndarray) -> tuple[np.ndarray, tuple[fl
     T = len(classes)
     if isinstance(given, str):
         if given not in ("simplex", "indicator") and not (T == 1 and given in ("mean", "median")):
-            raise ValueError(f"`labels` is 'simplex', 'indicator', 'mean', 'median', or vectors; got {given!r}.")
+            raise ValueError(
+                f"`labels` is 'simplex', 'indicator', vectors, or in batches 'mean', 'median'; got {given!r}."
+            )
         if T == 1 or given == "indicator":  # one class has one direction
             return np.eye(T), (1.0, 0.0)
         return simplex_codes(T), (1.0, -1.0 / (T - 1))
@@ -132,7 +134,10 @@ def label_vectors(given: Any, classes: np.ndarray) -> tuple[np.ndarray, tuple[fl
         if lacking:
             raise ValueError(f"`labels` has no vector for {quoted(lacking)}; give one for every class.")
         given = [given[c] for c in classes.tolist()]
-    vectors = np.asarray(given, dtype=np.float64)
+    try:
+        vectors = np.asarray(given, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"`labels` must be vectors of one length, one per class, {T} in all: {error}.") from error
     if vectors.ndim != 2 or len(vectors) != T or not np.isfinite(vectors).all() or not vectors.any(axis=1).all():
         raise ValueError(
             f"`labels` must be finite vectors other than 0, one row per class, {T} in all; got shape {vectors.shape}."

@@ -61,7 +61,7 @@ class VectorPerceptron(ClassifierMixin, OnlineLearner):
         λ > 0.
     step : float, default=1.0
         s > 0.
-    combine : {"sum", "product"}, Polynomial or dict, default="sum"
+    combine : {"sum", "product"}, Polynomial or list, default="sum"
         How the views' kernels make one; see `MaxMarginClassifier`. Absent views are for sums.
     epochs : int, default=100
         The most passes of `fit` over the samples; it ends after the first one without an update.
@@ -139,6 +139,8 @@ class VectorPerceptron(ClassifierMixin, OnlineLearner):
             known = isinstance(value, numbers.Real) and not isinstance(value, bool) and np.isfinite(float(value))
             if not (known and float(value) > 0):
                 raise ValueError(f"`{name}` must be a number above 0; got {value!r}.")
+        if not isinstance(self.epochs, numbers.Integral):
+            raise ValueError(f"`epochs` must be a whole number; got {self.epochs!r}.")
         if self.algorithm not in ("operator", "coefficients"):
             raise ValueError(f"`algorithm` is 'operator' or 'coefficients'; got {self.algorithm!r}.")
 
@@ -252,8 +254,10 @@ class VectorPerceptron(ClassifierMixin, OnlineLearner):
                 return
 
     def _start(self) -> None:
-        self.label_vectors_, _ = label_vectors(self.labels, self.classes_)
+        self.label_vectors_, alike = label_vectors(self.labels, self.classes_)
         self._gram = self.label_vectors_ @ self.label_vectors_.T
+        if alike is not None:  # to the last bit, so that ties are ties
+            self._gram = np.where(np.eye(len(self.classes_), dtype=bool), *alike)
         self.updates_, self.separated_ = 0, False
         self.kernels_ = {}
         self.coef_: dict[str, np.ndarray] = {}
@@ -301,6 +305,11 @@ class VectorPerceptron(ClassifierMixin, OnlineLearner):
 
     # -- sums over the support
     def _joint(self, X: Views) -> JointKernel:
+        if X.mask is not None and not (isinstance(self.combine, str) and self.combine == "sum"):
+            raise ValueError(
+                f"combine={self.combine!r} needs every view in every sample: what stands for an absent one would "
+                "depend on the samples around it. Use combine='sum'."
+            )
         return JointKernel({name: self.kernels_[name] for name in X.names}, X, self.combine, scaled=False)
 
     def _no_sums(self, n: int) -> np.ndarray:
@@ -309,6 +318,7 @@ class VectorPerceptron(ClassifierMixin, OnlineLearner):
     def _label_sums(self, X: Views, support: Views, alpha: np.ndarray, codes: np.ndarray) -> np.ndarray:
         """Σ α_j k(x, x_j) over the support of each class."""
         support = support.align(X.names)  # a view that is new is absent in it
+        self._joint(X)  # refuses what cannot be
         K = self._joint(support).cross(X)
         place = sp.csr_array((alpha, (codes, np.arange(len(codes)))), shape=(len(self.classes_), len(codes)))
         return np.asarray((place @ K.T).T)
@@ -367,7 +377,8 @@ class VectorPerceptron(ClassifierMixin, OnlineLearner):
         if X is None:
             return PerceptronCertificate(status="streamed", updates=self.updates_)
         X = read_views_to_predict(self, X)
-        codes = read_labels(y, len(X), classes=self.classes_).codes
+        labels = read_labels(y, len(X), classes=self.classes_)
+        X, codes = X[np.flatnonzero(labels.labeled)], labels.codes[labels.labeled]
         K = self._joint(X).cross(X)
         Q = K * self._gram[np.ix_(codes, codes)]
         sums = self._sums(X)

@@ -21,6 +21,7 @@ Rows = Callable[[np.ndarray, np.ndarray], np.ndarray]  # (positions, array to fi
 BLOCK = 128  # rows of the kernel made at a time
 SWEEPS = 10  # turns over the variables of a block at each visit
 LEAP, LEAP_EVERY = 1000, 50  # Newton steps on so many variables at most, after so many passes
+PATIENCE = 1000  # so many passes without a smaller gap are the end
 MANY = 20  # so many classes are better solved class by class
 
 
@@ -165,7 +166,7 @@ class _Problem:
         self.memory, self.dtype = memory, dtype
         self.alpha = np.zeros(len(of)) if x0 is None else np.clip(x0, 0, upper)
         self.outside: list[tuple[np.ndarray, np.ndarray, np.ndarray]] = []  # samples, their g, the α it held for
-        self.base, self.labels = _two_values(self.A)
+        self.base, self.labels = _label_lines(self.A)
 
     def start(self) -> None:
         """Take all samples into the steps."""
@@ -204,7 +205,7 @@ class _Problem:
         return g
 
 
-def _two_values(A: np.ndarray) -> tuple[float, tuple[float, np.ndarray, np.ndarray, np.ndarray]]:
+def _label_lines(A: np.ndarray) -> tuple[float, tuple[float, np.ndarray, np.ndarray, np.ndarray]]:
     """A label kernel as compiled steps take it: a base everywhere, and what some pairs of labels have more."""
     T = len(A)
     apart = A[~np.eye(T, dtype=bool)] if T > 1 else np.zeros(1)
@@ -262,21 +263,24 @@ def _violators_first(problem: _Problem, tol: float, max_iter: int) -> tuple[int,
     """Passes over the violating samples at ever finer levels: how many, and how it ended."""
     eps, left_at, n_iter = 0.5, 1.0, 0
     objective = _objective(problem, problem.gradient())
-    while n_iter < max_iter and eps > 1e-15:
+    lowest, since = np.inf, 0  # the least gap, and the passes since it fell
+    while n_iter < max_iter and since < PATIENCE:
         gap = problem.active.gap()
+        lowest, since = (gap, 0) if gap < 0.99 * lowest else (lowest, since + 1)
         if not problem.outside:
             objective = _objective(problem, problem.gradient())
         if gap <= tol * objective:
             if not problem.outside:
                 return n_iter, "converged"
             problem.readmit()
+            lowest = np.inf
             continue
         n_iter += 1
         if n_iter % LEAP_EVERY == 0:
             problem.active.leap()
             problem.active.gap()
         if problem.active.visit(eps) <= 0.05 * np.count_nonzero(problem.active.a):
-            eps /= 2
+            eps = max(eps / 2, min(eps, 1e-3 * float(problem.active.violation.max())))
             resting = problem.active.resting(4 * eps)
             if problem.active.cache.short and eps <= left_at / 4 and resting.mean() > 0.3:
                 problem.leave(resting)
@@ -289,6 +293,8 @@ def _violators_first(problem: _Problem, tol: float, max_iter: int) -> tuple[int,
 def _objective(problem: _Problem, g: np.ndarray) -> float:
     """The primal objective ½ α'Qα + Σ upper g⁻."""
     norm = float(problem.alpha @ (g + problem.target))
+    if not np.isfinite(norm + g.sum()):
+        raise FloatingPointError("Q has entries that are not finite")
     if norm < -1e-6 * float(np.abs(problem.target) @ problem.alpha):
         raise np.linalg.LinAlgError("Q is not positive semi-definite")
     return 0.5 * norm + float(problem.upper @ np.maximum(0, -g))

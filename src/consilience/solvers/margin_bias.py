@@ -38,13 +38,13 @@ def with_bias(
 ) -> Solution:
     """Solve with a bias; x is (α, g, ..., b), with g the gradient at b. `squares` is the diagonal of Q."""
     b, alpha = np.zeros(Y.shape[1]), x0
-    rho = float(squares.mean()) or 1.0
-    n_iter, status = 0, "max_iter"
+    rho = max(float(squares.mean()), 5 / float(np.bincount(of, upper).mean()))
+    n_iter, status, share, highest = 0, "max_iter", 0.1, 1e4 * rho
     best: Solution | None = None
     history: list[tuple[np.ndarray, np.ndarray]] = []  # multipliers and the balance that each left
     for _ in range(max_iter):
         target = 1 - (Y @ b)[of]
-        found = solve(target, rho, 0.1 * tol, alpha)
+        found = solve(target, rho, max(0.1 * tol, min(1e-2, 0.1 * share)), alpha)
         n_iter += found.n_iter
         alpha, g = found.x[0], found.x[1]
         mass = np.bincount(of, alpha, len(Y))
@@ -56,11 +56,14 @@ def with_bias(
         pull = g + 1 - (Y @ bias)[of]  # Qα
         dual = float((alpha - lost).sum()) - 0.5 * (norm - 2 * float(lost @ pull) + float(lost @ np.sqrt(squares)) ** 2)
         gap = max(primal - dual, 0.0)
+        share = gap / primal if primal > 0 else 0.0
         if best is None or gap < best.gap:  # type: ignore[operator]
             best = Solution((*found.x, bias), gap, n_iter, status, objective=primal, residual=found.residual)
         if gap <= tol * primal:
             status = "converged"
             break
+        if history and np.linalg.norm(balance) > 0.7 * np.linalg.norm(history[-1][1]) and rho < highest:
+            rho, history = 2 * rho, []  # what was seen does not foretell what comes: a stiffer penalty
         history.append((b, balance))
         b = _next_multiplier(history[-DEPTH:], rho)
     return replace(best, n_iter=n_iter, status=status)  # type: ignore[type-var,return-value]

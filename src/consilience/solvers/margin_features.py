@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from .._backend import few_threads
 from ..certificates import Solution
 from ._coordinates import dense_steps, sparse_steps, violations
 
@@ -102,5 +103,6 @@ def _operator(Phi: Any, labels: LabelRows, of: np.ndarray, a: np.ndarray) -> np.
 
 def _gradient(Phi: Any, labels: LabelRows, of: np.ndarray, W: np.ndarray) -> np.ndarray:
     """The score of each sample for its own label."""
-    outputs = np.asarray(Phi @ W.T)
+    with few_threads(len(of) * W.size, most=100_000_000):
+        outputs = np.asarray(Phi @ W.T)
     return np.einsum("ik,ik->i", labels.read[of], outputs[np.arange(len(of))[:, None], labels.rows[of]])
