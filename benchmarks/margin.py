@@ -11,12 +11,11 @@ for classes, growth and precision, --large-rows and --news-rows for large and li
 """
 
 import argparse
-import resource
 import statistics
-import sys
 import time
 import warnings
 from multiprocessing import get_context
+from pathlib import Path
 
 import numpy as np
 from sklearn.datasets import make_blobs
@@ -155,9 +154,9 @@ def _large(rows):
 
 
 def _peak():
-    """The most memory this process has had, in GB."""
-    most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return most / 1e9 if sys.platform == "darwin" else 1024 * most / 1e9
+    """The most memory this process has had, in GB (Linux; ru_maxrss would count that of the parent too)."""
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return 1024 * int(next(line for line in lines if line.startswith("VmHWM")).split()[1]) / 1e9
 
 
 # -- growth
@@ -193,12 +192,12 @@ def precision(options):
 if __name__ == "__main__":
     parts = {"classes": classes, "linear": linear, "large": large, "growth": growth, "precision": precision}
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("part", nargs="*", choices=[*parts, []], default=list(parts))
+    parser.add_argument("part", nargs="*", choices=[*parts, []], default=[])
     parser.add_argument("--rows", type=int, default=10_000, help="training rows of classes, growth and precision")
     parser.add_argument("--classes", nargs="*", type=int, default=[10, 50, 200, 500], help="classes beside SVC")
     parser.add_argument("--large-rows", type=int, default=50_000, help="training rows of large")
     parser.add_argument("--news-rows", type=int, help="training rows of linear; all by default")
     options = parser.parse_args()
     warm_up()
-    for name in options.part:
+    for name in options.part or parts:
         parts[name](options)

@@ -116,12 +116,12 @@ def show(label, values, form, note=""):
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("set", nargs="*", choices=[*PUBLISHED, []], default=list(PUBLISHED))
+    parser.add_argument("set", nargs="*", choices=[*PUBLISHED, []], default=[])
     parser.add_argument("--C", nargs="+", type=float, default=[1.0], help="weights of the errors to choose from")
     parser.add_argument("--choose-C", action="store_const", dest="C", const=[0.1, 1.0, 10.0, 100.0])
     parser.add_argument("--draws", type=int, default=1, help="draws of outer folds, for sets without a split")
     parser.add_argument("--plain", action="store_true", help="folds without regard to classes")
     parser.add_argument("--jobs", type=int, default=2, help="processes at a time")
     options = parser.parse_args()
-    for name in options.set:
+    for name in options.set or PUBLISHED:
         run(name, options)

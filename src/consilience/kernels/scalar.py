@@ -290,8 +290,7 @@ class RBF(_Distance):
             def work(first: int, last: int) -> None:
                 part = out[first:last]
                 exponents = np.matmul(rows[first:last], columns, out=part) if whole else rows[first:last] @ columns
-                np.minimum(exponents, 0, out=part, casting="same_kind")
-                np.exp(part, out=part)
+                np.exp(exponents if whole else exponents.astype(out.dtype), out=part)
 
             if out.size < 500_000:
                 work(0, len(out))

@@ -8,6 +8,7 @@ objective down every time. Steps cost O(n / classes + rank); the true gradient i
 that are not kept.
 """
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,7 @@ import scipy.linalg
 
 from ._coordinates import class_steps, spread, violations
 
-ROWS = 64  # rows of the kernel made at a time
+ROWS = 128  # rows of the kernel made at a time
 RANK = 128  # of the Nyström approximation
 SWEEPS = 10  # turns over the variables of a class at each visit
 
@@ -53,14 +54,17 @@ class ByClass:
         sizes = np.diff(self.ends, prepend=0)
         starts = np.concatenate([[0], np.cumsum(sizes**2)])
         grams = np.empty(starts[-1], dtype=self.dtype)
-        for c, size in enumerate(sizes):
-            if size:
-                members = slice(self.ends[c] - size, self.ends[c])
-                part = grams[starts[c] : starts[c + 1]].reshape(size, size)
-                self.against(self.order[members])(self.order[members], part)
-                part *= own - self.b
-                if self.b:
-                    part += self.dtype(self.b) * (self.features[members] @ self.features[members].T)
+        for few in _together(sizes):
+            first, last = self.ends[few[0]] - sizes[few[0]], self.ends[few[-1]]
+            members, n = self.order[first:last], last - first
+            K = self.against(members)(members, np.empty((n, n), dtype=self.dtype))
+            K *= own - self.b
+            if self.b:
+                features = self.features[first:last]
+                K += self.dtype(self.b) * (features @ features.T)
+            for c in few:
+                mine = slice(self.ends[c] - sizes[c] - first, self.ends[c] - first)
+                grams[starts[c] : starts[c + 1]] = K[mine, mine].ravel()
         return grams, starts
 
     def visit(self, eps: float, sweeps: int = SWEEPS) -> int:
@@ -114,3 +118,16 @@ class ByClass:
             eps, aim = min(0.5, 4 * eps), max(0.1 * gap / self.objective(), 0.3 * tol)
         self.refresh()
         return n_iter, False
+
+
+def _together(sizes: np.ndarray) -> Iterator[list[int]]:
+    """Neighbouring classes whose samples are few enough to have their kernel made at once."""
+    few: list[int] = []
+    for c, size in enumerate(sizes):
+        if few and sizes[few].sum() + size > ROWS:
+            yield few
+            few = []
+        if size:
+            few.append(c)
+    if few:
+        yield few

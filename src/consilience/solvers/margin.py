@@ -18,7 +18,7 @@ from ._by_class import ByClass
 from ._coordinates import add_rows, kernel_steps, spread, violations
 
 Rows = Callable[[np.ndarray, np.ndarray], np.ndarray]  # (positions, array to fill) -> their rows of K, in the array
-BLOCK = 128  # rows of the kernel made at a time
+BLOCK = 64  # rows of the kernel made at a time
 SWEEPS = 10  # turns over the variables of a block at each visit
 LEAP, LEAP_EVERY = 1000, 50  # Newton steps on so many variables at most, after so many passes
 PATIENCE = 1000  # so many passes without a smaller gap are the end
@@ -32,18 +32,29 @@ class _Cache:
     def __init__(self, problem: "_Problem", samples: np.ndarray):
         self.rows, self.samples = problem.against(samples), samples
         n = len(samples)
-        fit = int(problem.memory // (np.dtype(problem.dtype).itemsize * n))
-        capacity = min(n, max(fit, BLOCK))
-        self.K = np.empty((capacity, n), dtype=problem.dtype)
+        fit = int(problem.memory / (1.5 * np.dtype(problem.dtype).itemsize * n))  # while it grows, half is there twice
+        self.limit = min(n, max(fit, BLOCK))
+        self.K = np.empty((0, n), dtype=problem.dtype)
         self.slot = np.full(n, -1)
-        self.holds = np.full(capacity, -1)  # which sample's row a slot holds
-        self.used = np.zeros(capacity, dtype=np.int64)
+        self.holds = np.empty(0, dtype=np.int64)  # which sample's row a slot holds
+        self.used = np.empty(0, dtype=np.int64)
         self.filled = self.clock = 0
 
     @property
     def short(self) -> bool:
         """Whether there is no room for all rows."""
-        return len(self.K) < len(self.slot)
+        return self.limit < len(self.slot)
+
+    def _grow(self, needed: int) -> None:
+        """Room for so many rows, twice what there was at least; memory that is not needed is not touched."""
+        size = min(self.limit, max(needed, 2 * len(self.K), 4 * BLOCK))
+        if self.limit < 2 * size:
+            size = self.limit
+        K, more = np.empty((size, self.K.shape[1]), dtype=self.K.dtype), size - len(self.K)
+        K[: self.filled] = self.K[: self.filled]
+        self.K = K
+        self.holds = np.concatenate([self.holds, np.full(more, -1)])
+        self.used = np.concatenate([self.used, np.zeros(more, dtype=np.int64)])
 
     def fetch(self, wanted: np.ndarray) -> np.ndarray:
         """The slots of the wanted rows, at most as many as there are slots."""
@@ -52,6 +63,8 @@ class _Cache:
         self.used[there[there >= 0]] = self.clock
         missing = wanted[there < 0]
         if len(missing):
+            if len(self.K) < min(self.filled + len(missing), self.limit):
+                self._grow(self.filled + len(missing))
             slots = np.arange(self.filled, min(self.filled + len(missing), len(self.K)))
             self.filled += len(slots)
             if len(slots) < len(missing):
@@ -109,12 +122,11 @@ class _Active:
     def leap(self) -> None:
         """Newton steps on the variables between their bounds, those that meet one left there."""
         free = np.flatnonzero((self.a > 0) & (self.a < self.upper))
-        if not 0 < len(free) <= min(LEAP, len(self.cache.K)):
+        if not 0 < len(free) <= min(LEAP, self.cache.limit):
             return
         slots = self.cache.fetch(free)
         Q = self.cache.K[slots][:, free] * self.problem.A[np.ix_(self.of[free], self.of[free])]
-        with few_threads(len(free)):
-            new = _newton(Q.astype(np.float64), self.g[free], self.a[free], self.upper[free])
+        new = _newton(Q.astype(np.float64), self.g[free], self.a[free], self.upper[free])
         change, self.a[free] = new - self.a[free], new
         spread(change, self.of[free], slots, self.cache.K, self.ends, self.problem.labels, self.g)
         self.problem.alpha[self.samples] = self.a
@@ -244,14 +256,18 @@ def margin_dual(
     at most `tol` of the primal objective.
     """
     problem = _Problem(against, A, of, upper, target, x0, memory, dtype)
+    with few_threads(0):  # many small products; rows of the kernel have threads of their own
+        return _solved(problem, tol, max_iter)
+
+
+def _solved(problem: _Problem, tol: float, max_iter: int) -> Solution:
     n_iter = 0
     if _class_by_class(problem):
-        with few_threads(0):  # many small products; rows of the kernel have threads of their own
-            classes = ByClass(problem, float(problem.A[0, 0]), problem.base)
-            n_iter, reached = classes.run(tol, max_iter)
+        classes = ByClass(problem, float(problem.A[0, 0]), problem.base)
+        n_iter, reached = classes.run(tol, max_iter)
         problem.alpha[classes.order] = classes.a
         if reached or n_iter >= max_iter:
-            g = np.empty(len(of))
+            g = np.empty(len(classes.g))
             g[classes.order] = classes.g
             return _solution(problem, g, n_iter, "converged" if reached else "max_iter")
     problem.start()
