@@ -16,8 +16,9 @@ import scipy.linalg
 
 from ._coordinates import class_steps, spread, violations
 
-ROWS = 128  # rows of the kernel made at a time
-RANK = 128  # of the Nyström approximation
+ROWS = 256  # rows of the kernel made at a time
+RANK = 128  # of the Nyström approximation, twice as much for MANY classes: rows of the kernel are then the cost
+MANY = 200
 SWEEPS = 10  # turns over the variables of a class at each visit
 
 
@@ -42,7 +43,8 @@ class ByClass:
     def _features(self) -> np.ndarray:
         """Φ with ΦΦ' <= K, on random samples."""
         n = len(self.order)
-        chosen = np.sort(np.random.default_rng(0).choice(n, min(RANK, n), replace=False))
+        rank = min(n, RANK if len(self.ends) < MANY else 2 * RANK)
+        chosen = np.sort(np.random.default_rng(0).choice(n, rank, replace=False))
         K = self.against(self.order[chosen])(self.order, np.empty((n, len(chosen)), dtype=self.dtype))
         values, vectors = scipy.linalg.eigh(K[chosen].astype(np.float64))
         kept = values > 1e-5 * values[-1]
@@ -99,7 +101,8 @@ class ByClass:
 
     def run(self, tol: float, max_iter: int) -> tuple[int, bool]:
         """Step until the gap is `tol` of the objective or no longer falls: the turns taken, and whether it did."""
-        eps, n_iter, aim, best, worse = 0.5, 0, 2e-2, np.inf, 0
+        many = len(self.ends) >= MANY
+        eps, n_iter, aim, best, worse = 0.5, 0, (2 if many else 20) * tol, np.inf, 0
         while n_iter < max_iter and eps > 1e-15:
             n_iter += 1
             if self.visit(eps) > 0.05 * np.count_nonzero(self.a):
@@ -115,7 +118,7 @@ class ByClass:
             if worse == 4:
                 break
             best = min(gap, best)
-            eps, aim = min(0.5, 4 * eps), max(0.1 * gap / self.objective(), 0.3 * tol)
+            eps, aim = min(0.5, 4 * eps), max((0.003 if many else 0.1) * gap / self.objective(), 0.3 * tol)
         self.refresh()
         return n_iter, False
 
