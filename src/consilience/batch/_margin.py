@@ -3,7 +3,7 @@
 import numbers
 from abc import abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -150,7 +150,7 @@ class MaxMargin(KernelLearner):
         return self._scaled(read_views_to_predict(self, X))
 
     # -- solving
-    def _solve(self, rows: Rows, labels: LabelKernel, upper: np.ndarray) -> None:
+    def _learn(self, rows: Rows, labels: LabelKernel, upper: np.ndarray) -> None:
         """Find α, keep what prediction needs."""
         if self.fit_bias and answers_alone(labels.as_vectors()[np.unique(labels.of)]):
             raise ValueError(
@@ -158,31 +158,13 @@ class MaxMargin(KernelLearner):
                 "the bias alone would meet every margin (in the dual Σ α_i y_i = 0 leaves α = 0 only). Use labels that "
                 "balance, such as 'simplex', or leave `fit_bias` out."
             )
-        before = self._alpha_before(rows)
         joint = JointKernel(self.kernels_, rows.X, self.combine)
-        form: Any = _KernelForm(self, joint, labels)
         small = labels.alike is not None or labels.vectors is not None or labels.n <= FEW // 10
+        form: Any = _KernelForm(self, joint, labels)
         if self.n_components is not None or (small and _is_linear(joint)):
             form = _FeatureForm(self, rows, joint, labels)
-        one = np.ones(len(rows.order))
         try:
-            if self.fit_bias:
-                vectors = labels.as_vectors()
-                lengths = np.einsum("tp,tp->t", vectors, vectors)[labels.of]
-                squares = lengths * form.diagonal()
-                solution = with_bias(
-                    lambda target, rho, tol, x0: form.solve(upper, target, rho, tol, x0),
-                    vectors,
-                    labels.of,
-                    upper,
-                    squares,
-                    tol=self.tol,
-                    x0=before,
-                )
-                self._bias = np.linalg.lstsq(vectors.T, solution.x[-1], rcond=None)[0]  # b = Σ_t bias_t y_t
-            else:
-                solution = form.solve(upper, one, 0.0, self.tol, before)
-                self._bias = None
+            solution = self._optimum(form, labels, upper, self._alpha_before(rows))
         except FloatingPointError as error:
             raise ValueError(
                 "Kernels of the views have values that are not finite. Scale the views, or use other kernels."
@@ -192,26 +174,37 @@ class MaxMargin(KernelLearner):
                 "The kernel of all views together is not positive semi-definite, so that the problem has no minimum. "
                 "Use positive semi-definite kernels; `consilience.kernels.nearest_psd` makes one of a matrix."
             ) from error
-        alpha = solution.x[0]
-        self.solution_ = Solution(
-            alpha,
-            solution.gap,
-            solution.n_iter,
-            solution.status,
-            objective=solution.objective,
-            residual=solution.residual,
-        )
+        self.solution_ = replace(solution, x=solution.x[0])
         self.view_weights_ = np.ones(len(self._used_views))
-        self._n_fit = rows.n
+        self._keep_support(rows, labels, form)
+        warn_unless_converged(self.solution_, type(self).__name__)
+
+    def _optimum(self, form: Any, labels: LabelKernel, upper: np.ndarray, x0: np.ndarray | None) -> Solution:
+        """α first in x, with the bias where it is asked for."""
+        if not self.fit_bias:
+            self._bias = None
+            return form.solve(upper, np.ones(len(upper)), 0.0, self.tol, x0)
+        Y = labels.as_vectors()
+        squares = np.einsum("tp,tp->t", Y, Y)[labels.of] * form.diagonal()
+
+        def solve(target: np.ndarray, rho: float, tol: float, x0: np.ndarray | None) -> Solution:
+            return form.solve(upper, target, rho, tol, x0)
+
+        solution = with_bias(solve, Y, labels.of, upper, squares, tol=self.tol, x0=x0)
+        self._bias = np.linalg.lstsq(Y.T, solution.x[-1], rcond=None)[0]  # b = Σ_t bias_t y_t
+        return solution
+
+    def _keep_support(self, rows: Rows, labels: LabelKernel, form: Any) -> None:
+        alpha = self.solution_.x
         kept = np.flatnonzero(alpha)
         kept = kept if len(kept) else np.arange(1)
         kept = kept[np.argsort(rows.order[kept])]
+        self._n_fit = rows.n
         self.support_, self.dual_coef_, self._of_support = rows.order[kept], alpha[kept], labels.of[kept]
         for name in ("coef_", "X_fit_", "_features", "_in_fit", "_means", "_landmark_root"):
             if hasattr(self, name):
                 delattr(self, name)
         form.keep(self, kept)
-        warn_unless_converged(self.solution_, type(self).__name__)
 
     def _alpha_before(self, rows: Rows) -> np.ndarray | None:
         """α of the last fit, for the samples at the same positions."""
@@ -293,23 +286,23 @@ class _KernelForm:
         self.memory, self.max_iter = 1e6 * learner.cache_size, int(learner.max_iter)
 
     def solve(self, upper: np.ndarray, target: np.ndarray, rho: float, tol: float, x0: np.ndarray | None) -> Solution:
-        """Solve in single precision where it will do, else in double."""
+        """The optimum, in single precision where it will do, else in double."""
         largest = (float(self.joint.diagonal().max()) + rho) * self.labels.longest() * float(upper.max())
         if not np.isfinite(largest):
             raise FloatingPointError("k(x, x) is not finite")
         if self.tol >= 1e-4 and largest <= SINGLE:  # beyond, directions lost in rounding could run away to the bounds
             try:
-                found = self._solve(upper, target, rho, tol, x0, np.float32)
+                found = self._at(np.float32, upper, target, rho, tol, x0)
             except np.linalg.LinAlgError:
                 pass
             else:
                 if found.status != "stalled":
                     return found
                 x0 = found.x[0]
-        return self._solve(upper, target, rho, tol, x0, np.float64)
+        return self._at(np.float64, upper, target, rho, tol, x0)
 
-    def _solve(
-        self, upper: np.ndarray, target: np.ndarray, rho: float, tol: float, x0: np.ndarray | None, dtype: Any
+    def _at(
+        self, dtype: Any, upper: np.ndarray, target: np.ndarray, rho: float, tol: float, x0: np.ndarray | None
     ) -> Solution:
         labels, A, of = self.labels, self.labels.A, self.labels.of
         if A is None or not labels.few:  # their kernel goes into the rows

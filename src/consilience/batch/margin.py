@@ -188,7 +188,7 @@ class MaxMarginClassifier(ViewClassifier, MaxMargin):
                 self.label_vectors_, alike = label_vectors(self.labels, labels.classes)
             found = LabelKernel.of_vectors(of, self.label_vectors_, alike)
             self._label_gram = found.rows(np.arange(found.n)) if found.A is None else found.A
-            self._solve(rows, found, self.C * rows.s)
+            self._learn(rows, found, self.C * rows.s)
             self.intercept_ = np.zeros(found.n) if self._bias is None else self._label_gram @ self._bias
         return self
 
@@ -411,7 +411,7 @@ class MaxMarginRegressor(RegressorMixin, MaxMargin):
             labels = self._output_labels(of, kernel, matrix)
             self.candidates_ = self._read_candidates(matrix)
             self._between = self._output_gram(self.candidates_) if labels.n * len(self.candidates_) <= HELD**2 else None
-            self._solve(rows, labels, self.C * rows.s)
+            self._learn(rows, labels, self.C * rows.s)
         return self
 
     def _output_labels(self, of: np.ndarray, kernel: Kernel | None, matrix: np.ndarray | None) -> LabelKernel:
