@@ -20,7 +20,7 @@ from ._coordinates import add_rows, kernel_steps, spread, violations
 Rows = Callable[[np.ndarray, np.ndarray], np.ndarray]  # (positions, array to fill) -> their rows of K, in the array
 BLOCK = 64  # rows of the kernel made at a time
 SWEEPS = 10  # turns over the variables of a block at each visit
-LEAP, LEAP_EVERY = 1000, 50  # Newton steps on so many variables at most, after so many passes
+LEAP, LEAP_EVERY = 3000, 50  # Newton steps on so many variables at most, after so many passes
 PATIENCE = 1000  # so many passes without a smaller gap are the end
 MANY = 20  # so many classes are better solved class by class
 
@@ -147,6 +147,16 @@ def _newton(Q: np.ndarray, g: np.ndarray, a: np.ndarray, upper: np.ndarray) -> n
             step = -scipy.linalg.cho_solve(scipy.linalg.cho_factor(part, overwrite_a=True), g[free])
         except np.linalg.LinAlgError:
             ridge *= 100
+            continue
+        new = np.clip(a[free] + step, 0, upper[free])
+        change = new - a[free]
+        pull = Q[:, free] @ change
+        if g[free] @ change + 0.5 * change @ pull[free] < 0:  # all that meet a bound may stay there
+            a[free], g = new, g + pull
+            inside = (new > 0) & (new < upper[free])
+            if inside.all() or not inside.any():
+                break
+            free = free[inside]
             continue
         room = np.where(step > 0, upper[free] - a[free], a[free]) / np.maximum(np.abs(step), 1e-300)
         share = min(1.0, float(room.min()))
