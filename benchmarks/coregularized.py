@@ -185,6 +185,6 @@ def growth():
 if __name__ == "__main__":
     parts = {"solver": solver, "memory": memory, "weights": weights, "cv": cv, "svm": svm, "growth": growth}
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("part", nargs="*", choices=[*parts, []], default=list(parts))
-    for name in parser.parse_args().part:
+    parser.add_argument("part", nargs="*", choices=[*parts, []], default=[])
+    for name in parser.parse_args().part or parts:
         parts[name]()

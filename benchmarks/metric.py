@@ -288,9 +288,9 @@ def alternating(options):
 if __name__ == "__main__":
     parts = {"mvml": mvml, "mkl": mkl, "growth": growth, "alternating": alternating}
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("part", nargs="*", choices=[*parts, []], default=list(parts))
+    parser.add_argument("part", nargs="*", choices=[*parts, []], default=[])
     parser.add_argument("--sizes", nargs="*", type=int, default=[300, 600], help="training rows of mvml")
     parser.add_argument("--n-iter", nargs="*", type=int, default=[20, 100], help="draws of weights by himalaya")
     options = parser.parse_args()
-    for name in options.part:
+    for name in options.part or parts:
         parts[name](options)

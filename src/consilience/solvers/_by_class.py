@@ -105,7 +105,7 @@ class ByClass:
         eps, n_iter, aim, best, worse = 0.5, 0, (2 if many else 20) * tol, np.inf, 0
         while n_iter < max_iter and eps > 1e-15:
             n_iter += 1
-            if self.visit(eps) > 0.05 * np.count_nonzero(self.a):
+            if self.visit(eps) > 0.05 * np.count_nonzero(self.a) and n_iter % 25:
                 continue
             if self.gap() > aim * self.objective():
                 eps /= 2
@@ -120,7 +120,7 @@ class ByClass:
             best = min(gap, best)
             eps, aim = min(0.5, 4 * eps), max((0.003 if many else 0.1) * gap / self.objective(), 0.3 * tol)
         self.refresh()
-        return n_iter, False
+        return n_iter, self.gap() <= tol * self.objective()
 
 
 def _together(sizes: np.ndarray) -> Iterator[list[int]]:
