@@ -120,7 +120,7 @@ LEARNERS = {
     "max margin, indicator": cs.MaxMarginClassifier(RBF(0.001), C=10.0, labels="indicator", tol=1e-10),
     "max margin, linear": cs.MaxMarginClassifier("linear", C=1.0, tol=1e-10),
     "max margin, features": cs.MaxMarginClassifier(RBF(0.001), C=10.0, n_components=1.0, tol=1e-10),
-    "max margin, bias": cs.MaxMarginClassifier(RBF(0.001), C=10.0, fit_bias=True, tol=1e-9),
+    "max margin, bias": cs.MaxMarginClassifier(RBF(0.001), C=10.0, fit_bias=True, tol=1e-12),
     "max margin regression": cs.MaxMarginRegressor(RBF(0.5), output_kernel=RBF(1.0), C=10.0, tol=1e-10),
     "vector perceptron": cs.VectorPerceptron(RBF(0.05), shuffle=False),
     "vector perceptron, coefficients": cs.VectorPerceptron(

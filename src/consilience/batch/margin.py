@@ -175,8 +175,12 @@ class MaxMarginClassifier(ViewClassifier, MaxMargin):
             labels = read_labels(y, len(X), self.unlabeled)
             u = read_weights(sample_weight, len(X)) * class_weights(self.class_weight, labels)
             u = np.where(labels.labeled, u, 0.0)
-            if self.fit_bias and len(labels.classes) == 1:
-                raise ValueError(f"`fit_bias` is for two classes or more; y has one class, {labels.classes[0]!r}.")
+            weighted = np.unique(labels.codes[u > 0])
+            if self.fit_bias and len(weighted) == 1:
+                only = labels.classes[weighted[0]]
+                raise ValueError(
+                    f"`fit_bias` is for two classes or more; samples with a weight have one class, {only!r}."
+                )
             X = self._normalized(X)
             rows = self._arrange(X, labels.labeled, u, with_unlabeled=False)
             self.classes_ = labels.classes
