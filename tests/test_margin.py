@@ -646,7 +646,7 @@ def test_many_different_outputs_go_without_their_matrix(monkeypatch):
     y = np.sin(2 * X[:, 0])
     held = cs.MaxMarginRegressor(RBF(5.0), output_kernel=RBF(1.0), tol=1e-8).fit(X, y)
     monkeypatch.setattr(_margin, "HELD", 10)
-    monkeypatch.setattr("consilience.batch.margin.HELD", 10)
+    monkeypatch.setattr("consilience.batch.margin_outputs.HELD", 10)
     rows = cs.MaxMarginRegressor(RBF(5.0), output_kernel=RBF(1.0), tol=1e-8).fit(X, y)
     np.testing.assert_allclose(rows.certificate().objective, held.certificate().objective, rtol=1e-7)
     np.testing.assert_allclose(rows.candidate_scores(X), held.candidate_scores(X), atol=1e-3)

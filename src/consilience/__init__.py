@@ -29,7 +29,7 @@ _HOME = {
     "MultipleKernelRidgeClassifier": "batch.kernels_learned",
     "OutputKernelRidge": "batch.kernels_learned",
     "MaxMarginClassifier": "batch.margin",
-    "MaxMarginRegressor": "batch.margin",
+    "MaxMarginRegressor": "batch.margin_outputs",
     "VectorPerceptron": "online.vector",
     "EarlyFusion": "batch.fusion",
     "LateFusion": "batch.fusion",
@@ -60,7 +60,7 @@ if TYPE_CHECKING:
     from .batch.kernels_learned import MultipleKernelRidgeClassifier as MultipleKernelRidgeClassifier
     from .batch.kernels_learned import OutputKernelRidge as OutputKernelRidge
     from .batch.margin import MaxMarginClassifier as MaxMarginClassifier
-    from .batch.margin import MaxMarginRegressor as MaxMarginRegressor
+    from .batch.margin_outputs import MaxMarginRegressor as MaxMarginRegressor
     from .batch.metric import ViewMetricRidge as ViewMetricRidge
     from .batch.metric import ViewMetricRidgeClassifier as ViewMetricRidgeClassifier
     from .batch.metric_cv import ViewMetricRidgeClassifierCV as ViewMetricRidgeClassifierCV

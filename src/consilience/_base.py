@@ -1,7 +1,8 @@
 """The frame of every learner: combining views, parameters by view, the two abstract bases."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any, Self
 
 import numpy as np
@@ -50,6 +51,17 @@ class ViewParameters(BaseEstimator):
         kernels = dict(getattr(self, "kernels", None) or {})
         kernel = kernels.get(name, getattr(self, "kernel", None))
         return kernel is not None and as_kernel(kernel).reads_gram
+
+    @contextmanager
+    def _whole(self) -> Iterator[None]:
+        """A fit that is refused or interrupted leaves the learner as it was."""
+        before = dict(self.__dict__)
+        try:
+            yield
+        except BaseException:
+            self.__dict__.clear()
+            self.__dict__.update(before)
+            raise
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Return the parameters, those of kernels and estimators by view among them.

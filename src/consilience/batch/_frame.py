@@ -2,8 +2,7 @@
 
 import numbers
 from abc import abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
@@ -122,17 +121,6 @@ class KernelLearner(BatchLearner):
                 raise ValueError(f"`{name}` must be a number {what}; got {value!r}.")
         if isinstance(getattr(self, "n_components", None), bool):
             raise ValueError(f"`n_components` must be a count, a fraction or None; got {self.n_components!r}.")
-
-    @contextmanager
-    def _whole(self) -> Iterator[None]:
-        """A fit that is refused or interrupted leaves the learner as it was."""
-        before = dict(self.__dict__)
-        try:
-            yield
-        except BaseException:
-            self.__dict__.clear()
-            self.__dict__.update(before)
-            raise
 
     # -- what is kept
     def _keep(

@@ -190,13 +190,8 @@ class VectorPerceptron(ClassifierMixin, OnlineLearner):
             The learner.
         """
         self._check_parameters()
-        before = dict(self.__dict__)
-        try:
+        with self._whole():
             return self._fit(X, y)
-        except BaseException:
-            self.__dict__.clear()
-            self.__dict__.update(before)
-            raise
 
     def _fit(self, X: Any, y: Any) -> Self:
         X = read_views_to_learn(self, X, fresh=True)

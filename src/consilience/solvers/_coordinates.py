@@ -20,6 +20,14 @@ def violations(a, g, upper, out):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True)
+def _minimum(a, v, q, upper):  # type: ignore[no-untyped-def]
+    """Where a variable has its minimum within 0..upper, at gradient v and curvature q."""
+    if q <= 0.0:
+        return upper if v < 0.0 else 0.0
+    return min(max(a - v / q, 0.0), upper)
+
+
+@njit(cache=True)
 def _settle(Q, g, a, upper, eps, sweeps):  # type: ignore[no-untyped-def]
     """Minimize over few variables in turn, where the gradient is above `eps`; a and g are changed."""
     for _ in range(sweeps):
@@ -29,7 +37,7 @@ def _settle(Q, g, a, upper, eps, sweeps):  # type: ignore[no-untyped-def]
             if abs(v) <= eps or (v > 0.0 and a[i] <= 0.0) or (v < 0.0 and a[i] >= upper[i]):
                 continue
             q = Q[i, i]
-            new = min(max(a[i] - v / q, 0.0), upper[i]) if q > 0.0 else (upper[i] if v < 0.0 else 0.0)
+            new = _minimum(a[i], v, q, upper[i])
             d = new - a[i]
             if d != 0.0:
                 rested = False
@@ -116,7 +124,7 @@ def class_steps(ends, grams, starts, base, features, w, seen, g, a, upper, eps, 
                 if abs(v) <= eps or (v > 0.0 and a_c[i] <= 0.0) or (v < 0.0 and a_c[i] >= upper_c[i]):
                     continue
                 q = own[i, i]
-                new = min(max(a_c[i] - v / q, 0.0), upper_c[i]) if q > 0.0 else (upper_c[i] if v < 0.0 else 0.0)
+                new = _minimum(a_c[i], v, q, upper_c[i])
                 d = new - a_c[i]
                 if d != 0.0:
                     rested = False
@@ -162,7 +170,7 @@ def dense_steps(order, Phi, norms, of, rows, read, write, W, target, a, upper, l
             continue
         largest = max(largest, abs(v))
         q = norms[i]
-        new = min(max(a[i] - v / q, 0.0), upper[i]) if q > 0.0 else (upper[i] if v < 0.0 else 0.0)
+        new = _minimum(a[i], v, q, upper[i])
         d = new - a[i]
         if d != 0.0:
             a[i] = new
@@ -194,7 +202,7 @@ def sparse_steps(order, data, indices, indptr, norms, of, rows, read, write, W, 
             continue
         largest = max(largest, abs(v))
         q = norms[i]
-        new = min(max(a[i] - v / q, 0.0), upper[i]) if q > 0.0 else (upper[i] if v < 0.0 else 0.0)
+        new = _minimum(a[i], v, q, upper[i])
         d = new - a[i]
         if d != 0.0:
             a[i] = new
