@@ -30,9 +30,9 @@ _MAGIC = b"consilience model\n"
 _FORMAT = 1
 _LONGEST_HEADER = 4096
 _HOMES = (
-    "approx", "batch._view_metric", "batch.fusion", "batch.kernels_learned", "batch.margin",
-    "batch.margin_outputs", "batch.metric", "batch.metric_cv", "batch.ridge", "batch.ridge_cv", "batch.svc", "kernels.algebra", "kernels.scalar",
-    "kernels.structured", "online.vector", "preprocessing",
+    "approx", "batch._view_metric", "batch.fusion", "batch.kernels_learned", "batch.margin", "batch.margin_outputs",
+    "batch.metric", "batch.metric_cv", "batch.ridge", "batch.ridge_cv", "batch.svc", "kernels.algebra",
+    "kernels.scalar", "kernels.structured", "online.vector", "preprocessing",
 )  # fmt: skip
 
 
