@@ -1,12 +1,12 @@
 """The smallest learners that stand on the frame: they test `_base`, not methods."""
 
 import numpy as np
-from sklearn.base import ClassifierMixin
 
-from consilience._base import BatchLearner, OnlineLearner, ViewClassifier, ViewRegressor, presence
+from consilience._base import BatchLearner, ViewClassifier, ViewRegressor, presence
 from consilience._inputs import class_weights, read_labels, read_targets, read_views_to_fit, read_weights
 from consilience.certificates import Solution
 from consilience.kernels import kernels_by_view, reference_views, resolve_kernels, view_grams, weighted_sum
+from consilience.online._frame import OnlineLearner
 
 
 class _SumOfKernels(BatchLearner):
@@ -59,7 +59,7 @@ class TinyRidgeClassifier(ViewClassifier, _SumOfKernels):
         return self._solve(X[rows], labels.signs()[rows], weights[rows])
 
 
-class TinyPerceptron(ClassifierMixin, OnlineLearner):
+class TinyPerceptron(OnlineLearner):
     """One linear perceptron per class on each view, one sample after the other."""
 
     def __init__(self, epochs=3, shuffle=False, random_state=None, views=None):
@@ -68,11 +68,15 @@ class TinyPerceptron(ClassifierMixin, OnlineLearner):
         self.random_state = random_state
         self.views = views
 
+    _late_classes = False
+
     def _start(self):
         self.coef_ = {}
+        self.updates_ = 0
 
-    def _learn(self, X, codes):
+    def _learn(self, X, codes, ids):
         wrong = np.zeros(len(codes), dtype=bool)
+        before = np.zeros((len(codes), len(self.classes_)))
         for name in X.names:
             if X.present(name).any():
                 self.coef_.setdefault(name, np.zeros((X.block(name).shape[1], len(self.classes_))))
@@ -80,13 +84,15 @@ class TinyPerceptron(ClassifierMixin, OnlineLearner):
             one = X[i]
             scores = self._class_scores(one)[0]
             guess = int(scores.argmax())
+            before[i] = scores
             wrong[i] = guess != code
+            self.updates_ += wrong[i]
             for v, name in enumerate(one.names):
                 if wrong[i] and presence(one)[0, v]:
                     row = _dense_row(one.block(name))
                     self.coef_[name][:, code] += row
                     self.coef_[name][:, guess] -= row
-        return wrong
+        return before, wrong
 
     def _class_scores(self, X):
         scores = np.zeros((len(X), len(self.classes_)))
@@ -99,7 +105,7 @@ class TinyPerceptron(ClassifierMixin, OnlineLearner):
 
     def _scores(self, X):
         scores = self._class_scores(X)
-        return scores[:, 1] - scores[:, 0] if scores.shape[1] == 2 else scores
+        return scores[:, 1:] - scores[:, :1] if scores.shape[1] == 2 else scores
 
 
 def _dense_row(block):

@@ -30,7 +30,14 @@ _HOME = {
     "OutputKernelRidge": "batch.kernels_learned",
     "MaxMarginClassifier": "batch.margin",
     "MaxMarginRegressor": "batch.margin_outputs",
+    "OnlinePerceptron": "online.perceptron",
+    "KernelPerceptron": "online.kernelized",
+    "Projectron": "online.kernelized",
+    "PassiveAggressive": "online.perceptron",
+    "MatrixPerceptron": "online.matrix",
+    "OrthogonalPerceptron": "online.matrix",
     "VectorPerceptron": "online.vector",
+    "MultiCueClassifier": "online.multicue",
     "EarlyFusion": "batch.fusion",
     "LateFusion": "batch.fusion",
     "LabeledFolds": "model_selection",
@@ -77,6 +84,13 @@ if TYPE_CHECKING:
     from .inspection import view_importances as view_importances
     from .kernels.outputs import simplex_codes as simplex_codes
     from .model_selection import LabeledFolds as LabeledFolds
+    from .online.kernelized import KernelPerceptron as KernelPerceptron
+    from .online.kernelized import Projectron as Projectron
+    from .online.matrix import MatrixPerceptron as MatrixPerceptron
+    from .online.matrix import OrthogonalPerceptron as OrthogonalPerceptron
+    from .online.multicue import MultiCueClassifier as MultiCueClassifier
+    from .online.perceptron import OnlinePerceptron as OnlinePerceptron
+    from .online.perceptron import PassiveAggressive as PassiveAggressive
     from .online.vector import VectorPerceptron as VectorPerceptron
     from .persistence import load as load
     from .persistence import save as save

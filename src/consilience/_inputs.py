@@ -26,9 +26,14 @@ def read_views_to_fit(learner: Any, X: Any) -> Views:
     return X if learner._used_views == X.names else X[list(learner._used_views)]
 
 
-def read_views_to_learn(learner: Any, X: Any, fresh: bool) -> Views:
-    """Read the next samples of a stream: views by name, absent where not given; new ones may appear at any time."""
+def read_views_to_learn(learner: Any, X: Any, fresh: bool, grams: bool = False) -> Views:
+    """Read the next samples of a stream: views by name, absent where not given; new ones may appear at any time.
+
+    With `grams` square arrays are Gram matrices where the learner takes them for such.
+    """
     X = _read(learner, X)
+    if grams:
+        X = _with_grams(learner, X)._numbered()
     if not fresh:
         X = named_as_before(learner, X)
         _check_as_before(learner, X)
@@ -170,6 +175,27 @@ def read_labels(y: Any, n: int, unlabeled: Any = None, classes: np.ndarray | Non
     codes = np.full(n, -1)
     codes[~missing] = codes_known
     return Labels(found, codes, ~missing)
+
+
+def read_stream_labels(y: Any, n: int, known: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
+    """Read the labels of a chunk: which samples have one, and these. They must be of the type of those known."""
+    values = _read_column(y, n)
+    missing = _missing_labels(values, None)
+    labels = values if not missing.any() else values[~missing]
+    if labels.dtype == object:
+        labels = _plain_labels(labels)
+    if len(labels) and labels.dtype.kind not in "iub":
+        check_classification_targets(labels)
+    if known is not None and len(known) and len(labels) and _family(labels) != _family(known):
+        raise TypeError(
+            f"The labels of this chunk are {_family(labels)}, those before were {_family(known)}: {labels[0]!r} beside "
+            f"{known[0]!r}. Give labels of one type."
+        )
+    return ~missing, labels
+
+
+def _family(labels: np.ndarray) -> str:
+    return {"U": "strings", "S": "bytes", "b": "booleans"}.get(labels.dtype.kind, "numbers")
 
 
 def labeled_rows(y: Any, unlabeled: Any = None) -> tuple[np.ndarray, np.ndarray]:

@@ -5,10 +5,12 @@ import warnings
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 __all__ = [
-    "STATUSES", "Certificate", "PerceptronCertificate", "Solution", "rademacher_bound", "vector_perceptron_bounds",
+    "STATUSES", "Certificate", "MistakeCertificate", "PerceptronCertificate", "Solution", "novikoff_bound",
+    "passive_aggressive_bound", "perceptron_bound", "rademacher_bound", "risk_bound", "vector_perceptron_bounds",
     "warn_unless_converged",
 ]  # fmt: skip
 
@@ -163,6 +165,209 @@ class PerceptronCertificate(Certificate):
         if self.margin_bound is not None:
             text += f", at least {self.margin_bound:.4g}"
         return f"{text}. {STATUSES[self.status]}"
+
+
+@dataclass(frozen=True)
+class MistakeCertificate(Certificate):
+    """What is proved about a learner of a stream; prints as a sentence.
+
+    Parameters
+    ----------
+    status : str
+        A key of `STATUSES`.
+    objective, gap, residual : float, optional
+        Not known of streams.
+    bound : float, optional
+        The most mistakes there can be.
+    mistakes : int
+        The mistakes made; a score of zero is one for either class.
+    n_samples : int
+        The samples seen.
+    loss, norm, size : float, optional
+        Of the comparator the bound is for: its summed hinge loss, its norm, and the largest norm of a sample.
+    risk : float, optional
+        For samples drawn independently, seen once: with probability 95 % the risk of a hypothesis drawn from those of
+        the stream is at most this (`risk_bound` of the share of mistakes).
+
+    Examples
+    --------
+    >>> from consilience.certificates import MistakeCertificate
+    >>> print(MistakeCertificate(status="streamed", mistakes=7, n_samples=100, bound=30.0, loss=2.0, norm=3.0, size=1.0))
+    7 mistakes in 100 samples, at most 30 by a comparator of loss 2 and norm 3 on samples of size 1. Learned as the
+    samples came; no optimum is claimed.
+    """
+
+    mistakes: int = 0
+    n_samples: int = 0
+    loss: float | None = None
+    norm: float | None = None
+    size: float | None = None
+    risk: float | None = None
+
+    def __str__(self) -> str:
+        text = f"{self.mistakes} mistakes in {self.n_samples} samples"
+        if self.bound is not None and self.size is None:
+            text += f", at most {self.bound:.6g}, since there were no more samples; give them to `certificate` for more"
+        elif self.bound is not None:
+            text += (
+                f", at most {self.bound:.6g} by a comparator of loss {self.loss:.4g} and norm {self.norm:.4g} on "
+                f"samples of size {self.size:.4g}"
+            )
+        if self.risk is not None:
+            text += f". Risk of a hypothesis drawn from the stream at most {self.risk:.4g} with probability 95 %"
+        return f"{text}. {STATUSES[self.status]}"
+
+
+def novikoff_bound(radius: float, margin: float) -> float:
+    """Bound the mistakes of the perceptron on samples that a unit vector separates with a margin.
+
+    At most (R/γ)² (Block 1962; Novikoff 1962), however often the samples are passed over. It is `perceptron_bound` with
+    no loss and a comparator of norm 1/γ.
+
+    Parameters
+    ----------
+    radius : float
+        R, the largest length of a sample.
+    margin : float
+        γ > 0.
+
+    Returns
+    -------
+    float
+        The most mistakes.
+
+    Examples
+    --------
+    >>> from consilience.certificates import novikoff_bound
+    >>> novikoff_bound(1.0, 0.1)
+    100.0
+    """
+    return float((radius / margin) ** 2)
+
+
+def perceptron_bound(
+    loss: float, size: float, norm: float, *, p: float = 2.0, margin: float = 0.0, step: float = 1.0
+) -> float:
+    """Bound the updates of a perceptron whose potential is half a squared norm with exponent p.
+
+    For any comparator u with hinge loss L = Σ max(0, 1 - y<u, x>) over all samples, X the largest ‖x‖_p and ‖u‖_q with
+    1/p + 1/q = 1:
+
+        updates <= L + A + √(A L),   A = ‖u‖_q² ((p - 1) X² + 2 margin / step)
+
+    With margin 0 it counts mistakes: the p-norm perceptron (Grove, Littlestone and Schuurmans 2001; Gentile 2003), and
+    with 2p in place of p and Schatten norms the matrix perceptron (Cavallanti, Cesa-Bianchi and Gentile 2008; Fornoni
+    2009, 3.1.6, which follows for U/K since the hinge loss is convex), with group norms the orthogonal one. For several
+    classes the loss is max(0, 1 - (s_y - max s_r)) and X is √2 times as large.
+
+    Parameters
+    ----------
+    loss : float
+        L.
+    size : float
+        X.
+    norm : float
+        ‖u‖_q.
+    p : float, default=2.0
+        The exponent, at least 2.
+    margin : float, default=0.0
+        The margin at or below which an update is made.
+    step : float, default=1.0
+        The length of an update.
+
+    Returns
+    -------
+    float
+        The most updates.
+
+    Examples
+    --------
+    >>> from consilience.certificates import perceptron_bound
+    >>> perceptron_bound(loss=0.0, size=1.0, norm=10.0)
+    100.0
+    """
+    A = norm**2 * ((p - 1) * size**2 + 2 * margin / step)
+    return float(loss + A + (A * loss) ** 0.5)
+
+
+def passive_aggressive_bound(
+    losses: Any, sizes: Any, norm: float, *, variant: str = "PA-I", C: float = 1.0, p: float = 2.0
+) -> float:
+    """Bound the mistakes of passive-aggressive learners (Crammer, Dekel, Keshet, Shalev-Shwartz and Singer 2006).
+
+    For any comparator u with hinge losses ℓ_t, and R² the largest (p - 1)‖x_t‖²:
+
+        PA     R² (b + √(b² + ‖u‖²))²,  b² = Σ ℓ_t² / ((p - 1)‖x_t‖²)
+        PA-I   max(R², 1/C) (‖u‖² + 2C Σ ℓ_t)
+        PA-II  (R² + 1/(2C)) (‖u‖² + 2C Σ ℓ_t²)
+
+    Parameters
+    ----------
+    losses : array-like of shape (n_samples,)
+        ℓ_t.
+    sizes : array-like of shape (n_samples,)
+        ‖x_t‖.
+    norm : float
+        ‖u‖.
+    variant : {"PA", "PA-I", "PA-II"}, default="PA-I"
+        The step.
+    C : float, default=1.0
+        Its limit.
+    p : float, default=2.0
+        The exponent of the norm; 2 but for group norms.
+
+    Returns
+    -------
+    float
+        The most mistakes.
+
+    Examples
+    --------
+    >>> from consilience.certificates import passive_aggressive_bound
+    >>> passive_aggressive_bound([0.0, 0.5], [1.0, 1.0], 2.0, C=2.0)
+    6.0
+    """
+    losses, squares = np.asarray(losses, dtype=np.float64), (p - 1) * np.asarray(sizes, dtype=np.float64) ** 2
+    largest = float(squares.max())
+    if variant == "PA":
+        lost = losses > 0
+        if (squares[lost] <= 0).any():
+            return float("inf")
+        b2 = float(np.sum(losses[lost] ** 2 / squares[lost]))
+        return float(largest * (b2**0.5 + (b2 + norm**2) ** 0.5) ** 2)
+    if variant == "PA-I":
+        return float(max(largest, 1 / C) * (norm**2 + 2 * C * losses.sum()))
+    return float((largest + 1 / (2 * C)) * (norm**2 + 2 * C * np.sum(losses**2)))
+
+
+def risk_bound(mean_loss: float, n_samples: int, delta: float = 0.05) -> float:
+    """Bound the risk after one pass over independent samples.
+
+    With probability 1 - δ the mean hypothesis of an online learner has, for a convex loss within [0, 1], a risk of at
+    most M + √((2/T) ln(1/δ)), M the mean loss on the way (Cesa-Bianchi, Conconi and Gentile 2004; Fornoni 2009, 3.1.6).
+    For the share of mistakes, which is not convex, it holds for a hypothesis drawn at random from those of the stream.
+
+    Parameters
+    ----------
+    mean_loss : float
+        M.
+    n_samples : int
+        T.
+    delta : float, default=0.05
+        δ.
+
+    Returns
+    -------
+    float
+        The bound.
+
+    Examples
+    --------
+    >>> from consilience.certificates import risk_bound
+    >>> round(risk_bound(0.1, 20_000), 4)
+    0.1173
+    """
+    return float(mean_loss + (2 / n_samples * np.log(1 / delta)) ** 0.5)
 
 
 def vector_perceptron_bounds(

@@ -22,6 +22,9 @@ from ._blocks import Gram
 from ._files import write_atomically
 from .batch._view_metric import ViewMetric
 from .certificates import Certificate, Solution
+from .online._dual import Grams, KernelMachine, ProjectronMachine, Support
+from .online._events import Events
+from .online._linear import LinearMachine, LinkMachine
 from .views import Views
 
 __all__ = ["load", "save"]
@@ -32,7 +35,8 @@ _LONGEST_HEADER = 4096
 _HOMES = (
     "approx", "batch._view_metric", "batch.fusion", "batch.kernels_learned", "batch.margin", "batch.margin_outputs",
     "batch.metric", "batch.metric_cv", "batch.ridge", "batch.ridge_cv", "batch.svc", "kernels.algebra",
-    "kernels.scalar", "kernels.structured", "online.vector", "preprocessing",
+    "kernels.scalar", "kernels.structured", "online.kernelized", "online.matrix", "online.multicue",
+    "online.perceptron", "online.vector", "preprocessing",
 )  # fmt: skip
 
 
@@ -151,7 +155,8 @@ def _untrusted(payload: bytes, trusted: Sequence[str]) -> list[str]:
 @cache
 def _own_types() -> tuple[str, ...]:
     """The classes of the library that may stand in a file, by full name: a list, not a prefix."""
-    found: list[type] = [Views, Gram, Certificate, Solution, ViewMetric]
+    found: list[type] = [Views, Gram, Certificate, Solution, ViewMetric, Events, Grams, Support]
+    found += [LinearMachine, LinkMachine, KernelMachine, ProjectronMachine]
     for home in _HOMES:
         module = importlib.import_module(f".{home}", __package__)
         for value in vars(module).values():

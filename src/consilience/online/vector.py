@@ -6,13 +6,11 @@ from typing import Any, Self
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn.base import ClassifierMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from .. import _blocks
-from .._base import OnlineLearner
 from .._inputs import read_labels, read_views_to_learn, read_views_to_predict, remember
 from .._joint import JointKernel
 from ..certificates import PerceptronCertificate, vector_perceptron_bounds
@@ -20,6 +18,8 @@ from ..kernels import Linear, kernels_by_view, reference_views, resolve_kernels
 from ..kernels.outputs import label_vectors
 from ..solvers.margin import margin_dual
 from ..views import Views
+from ._frame import OnlineLearner
+from ._learner import stream_kernel
 from ._vector_steps import coefficient_pass, operator_pass
 
 __all__ = ["VectorPerceptron"]
@@ -27,7 +27,7 @@ __all__ = ["VectorPerceptron"]
 BLOCK = 256  # samples whose kernels are made at a time
 
 
-class VectorPerceptron(ClassifierMixin, OnlineLearner):
+class VectorPerceptron(OnlineLearner):
     """The vector perceptron of MMR (Szedmak, Shawe-Taylor and Parrado-Hernandez 2006, Figures 1 and 2).
 
     Classes have label vectors y_t, and an operator W maps samples to them. ``algorithm="operator"`` (Figure 1, the
@@ -198,11 +198,8 @@ class VectorPerceptron(ClassifierMixin, OnlineLearner):
         labels = read_labels(y, len(X))
         given = np.flatnonzero(labels.labeled)
         X, codes = X[given], labels.codes[given]
-        self._known: dict[str, Any] = {}
+        self._begin(labels.classes, announced=True)
         remember(self, X)
-        self.classes_, self.n_seen_, self.mistakes_ = labels.classes, 0, 0
-        self._curve: list[tuple[int, int]] = []
-        self._start()
         kernels = kernels_by_view(self.kernel, self.kernels, X.names)
         shown = [name for name in X.names if X.present(name).any()]
         self.kernels_ = resolve_kernels({name: kernels[name] for name in shown}, X)
@@ -230,7 +227,7 @@ class VectorPerceptron(ClassifierMixin, OnlineLearner):
                     if len(kept)
                     else self._no_sums(len(some))
                 )
-                updated, wrong = self._turn(X[some], codes[some], sums)
+                updated, wrong, _ = self._turn(X[some], codes[some], sums)
                 alpha[some[updated]] += self.step
                 self._count(wrong)
             if self.updates_ == before:
@@ -260,21 +257,21 @@ class VectorPerceptron(ClassifierMixin, OnlineLearner):
             if hasattr(self, name):
                 delattr(self, name)
 
-    def _learn(self, X: Views, codes: np.ndarray) -> np.ndarray:
-        given = {name: kernel for name, kernel in (self.kernels or {}).items() if name in X.names}
-        kernels = kernels_by_view(self.kernel, given, X.names)
+    _late_classes = False  # the label vectors are between all classes
+    _piece = 1024
+
+    def _learn(self, X: Views, codes: np.ndarray, ids: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        given = dict(self.kernels or {})
+        kernels = kernels_by_view(self.kernel, {name: given[name] for name in given if name in X.names}, X.names)
         for name, kernel in kernels.items():
-            if kernel._unresolved():
-                raise ValueError(
-                    f"View '{name}': {kernel!r} takes a parameter from the data, which a stream does not have at once. "
-                    "Give it a number."
-                )
-        self.kernels_ = kernels
+            if name not in self.kernels_ and X.block(name) is not None:
+                self.kernels_[name] = stream_kernel(kernel, name, _blocks.width(X.block(name)))
+        scores = np.empty((len(codes), len(self.classes_)))
         wrong = np.empty(len(codes), dtype=bool)
         for start in range(0, len(codes), BLOCK):
             rows = slice(start, start + BLOCK)
             block, own = X[rows], codes[rows]
-            updated, wrong[rows] = self._turn(block, own, self._sums(block))
+            updated, wrong[rows], scores[rows] = self._turn(block, own, self._sums(block))
             if not updated.any():
                 continue
             steps = np.full(int(updated.sum()), float(self.step))
@@ -286,17 +283,17 @@ class VectorPerceptron(ClassifierMixin, OnlineLearner):
             self._support = Views.concat([self._support, block]) if grown else block
             self._codes = np.concatenate([self._codes, own]) if grown else own
             self.dual_coef_ = np.concatenate([self.dual_coef_, steps]) if grown else steps
-        return wrong
+        return self._outputs(scores), wrong
 
-    def _turn(self, X: Views, codes: np.ndarray, sums: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """A pass over few samples: which changed W, and which were predicted wrongly before."""
+    def _turn(self, X: Views, codes: np.ndarray, sums: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """A pass over few samples: which changed W, which were predicted wrongly before, and their scores."""
         updated, wrong = np.empty(len(X), dtype=bool), np.empty(len(X), dtype=bool)
-        K = self._joint(X).cross(X)
+        K, sums = self._joint(X).cross(X), np.ascontiguousarray(sums)
         operator_pass(
-            np.ascontiguousarray(sums), K, codes, self._gram, float(self.margin), float(self.step), updated, wrong
+            sums, K, codes, self._gram, float(self.margin), float(self.step), updated, wrong
         )
         self.updates_ += int(updated.sum())
-        return updated, wrong
+        return updated, wrong, sums @ self._gram
 
     # -- sums over the support
     def _joint(self, X: Views) -> JointKernel:
@@ -348,8 +345,10 @@ class VectorPerceptron(ClassifierMixin, OnlineLearner):
                 before += (news.toarray() if sp.issparse(news) else news).T
 
     def _scores(self, X: Views) -> np.ndarray:
-        scores = self._sums(X) @ self._gram
-        return (scores[:, 1] - scores[:, 0]) / 2 if scores.shape[1] == 2 else scores
+        return self._outputs(self._sums(X) @ self._gram)
+
+    def _outputs(self, scores: np.ndarray) -> np.ndarray:
+        return (scores[:, 1:] - scores[:, :1]) / 2 if scores.shape[1] == 2 else scores
 
     # -- proof
     def certificate(self, X: Any = None, y: Any = None) -> PerceptronCertificate:

@@ -1,0 +1,486 @@
+"""Compiled passes of the online learners over rows and Gram blocks; `_linear.py` and `_dual.py` drive them.
+
+One sample after the other: score, margin, step τ = clip((1 - margin) / (q + ridge), least, cap) where the margin is at
+most the threshold, and V += ±τ X. Perceptrons have least = cap = step, passive-aggressive learners least = 0.
+"""
+
+import numpy as np
+from numba import njit
+
+
+# -- pieces
+@njit(cache=True)
+def _dot(V, x, k):  # type: ignore[no-untyped-def]
+    """Σ_j V[k_j] x_j by four sums that do not wait for each other."""
+    s0, s1, s2, s3 = 0.0, 0.0, 0.0, 0.0
+    last = len(x) & ~3
+    for j in range(0, last, 4):
+        s0 += V[k[j]] * x[j]
+        s1 += V[k[j + 1]] * x[j + 1]
+        s2 += V[k[j + 2]] * x[j + 2]
+        s3 += V[k[j + 3]] * x[j + 3]
+    for j in range(last, len(x)):
+        s0 += V[k[j]] * x[j]
+    return (s0 + s1) + (s2 + s3)
+
+
+@njit(cache=True)
+def _sum(alpha, K):  # type: ignore[no-untyped-def]
+    s0, s1, s2, s3 = 0.0, 0.0, 0.0, 0.0
+    last = len(alpha) & ~3
+    for j in range(0, last, 4):
+        s0 += alpha[j] * K[j]
+        s1 += alpha[j + 1] * K[j + 1]
+        s2 += alpha[j + 2] * K[j + 2]
+        s3 += alpha[j + 3] * K[j + 3]
+    for j in range(last, len(alpha)):
+        s0 += alpha[j] * K[j]
+    return (s0 + s1) + (s2 + s3)
+
+
+@njit(cache=True)
+def factors(norms, prior, p, n_views, F):  # type: ignore[no-untyped-def]
+    """F with W = V F: (N/‖V‖²)^(p-1), N = V'V, plus the prior norms on its diagonal; by eigenvalues if N is whole."""
+    if len(norms) < n_views * n_views or n_views == 1:  # orthogonal: the diagonal of N
+        N = np.maximum(norms, 0.0) + prior
+        top = N.max()
+        if top > 0:
+            N /= top
+            F[:] = (N / np.sum(N**p) ** (1 / p)) ** (p - 1)
+        return
+    N = norms.copy().reshape((n_views, n_views))
+    values, Q = np.linalg.eigh((N + N.T) / 2)
+    values = np.maximum(values, 0.0)
+    top = values.max()
+    if top > 0:
+        values /= top
+        powers = (values / np.sum(values**p) ** (1 / p)) ** (p - 1)
+        F[:] = ((Q * powers) @ Q.T).ravel()
+
+
+@njit(cache=True)
+def _rival(scores, code):  # type: ignore[no-untyped-def]
+    """The best class but one's own; with one output there is none."""
+    rival = -1
+    for t in range(len(scores)):
+        if len(scores) > 1 and t != code and (rival < 0 or scores[t] > scores[rival]):
+            rival = t
+    return rival
+
+
+@njit(cache=True)
+def _margin(scores, code, rival):  # type: ignore[no-untyped-def]
+    if rival < 0:
+        return scores[0] if code == 1 else -scores[0]
+    return scores[code] - scores[rival]
+
+
+@njit(cache=True)
+def _step(rule, margin, size):  # type: ignore[no-untyped-def]
+    _, least, cap, ridge, curvature = rule
+    below = curvature * size + ridge
+    return max(least, min(cap, (1 - margin) / below)) if below > 0 else least
+
+
+@njit(cache=True)
+def _group_size(own, p):  # type: ignore[no-untyped-def]
+    """The squared group norm (Σ_g ‖x_g‖^2p)^(1/p)."""
+    top = own.max()
+    return top * np.sum((own / top) ** p) ** (1 / p) if top > 0 else 0.0
+
+
+# -- linear, two classes
+@njit(cache=True)
+def binary_pass(values, columns, start, stop, cstart, group, codes, V, U, norms, F, C, prior, p, rule, tol, state, scores, steps):  # type: ignore[no-untyped-def]  # fmt: skip
+    """One pass for two classes, a weight per column; views are groups with factors F.
+
+    V the weights, U = Σ ± τ C x for averages (or empty), norms ‖v_g‖², C = Σ F over the hypotheses so far. Fills scores
+    and signed steps.
+    """
+    moving = p != 1 and len(F) > 1
+    sized = moving or rule[1] < rule[2]
+    near = tol**0.5
+    dots, own = np.empty(len(F)), np.empty(len(F))
+    for i in range(len(codes)):
+        dots[:] = 0
+        for l in range(len(group)):
+            first, last, at = start[i, l], stop[i, l], cstart[i, l]
+            dots[group[l]] += _dot(V, values[first:last], columns[at : at + last - first])
+        score = 0.0
+        for g in range(len(F)):
+            score += F[g] * dots[g]
+        if abs(score) <= near * state[1]:
+            whole = 0.0
+            for l in range(len(group)):
+                for j in range(start[i, l], stop[i, l]):
+                    whole += F[group[l]] * abs(V[columns[cstart[i, l] + j - start[i, l]]] * values[j])
+            score = 0.0 if abs(score) <= tol * whole else score
+        state[0] += 1
+        state[1] = max(state[1], abs(score))
+        scores[i] = score
+        sign = 1.0 if codes[i] == 1 else -1.0
+        if sign * score > rule[0] * (1 + tol):
+            continue
+        size = 0.0
+        if sized:
+            own[:] = 0
+            for l in range(len(group)):
+                for j in range(start[i, l], stop[i, l]):
+                    own[group[l]] += float(values[j]) ** 2
+            size = _group_size(own, p)
+        a = sign * _step(rule, sign * score, size)
+        if a == 0:
+            continue
+        steps[i] = a
+        for g in range(len(F)):
+            C[g] += state[0] * F[g]
+        state[0] = 0
+        for l in range(len(group)):
+            shift = cstart[i, l] - start[i, l]
+            for j in range(start[i, l], stop[i, l]):
+                V[columns[j + shift]] += a * values[j]
+            if len(U):
+                for j in range(start[i, l], stop[i, l]):
+                    U[columns[j + shift]] += a * C[group[l]] * values[j]
+        if moving:
+            for g in range(len(F)):
+                norms[g] += 2 * a * dots[g] + a * a * own[g]
+            factors(norms, prior, p, len(F), F)
+
+
+# -- linear, any number of classes and of weights per column
+@njit(cache=True)
+def _row_products(values, columns, start, stop, cstart, group, stride, absolute, V, dots):  # type: ignore[no-untyped-def]
+    """<v_k, x_l> for the pairs of a weight vector and a view, or the sums of absolute terms."""
+    dots[:] = 0
+    for l in range(len(group)):
+        shift = cstart[l] - start[l]
+        for j in range(start[l], stop[l]):
+            w = V[columns[j + shift]]
+            for k in range(w.shape[0]):
+                for t in range(w.shape[1]):
+                    z = w[k, t] * values[j]
+                    dots[group[l] + k * stride, t] += abs(z) if absolute else z
+
+
+@njit(cache=True)
+def _overlap(values, columns, start, stop, cstart, k, l):  # type: ignore[no-untyped-def]
+    """<x_k, x_l> of two views of one row, columns in order."""
+    i, j, total = start[k], start[l], 0.0
+    while i < stop[k] and j < stop[l]:
+        a, b = columns[cstart[k] + i - start[k]], columns[cstart[l] + j - start[l]]
+        if a == b:
+            total += float(values[i]) * values[j]
+        i += a <= b
+        j += b <= a
+    return total
+
+
+@njit(cache=True)
+def _own_products(values, columns, start, stop, cstart, group, stride, own):  # type: ignore[no-untyped-def]
+    own[:] = 0
+    L = len(group)
+    for l in range(L):
+        if stride == 0:
+            own[group[l]] += _overlap(values, columns, start, stop, cstart, l, l)
+            continue
+        for k in range(L):
+            own[group[l] + k * stride] = _overlap(values, columns, start, stop, cstart, k, l)
+
+
+@njit(cache=True)
+def linear_pass(values, columns, start, stop, cstart, group, stride, codes, V, U, norms, F, C, prior, p, rule, tol, state, scores, wrong, steps):  # type: ignore[no-untyped-def]  # fmt: skip
+    """One pass with weights V[column, k, class]: k = 0 where views have columns of their own (stride 0), or one weight
+    vector per view over shared columns (stride = number of views). Fills scores, mistakes and steps by class.
+    """
+    G, T = F.shape
+    L = len(group)
+    moving = p != 1 and G > 1
+    dots, whole, own, total = np.empty((G, T)), np.empty((G, T)), np.empty(G), np.empty(T)
+    for i in range(len(codes)):
+        row = (start[i], stop[i], cstart[i])
+        _row_products(values, columns, row[0], row[1], row[2], group, stride, False, V, dots)
+        for t in range(T):
+            total[t] = np.sum(F[:, t] * dots[:, t])
+        code, rival = codes[i], _rival(total, codes[i])
+        margin = _margin(total, code, rival)
+        if abs(margin) <= tol**0.5 * state[1]:
+            _row_products(values, columns, row[0], row[1], row[2], group, stride, True, V, whole)
+            large = np.sum(np.abs(F[:, max(rival, 0)]) * whole[:, max(rival, 0)])
+            large += np.sum(np.abs(F[:, code]) * whole[:, code]) if rival >= 0 else 0.0
+            margin = 0.0 if abs(margin) <= tol * large else margin
+        if T == 1:
+            total[0] = margin if code == 1 else -margin
+        state[0] += 1
+        state[1] = max(state[1], abs(margin))
+        scores[i] = total
+        wrong[i] = margin <= 0
+        if margin > rule[0] * (1 + tol):
+            continue
+        _own_products(values, columns, row[0], row[1], row[2], group, stride, own)
+        size = (1 if rival < 0 else 2) * (_group_size(own, p) if stride == 0 else own.sum())
+        tau = _step(rule, margin, size)
+        if tau == 0:
+            continue
+        C += state[0] * F
+        state[0] = 0
+        for t in (code if T > 1 else 0, rival):
+            if t < 0:
+                continue
+            a = -tau if t == rival or (T == 1 and code == 0) else tau
+            steps[i, t] = a
+            for l in range(L):
+                shift = cstart[i, l] - start[i, l]
+                for j in range(start[i, l], stop[i, l]):
+                    c = columns[j + shift]
+                    V[c, l if stride > 0 else 0, t] += a * values[j]
+                    if len(U):
+                        for k in range(V.shape[1]):
+                            U[c, k, t] += a * C[group[l] + k * stride, t] * values[j]
+            if moving:
+                for g in range(G):
+                    other = g if stride == 0 else (g % stride) * stride + g // stride
+                    whole[g, t] = a * (dots[g, t] + dots[other, t]) + a * a * own[g]
+                norms[:, t] += whole[:, t]
+                factors(norms[:, t], prior, p, L if stride > 0 else G, F[:, t])
+
+
+@njit(cache=True)
+def row_scores(values, columns, start, stop, cstart, group, stride, V, U, F, n_hypotheses):  # type: ignore[no-untyped-def]
+    """Scores of one row by the factors F; with U (not empty) of the mean of `n_hypotheses`."""
+    G, T = F.shape
+    dots, total = np.empty((G, T)), np.zeros((1, T))
+    _row_products(values, columns, start[0], stop[0], cstart[0], group, stride, False, V, dots)
+    for t in range(T):
+        total[0, t] = np.sum(F[:, t] * dots[:, t])
+    if len(U):
+        for l in range(len(group)):
+            for j in range(start[0, l], stop[0, l]):
+                for t in range(T):
+                    total[0, t] -= U[columns[cstart[0, l] + j - start[0, l]], l if stride > 0 else 0, t] * values[j]
+        total /= n_hypotheses
+    return total
+
+
+# -- linear with the p-norm link
+@njit(cache=True)
+def link_pass(values, columns, start, stop, cstart, codes, V, W, last, U, power, C, p, rule, tol, state, scores, wrong, steps, changes, history):  # type: ignore[no-untyped-def]  # fmt: skip
+    """One pass with W = sign(v)|v|^(p-1), scaled by c = ‖v‖_p^(2-p) of its class; `power` holds Σ|v|^p.
+
+    Averages: U += W (C - last) before a weight changes, C = Σ c. `changes` (or empty) takes the change of W at the entries
+    of a row by class, `history` the factors c after a step.
+    """
+    T, L = V.shape[1], start.shape[1]
+    total, whole = np.empty(T), np.empty(T)
+    for i in range(len(codes)):
+        total[:] = 0
+        whole[:] = 0
+        for l in range(L):
+            shift = cstart[i, l] - start[i, l]
+            for j in range(start[i, l], stop[i, l]):
+                for t in range(T):
+                    z = W[columns[j + shift], t] * values[j]
+                    total[t] += z
+                    whole[t] += abs(z)
+        for t in range(T):
+            c = power[t] ** (2 / p - 1) if power[t] > 0 else 1.0
+            total[t] *= c
+            whole[t] *= c
+        code, rival = codes[i], _rival(total, codes[i])
+        margin = _margin(total, code, rival)
+        large = whole[0] if rival < 0 else whole[code] + whole[rival]
+        margin = 0.0 if abs(margin) <= tol * large else margin
+        if T == 1:
+            total[0] = margin if code == 1 else -margin
+        state[0] += 1
+        scores[i] = total
+        wrong[i] = margin <= 0
+        if margin > rule[0] * (1 + tol):
+            continue
+        for t in range(T):
+            C[t] += state[0] * (power[t] ** (2 / p - 1) if power[t] > 0 else 1.0)
+        state[0] = 0
+        for t in (code if T > 1 else 0, rival):
+            if t < 0:
+                continue
+            a = -rule[1] if t == rival or (T == 1 and code == 0) else rule[1]
+            steps[i, t] = a
+            for l in range(L):
+                shift = cstart[i, l] - start[i, l]
+                for j in range(start[i, l], stop[i, l]):
+                    k = columns[j + shift]
+                    v, w = V[k, t], W[k, t]
+                    if len(U):
+                        U[k, t] += w * (C[t] - last[k, t])
+                        last[k, t] = C[t]
+                    V[k, t] = v + a * values[j]
+                    size = abs(V[k, t])
+                    W[k, t] = np.sign(V[k, t]) * size ** (p - 1)
+                    power[t] = max(power[t] + size**p - abs(v) ** p, 0.0)
+                    if len(changes):
+                        changes[j, t] = W[k, t] - w
+            if len(history):
+                history[i, t] = power[t] ** (2 / p - 1) if power[t] > 0 else 1.0
+
+
+# -- by kernels
+@njit(cache=True)
+def kernel_pass(K, own, codes, slots, alpha, beta, norms, F, C, prior, p, n_views, out_kernel, rule, tol, state, alive, budget, scores, wrong, steps, history):  # type: ignore[no-untyped-def]  # fmt: skip
+    """One pass over a block: K[i, g, s] between its samples and the support, then the block; own[i, g] = k_g(x, x).
+
+    `slots` says where in the support a sample is already (-1: not). alpha[t, s]; beta[g, t, s] = Σ ± τ C for averages
+    (or empty). With a budget the oldest of the support goes as another comes; `alive` marks who is there. `history` (or
+    empty) takes the factors after each step.
+    """
+    G, T = F.shape
+    S = alpha.shape[1] - len(codes)
+    moving = p != 1 and G > 1
+    joint = len(out_kernel) > 0
+    dots, total, change = np.empty((G, T)), np.empty(T), np.empty((G, T))
+    kept, oldest = alive.sum(), 0
+    for i in range(len(codes)):
+        total[:] = 0
+        for t in range(T):
+            for g in range(G):
+                dots[g, t] = _sum(alpha[t, : S + i], K[i, g, : S + i])
+                total[t] += F[g, t] * dots[g, t]
+        if joint:
+            total = out_kernel @ total
+        code, rival = codes[i], _rival(total, codes[i])
+        margin = _margin(total, code, rival)
+        if abs(margin) <= tol**0.5 * state[1]:
+            large = 0.0
+            for t in range(T):
+                if joint or t == max(rival, 0) or t == code:
+                    for g in range(G):
+                        weight = abs(F[g, t]) if not joint else np.abs(out_kernel).max()
+                        large += weight * _sum(np.abs(alpha[t, : S + i]), np.abs(K[i, g, : S + i]))
+            margin = 0.0 if abs(margin) <= tol * large else margin
+        if T == 1:
+            total[0] = margin if code == 1 else -margin
+        state[0] += 1
+        state[1] = max(state[1], abs(margin))
+        scores[i] = total
+        wrong[i] = margin <= 0
+        if margin > rule[0] * (1 + tol):
+            continue
+        size = _group_size(own[i], p) if n_views * n_views > G or n_views == 1 else own[i].sum()
+        if joint:
+            size *= out_kernel[code, code] + out_kernel[rival, rival] - 2 * out_kernel[code, rival]
+        elif rival >= 0:
+            size *= 2
+        tau = _step(rule, margin, size)
+        if tau == 0:
+            continue
+        C += state[0] * F
+        state[0] = 0
+        slot = slots[i] if slots[i] >= 0 else S + i
+        for t in (code if T > 1 else 0, rival):
+            if t < 0:
+                continue
+            a = -tau if t == rival or (T == 1 and code == 0) else tau
+            steps[i, t] = a
+            alpha[t, slot] += a
+            if len(beta):
+                for g in range(G):
+                    beta[g, t, slot] += a * C[g, t]
+            if moving:
+                for g in range(G):
+                    other = g if G < n_views * n_views else (g % n_views) * n_views + g // n_views
+                    change[g, t] = a * (dots[g, t] + dots[other, t]) + a * a * own[i, g]
+                norms[:, t] += change[:, t]
+                factors(norms[:, t], prior, p, n_views, F[:, t])
+        if len(history):
+            history[i] = F
+        if not alive[slot]:
+            alive[slot] = True
+            kept += 1
+        while budget > 0 and kept > budget:
+            if alive[oldest]:
+                alive[oldest] = False
+                alpha[:, oldest] = 0
+                if len(beta):
+                    beta[:, :, oldest] = 0
+                kept -= 1
+            oldest += 1
+
+
+@njit(cache=True)
+def projectron_pass(K, own, codes, alpha, beta, inverse, members, size, C, threshold, squared, plus, budget, tol, scores, wrong, updates):  # type: ignore[no-untyped-def]  # fmt: skip
+    """One pass of Projectron(++) over a block; K[i] holds the kernel with the support, then with the block.
+
+    `members` are the positions of the support among the columns of K, `size` of them; alpha[t, s] and beta (averages)
+    go by place in the support. Returns the new size, and C, the hypotheses so far.
+    """
+    T = alpha.shape[0]
+    total = np.empty(T)
+    for i in range(len(codes)):
+        k = np.empty(size)
+        for s in range(size):
+            k[s] = K[i, members[s]]
+        for t in range(T):
+            total[t] = _sum(alpha[t, :size], k)
+        code, rival = codes[i], _rival(total, codes[i])
+        margin = _margin(total, code, rival)
+        large = _sum(np.abs(alpha[0 if rival < 0 else code, :size]), np.abs(k))
+        large += 0.0 if rival < 0 else _sum(np.abs(alpha[rival, :size]), np.abs(k))
+        margin = 0.0 if abs(margin) <= tol * large else margin
+        if T == 1:
+            total[0] = margin if code == 1 else -margin
+        scores[i] = total
+        wrong[i] = margin <= 0
+        C += 1
+        if margin >= 1 or (margin > 0 and not plus):
+            continue
+        d = np.empty(size)
+        for s in range(size):
+            d[s] = _sum(inverse[s, :size], k)
+        inside = max(_sum(d, k), 0.0)
+        residual = max(own[i] - inside, 0.0)
+        distance = residual if squared else np.sqrt(residual)
+        tau = 1.0
+        grows = margin <= 0 and distance > threshold and residual > 1e-10 * own[i] and not 0 < budget <= size
+        if margin > 0:
+            excess = 1 - margin - (distance / threshold if threshold > 0 else np.inf * (distance > 0))
+            if not excess > 0 or inside <= 0:
+                continue
+            below = inside * (1 if rival < 0 else 2)
+            tau = min((1 - margin) / below, 2 * excess / below, 1.0)
+        updates[i] = 2 if grows else 1
+        if grows:
+            inverse[:size, :size] += np.outer(d, d) / residual
+            inverse[:size, size] = inverse[size, :size] = -d / residual
+            inverse[size, size] = 1 / residual
+            members[size] = K.shape[1] - len(codes) + i
+            d = np.zeros(size + 1)
+            d[size] = 1
+            size += 1
+        for t in (code if T > 1 else 0, rival):
+            if t < 0:
+                continue
+            a = -tau if t == rival or (T == 1 and code == 0) else tau
+            for s in range(len(d)):
+                alpha[t, s] += a * d[s]
+                beta[t, s] += a * d[s] * C
+    return size, C
+
+
+# -- the vote of all hypotheses
+@njit(cache=True)
+def voted_pass(K, slots, outputs, coefs, weights, lives, out_kernel, votes):  # type: ignore[no-untyped-def]
+    """Let every hypothesis vote: event e adds coefs[e] K[i, g, slots[e]] to output outputs[e], whose factors become
+    weights[e, g]; the hypothesis then lives for lives[e] samples (0: the next event belongs to it too).
+    """
+    G, T = weights.shape[1], votes.shape[1]
+    for i in range(len(votes)):
+        run, total = np.zeros((G, T)), np.zeros(T)
+        for e in range(len(slots)):
+            t = outputs[e]
+            total[t] = 0
+            for g in range(G):
+                run[g, t] += coefs[e] * K[i, g, slots[e]]
+                total[t] += weights[e, g] * run[g, t]
+            if T == 1:
+                votes[i, 0] += lives[e] * np.sign(total[0])
+            elif lives[e] > 0:
+                votes[i, (out_kernel @ total if len(out_kernel) else total).argmax()] += lives[e]
