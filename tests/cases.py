@@ -122,6 +122,25 @@ LEARNERS = {
     "max margin, features": cs.MaxMarginClassifier(RBF(0.001), C=10.0, n_components=1.0, tol=1e-10),
     "max margin, bias": cs.MaxMarginClassifier(RBF(0.001), C=10.0, fit_bias=True, tol=1e-12),
     "max margin regression": cs.MaxMarginRegressor(RBF(0.5), output_kernel=RBF(1.0), C=10.0, tol=1e-10),
+    # passes in the order given, so that samples permuted or repeated are the same stream
+    "perceptron": cs.OnlinePerceptron(random_state=0),
+    "perceptron, averaged": cs.OnlinePerceptron(average=True, shuffle=False),
+    "perceptron, voted": cs.OnlinePerceptron(average="voted", shuffle=False, epochs=3),
+    "p-norm perceptron": cs.OnlinePerceptron(3, average=True, shuffle=False),
+    "kernel perceptron": cs.KernelPerceptron(RBF(0.05), shuffle=False),
+    "kernel perceptron, voted": cs.KernelPerceptron(RBF(0.05), average="voted", shuffle=False, epochs=3),
+    "kernel perceptron, budget": cs.KernelPerceptron(RBF(0.05), budget=40, shuffle=False),
+    "projectron": cs.Projectron(RBF(0.05), threshold=0.2, shuffle=False),
+    "passive-aggressive": cs.PassiveAggressive(shuffle=False),
+    "passive-aggressive, kernel": cs.PassiveAggressive(RBF(0.05), variant="PA-II", average=True, shuffle=False),
+    "matrix perceptron": cs.MatrixPerceptron(unequal="pad", shuffle=False),
+    "matrix perceptron, kernel": cs.MatrixPerceptron(
+        RBF(0.05), unequal="repeat", average=True, shuffle=False, epochs=3
+    ),
+    "orthogonal perceptron": cs.OrthogonalPerceptron(shuffle=False),
+    "orthogonal perceptron, kernel": cs.OrthogonalPerceptron(RBF(0.05), average=True, shuffle=False),
+    "orthogonal perceptron, aggressive": cs.OrthogonalPerceptron(aggressive=True, prior_norms=0.1, shuffle=False),
+    "cues": cs.MultiCueClassifier(RBF(0.05), threshold=0.2, shuffle=False),
     "vector perceptron": cs.VectorPerceptron(RBF(0.05), shuffle=False),
     "vector perceptron, coefficients": cs.VectorPerceptron(
         RBF(0.05), shuffle=False, algorithm="coefficients", step=0.01

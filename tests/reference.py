@@ -317,3 +317,77 @@ def dual_vector_perceptron(Q, margin, step, epochs):
         if updates == before:
             break
     return alpha, updates
+
+
+# -- online learners
+def p_norm_link(p):
+    return lambda v: np.sign(v) * abs(v) ** (p - 1) / (np.sum(abs(v) ** p) ** (1 / p) if v.any() else 1) ** (p - 2)
+
+
+def matrix_link(p, prior=None):
+    """W = V (V'V)^(p-1) / ‖V‖^(2(p-1)), by the singular values; columns are views."""
+
+    def link(V):
+        N = V.T @ V + np.diag(np.zeros(V.shape[1]) if prior is None else prior)
+        values, Q = np.linalg.eigh(N)
+        values = np.maximum(values, 0)
+        norm = np.sum(values**p) ** (1 / p)
+        return V @ (Q * (values / norm) ** (p - 1)) @ Q.T if norm > 0 else V
+
+    return link
+
+
+def online(rows, codes, n_classes, link, threshold, step):
+    """Score, decide, step: rows of any shape, W = link(V), `step` of margin and squared length; two classes share V."""
+    V = np.zeros((1 if n_classes == 2 else n_classes, *rows[0].shape))
+    scores, wrong, hypotheses = [], [], [np.array([link(v) for v in V])]
+    for x, c in zip(rows, codes, strict=True):
+        W = hypotheses[-1]
+        s = np.array([np.sum(w * x) for w in W])
+        others = [t for t in range(len(s)) if t != c]
+        r = max(others, key=lambda t: s[t]) if n_classes > 2 else None
+        size = sum(np.sum(abs(w * x)) for w in W)
+        m = s[c] - s[r] if n_classes > 2 else (2 * c - 1) * s[0]
+        m = 0.0 if abs(m) <= 1e-11 * size else m
+        scores.append(s), wrong.append(m <= 0)
+        if m <= threshold + 1e-11 * threshold:
+            tau = step(m, np.sum(x * x) * (1 if r is None else 2))
+            V[0 if r is None else c] += tau * x * (1 if r is not None else 2 * c - 1)
+            V[r if r is not None else slice(0, 0)] -= tau * x
+        hypotheses.append(np.array([link(v) for v in V]))
+    return np.array(scores), np.array(wrong), hypotheses
+
+
+def votes(hypotheses, wrong_steps, rows):
+    """Every hypothesis votes as often as it was used, the last once more; none before the first step."""
+    total = np.zeros((len(rows), len(hypotheses[0])))
+    for k, W in enumerate(hypotheses):
+        if k > 0 and any(wrong_steps[:k]):
+            S = np.array([[np.sum(w * x) for w in W] for x in rows])
+            S = np.where(abs(S) <= 1e-11 * np.array([[np.sum(abs(w * x)) for w in W] for x in rows]), 0, S)
+            total += np.sign(S) if S.shape[1] == 1 else np.eye(S.shape[1])[S.argmax(axis=1)]
+    return total
+
+
+def projectron(K, codes, n_classes, threshold, plus, squared=False):
+    """Projectron(++) with the Gram matrix of the support solved anew each time; returns scores, support, coefficients."""
+    S, alpha, scores = [], np.zeros((1 if n_classes == 2 else n_classes, len(K))), []
+    for i, c in enumerate(codes):
+        s = alpha @ K[:, i]
+        r = max((t for t in range(len(s)) if t != c), key=lambda t: s[t]) if n_classes > 2 else None
+        m = s[c] - s[r] if r is not None else (2 * c - 1) * s[0]
+        scores.append(s)
+        d = np.linalg.solve(K[np.ix_(S, S)], K[S, i])
+        inside = K[S, i] @ d
+        delta = max(K[i, i] - inside, 0) ** (1 if squared else 0.5)
+        change, tau = np.zeros(len(K)), 1.0
+        change[S] = d
+        if m <= 0 and delta > max(threshold, 1e-5):
+            S, change = [*S, i], np.eye(len(K))[i]
+        elif m > 0:
+            excess = 1 - m - (delta / threshold if threshold else np.inf)
+            tau = min((1 - m) / inside, 2 * excess / inside, 1 * (1 + (r is not None))) if plus and excess > 0 else 0
+            tau /= 1 + (r is not None)
+        alpha[0 if r is None else c] += tau * change * (1 if r is not None else 2 * c - 1)
+        alpha[r if r is not None else slice(0, 0)] -= tau * change
+    return np.array(scores), S, alpha

@@ -45,11 +45,13 @@ _HOME = {
     "roc_points": "inspection",
     "view_agreement": "inspection",
     "view_importances": "inspection",
+    "progressive_validation": "streams",
+    "MistakesDisplay": "display",
     "save": "persistence",
     "load": "persistence",
     "check_multiview_estimator": "checks",
 }
-_MODULES = ("certificates", "datasets", "graphs", "kernels")
+_MODULES = ("certificates", "datasets", "graphs", "kernels", "streams")
 
 __all__ = [*_HOME, *_MODULES]
 
@@ -58,6 +60,7 @@ if TYPE_CHECKING:
     from . import datasets as datasets
     from . import graphs as graphs
     from . import kernels as kernels
+    from . import streams as streams
     from .approx import Nystroem as Nystroem
     from .approx import RandomFeatures as RandomFeatures
     from .batch._view_metric import ViewMetric as ViewMetric
@@ -78,6 +81,7 @@ if TYPE_CHECKING:
     from .batch.ridge_cv import CoRegularizedRidgeCV as CoRegularizedRidgeCV
     from .batch.svc import CoRegularizedSVC as CoRegularizedSVC
     from .checks import check_multiview_estimator as check_multiview_estimator
+    from .display import MistakesDisplay as MistakesDisplay
     from .inspection import equal_error_rate as equal_error_rate
     from .inspection import roc_points as roc_points
     from .inspection import view_agreement as view_agreement
@@ -95,6 +99,7 @@ if TYPE_CHECKING:
     from .persistence import load as load
     from .persistence import save as save
     from .preprocessing import PerView as PerView
+    from .streams import progressive_validation as progressive_validation
     from .views import Views as Views
     from .views import as_views as as_views
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from ._backend import like, namespace, take_rows, to_numpy
+from ._backend import is_device_array, like, namespace, take_rows, to_numpy
 
 
 class Gram:
@@ -163,6 +163,19 @@ def take(block: Block, rows: np.ndarray) -> Block:
     return None if block is None else take_rows(block, rows)
 
 
+def between(block: Block, start: int, stop: int) -> Block:
+    """Rows that follow each other; arrays and sparse matrices share their memory with the block."""
+    if block is None or isinstance(block, Gram) or is_device_array(block):
+        return take(block, np.arange(start, stop))
+    if not sp.issparse(block):
+        return block[start:stop]
+    first, last = int(block.indptr[start]), int(block.indptr[stop])
+    parts = (block.data[first:last], block.indices[first:last], block.indptr[start : stop + 1] - block.indptr[start])
+    rows = type(block)(parts, shape=(stop - start, block.shape[1]), copy=False)
+    rows.has_canonical_format = True  # as every block is
+    return rows
+
+
 def blank(block: Block, absent: np.ndarray) -> Block:
     """Write NaN, None or nothing where a view is absent, in a copy where that changes anything."""
     if block is None or isinstance(block, Gram) or not absent.any():
@@ -228,6 +241,8 @@ def check_finite(what: str, block: Block, present: np.ndarray) -> None:
     if block is None or kind(block) == "objects":
         return
     if sp.issparse(block):
+        if np.isfinite(block.data.sum()):
+            return
         finite = np.isfinite(block.data)
         if finite.all():
             return

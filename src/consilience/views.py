@@ -210,10 +210,18 @@ class Views:
             if columns is not Ellipsis and not (isinstance(columns, slice) and columns == slice(None)):
                 return self._cut(np.ravel(rows), np.ravel(columns))
             key = rows  # X[rows, ...] and X[rows, :]
+        if isinstance(key, slice) and key.step in (None, 1):
+            return self._between(*key.indices(self._n)[:2])
         rows = _row_positions(key, self._n)
         blocks = {name: _blocks.take(block, rows) for name, block in self._blocks.items()}
         mask = None if self.mask is None else self.mask[rows]
         return Views._of(blocks, len(rows), mask, self.feature_names)
+
+    def _between(self, start: int, stop: int) -> "Views":
+        """Rows that follow each other, without copies."""
+        stop = max(start, stop)
+        blocks = {name: _blocks.between(block, start, stop) for name, block in self._blocks.items()}
+        return Views._of(blocks, stop - start, None if self.mask is None else self.mask[start:stop], self.feature_names)
 
     def __iter__(self) -> Iterator["Views"]:
         return (self[i] for i in range(self._n))

@@ -10,7 +10,6 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.svm import LinearSVC
 
 from .. import _blocks
-from .._inputs import read_labels, read_views_to_predict
 from ..certificates import MistakeCertificate, passive_aggressive_bound, perceptron_bound, risk_bound
 from ..solvers.margin import margin_dual
 from ..views import Views
@@ -62,6 +61,7 @@ class _Columns:
         return U
 
     def found(self, codes: np.ndarray) -> Iterator[np.ndarray]:
+        self.Z.indices, self.Z.indptr = self.Z.indices.astype(np.int32), self.Z.indptr.astype(np.int32)
         spans = [slice(0, self.Z.shape[1]), *(self.spans.values() if len(self.spans) > 1 else [])]
         for span in spans:
             part = self.Z[:, span]
@@ -193,7 +193,9 @@ def _machine(Q: np.ndarray, C: float) -> np.ndarray:
 
         return rows
 
-    found = margin_dual(against, np.ones((1, 1)), np.zeros(n, dtype=np.int64), np.full(n, C), np.ones(n), tol=1e-2, max_iter=200)
+    found = margin_dual(
+        against, np.ones((1, 1)), np.zeros(n, dtype=np.int64), np.full(n, C), np.ones(n), tol=1e-2, max_iter=200
+    )
     return np.asarray(found.x[0])
 
 
@@ -242,10 +244,10 @@ def mistake_certificate(learner: Any, comparison: Comparison, setting: Setting |
     for U in given or data.found(codes):
         margins = _margins(data.scores(U), codes)
         norm = data.norm(U)
-        for scale in _scales(margins):
+        for scale in [1.0] if given else _scales(margins):
             loss = np.maximum(1 - scale * margins, 0.0)
             bound = _bound(setting, loss, sizes, scale * norm, passes) + learner._late
-            if best.bound is None or bound < best.bound:
+            if given or best.bound is None or bound < best.bound:
                 best = MistakeCertificate(
                     status="streamed", mistakes=mistakes, n_samples=n, risk=risk, bound=bound,
                     loss=float(passes * loss.sum()), norm=scale * norm, size=float(sizes.max()),

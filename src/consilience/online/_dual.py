@@ -11,7 +11,7 @@ from .._joint import JointKernel
 from ..kernels import Kernel, reference_views
 from ..views import Views
 from ._events import Events
-from ._linear import TOL, Rule
+from ._linear import TOL, Rule, known_views
 from ._steps import factors, kernel_pass, projectron_pass
 
 ENTRIES = 1 << 22  # kernel values held at a time
@@ -141,7 +141,7 @@ class _Dual:
         """Make room for more views."""
 
     def _read(self, X: Views) -> Views:
-        return compact(X[[name for name in X.names if name in self.grams.kernels]])
+        return compact(known_views(X, tuple(self.grams.kernels)))
 
     def _kept(self, X: Views) -> Views:
         return reference_views({name: self.grams.kernels[name] for name in X.names}, X)
@@ -222,9 +222,9 @@ class KernelMachine(_Dual):
         self.events.place(sources)
         self.n_outputs = len(sources)
 
-    def learn(self, X: Views, codes: np.ndarray, rule: Rule, ids: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def learn(self, X: Views, codes: np.ndarray, rule: Rule, ids: Any) -> tuple[np.ndarray, np.ndarray]:
         """Scores before each sample was learned, and where they were wrong; `ids` name the samples."""
-        X = self._read(X)
+        X, ids = self._read(X), np.asarray(ids)
         scores, wrong = np.empty((len(codes), self.n_outputs)), np.empty(len(codes), dtype=bool)
         with few_threads(0):
             for rows in self._blocks_of(len(codes)):
@@ -330,10 +330,10 @@ class ProjectronMachine(_Dual):
         self.n_outputs = len(sources)
 
     def learn(
-        self, X: Views, codes: np.ndarray, ids: np.ndarray, threshold: float, squared: bool, plus: bool
+        self, X: Views, codes: np.ndarray, ids: Any, threshold: float, squared: bool, plus: bool
     ) -> tuple[np.ndarray, np.ndarray]:
         """Scores before each sample was learned, and where they were wrong; `ids` name the samples."""
-        X = self._read(X)
+        X, ids = self._read(X), np.asarray(ids)
         scores, wrong = np.empty((len(codes), self.n_outputs)), np.empty(len(codes), dtype=bool)
         with few_threads(0):
             for rows in self._blocks_of(len(codes)):
@@ -341,7 +341,9 @@ class ProjectronMachine(_Dual):
                 block = X[rows]
                 K = self.support.against(self.grams, block, extra=b)
                 K[:, :, S:] = self.grams(block, block)
-                alpha, beta = (np.concatenate([a, np.zeros((self.n_outputs, b))], axis=1) for a in (self.alpha, self.beta))
+                alpha, beta = (
+                    np.concatenate([a, np.zeros((self.n_outputs, b))], axis=1) for a in (self.alpha, self.beta)
+                )
                 inverse, members = np.zeros((S + b, S + b)), np.arange(S + b)
                 inverse[:S, :S] = self.inverse
                 updates = np.zeros(b, dtype=np.int64)

@@ -63,5 +63,7 @@ class Events:
             rows = np.arange(start, min(start + BLOCK, n))
             if len(self.slots):
                 K = np.ascontiguousarray(kernel(rows))
-                voted_pass(K, self.slots, self.outputs, self.coefs, self.factors, lives, table, votes[rows[0] : rows[-1] + 1])
+                voted_pass(
+                    K, self.slots, self.outputs, self.coefs, self.factors, lives, table, votes[rows[0] : rows[-1] + 1]
+                )
         return votes / max(float(lives.sum()), 1.0)

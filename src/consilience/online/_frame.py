@@ -60,11 +60,11 @@ class OnlineLearner(ClassifierMixin, ViewParameters, ABC):
         raise NotImplementedError
 
     @abstractmethod
-    def _learn(self, X: Views, codes: np.ndarray, ids: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def _learn(self, X: Any, codes: np.ndarray, ids: Any) -> tuple[np.ndarray, np.ndarray]:
         """Learn samples in order; return their scores before learning, and where the decision was wrong.
 
         Scores are (n, 1) for two classes, else (n, n_classes). X has every view seen so far, absent where it was not
-        given; `ids` name the samples, the same again in another epoch.
+        given; `ids` name the samples, the same again in another epoch, an array or a range.
         """
 
     @abstractmethod
@@ -74,8 +74,8 @@ class OnlineLearner(ClassifierMixin, ViewParameters, ABC):
     def _check_parameters(self) -> None:
         """Refuse parameters that make no sense, in a sentence."""
 
-    def _check_views(self, X: Views) -> None:
-        """Refuse views that cannot be learned from, before anything changes."""
+    def _check_views(self, X: Views, whole: bool) -> None:
+        """Refuse views that cannot be learned from, before anything changes; `whole` where all samples are given."""
 
     # -- learning
     def partial_fit(self, X: Any, y: Any, classes: Any = None) -> Self:
@@ -110,13 +110,14 @@ class OnlineLearner(ClassifierMixin, ViewParameters, ABC):
         if announced is not None or (not fresh and self._announced):
             _check_announced(labels, known)
         if fresh and known is None and not len(labels):
-            raise ValueError("y has no label at all: every value is missing. Give labels, or announce `classes`.")
-        self._check_views(X)
+            return self  # nothing to learn from yet
+        self._check_views(X, whole=False)
         if fresh:
-            self._begin(np.unique(labels[:1]) if announced is None else announced, announced is not None)
+            with self._whole():
+                self._begin(np.unique(labels[:1]) if announced is None else announced, announced is not None)
         remember(self, X)  # all is read: from here on the state changes
         if len(labels):
-            self._pass(X if labeled.all() else X[labeled], labels, self.n_seen_ + np.arange(len(labels)))
+            self._pass(X if labeled.all() else X[labeled], labels, range(self.n_seen_, self.n_seen_ + len(labels)))
         return self
 
     def _begin(self, classes: np.ndarray, announced: bool) -> None:
@@ -127,26 +128,32 @@ class OnlineLearner(ClassifierMixin, ViewParameters, ABC):
         self._curve: list[tuple[int, int]] = []
         self._start()
 
-    def _pass(self, X: Views, labels: np.ndarray, ids: np.ndarray) -> None:
+    def _pass(self, X: Views, labels: np.ndarray, ids: Any) -> None:
         """Learn samples in order, in pieces; a class that is new joins just before its first sample."""
-        start, n = 0, len(labels)
+        start, n, chunk = 0, len(labels), self._ready(X)
         while start < n:
             codes, unknown = _codes(labels[start : start + self._piece], self.classes_)
             new = unknown == 0 or (self.n_seen_ == 0 and not self._announced)
             if unknown == 0:
                 with uninterrupted():
-                    before, self.classes_ = self.classes_, np.unique(np.append(self.classes_, labels[start : start + 1]))
+                    before, self.classes_ = (
+                        self.classes_,
+                        np.unique(np.append(self.classes_, labels[start : start + 1])),
+                    )
                     self._grow(before)
                 codes, unknown = _codes(labels[start : start + self._piece], self.classes_)
             stop = start + (len(codes) if unknown < 0 else unknown)
-            piece = X if start == 0 and stop == n else X[start:stop]
             with uninterrupted():
-                _, wrong = self._learn(piece, codes[: stop - start], ids[start:stop])
+                _, wrong = self._learn(chunk[start:stop], codes[: stop - start], ids[start:stop])
                 if new:
                     wrong[0] = True  # the class was not known when it had to be predicted
                     self._late += 1
                 self._count(wrong)
             start = stop
+
+    def _ready(self, X: Views) -> Any:
+        """A chunk as `_learn` takes its pieces."""
+        return X
 
     def fit(self, X: Any, y: Any) -> Self:
         """Forget everything and pass over the samples `epochs` times, or until a pass changes nothing.
@@ -173,7 +180,7 @@ class OnlineLearner(ClassifierMixin, ViewParameters, ABC):
             values, rng = labels.classes[labels.codes[given]], check_random_state(self.random_state)
             if hasattr(self, "n_seen_"):
                 del self.n_seen_
-            self._check_views(X)
+            self._check_views(X, whole=True)
             self._begin(labels.classes, announced=True)
             remember(self, X)
             self._prepare(X)
@@ -255,7 +262,8 @@ class OnlineLearner(ClassifierMixin, ViewParameters, ABC):
         array of shape (n_samples,)
             The classes.
         """
-        return self.classes_[decide(self.decision_function(X), len(self.classes_))]
+        scores = self.decision_function(X)
+        return self.classes_[decide(scores, len(self.classes_))]
 
     # -- counting
     @property
@@ -266,16 +274,17 @@ class OnlineLearner(ClassifierMixin, ViewParameters, ABC):
         return np.column_stack([curve[:, 0], curve[:, 1] / np.maximum(curve[:, 0], 1)])
 
     def _count(self, wrong: np.ndarray) -> None:
-        first, total = self.n_seen_, np.cumsum(wrong)
+        first, mistaken = self.n_seen_, np.flatnonzero(wrong)
         kept = _marks(first, first + len(wrong))
-        self._curve.extend(zip(kept.tolist(), (self.mistakes_ + total[kept - first - 1]).tolist(), strict=True))
+        total = self.mistakes_ + np.searchsorted(mistaken, kept - first)
+        self._curve.extend(zip(kept.tolist(), total.tolist(), strict=True))
         self.n_seen_ += len(wrong)
-        self.mistakes_ += int(total[-1])
+        self.mistakes_ += len(mistaken)
 
     def _count_one(self, wrong: bool) -> None:
         self.n_seen_ += 1
         self.mistakes_ += wrong
-        if self.n_seen_ % (1 << max(self.n_seen_.bit_length() - 11, 0)) == 0:
+        if self.n_seen_ % (1 << max(self.n_seen_.bit_length() - 8, 0)) == 0:
             self._curve.append((self.n_seen_, self.mistakes_))
 
     def certificate(self) -> Certificate:
@@ -296,10 +305,10 @@ class OnlineLearner(ClassifierMixin, ViewParameters, ABC):
 
 
 def _marks(first: int, last: int) -> np.ndarray:
-    """The counts in (first, last] that the error curve keeps: about 1,000 a doubling."""
+    """The counts in (first, last] that the error curve keeps: about 128 a doubling."""
     marks = []
     for octave in range(int(first + 1).bit_length() - 1, int(last).bit_length()):
-        spacing = 1 << max(octave - 10, 0)
+        spacing = 1 << max(octave - 7, 0)
         low, high = max(first + 1, 1 << octave), min(last, (2 << octave) - 1)
         marks.append(np.arange(-(-low // spacing) * spacing, high + 1, spacing))
     return np.concatenate(marks)
@@ -307,9 +316,12 @@ def _marks(first: int, last: int) -> np.ndarray:
 
 def _codes(labels: np.ndarray, classes: np.ndarray) -> tuple[np.ndarray, int]:
     """Positions of labels among the classes, and that of the first label that is not among them (-1: all are)."""
-    codes = np.searchsorted(classes, labels)
-    np.minimum(codes, len(classes) - 1, out=codes)
-    foreign = classes[codes] != labels
+    if len(classes) <= 2:  # many times faster than to search
+        codes = (labels == classes[-1]).astype(np.int64) if len(classes) > 1 else np.zeros(len(labels), dtype=np.int64)
+        foreign = (labels != classes[0]) & (labels != classes[-1])
+    else:
+        codes = np.minimum(np.searchsorted(classes, labels), len(classes) - 1)
+        foreign = classes[codes] != labels
     return codes, int(foreign.argmax()) if foreign.any() else -1
 
 
@@ -348,7 +360,13 @@ def check_count(name: str, value: Any, least: int = 1, optional: bool = False) -
 def check_number(name: str, value: Any, least: float = 0.0, *, above: bool = False, infinite: bool = False) -> None:
     """Refuse what is no number of at least (or above) a value."""
     known = isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, (bool, np.bool_))
-    if not known or np.isnan(value) or (np.isinf(value) and not infinite) or value < least or (above and value == least):
+    if (
+        not known
+        or np.isnan(value)
+        or (np.isinf(value) and not infinite)
+        or value < least
+        or (above and value == least)
+    ):
         raise ValueError(f"`{name}` must be a number {'above' if above else 'of at least'} {least:g}; got {value!r}.")
 
 

@@ -64,8 +64,11 @@ class MachineLearner(OnlineLearner):
         self._machine.n_hypotheses += n
         return np.zeros((n, 1)), np.zeros(n, dtype=bool)
 
-    def _learn(self, X: Views, codes: np.ndarray, ids: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def _ready(self, X: Views) -> Any:
         self._meet(X)
+        return self._machine.read(X) if isinstance(self._machine, LinearMachine) else X
+
+    def _learn(self, X: Any, codes: np.ndarray, ids: Any) -> tuple[np.ndarray, np.ndarray]:
         if len(self.classes_) == 1:
             return self._wait(len(codes))
         if isinstance(self._machine, KernelMachine):
@@ -83,17 +86,21 @@ class MachineLearner(OnlineLearner):
             return self._machine.scores(X, self.average is True)
         return self._machine.scores(X)
 
-    def _check_views(self, X: Views) -> None:
-        machine = getattr(self, "_machine", None) if hasattr(self, "n_seen_") else self._new_machine(1)
+    def _by_columns(self) -> bool:
+        """Whether weights are kept, and no samples."""
+        return False
+
+    def _check_views(self, X: Views, whole: bool) -> None:
         for name in X.names:
             if X.block(name) is None:
                 continue
-            if isinstance(machine, (LinearMachine, LinkMachine)):
-                if X.kind(name) not in ("dense", "sparse"):
-                    raise ValueError(
-                        f"View '{name}' holds {X.kind(name)}; {type(self).__name__} is linear here and takes numbers. Give "
-                        "a kernel, or use KernelPerceptron."
-                    )
+            if self._by_columns() and X.kind(name) not in ("dense", "sparse"):
+                raise ValueError(
+                    f"View '{name}' holds {X.kind(name)}; {type(self).__name__} is linear here and takes numbers. Give a "
+                    "kernel, or use KernelPerceptron."
+                )
+            if not self._by_columns() and not whole:
+                stream_kernel(self._kernel_of(name), name, _blocks.width(X.block(name)))
 
     # -- kernels
     def _is_linear(self) -> bool:
@@ -102,9 +109,8 @@ class MachineLearner(OnlineLearner):
 
     def _kernels_of(self, X: Views) -> dict[str, Kernel]:
         """The kernels of the views that have come, with numbers for parameters."""
-        shown = [name for name in X.names if X.block(name) is not None]
-        for name in shown:
-            if name not in self.kernels_:
+        for name in X.names:
+            if name not in self.kernels_ and X.present(name).any():
                 self.kernels_[name] = stream_kernel(self._kernel_of(name), name, _blocks.width(X.block(name)))
         return self.kernels_
 
@@ -224,10 +230,10 @@ class MachineLearner(OnlineLearner):
         if rows is None or code < 0:
             self.partial_fit(one_row(x), [y])
             self._light_codes: dict[Any, int] = {}
-            if isinstance(self._machine, LinearMachine) and len(self.classes_) > 1:
+            if hasattr(self, "n_seen_") and isinstance(self._machine, LinearMachine) and len(self.classes_) > 1:
                 self._light_codes = {label: c for c, label in enumerate(self.classes_.tolist())}
             return self
-        _, wrong = self._machine.learn_rows(rows, np.array([code]), self._rule())
+        _, wrong = self._machine.learn(rows, np.array([code]), self._rule())
         self._count_one(bool(wrong[0]))
         return self
 

@@ -28,14 +28,15 @@ class Rule(NamedTuple):
     curvature: float = 1.0
 
 
-class Rows(NamedTuple):
+class Rows:
     """Rows of several views: entry j of view l in row i is values[start + j] in column columns[cstart + j]."""
 
-    values: np.ndarray
-    columns: np.ndarray
-    start: np.ndarray
-    stop: np.ndarray
-    cstart: np.ndarray
+    def __init__(self, *parts: np.ndarray):
+        self.parts = parts
+        self.values, self.columns, self.start, self.stop, self.cstart = parts
+
+    def __getitem__(self, rows: slice) -> "Rows":
+        return Rows(self.values, self.columns, self.start[rows], self.stop[rows], self.cstart[rows])
 
 
 def read_rows(X: Views, offsets: Sequence[int], bias: int | None = None) -> Rows:
@@ -68,6 +69,17 @@ def read_rows(X: Views, offsets: Sequence[int], bias: int | None = None) -> Rows
         values.append(np.ones(1, dtype=np.result_type(*values) if values else np.float64))
         columns.append(np.array([bias], dtype=np.int32))
     return Rows(_joined(values), _joined(columns), *(_side_by_side([s[k] for s in starts]) for k in range(3)))
+
+
+def known_views(X: Views, names: Sequence[str]) -> Views:
+    """The views of these names, absent where they are not; samples may have none of them."""
+    blocks = {name: X.block(name) if name in X.names else None for name in names}
+    views = Views.__new__(Views)
+    views.names, views.feature_names, views._blocks, views._n = tuple(names), {}, blocks, len(X)
+    none = np.zeros(len(X), dtype=bool)
+    mask = np.column_stack([X.present(name) if name in X.names else none for name in names])
+    views.mask = None if mask.all() else mask
+    return views
 
 
 def _joined(parts: list[np.ndarray]) -> np.ndarray:
@@ -104,7 +116,7 @@ class LinearMachine:
     # -- growth
     def meet(self, X: Views, prior: Mapping[str, float] | None = None) -> None:
         """Make room for views that are new, and for columns in double precision."""
-        new = [name for name in X.names if name not in self.offsets and X.block(name) is not None]
+        new = [name for name in X.names if name not in self.offsets and X.present(name).any()]
         if not self.offsets and new:
             single = all(X.block(name).dtype == np.float32 for name in new)
             self.V = self.V.astype(np.float32 if single else np.float64)
@@ -134,7 +146,7 @@ class LinearMachine:
             if len(old) and len(new):
                 new[: len(old), : old.shape[1]] = old
             setattr(self, name, new)
-        self.groups = np.zeros(K + self.bias, dtype=np.int64) if self.shape == "joint" else np.arange(K)
+        self.groups = np.zeros(K, dtype=np.int64) if self.shape == "joint" else np.arange(K)
         if self.shape == "joint":
             return
         before = K - n_new
@@ -172,35 +184,31 @@ class LinearMachine:
         self.n_outputs = len(sources)
 
     # -- learning
-    def _rows(self, X: Views) -> Rows:
+    def read(self, X: Views) -> Rows:
+        """Samples as rows; their views are known."""
         names = tuple(self.offsets)
-        X = X if X.names == names else X[[name for name in X.names if name in self.offsets]].align(names)
-        return read_rows(X, list(self.offsets.values()), 0 if self.bias else None)
+        X = X if X.names == names else known_views(X, names)
+        return read_rows(X, list(self.offsets.values()))
 
     @property
     def stride(self) -> int:
         """From one weight vector of a column to the next in pairs; 0 where there is one only."""
         return len(self.offsets) if self.shape == "matrix" else 0
 
-    def learn(self, X: Views, codes: np.ndarray, rule: Rule) -> tuple[np.ndarray, np.ndarray]:
+    def learn(self, rows: Rows, codes: np.ndarray, rule: Rule) -> tuple[np.ndarray, np.ndarray]:
         """Scores before each sample was learned, and where they were wrong."""
-        return self.learn_rows(self._rows(X), codes, rule)
-
-    def learn_rows(self, rows: Rows, codes: np.ndarray, rule: Rule) -> tuple[np.ndarray, np.ndarray]:
-        """`learn` of rows that are read."""
         n, T, tol = len(codes), self.n_outputs, TOL[self.V.dtype.name]
         self._cache = None
         self.n_hypotheses += n
+        scores, wrong = np.empty((n, T)), np.empty(n, dtype=bool)
         if T == 1 and self.shape != "matrix":
-            scores, steps = np.empty(n), np.zeros(n)
             flat = (self.V.reshape(-1), self.U.reshape(-1), self.norms[:, 0], self.F[:, 0], self.C[:, 0])
-            binary_pass(*rows, self.groups, codes, *flat, self.prior, self.p, rule, tol, self.state, scores, steps)
-            wrong = np.where(codes == 1, scores, -scores) <= 0
-            self.n_steps += int(np.count_nonzero(steps))
-            return scores[:, None], wrong
-        scores, wrong, steps = np.empty((n, T)), np.empty(n, dtype=bool), np.zeros((n, T))
+            how = (self.prior, self.p, rule, tol, self.state, scores[:, 0], wrong)
+            self.n_steps += binary_pass(*rows.parts, bool(self.bias), self.groups, codes, *flat, *how)
+            return scores, wrong
+        steps = np.zeros((n, T))
         state = (self.V, self.U, self.norms, self.F, self.C, self.prior, self.p)
-        linear_pass(*rows, self.groups, self.stride, codes, *state, rule, tol, self.state, scores, wrong, steps)
+        linear_pass(*rows.parts, bool(self.bias), self.groups, self.stride, codes, *state, rule, tol, self.state, scores, wrong, steps)
         self.n_steps += int(np.count_nonzero(steps.any(axis=1)))
         return scores, wrong
 
@@ -225,22 +233,23 @@ class LinearMachine:
                 columns.append(row.indices + offset if offset else row.indices)
             else:
                 return None
-        if self.bias:
-            start.append(sum(map(len, values)))
-            at.append(sum(map(len, columns)))
-            values.append(np.ones(1))
-            columns.append(np.zeros(1, dtype=np.int32))
         entries = _joined(values) if values else np.zeros(0)
         if not math.isfinite(float(entries.sum())):
             return None
         bounds = np.array([start + [len(entries)]])
-        return Rows(entries, _joined(columns) if columns else np.zeros(0, np.int32), bounds[:, :-1], bounds[:, 1:], np.array([at]))
+        return Rows(
+            entries,
+            _joined(columns) if columns else np.zeros(0, np.int32),
+            bounds[:, :-1],
+            bounds[:, 1:],
+            np.array([at]),
+        )
 
     def row_scores(self, rows: Rows, averaged: bool) -> np.ndarray:
         """Scores of one row, at its nonzeros alone."""
         by_view = self.C + self.state[0] * self.F if averaged else self.F
         U = self.U if averaged else self.U[:0]
-        return np.asarray(row_scores(*rows, self.groups, self.stride, self.V, U, by_view, max(self.n_hypotheses, 1)))
+        return np.asarray(row_scores(*rows.parts, bool(self.bias), self.groups, self.stride, self.V, U, by_view, max(self.n_hypotheses, 1)))
 
     # -- predicting
     def weights(self, averaged: bool) -> np.ndarray:
@@ -292,7 +301,7 @@ class LinkMachine:
     def meet(self, X: Views) -> None:
         """Make room for views that are new."""
         for name in X.names:
-            if name not in self.offsets and X.block(name) is not None:
+            if name not in self.offsets and X.present(name).any():
                 self.widths[name] = _blocks.width(X.block(name))
                 self.offsets[name], self.width = self.width, self.width + self.widths[name]
         for name in ("V", "W", "U", "last"):
@@ -317,15 +326,14 @@ class LinkMachine:
     def learn(self, X: Views, codes: np.ndarray, rule: Rule) -> tuple[np.ndarray, np.ndarray]:
         """Scores before each sample was learned, and where they were wrong."""
         names = tuple(self.offsets)
-        X = X[[name for name in X.names if name in self.offsets]].align(names)
-        rows = read_rows(X, list(self.offsets.values()), 0 if self.bias else None)
+        rows = read_rows(known_views(X, names), list(self.offsets.values()), 0 if self.bias else None)
         n, T = len(codes), self.n_outputs
         scores, wrong, steps = np.empty((n, T)), np.empty(n, dtype=bool), np.zeros((n, T))
         voted = self.average == "voted"
         rows = _unshared(rows) if voted and self.bias else rows
         changes, history = np.zeros((len(rows.values) if voted else 0, T)), np.zeros((n if voted else 0, T))
         state = (self.V, self.W, self.last, self.U, self.power, self.C, self.p)
-        link_pass(*rows, codes, *state, rule, TOL["float64"], self.state, scores, wrong, steps, changes, history)
+        link_pass(*rows.parts, codes, *state, rule, TOL["float64"], self.state, scores, wrong, steps, changes, history)
         if not np.isfinite(self.power).all():
             raise ValueError(f"‖v‖_p^p is beyond floating point at p = {self.p:g}. Scale the data down, or lower `p`.")
         if voted:
@@ -363,7 +371,9 @@ class LinkMachine:
         """Scores of shape (n, n_outputs); with votes the share of lives that vote for a class."""
         if self.average == "voted":
             Z = read_matrix(X, self.offsets, self.widths, self.width, self.bias)
-            vectors = [sp.csr_array((v.data, v.indices, v.indptr), shape=(v.shape[0], self.width)) for v in self.changes]
+            vectors = [
+                sp.csr_array((v.data, v.indices, v.indptr), shape=(v.shape[0], self.width)) for v in self.changes
+            ]
             D = sp.vstack(vectors, format="csr") if vectors else sp.csr_array((0, self.width))
             kernel = lambda rows: (Z[rows] @ D.T).toarray()[:, None]
             return self.events.votes(kernel, len(X), self.n_outputs, self.n_hypotheses)
@@ -380,7 +390,9 @@ def _unshared(rows: Rows) -> Rows:
     return Rows(np.concatenate([rows.values[:end], np.ones(n)]), rows.columns, start, stop, rows.cstart)
 
 
-def read_matrix(X: Views, offsets: Mapping[str, int], widths: Mapping[str, int], width: int, bias: bool) -> sp.csr_array:
+def read_matrix(
+    X: Views, offsets: Mapping[str, int], widths: Mapping[str, int], width: int, bias: bool
+) -> sp.csr_array:
     """All views in one sparse matrix, absent rows empty."""
     parts = [sp.csr_array(np.ones((len(X), 1)))] if bias else []
     for name in offsets:

@@ -91,35 +91,40 @@ def _group_size(own, p):  # type: ignore[no-untyped-def]
 
 # -- linear, two classes
 @njit(cache=True)
-def binary_pass(values, columns, start, stop, cstart, group, codes, V, U, norms, F, C, prior, p, rule, tol, state, scores, steps):  # type: ignore[no-untyped-def]  # fmt: skip
+def binary_pass(values, columns, start, stop, cstart, bias, group, codes, V, U, norms, F, C, prior, p, rule, tol, state, scores, wrong):  # type: ignore[no-untyped-def]  # fmt: skip
     """One pass for two classes, a weight per column; views are groups with factors F.
 
     V the weights, U = Σ ± τ C x for averages (or empty), norms ‖v_g‖², C = Σ F over the hypotheses so far. Fills scores
-    and signed steps.
+    and mistakes, returns the number of steps.
     """
-    moving = p != 1 and len(F) > 1
+    moving = p != 1
     sized = moving or rule[1] < rule[2]
-    near = tol**0.5
+    near, limit = tol**0.5, rule[0] * (1 + tol)
+    since, largest, n_steps = state[0], state[1], 0
     dots, own = np.empty(len(F)), np.empty(len(F))
     for i in range(len(codes)):
-        dots[:] = 0
+        score = float(V[0]) if bias else 0.0  # the bias has column 0
+        if moving:
+            dots[:] = 0
         for l in range(len(group)):
             first, last, at = start[i, l], stop[i, l], cstart[i, l]
-            dots[group[l]] += _dot(V, values[first:last], columns[at : at + last - first])
-        score = 0.0
-        for g in range(len(F)):
-            score += F[g] * dots[g]
-        if abs(score) <= near * state[1]:
-            whole = 0.0
+            product = _dot(V, values[first:last], columns[at : at + last - first])
+            if moving:
+                dots[group[l]] += product
+                product *= F[group[l]]
+            score += product
+        if abs(score) <= near * largest:
+            whole = abs(V[0]) if bias else 0.0
             for l in range(len(group)):
                 for j in range(start[i, l], stop[i, l]):
                     whole += F[group[l]] * abs(V[columns[cstart[i, l] + j - start[i, l]]] * values[j])
             score = 0.0 if abs(score) <= tol * whole else score
-        state[0] += 1
-        state[1] = max(state[1], abs(score))
+        since += 1
+        largest = max(largest, abs(score))
         scores[i] = score
         sign = 1.0 if codes[i] == 1 else -1.0
-        if sign * score > rule[0] * (1 + tol):
+        wrong[i] = sign * score <= 0
+        if sign * score > limit:
             continue
         size = 0.0
         if sized:
@@ -127,25 +132,32 @@ def binary_pass(values, columns, start, stop, cstart, group, codes, V, U, norms,
             for l in range(len(group)):
                 for j in range(start[i, l], stop[i, l]):
                     own[group[l]] += float(values[j]) ** 2
-            size = _group_size(own, p)
+            size = _group_size(own, p) + bias
         a = sign * _step(rule, sign * score, size)
         if a == 0:
             continue
-        steps[i] = a
+        n_steps += 1
         for g in range(len(F)):
-            C[g] += state[0] * F[g]
-        state[0] = 0
-        for l in range(len(group)):
-            shift = cstart[i, l] - start[i, l]
-            for j in range(start[i, l], stop[i, l]):
-                V[columns[j + shift]] += a * values[j]
+            C[g] += since * F[g]
+        since = 0.0
+        if bias:
+            V[0] += a
             if len(U):
-                for j in range(start[i, l], stop[i, l]):
-                    U[columns[j + shift]] += a * C[group[l]] * values[j]
+                U[0] += a * C[0]
+        for l in range(len(group)):
+            first, last, at = start[i, l], stop[i, l], cstart[i, l]
+            x, k = values[first:last], columns[at : at + last - first]
+            for j in range(len(x)):
+                V[k[j]] += a * x[j]
+            if len(U):
+                for j in range(len(x)):
+                    U[k[j]] += a * C[group[l]] * x[j]
         if moving:
             for g in range(len(F)):
                 norms[g] += 2 * a * dots[g] + a * a * own[g]
             factors(norms, prior, p, len(F), F)
+    state[0], state[1] = since, largest
+    return n_steps
 
 
 # -- linear, any number of classes and of weights per column
@@ -189,25 +201,26 @@ def _own_products(values, columns, start, stop, cstart, group, stride, own):  # 
 
 
 @njit(cache=True)
-def linear_pass(values, columns, start, stop, cstart, group, stride, codes, V, U, norms, F, C, prior, p, rule, tol, state, scores, wrong, steps):  # type: ignore[no-untyped-def]  # fmt: skip
+def linear_pass(values, columns, start, stop, cstart, bias, group, stride, codes, V, U, norms, F, C, prior, p, rule, tol, state, scores, wrong, steps):  # type: ignore[no-untyped-def]  # fmt: skip
     """One pass with weights V[column, k, class]: k = 0 where views have columns of their own (stride 0), or one weight
     vector per view over shared columns (stride = number of views). Fills scores, mistakes and steps by class.
     """
     G, T = F.shape
     L = len(group)
-    moving = p != 1 and G > 1
+    moving = p != 1
     dots, whole, own, total = np.empty((G, T)), np.empty((G, T)), np.empty(G), np.empty(T)
     for i in range(len(codes)):
         row = (start[i], stop[i], cstart[i])
         _row_products(values, columns, row[0], row[1], row[2], group, stride, False, V, dots)
         for t in range(T):
-            total[t] = np.sum(F[:, t] * dots[:, t])
+            total[t] = np.sum(F[:, t] * dots[:, t]) + (V[0, 0, t] if bias else 0.0)
         code, rival = codes[i], _rival(total, codes[i])
         margin = _margin(total, code, rival)
         if abs(margin) <= tol**0.5 * state[1]:
             _row_products(values, columns, row[0], row[1], row[2], group, stride, True, V, whole)
             large = np.sum(np.abs(F[:, max(rival, 0)]) * whole[:, max(rival, 0)])
             large += np.sum(np.abs(F[:, code]) * whole[:, code]) if rival >= 0 else 0.0
+            large += np.abs(V[0, 0]).max() if bias else 0.0
             margin = 0.0 if abs(margin) <= tol * large else margin
         if T == 1:
             total[0] = margin if code == 1 else -margin
@@ -218,7 +231,7 @@ def linear_pass(values, columns, start, stop, cstart, group, stride, codes, V, U
         if margin > rule[0] * (1 + tol):
             continue
         _own_products(values, columns, row[0], row[1], row[2], group, stride, own)
-        size = (1 if rival < 0 else 2) * (_group_size(own, p) if stride == 0 else own.sum())
+        size = (1 if rival < 0 else 2) * (_group_size(own, p) + bias if stride == 0 else own.sum())
         tau = _step(rule, margin, size)
         if tau == 0:
             continue
@@ -229,6 +242,10 @@ def linear_pass(values, columns, start, stop, cstart, group, stride, codes, V, U
                 continue
             a = -tau if t == rival or (T == 1 and code == 0) else tau
             steps[i, t] = a
+            if bias:
+                V[0, 0, t] += a
+                if len(U):
+                    U[0, 0, t] += a * C[0, t]
             for l in range(L):
                 shift = cstart[i, l] - start[i, l]
                 for j in range(start[i, l], stop[i, l]):
@@ -246,13 +263,13 @@ def linear_pass(values, columns, start, stop, cstart, group, stride, codes, V, U
 
 
 @njit(cache=True)
-def row_scores(values, columns, start, stop, cstart, group, stride, V, U, F, n_hypotheses):  # type: ignore[no-untyped-def]
+def row_scores(values, columns, start, stop, cstart, bias, group, stride, V, U, F, n_hypotheses):  # type: ignore[no-untyped-def]
     """Scores of one row by the factors F; with U (not empty) of the mean of `n_hypotheses`."""
     G, T = F.shape
     dots, total = np.empty((G, T)), np.zeros((1, T))
     _row_products(values, columns, start[0], stop[0], cstart[0], group, stride, False, V, dots)
     for t in range(T):
-        total[0, t] = np.sum(F[:, t] * dots[:, t])
+        total[0, t] = np.sum(F[:, t] * dots[:, t]) + (F[0, t] * V[0, 0, t] - (U[0, 0, t] if len(U) else 0) if bias else 0)
     if len(U):
         for l in range(len(group)):
             for j in range(start[0, l], stop[0, l]):
@@ -334,7 +351,7 @@ def kernel_pass(K, own, codes, slots, alpha, beta, norms, F, C, prior, p, n_view
     """
     G, T = F.shape
     S = alpha.shape[1] - len(codes)
-    moving = p != 1 and G > 1
+    moving = p != 1
     joint = len(out_kernel) > 0
     dots, total, change = np.empty((G, T)), np.empty(T), np.empty((G, T))
     kept, oldest = alive.sum(), 0
@@ -386,7 +403,7 @@ def kernel_pass(K, own, codes, slots, alpha, beta, norms, F, C, prior, p, n_view
                     beta[g, t, slot] += a * C[g, t]
             if moving:
                 for g in range(G):
-                    other = g if G < n_views * n_views else (g % n_views) * n_views + g // n_views
+                    other = g if n_views * n_views > G else (g % n_views) * n_views + g // n_views
                     change[g, t] = a * (dots[g, t] + dots[other, t]) + a * a * own[i, g]
                 norms[:, t] += change[:, t]
                 factors(norms[:, t], prior, p, n_views, F[:, t])

@@ -124,9 +124,9 @@ class KernelPerceptron(MachineLearner):
         check_budget(self)
 
     def _start(self) -> None:
-        super()._start()
         if self.output_kernel is not None and not self._announced:
             raise ValueError("`output_kernel` is between all classes: announce them by `classes=`, or use `fit`.")
+        super()._start()
 
     def _new_machine(self, n_outputs: int) -> Machine:
         table = None
@@ -263,8 +263,7 @@ class Projectron(MachineLearner):
         grams = Grams("joint", self.combine, bool(self.fit_bias))
         return ProjectronMachine(grams, n_outputs, average=bool(self.average), budget=self.budget)
 
-    def _learn(self, X: Views, codes: np.ndarray, ids: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        self._meet(X)
+    def _learn(self, X: Views, codes: np.ndarray, ids: Any) -> tuple[np.ndarray, np.ndarray]:
         if len(self.classes_) == 1:
             return self._wait(len(codes))
         how = float(self.threshold), bool(self.squared), bool(self.plus)

@@ -141,8 +141,11 @@ class OrthogonalPerceptron(MachineLearner):
             return Rule(1.0, 0.0, float(self.C), 0.0, 2 * float(self.p) - 1)
         return super()._rule()
 
+    def _by_columns(self) -> bool:
+        return self._is_linear() and self.average != "voted"
+
     def _new_machine(self, n_outputs: int) -> Machine:
-        if self._is_linear() and self.average != "voted":
+        if self._by_columns():
             return LinearMachine("views", n_outputs, p=self.p, average=self.average is True)
         return KernelMachine(Grams("views"), n_outputs, p=self.p, average=self.average)
 
@@ -267,13 +270,17 @@ class MatrixPerceptron(MachineLearner):
     def _piece(self) -> int:  # type: ignore[override]
         return 65536 if self._is_linear() else 512
 
+    def _by_columns(self) -> bool:
+        return self._is_linear() and self.average != "voted"
+
     def _new_machine(self, n_outputs: int) -> Machine:
-        if self._is_linear() and self.average != "voted":
+        if self._by_columns():
             return LinearMachine("matrix", n_outputs, p=self.p, average=self.average is True)
         return KernelMachine(Grams("pairs"), n_outputs, p=self.p, average=self.average)
 
     # -- views of one width
-    def _check_views(self, X: Views) -> None:
+    def _check_views(self, X: Views, whole: bool) -> None:
+        super()._check_views(X, whole)
         widths = {name: _blocks.width(X.block(name)) for name in X.names if X.block(name) is not None}
         known = getattr(self, "_width", None) if hasattr(self, "n_seen_") else None
         widest = max(widths.values()) if known is None else known
@@ -303,16 +310,20 @@ class MatrixPerceptron(MachineLearner):
         blocks = {n: _widened(X.block(n), self._width, self.unequal) if n in short else X.block(n) for n in X.names}
         return Views._of(blocks, len(X), X.mask, {})
 
-    def _learn(self, X: Views, codes: np.ndarray, ids: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        return super()._learn(self._equal(X), codes, ids)
+    def _ready(self, X: Views) -> Any:
+        return super()._ready(self._equal(X))
 
     def _prepare(self, X: Views) -> None:
         if isinstance(self._machine, KernelMachine):  # one kernel for all, its parameters from the samples of all views
             X = self._equal(X)
             shown = [name for name in X.names if X.present(name).any()]
-            parts = [Views({"all": _blocks.take(X.block(n), np.flatnonzero(X.present(n)))}) for n in shown]
-            kernel = as_kernel(self.kernel).resolved(Views.concat(parts).block("all"))
-            self.kernels_ = dict.fromkeys(shown, kernel)
+            parts = [_blocks.take(X.block(name), np.flatnonzero(X.present(name))) for name in shown]
+            sparse = all(sp.issparse(part) for part in parts)
+            if sparse:
+                samples = sp.vstack(parts, format="csr")
+            else:
+                samples = np.vstack([part.toarray() if sp.issparse(part) else _blocks.to_numpy(part) for part in parts])
+            self.kernels_ = dict.fromkeys(shown, as_kernel(self.kernel).resolved(samples))
 
     def _scores(self, X: Views) -> np.ndarray:
         return super()._scores(self._equal(X))

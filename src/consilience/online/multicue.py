@@ -128,12 +128,13 @@ class MultiCueClassifier(OnlineLearner):
         kernel = dict(self.kernels or {}).get(name, self.kernel)
         return Projectron(kernel, threshold=self.threshold)
 
-    def _check_views(self, X: Views) -> None:
+    def _check_views(self, X: Views, whole: bool) -> None:
         for name in X.names:
-            if X.block(name) is not None and name not in getattr(self, "learners_", {}):
+            own, there = _present(X, name)
+            if len(there) and name not in getattr(self, "learners_", {}):
                 learner = self._learner_of(name)
                 learner._check_parameters()
-                learner._check_views(X[[name]])
+                learner._check_views(own, whole)
 
     def _start(self) -> None:
         self.learners_: dict[str, OnlineLearner] = {}
@@ -144,15 +145,14 @@ class MultiCueClassifier(OnlineLearner):
 
     def _meet(self, X: Views) -> None:
         for name in X.names:
-            if X.block(name) is None:
-                continue
-            if name not in self.learners_:
-                learner = self._learner_of(name)
-                learner._known = {}
-                learner._check_views(X[[name]])
-                learner._begin(self.classes_, self._announced)
-                self.learners_[name] = learner
-            remember(self.learners_[name], X[[name]])
+            own, there = _present(X, name)
+            if len(there):
+                if name not in self.learners_:
+                    learner = self._learner_of(name)
+                    learner._check_views(own, whole=True)
+                    learner._begin(self.classes_, self._announced)
+                    self.learners_[name] = learner
+                remember(self.learners_[name], own)
 
     def _prepare(self, X: Views) -> None:
         self._meet(X)
@@ -180,11 +180,14 @@ class MultiCueClassifier(OnlineLearner):
         self._top = top
 
     # -- learning
-    def _learn(self, X: Views, codes: np.ndarray, ids: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def _learn(self, X: Views, codes: np.ndarray, ids: Any) -> tuple[np.ndarray, np.ndarray]:
         self._meet(X)
+        ids = np.asarray(ids)
         if len(self.classes_) == 1:
-            for learner in self.learners_.values():
-                learner._learn(X[[learner.view_names_in_[0]]], codes, ids)
+            for name, learner in self.learners_.items():
+                own, there = _present(X, name)
+                if len(there):
+                    learner._learn(learner._ready(own), codes[there], ids[there])
             self._top.n_hypotheses += len(codes)
             return np.zeros((len(codes), 1)), np.zeros(len(codes), dtype=bool)
         margins = {}
@@ -192,12 +195,12 @@ class MultiCueClassifier(OnlineLearner):
             own, there = _present(X, name)
             margins[name] = np.full((len(codes), self._n_outputs()), np.nan)
             if len(there):
-                scores, wrong = learner._learn(own, codes[there], ids[there])
+                scores, wrong = learner._learn(learner._ready(own), codes[there], ids[there])
                 learner._count(wrong)
                 margins[name][there] = self._outputs(scores)
         Z = self._margin_views(margins)
         self._top.meet(Z)
-        return self._top.learn(Z, codes, Rule(1.0, 0.0, float(self.C)))
+        return self._top.learn(self._top.read(Z), codes, Rule(1.0, 0.0, float(self.C)))
 
     def _outputs(self, scores: np.ndarray) -> np.ndarray:
         return scores[:, 1:] - scores[:, :1] if scores.shape[1] == 2 else scores

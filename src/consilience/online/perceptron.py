@@ -107,6 +107,9 @@ class OnlinePerceptron(MachineLearner):
         check_number("p", self.p, 2.0)
         self._check_common()
 
+    def _by_columns(self) -> bool:
+        return True
+
     def _new_machine(self, n_outputs: int) -> Machine:
         if self.p == 2 and self.average != "voted":
             return LinearMachine("joint", n_outputs, average=self.average is True, bias=bool(self.fit_bias))
@@ -221,9 +224,12 @@ class PassiveAggressive(MachineLearner):
         cap = float(self.C) if self.variant == "PA-I" else float("inf")
         return Rule(1.0, 0.0, cap, 1 / (2 * float(self.C)) if self.variant == "PA-II" else 0.0)
 
-    def _new_machine(self, n_outputs: int) -> Machine:
+    def _by_columns(self) -> bool:
         adds = isinstance(self.combine, str) and self.combine == "sum"
-        if self._is_linear() and adds and self.average != "voted" and self.budget is None:
+        return self._is_linear() and adds and self.average != "voted" and self.budget is None
+
+    def _new_machine(self, n_outputs: int) -> Machine:
+        if self._by_columns():
             return LinearMachine("joint", n_outputs, average=self.average is True, bias=bool(self.fit_bias))
         grams = Grams("joint", self.combine, bool(self.fit_bias))
         return KernelMachine(grams, n_outputs, average=self.average, budget=self.budget)

@@ -260,7 +260,7 @@ class VectorPerceptron(OnlineLearner):
     _late_classes = False  # the label vectors are between all classes
     _piece = 1024
 
-    def _learn(self, X: Views, codes: np.ndarray, ids: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def _learn(self, X: Views, codes: np.ndarray, ids: Any) -> tuple[np.ndarray, np.ndarray]:
         given = dict(self.kernels or {})
         kernels = kernels_by_view(self.kernel, {name: given[name] for name in given if name in X.names}, X.names)
         for name, kernel in kernels.items():
@@ -289,9 +289,7 @@ class VectorPerceptron(OnlineLearner):
         """A pass over few samples: which changed W, which were predicted wrongly before, and their scores."""
         updated, wrong = np.empty(len(X), dtype=bool), np.empty(len(X), dtype=bool)
         K, sums = self._joint(X).cross(X), np.ascontiguousarray(sums)
-        operator_pass(
-            sums, K, codes, self._gram, float(self.margin), float(self.step), updated, wrong
-        )
+        operator_pass(sums, K, codes, self._gram, float(self.margin), float(self.step), updated, wrong)
         self.updates_ += int(updated.sum())
         return updated, wrong, sums @ self._gram
 

@@ -1,0 +1,628 @@
+"""Online learners against naive twins, their papers' special cases, and independent programs."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.base import clone
+from sklearn.linear_model import Perceptron
+
+import consilience as cs
+import reference
+from consilience import Views
+from consilience.certificates import novikoff_bound, perceptron_bound, risk_bound
+from consilience.kernels import RBF, Linear
+
+
+def stream(seed, n=70, widths=(4, 4), n_classes=2, whole=False, missing=False):
+    """A noisy stream of views; of small integers, so that scores meet zero, or of real numbers."""
+    rng = np.random.default_rng(seed)
+    y = rng.integers(n_classes, size=n)
+    views = {}
+    for k, width in enumerate(widths):
+        centers = rng.normal(size=(n_classes, width))
+        A = centers[y] + rng.normal(size=(n, width))
+        A = np.round(A) if whole else A
+        if missing and k:
+            A[rng.random(n) < 0.3] = np.nan
+        views[f"v{k}"] = A
+    return Views(views), y
+
+
+def concatenated(X, bias=False):
+    rows = np.hstack([np.nan_to_num(X[name]) for name in X.names])
+    return np.hstack([np.ones((len(rows), 1)), rows]) if bias else rows
+
+
+def matrices(X):
+    width = max(X[name].shape[1] for name in X.names)
+    out = np.zeros((len(X), width, len(X.names)))
+    for k, name in enumerate(X.names):
+        out[:, : X[name].shape[1], k] = np.nan_to_num(X[name])
+    return out
+
+
+def block_matrices(X):
+    """The orthogonal form: each view in rows of its own."""
+    widths = [X[name].shape[1] for name in X.names]
+    out, at = np.zeros((len(X), sum(widths), len(widths))), 0
+    for k, name in enumerate(X.names):
+        out[:, at : at + widths[k], k] = np.nan_to_num(X[name])
+        at += widths[k]
+    return out
+
+
+def features(K):
+    """Vectors with this Gram matrix."""
+    values, Q = np.linalg.eigh(K)
+    return Q * np.sqrt(np.maximum(values, 0))
+
+
+def kernel_blocks(X, kernel):
+    """The orthogonal form of kernels: the features of each view in rows of their own."""
+    parts = Views({name: features(kernel(X[name])) for name in X.names})
+    return block_matrices(parts)
+
+
+def identity(v):
+    return v
+
+
+def fixed(step):
+    return lambda margin, size: step
+
+
+def aggressive(C=np.inf, ridge=0.0, curvature=1.0):
+    return lambda m, size: 0.0 if size == 0 else min(C, max(0, 1 - m) / (curvature * size + ridge))
+
+
+def as_sparse(X):
+    return Views({name: sp.csr_array(np.nan_to_num(X[name])) for name in X.names}, mask=X.mask)
+
+
+def two_signs(scores):
+    return scores[:, 0] if scores.shape[1] == 1 else scores
+
+
+# each case: the learner, and its twin's rows, link, threshold and step
+TWINS = {
+    "perceptron": (cs.OnlinePerceptron(), lambda X: concatenated(X, bias=True), identity, 0.0, fixed(1.0)),
+    "margin and step": (
+        cs.OnlinePerceptron(margin=0.7, step=0.25, fit_bias=False), concatenated, identity, 0.7, fixed(0.25),
+    ),
+    "3-norm": (cs.OnlinePerceptron(3, fit_bias=False), concatenated, reference.p_norm_link(3), 0.0, fixed(1.0)),
+    "5.5-norm": (
+        cs.OnlinePerceptron(5.5, margin=0.1), lambda X: concatenated(X, True), reference.p_norm_link(5.5), 0.1, fixed(1.0),
+    ),
+    "PA": (cs.PassiveAggressive(variant="PA"), concatenated, identity, 1.0, aggressive()),
+    "PA-I": (cs.PassiveAggressive(C=0.1), concatenated, identity, 1.0, aggressive(C=0.1)),
+    "PA-II": (
+        cs.PassiveAggressive(variant="PA-II", C=0.5, fit_bias=True), lambda X: concatenated(X, True), identity, 1.0,
+        aggressive(ridge=1.0),
+    ),
+    "kernel perceptron": (
+        cs.KernelPerceptron(RBF(0.2)), lambda X: concatenated(Views(a=features(sum(grams(X, RBF(0.2)))))), identity, 0.0,
+        fixed(1.0),
+    ),
+    "kernel PA-I": (
+        cs.PassiveAggressive(RBF(0.2), C=0.3), lambda X: features(sum(grams(X, RBF(0.2)))), identity, 1.0, aggressive(0.3),
+    ),
+    "matrix 2": (cs.MatrixPerceptron(p=2), matrices, reference.matrix_link(2), 0.0, fixed(1.0)),
+    "matrix 1.5": (cs.MatrixPerceptron(p=1.5, margin=0.3), matrices, reference.matrix_link(1.5), 0.3, fixed(1.0)),
+    "matrix 7": (cs.MatrixPerceptron(p=7, step=0.5), matrices, reference.matrix_link(7), 0.0, fixed(0.5)),
+    "orthogonal 2": (cs.OrthogonalPerceptron(p=2), block_matrices, reference.matrix_link(2), 0.0, fixed(1.0)),
+    "orthogonal 1.3": (
+        cs.OrthogonalPerceptron(p=1.3, margin=0.2), block_matrices, reference.matrix_link(1.3), 0.2, fixed(1.0),
+    ),
+    "orthogonal, prior norms": (
+        cs.OrthogonalPerceptron(p=3, prior_norms={"v0": 5.0, "v1": 0.5}), block_matrices,
+        reference.matrix_link(3, [5.0, 0.5]), 0.0, fixed(1.0),
+    ),
+    "orthogonal, kernels": (
+        cs.OrthogonalPerceptron(RBF(0.2), p=2.5), lambda X: kernel_blocks(X, RBF(0.2)), reference.matrix_link(2.5), 0.0,
+        fixed(1.0),
+    ),
+}  # fmt: skip
+
+
+def grams(X, kernel):
+    found = []
+    for name in X.names:
+        there = X.present(name)
+        K = np.zeros((len(X), len(X)))
+        K[np.ix_(there, there)] = kernel(X[name][there])
+        found.append(K)
+    return found
+
+
+@pytest.mark.parametrize("n_classes", [2, 4])
+@pytest.mark.parametrize("form", ["dense", "sparse", "integers", "missing"])
+@pytest.mark.parametrize("name", TWINS)
+def test_equals_its_twin_decision_by_decision(name, form, n_classes):
+    learner, rows, link, threshold, step = TWINS[name]
+    for seed in range(3):
+        missing = form == "missing" and "kernel" not in name.replace("kernel perceptron", "")
+        X, y = stream(seed, n_classes=n_classes, whole=form == "integers", missing=missing)
+        R = rows(X)
+        scores, wrong, hypotheses = reference.online(R, y, n_classes, link, threshold, step)
+        given_X = as_sparse(X) if form == "sparse" else X
+        model = clone(learner)
+        decided = [model.mistakes_ for model in [clone(learner).partial_fit(given_X, y, classes=range(n_classes))]]
+        assert decided == [wrong.sum()]
+        model = clone(learner)
+        made = []
+        for i in range(len(y)):  # one at a time: every decision
+            before = model.mistakes_ if i else 0
+            model.partial_fit(given_X[i : i + 1], y[i : i + 1], classes=range(n_classes))
+            made.append(model.mistakes_ - before)
+        np.testing.assert_array_equal(made, wrong)
+        last = np.array([[np.sum(w * x) for w in hypotheses[-1]] for x in R])
+        np.testing.assert_allclose(model.decision_function(given_X), two_signs(last), atol=1e-7)
+        mean = np.mean(hypotheses[:-1], axis=0)
+        averaged = clone(learner).set_params(average=True).partial_fit(given_X, y, classes=range(n_classes))
+        expected = np.array([[np.sum(w * x) for w in mean] for x in R])
+        np.testing.assert_allclose(averaged.decision_function(given_X), two_signs(expected), atol=1e-7)
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.parametrize("name", [n for n in TWINS if "PA" not in n])
+def test_votes_are_those_of_all_hypotheses(name, n_classes):
+    learner, rows, link, threshold, step = TWINS[name]
+    X, y = stream(5, n=40, n_classes=n_classes)
+    R = rows(X)
+    _, _, hypotheses = reference.online(R, y, n_classes, link, threshold, step)
+    stepped = [not np.array_equal(a, b) for a, b in zip(hypotheses, hypotheses[1:], strict=False)]
+    expected = reference.votes(hypotheses, stepped, R)
+    model = clone(learner).set_params(average="voted").partial_fit(X, y, classes=range(n_classes))
+    lives = len(hypotheses) - 1 - stepped.index(True)
+    np.testing.assert_allclose(model.decision_function(X) * lives, two_signs(expected), atol=1e-9)
+
+
+# -- special cases of the papers
+@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.parametrize("average", [False, True])
+def test_matrix_perceptron_on_orthogonal_matrices_is_the_orthogonal_one(n_classes, average):
+    for seed in range(5):
+        X, y = stream(seed, widths=(3, 5, 2), n_classes=n_classes)
+        B = block_matrices(X)
+        blocks = Views({name: B[:, :, k] for k, name in enumerate(X.names)})
+        for p in (1, 1.7, 4):
+            one = cs.MatrixPerceptron(p=p, average=average).partial_fit(blocks, y)
+            other = cs.OrthogonalPerceptron(p=p, average=average).partial_fit(X, y)
+            assert one.mistakes_ == other.mistakes_
+            np.testing.assert_allclose(one.decision_function(blocks), other.decision_function(X), atol=1e-8)
+
+
+def test_with_p_of_one_views_are_summed():
+    X, y = stream(0, n=200, widths=(3, 3))
+    summed = cs.KernelPerceptron(Linear()).partial_fit(X, y)
+    plain = cs.OnlinePerceptron(fit_bias=False).partial_fit(X, y)
+    for model in (cs.OrthogonalPerceptron(p=1), cs.MatrixPerceptron(p=1), cs.OrthogonalPerceptron(1.0 * Linear(), p=1)):
+        model.partial_fit(X, y)
+        assert model.mistakes_ == plain.mistakes_ == summed.mistakes_
+        np.testing.assert_allclose(model.decision_function(X), plain.decision_function(X), atol=1e-9)
+
+
+@pytest.mark.parametrize("p", [1, 1.5, 2, 9])
+def test_one_view_is_the_perceptron_for_every_p(p):
+    X, y = stream(3, n=150, widths=(5,), n_classes=3)
+    plain = cs.OnlinePerceptron(fit_bias=False).partial_fit(X, y)
+    for model in (cs.OrthogonalPerceptron(p=p), cs.MatrixPerceptron(p=p), cs.OrthogonalPerceptron(1.0 * Linear(), p=p)):
+        model.partial_fit(X, y)
+        assert model.mistakes_ == plain.mistakes_
+        np.testing.assert_allclose(model.decision_function(X), plain.decision_function(X), atol=1e-9)
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.parametrize("average", [False, True, "voted"])
+def test_dual_is_primal(average, n_classes):
+    """Linear kernels by weights and by samples; scaled by 1, they are not recognized as linear."""
+    X, y = stream(1, n=200, n_classes=n_classes, missing=True)
+    dual = 1.0 * Linear()
+    pairs = [
+        (cs.OnlinePerceptron(fit_bias=False, average=average), cs.KernelPerceptron(dual, average=average)),
+        (cs.PassiveAggressive(average=average), cs.PassiveAggressive(dual, average=average)),
+        (cs.OrthogonalPerceptron(p=3, average=average), cs.OrthogonalPerceptron(dual, p=3, average=average)),
+        (cs.MatrixPerceptron(p=3, average=average), cs.MatrixPerceptron(dual, p=3, average=average)),
+    ]
+    for one, other in pairs:
+        one.partial_fit(X, y), other.partial_fit(X, y)
+        assert one.mistakes_ == other.mistakes_
+        assert one.updates_ == other.updates_
+        np.testing.assert_allclose(one.decision_function(X), other.decision_function(X), atol=1e-8)
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.parametrize(("plus", "squared"), [(True, False), (False, False), (True, True)])
+@pytest.mark.parametrize("threshold", [0.0, 0.2, 0.6])
+def test_projectron_equals_its_twin(threshold, plus, squared, n_classes):
+    for seed in range(3):
+        X, y = stream(seed, n=60, widths=(3,), n_classes=n_classes)
+        kernel = RBF(0.3)
+        scores, S, alpha = reference.projectron(kernel(X["v0"]), y, n_classes, threshold, plus, squared)
+        model = cs.Projectron(kernel, threshold=threshold, plus=plus, squared=squared)
+        model.partial_fit(X, y, classes=range(n_classes))
+        np.testing.assert_array_equal(model.support_, S)
+        np.testing.assert_allclose(model.dual_coef_, alpha[0, S] if n_classes == 2 else alpha[:, S], atol=1e-6)
+        made = cs.Projectron(kernel, threshold=threshold, plus=plus, squared=squared)
+        made._begin(np.arange(n_classes), True)
+        before, _ = made._learn(made._ready(X), y, np.arange(len(y)))
+        np.testing.assert_allclose(before, scores, atol=1e-6)
+
+
+def test_projectron_without_a_threshold_decides_as_the_kernel_perceptron():
+    for seed in range(5):
+        X, y = stream(seed, n=120, n_classes=2 + seed % 2)
+        plain = cs.KernelPerceptron(RBF(0.3)).partial_fit(X, y)
+        for plus in (False, True):  # δ/0 is above every loss, so margins are not learned either
+            model = cs.Projectron(RBF(0.3), threshold=0.0, plus=plus).partial_fit(X, y)
+            assert model.mistakes_ == plain.mistakes_
+            np.testing.assert_array_equal(model.support_, plain.support_)
+            np.testing.assert_allclose(model.decision_function(X), plain.decision_function(X), atol=1e-6)
+
+
+def test_projectron_takes_repeated_samples():
+    X, y = stream(0, n=30, widths=(2,))
+    twice = Views.concat([X] * 4)
+    model = cs.Projectron(RBF(0.3), threshold=0.0).partial_fit(twice, np.tile(y, 4))
+    assert len(model.support_) <= 30
+    assert np.isfinite(model.decision_function(X)).all()
+    small = cs.Projectron(Linear(), threshold=0.0).partial_fit(twice, np.tile(y, 4))
+    assert len(small.support_) <= 2  # the plane has two dimensions
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_cues_equal_their_layers_one_after_the_other(n_classes):
+    X, y = stream(2, n=60, n_classes=n_classes)
+    margins = [reference.projectron(RBF(0.3)(X[v]), y, n_classes, 0.2, True)[0] for v in X.names]
+    _, wrong, hypotheses = reference.online(np.hstack(margins), y, n_classes, identity, 1.0, aggressive(0.5))
+    model = cs.MultiCueClassifier(RBF(0.3), threshold=0.2, C=0.5).partial_fit(X, y, classes=range(n_classes))
+    assert model.mistakes_ == wrong.sum()
+    top = np.concatenate([model._top.V[:, 0].T])
+    np.testing.assert_allclose(top, hypotheses[-1], atol=1e-6)
+
+
+def test_any_online_learner_is_a_cue():
+    X, y = stream(4, n=150, n_classes=3)
+    learners = {"v0": cs.OrthogonalPerceptron(RBF(0.2)), "v1": cs.VectorPerceptron(RBF(0.2))}
+    model = cs.MultiCueClassifier(learners=learners).fit(X, y)
+    assert {name: type(learner) for name, learner in model.learners_.items()} == {
+        name: type(learner) for name, learner in learners.items()
+    }
+    assert model.score(X, y) > 0.6
+    with pytest.raises(TypeError, match="are online learners, such as Projectron or OnlinePerceptron; got Perceptron"):
+        cs.MultiCueClassifier(learner=Perceptron()).fit(X, y)
+
+
+def test_an_output_kernel_ranks_classes_together():
+    """With κ = I it is the plain one; with the joint features φ(x) ⊗ ψ(c) explicit it is a perceptron on differences."""
+    X, y = stream(7, n=150, widths=(3,), n_classes=3)
+    plain = cs.KernelPerceptron(Linear()).partial_fit(X, y, classes=range(3))
+    same = cs.KernelPerceptron(Linear(), output_kernel=np.eye(3)).partial_fit(X, y, classes=range(3))
+    np.testing.assert_allclose(same.decision_function(X), plain.decision_function(X))
+    psi = np.array([[1.0, 0.2], [0.0, 1.0], [-1.0, 0.3]])
+    W, mistakes = np.zeros((3, 2)), 0
+    for x, c in zip(X["v0"], y, strict=True):
+        s = psi @ (x @ W)
+        r = max((t for t in range(3) if t != c), key=lambda t: s[t])
+        if s[c] - s[r] <= 1e-12:
+            mistakes += 1
+            W += np.outer(x, psi[c] - psi[r])
+    model = cs.KernelPerceptron(Linear(), output_kernel=psi @ psi.T).partial_fit(X, y, classes=range(3))
+    assert model.mistakes_ == mistakes
+    np.testing.assert_allclose(model.decision_function(X), X["v0"] @ W @ psi.T, atol=1e-9)
+
+
+def test_two_classes_are_those_of_scikit_learn():
+    X, y = stream(11, n=400, widths=(6,))
+    ours = cs.OnlinePerceptron(shuffle=False, epochs=1, fit_bias=False).fit(X, y)
+    theirs = Perceptron(max_iter=1, tol=None, shuffle=False, fit_intercept=False).fit(X["v0"], y)
+    np.testing.assert_allclose(ours.coef_["v0"], theirs.coef_[0])
+
+
+# -- any chunks, late classes, late views
+ALL = {
+    **{name: case[0] for name, case in TWINS.items()},
+    "projectron": cs.Projectron(RBF(0.2), threshold=0.3),
+    "cues": cs.MultiCueClassifier(RBF(0.2), threshold=0.3),
+    "cues of perceptrons": cs.MultiCueClassifier(learner=cs.OnlinePerceptron()),
+    "budget": cs.KernelPerceptron(RBF(0.2), budget=15),
+    "budget of PA": cs.PassiveAggressive(RBF(0.2), budget=15),
+    "matrix by kernels": cs.MatrixPerceptron(RBF(0.2)),
+    "aggressive": cs.OrthogonalPerceptron(aggressive=True, C=0.1),
+}
+
+
+def same_state(one, other, X):
+    assert (one.mistakes_, one.updates_, one.n_seen_) == (other.mistakes_, other.updates_, other.n_seen_)
+    np.testing.assert_array_equal(one.error_curve_, other.error_curve_)
+    np.testing.assert_array_equal(one.classes_, other.classes_)
+    np.testing.assert_allclose(one.decision_function(X), other.decision_function(X), atol=1e-8)
+
+
+@pytest.mark.parametrize("average", [False, True, "voted"])
+@pytest.mark.parametrize("name", ALL)
+def test_any_chunking_gives_the_same_state(name, average):
+    learner = clone(ALL[name])
+    if average == "voted" and (name in ("projectron", "cues", "cues of perceptrons") or "budget" in name):
+        pytest.skip("keeps no history to vote with")
+    learner.set_params(average=average)
+    X, y = stream(9, n=90, n_classes=4, missing="kernel" not in name)
+    labels = np.array(["d", "b", "a", "c"])[y]  # classes appear in an order that is not theirs
+    order = np.argsort(y > 1, kind="stable")  # and two of them late
+    X, labels = X[order], labels[order]
+    once = clone(learner).partial_fit(X, labels)
+    assert once.classes_.tolist() == ["a", "b", "c", "d"]
+    for sizes in ([1] * 90, [7] * 13, [50, 1, 39]):
+        parts, start = clone(learner), 0
+        for size in sizes:
+            if start < 90:
+                parts.partial_fit(X[start : start + size], labels[start : start + size])
+            start += size
+        same_state(once, parts, X)
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_views_may_come_late_and_go(name):
+    learner = clone(ALL[name])
+    X, y = stream(9, n=60, n_classes=3)
+    mask = np.ones((60, 2), dtype=bool)
+    mask[:25, 1] = False
+    mask[45:, 0] = False
+    holes = Views(X, mask=mask)
+    if name == "orthogonal, prior norms":
+        pytest.skip("the scale of a prior norm counts from the view's first sample on")
+    once = clone(learner).partial_fit(holes, y, classes=range(3))
+    parts = clone(learner).partial_fit({"v0": X["v0"][:25]}, y[:25], classes=range(3))
+    parts.partial_fit(X[25:45], y[25:45])
+    parts.partial_fit({"v1": X["v1"][45:]}, y[45:])
+    same_state(once, parts, X)
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_one_sample_at_a_time_is_the_same(name):
+    X, y = stream(6, n=40, n_classes=3, missing="kernel" not in name)
+    labels = np.array(["x", "y", "z"])[y]
+    once, light = clone(ALL[name]).partial_fit(X, labels), clone(ALL[name])
+    assert light.predict_one({"v0": X["v0"][0]}) is None
+    for i in range(40):
+        row = {v: X[v][i] for v in X.names if X.present(v)[i]}
+        light.learn_one(row, labels[i])
+        if i > 5:
+            assert light.predict_one(row) == light.predict(X[i : i + 1])[0]
+    same_state(once, light, X)
+
+
+@pytest.mark.parametrize("average", [False, True])
+def test_light_steps_take_sparse_rows_and_single_precision(average):
+    X, y = stream(8, n=80)
+    single = Views({v: sp.csr_array(X[v].astype(np.float32)) for v in X.names})
+    once, light = (cs.OrthogonalPerceptron(average=average) for _ in range(2))
+    once.partial_fit(single, y)
+    for i in range(80):
+        row = {v: single[v][[i]] for v in X.names}
+        light.learn_one(row, y[i])
+    assert once._machine.V.dtype == np.float32
+    assert once.mistakes_ == light.mistakes_
+    np.testing.assert_allclose(once.decision_function(single), light.decision_function(single), rtol=1e-5, atol=1e-6)
+    assert [once.predict_one({v: single[v][[i]] for v in X.names}) for i in range(80)] == once.predict(single).tolist()
+
+
+# -- fit
+@pytest.mark.parametrize("name", ALL)
+def test_fit_stops_where_samples_are_separated_and_is_whole(name):
+    X, y = stream(0, n=40, widths=(4, 4))
+    far = Views({v: X[v] + 12 * (2 * y - 1)[:, None] for v in X.names})
+    model = clone(ALL[name]).set_params(epochs=200, random_state=0)
+    if "budget" in name:
+        model.set_params(budget=40)
+    model.fit(far, y)
+    if "norm" not in name and name not in ("PA-II", "cues", "cues of perceptrons", "budget of PA", "aggressive"):
+        assert model.separated_
+        assert model.n_seen_ < 200 * 40
+    assert model.score(far, y) == 1
+    before = model.decision_function(far)
+    with pytest.raises(ValueError, match="contains infinity"):
+        model.fit({v: np.where(X[v] > 1, np.inf, X[v]) for v in X.names}, y)
+    np.testing.assert_array_equal(model.decision_function(far), before)
+    again = clone(model).fit(far, y)
+    np.testing.assert_array_equal(again.decision_function(far), before)
+
+
+def test_samples_of_many_epochs_are_kept_once():
+    X, y = stream(1, n=60)
+    model = cs.KernelPerceptron(RBF(0.01), epochs=20, random_state=0, average=True).fit(X, y)
+    assert len(np.unique(model.support_)) == len(model.support_) <= 60
+    assert model.updates_ > len(model.support_)
+    K = sum(grams(X, RBF(0.01)))
+    last = clone(model).set_params(average=False).fit(X, y)
+    np.testing.assert_allclose(last.decision_function(X), K[:, last.support_] @ last.dual_coef_, atol=1e-9)
+
+
+# -- budget
+def test_a_budget_forgets_the_oldest():
+    X, y = stream(3, n=200)
+    K, budget = sum(grams(X, RBF(0.2))), 12
+    kept: list[int] = []
+    for i, c in enumerate(2 * y - 1):
+        if c * sum((2 * y[s] - 1) * K[s, i] for s in kept) <= 0:
+            kept = [*kept, i][-budget:]
+    model = cs.KernelPerceptron(RBF(0.2), budget=budget).partial_fit(X, y, classes=[0, 1])
+    np.testing.assert_array_equal(model.support_, kept)
+    assert len(model._machine.support) <= 2 * budget + 256
+    hard = cs.Projectron(RBF(0.2), threshold=0.01, budget=budget).partial_fit(X, y)
+    assert len(hard.support_) == budget
+
+
+# -- bounds
+def check_bound(learner, X, y, **given):
+    model = clone(learner).partial_fit(X, y, classes=np.unique(y))
+    proof = model.certificate(X, y, **given)
+    assert proof.mistakes == model.mistakes_ <= proof.bound + 1e-9
+    return proof
+
+
+@settings(max_examples=60, deadline=None)
+@given(seed=st.integers(0, 10**6), p=st.floats(1, 6), n_classes=st.integers(2, 4), missing=st.booleans())
+def test_bounds_are_never_violated_by_the_best_comparators(seed, p, n_classes, missing):
+    X, y = stream(seed, n=40, n_classes=n_classes, missing=missing)
+    y[:n_classes] = np.arange(n_classes)
+    for learner in (
+        cs.OnlinePerceptron(max(2, p)), cs.OrthogonalPerceptron(p=p), cs.MatrixPerceptron(p=p),
+        cs.OrthogonalPerceptron(p=p, aggressive=True), cs.PassiveAggressive(variant="PA"),
+        cs.PassiveAggressive(variant="PA-II", C=0.1), cs.OrthogonalPerceptron(p=p, margin=0.2, step=0.5),
+    ):  # fmt: skip
+        check_bound(learner, X, y)
+
+
+@settings(max_examples=1500, deadline=None)
+@given(seed=st.integers(0, 10**9), p=st.floats(1, 8), scale=st.floats(0.01, 3), spread=st.floats(0.1, 6))
+def test_bounds_are_never_violated_by_comparators_at_random(seed, p, scale, spread):
+    rng = np.random.default_rng(seed)
+    n, widths = 25, (3, 3)
+    truth = {f"v{k}": rng.normal(size=w) for k, w in enumerate(widths)}
+    views = {v: rng.normal(size=(n, 3)) for v in truth}
+    s = sum(views[v] @ truth[v] for v in truth)
+    y = (s + rng.normal(size=n) * 0.1 > 0).astype(int)
+    for v in truth:  # a margin along the truth
+        views[v] = views[v] + spread * np.sign(s)[:, None] * truth[v] / np.sum(truth[v] ** 2)
+    comparator = {v: scale * truth[v] for v in truth}
+    y[:2] = [0, 1]
+    for learner in (cs.OnlinePerceptron(max(2, p)), cs.OrthogonalPerceptron(p=p), cs.MatrixPerceptron(p=p)):
+        check_bound(learner, Views(views), y, comparator=comparator)
+
+
+@settings(max_examples=40, deadline=None)
+@given(seed=st.integers(0, 10**6), p=st.floats(1, 5), n_classes=st.integers(2, 3))
+def test_bounds_by_kernels_are_never_violated(seed, p, n_classes):
+    X, y = stream(seed, n=35, n_classes=n_classes)
+    y[:n_classes] = np.arange(n_classes)
+    for learner in (
+        cs.KernelPerceptron(RBF(0.2)),
+        cs.OrthogonalPerceptron(RBF(0.2), p=p),
+        cs.MatrixPerceptron(RBF(0.2), p=p),
+    ):
+        check_bound(learner, X, y)
+
+
+@settings(max_examples=200, deadline=None)
+@given(seed=st.integers(0, 10**6), gap=st.floats(0.05, 2))
+def test_novikoff_holds_however_often_samples_are_passed(seed, gap):
+    rng = np.random.default_rng(seed)
+    u = rng.normal(size=4)
+    u /= np.linalg.norm(u)
+    X = rng.normal(size=(30, 4))
+    side = np.sign(X @ u)
+    X += gap * side[:, None] * u
+    y = (side > 0).astype(int)
+    if len(np.unique(y)) < 2:
+        return
+    model = cs.OnlinePerceptron(fit_bias=False, epochs=500, random_state=seed).fit(X, y)
+    margin = float((side * (X @ u)).min())
+    assert model.updates_ <= novikoff_bound(float(np.linalg.norm(X, axis=1).max()), margin) + 1e-9
+
+
+def test_primal_and_dual_find_the_same_norms():
+    X, y = stream(2, n=50)
+    U = np.random.default_rng(0).normal(size=50)
+    for p in (1, 2.5):
+        for kind in (cs.OrthogonalPerceptron, cs.MatrixPerceptron):
+            proofs = [check_bound(kind(k, p=p), X, y, comparator=U) for k in ("linear", 1.0 * Linear())]
+            for field in ("bound", "loss", "norm", "size"):
+                assert getattr(proofs[0], field) == pytest.approx(getattr(proofs[1], field), rel=1e-6)
+
+
+def test_certificates_speak():
+    X, y = stream(2, n=50)
+    model = cs.OrthogonalPerceptron().partial_fit(X, y)
+    assert model.certificate().bound == 50
+    assert "since there were no more samples" in str(model.certificate())
+    assert str(model.certificate(X, y)).startswith(f"{model.mistakes_} mistakes in 50 samples, at most ")
+    assert model.certificate().risk == risk_bound(model.mistakes_ / 50, 50)
+    with pytest.raises(ValueError, match="learned 50 samples, and 20 are given"):
+        model.certificate(X[:20], y[:20])
+    with pytest.raises(ValueError, match="`comparator` names the view 'w'; the views are 'v0', 'v1'"):
+        model.certificate(X, y, comparator={"w": np.ones(4)})
+    assert cs.KernelPerceptron(budget=5).partial_fit(X, y).certificate().bound is None
+    assert perceptron_bound(4.0, 1.0, 1.0, margin=0.5, step=0.25) == 4 + 5 + np.sqrt(20)
+
+
+# -- bad input
+ERRORS = {
+    "`p` must be a number of at least 2; got 1.5.": lambda X, y: cs.OnlinePerceptron(1.5).fit(X, y),
+    "`p` must be a number of at least 1; got 0.5.": lambda X, y: cs.OrthogonalPerceptron(p=0.5).fit(X, y),
+    "`average` must be False, True or 'voted'; got 'mean'.": lambda X, y: cs.OnlinePerceptron(average="mean").fit(X, y),
+    "`step` must be a number above 0; got 0.": lambda X, y: cs.OnlinePerceptron(step=0).fit(X, y),
+    "`epochs` must be a whole number of at least 1; got 0.": lambda X, y: cs.OnlinePerceptron(epochs=0).fit(X, y),
+    "`variant` must be 'PA', 'PA-I' or 'PA-II'; got 'PA-3'.": lambda X, y: cs.PassiveAggressive(variant="PA-3").fit(
+        X, y
+    ),
+    "`budget` must be a whole number of at least 1, or None; got 0.": lambda X, y: cs.KernelPerceptron(budget=0).fit(
+        X, y
+    ),
+    "average='voted' keeps every update, which `budget` forbids.": (
+        lambda X, y: cs.KernelPerceptron(budget=9, average="voted").fit(X, y)
+    ),
+    "View 'b' has 2 columns, the widest has 4: the matrix perceptron needs views of one width. Use OrthogonalPerceptron": (
+        lambda X, y: cs.MatrixPerceptron().fit({"a": X["v0"], "b": X["v1"][:, :2]}, y)
+    ),
+    "View 'v0' holds objects; OnlinePerceptron is linear here and takes numbers.": (
+        lambda X, y: cs.OnlinePerceptron().fit({"v0": ["a"] * len(y)}, y)
+    ),
+    "View 'v0': RBF(gamma='median') takes a parameter from the data, which a stream does not have at once.": (
+        lambda X, y: cs.KernelPerceptron(RBF("median")).partial_fit(X, y)
+    ),
+    "`output_kernel` must be a positive semi-definite matrix between the 2 classes": (
+        lambda X, y: cs.KernelPerceptron(output_kernel=np.eye(3)).fit(X, y)
+    ),
+    "`output_kernel` is between all classes: announce them": (
+        lambda X, y: cs.KernelPerceptron(output_kernel=np.eye(2)).partial_fit(X, y)
+    ),
+    "The labels of this chunk are strings, those before were numbers: np.str_('a') beside": (
+        lambda X, y: cs.OnlinePerceptron().partial_fit(X, y).partial_fit(X[:1], ["a"])
+    ),
+    "`classes` are '0', '9' now, but '0', '1' at the first call.": (
+        lambda X, y: cs.OnlinePerceptron().partial_fit(X, y, classes=[0, 1]).partial_fit(X, y, classes=[0, 9])
+    ),
+    "The class 1 was not announced; the classes are '0', '5'.": (
+        lambda X, y: cs.OnlinePerceptron().partial_fit(X, y, classes=[0, 5])
+    ),
+    "`prior_norms` must be a number of at least 0; got -1.": (
+        lambda X, y: cs.OrthogonalPerceptron(prior_norms={"v0": -1}).fit(X, y)
+    ),
+}
+
+
+@pytest.mark.parametrize("message", ERRORS)
+def test_bad_input_gets_a_sentence(message):
+    X, y = stream(0, n=20)
+    y[:2] = [0, 1]
+    with pytest.raises((ValueError, TypeError)) as caught:
+        ERRORS[message](X, y)
+    assert message in str(caught.value)
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_a_refused_chunk_changes_nothing(name):
+    X, y = stream(0, n=30)
+    model = clone(ALL[name]).partial_fit(X, y, classes=[0, 1])
+    before = model.decision_function(X)
+    for bad in (lambda: model.partial_fit(X, [7] * 30), lambda: model.partial_fit({"v0": X["v0"][:, :2]}, y),
+                lambda: model.partial_fit({"v0": X["v0"], "w": ["s"] * 30, "v1": X["v1"]}, y[:4])):  # fmt: skip
+        with pytest.raises(ValueError):
+            bad()
+    same = clone(ALL[name]).partial_fit(X, y, classes=[0, 1])
+    assert model.n_seen_ == 30
+    assert model.view_names_in_ == same.view_names_in_
+    np.testing.assert_array_equal(model.decision_function(X), before)
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_one_class_one_sample_and_no_column_that_speaks(name):
+    X, y = stream(0, n=12)
+    alone = clone(ALL[name]).partial_fit(X[:1], ["only"])
+    assert alone.predict(X).tolist() == ["only"] * 12
+    zeros = Views({v: np.zeros((12, 4)) for v in X.names})
+    model = clone(ALL[name]).partial_fit(zeros, y, classes=[0, 1])
+    assert np.isfinite(model.decision_function(X)).all()
