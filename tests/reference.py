@@ -370,7 +370,7 @@ def votes(hypotheses, wrong_steps, rows):
 
 
 def projectron(K, codes, n_classes, threshold, plus, squared=False):
-    """Projectron(++) with the Gram matrix of the support solved anew each time; returns scores, support, coefficients."""
+    """Projectron(++), the Gram matrix of the support solved anew each time: scores, support, coefficients."""
     S, alpha, scores = [], np.zeros((1 if n_classes == 2 else n_classes, len(K))), []
     for i, c in enumerate(codes):
         s = alpha @ K[:, i]

@@ -1,5 +1,7 @@
 """Online learners against naive twins, their papers' special cases, and independent programs."""
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -93,7 +95,8 @@ TWINS = {
     ),
     "3-norm": (cs.OnlinePerceptron(3, fit_bias=False), concatenated, reference.p_norm_link(3), 0.0, fixed(1.0)),
     "5.5-norm": (
-        cs.OnlinePerceptron(5.5, margin=0.1), lambda X: concatenated(X, True), reference.p_norm_link(5.5), 0.1, fixed(1.0),
+        cs.OnlinePerceptron(5.5, margin=0.1), lambda X: concatenated(X, True), reference.p_norm_link(5.5), 0.1,
+        fixed(1.0),
     ),
     "PA": (cs.PassiveAggressive(variant="PA"), concatenated, identity, 1.0, aggressive()),
     "PA-I": (cs.PassiveAggressive(C=0.1), concatenated, identity, 1.0, aggressive(C=0.1)),
@@ -102,11 +105,11 @@ TWINS = {
         aggressive(ridge=1.0),
     ),
     "kernel perceptron": (
-        cs.KernelPerceptron(RBF(0.2)), lambda X: concatenated(Views(a=features(sum(grams(X, RBF(0.2)))))), identity, 0.0,
-        fixed(1.0),
+        cs.KernelPerceptron(RBF(0.2)), lambda X: features(sum(grams(X, RBF(0.2)))), identity, 0.0, fixed(1.0),
     ),
     "kernel PA-I": (
-        cs.PassiveAggressive(RBF(0.2), C=0.3), lambda X: features(sum(grams(X, RBF(0.2)))), identity, 1.0, aggressive(0.3),
+        cs.PassiveAggressive(RBF(0.2), C=0.3), lambda X: features(sum(grams(X, RBF(0.2)))), identity, 1.0,
+        aggressive(0.3),
     ),
     "matrix 2": (cs.MatrixPerceptron(p=2), matrices, reference.matrix_link(2), 0.0, fixed(1.0)),
     "matrix 1.5": (cs.MatrixPerceptron(p=1.5, margin=0.3), matrices, reference.matrix_link(1.5), 0.3, fixed(1.0)),
@@ -145,7 +148,7 @@ def test_equals_its_twin_decision_by_decision(name, form, n_classes):
         missing = form == "missing" and "kernel" not in name.replace("kernel perceptron", "")
         X, y = stream(seed, n_classes=n_classes, whole=form == "integers", missing=missing)
         R = rows(X)
-        scores, wrong, hypotheses = reference.online(R, y, n_classes, link, threshold, step)
+        _, wrong, hypotheses = reference.online(R, y, n_classes, link, threshold, step)
         given_X = as_sparse(X) if form == "sparse" else X
         model = clone(learner)
         decided = [model.mistakes_ for model in [clone(learner).partial_fit(given_X, y, classes=range(n_classes))]]
@@ -172,7 +175,7 @@ def test_votes_are_those_of_all_hypotheses(name, n_classes):
     X, y = stream(5, n=40, n_classes=n_classes)
     R = rows(X)
     _, _, hypotheses = reference.online(R, y, n_classes, link, threshold, step)
-    stepped = [not np.array_equal(a, b) for a, b in zip(hypotheses, hypotheses[1:], strict=False)]
+    stepped = [not np.array_equal(a, b) for a, b in pairwise(hypotheses)]
     expected = reference.votes(hypotheses, stepped, R)
     model = clone(learner).set_params(average="voted").partial_fit(X, y, classes=range(n_classes))
     lives = len(hypotheses) - 1 - stepped.index(True)
@@ -296,7 +299,7 @@ def test_any_online_learner_is_a_cue():
 
 
 def test_an_output_kernel_ranks_classes_together():
-    """With κ = I it is the plain one; with the joint features φ(x) ⊗ ψ(c) explicit it is a perceptron on differences."""
+    """With κ = I it is the plain one; with features φ(x) ⊗ ψ(c) made explicit a perceptron on differences."""
     X, y = stream(7, n=150, widths=(3,), n_classes=3)
     plain = cs.KernelPerceptron(Linear()).partial_fit(X, y, classes=range(3))
     same = cs.KernelPerceptron(Linear(), output_kernel=np.eye(3)).partial_fit(X, y, classes=range(3))
@@ -564,7 +567,7 @@ ERRORS = {
     "average='voted' keeps every update, which `budget` forbids.": (
         lambda X, y: cs.KernelPerceptron(budget=9, average="voted").fit(X, y)
     ),
-    "View 'b' has 2 columns, the widest has 4: the matrix perceptron needs views of one width. Use OrthogonalPerceptron": (
+    "has 2 columns, the widest has 4: the matrix perceptron needs views of one width. Use OrthogonalPerceptron": (
         lambda X, y: cs.MatrixPerceptron().fit({"a": X["v0"], "b": X["v1"][:, :2]}, y)
     ),
     "View 'v0' holds objects; OnlinePerceptron is linear here and takes numbers.": (

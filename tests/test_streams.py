@@ -43,7 +43,10 @@ def as_parquet(X, y, path):
 
 
 def as_lists(X, y, path):
-    columns = {name: [row.tolist() if there else None for row, there in zip(X[name], X.present(name), strict=True)] for name in X.names}
+    columns = {
+        name: [row.tolist() if there else None for row, there in zip(X[name], X.present(name), strict=True)]
+        for name in X.names
+    }
     pq.write_table(pa.table({**columns, "label": y}), path)
     return path
 
@@ -107,7 +110,9 @@ def test_a_libsvm_file_is_read_in_pieces(tmp_path, monkeypatch):
     assert result.n_samples == 200
 
 
-@pytest.mark.parametrize("learner", [cs.OrthogonalPerceptron(average=True), cs.MultiCueClassifier(RBF(0.2), threshold=0.3)])
+@pytest.mark.parametrize(
+    "learner", [cs.OrthogonalPerceptron(average=True), cs.MultiCueClassifier(RBF(0.2), threshold=0.3)]
+)
 def test_a_stream_goes_on_from_its_checkpoint(learner, tmp_path):
     path = tmp_path / "stream.cons"
     whole = clone(learner)
@@ -121,7 +126,7 @@ def test_a_stream_goes_on_from_its_checkpoint(learner, tmp_path):
     np.testing.assert_allclose(again.decision_function(X), whole.decision_function(X), atol=1e-9)
     done = cs.progressive_validation(clone(learner), X, y, checkpoint=path, resume=True)
     assert done.n_samples == 300
-    with pytest.raises(FileExistsError, match="exists. Go on from it by resume=True, or remove it"):
+    with pytest.raises(FileExistsError, match=r"exists\. Go on from it by resume=True, or remove it"):
         cs.progressive_validation(clone(learner), X, y, checkpoint=path)
     with pytest.raises(ValueError, match="Give the model it was made of"):
         cs.progressive_validation(cs.OnlinePerceptron(), X, y, checkpoint=path, resume=True)
@@ -153,7 +158,9 @@ def test_control_c_saves_and_says_where(tmp_path):
                 signal.raise_signal(signal.SIGINT)
             yield some, labels
 
-    with pytest.raises(KeyboardInterrupt, match=r"Stopped after 120 samples, saved to '.*stream.cons'. Go on by resume=True"):
+    with pytest.raises(
+        KeyboardInterrupt, match=r"Stopped after 120 samples, saved to '.*stream.cons'. Go on by resume=True"
+    ):
         cs.progressive_validation(model, interrupted(), checkpoint=path)
     again = cs.OrthogonalPerceptron(average=True)
     cs.progressive_validation(again, X, y, checkpoint=path, resume=True)
@@ -189,8 +196,12 @@ def test_learning_in_a_thread_leaves_signals_alone():
 
 
 ERRORS = {
-    "takes online learners of the library; got SGDClassifier": lambda f: cs.progressive_validation(SGDClassifier(), X, y),
-    "The stream has samples alone; give their classes by y.": lambda f: cs.progressive_validation(cs.OnlinePerceptron(), X),
+    "takes online learners of the library; got SGDClassifier": lambda f: cs.progressive_validation(
+        SGDClassifier(), X, y
+    ),
+    "The stream has samples alone; give their classes by y.": lambda f: cs.progressive_validation(
+        cs.OnlinePerceptron(), X
+    ),
     "Item 0 of the stream is no pair of views and a label; got int": (
         lambda f: cs.progressive_validation(cs.OnlinePerceptron(), [1, 2])
     ),
@@ -199,7 +210,9 @@ ERRORS = {
     ),
     "There is no file or folder": lambda f: cs.progressive_validation(cs.OnlinePerceptron(), f / "none.parquet"),
     "has no .parquet file": lambda f: cs.progressive_validation(cs.OnlinePerceptron(), f),
-    "'a.doc' is none of .parquet, .jsonl": lambda f: cs.progressive_validation(cs.OnlinePerceptron(), written(f / "a.doc", "")),
+    "'a.doc' is none of .parquet, .jsonl": lambda f: cs.progressive_validation(
+        cs.OnlinePerceptron(), written(f / "a.doc", "")
+    ),
     "Line 2 of 'a.jsonl' is no JSON": (
         lambda f: cs.progressive_validation(cs.OnlinePerceptron(), written(f / "a.jsonl", '{"a": [1], "y": 0}\n{'))
     ),
@@ -210,7 +223,9 @@ ERRORS = {
         lambda f: cs.progressive_validation(cs.OnlinePerceptron(), as_parquet(X, y, f / "a.parquet"), target="label")
     ),
     "`views` names the column 'q'": (
-        lambda f: cs.progressive_validation(cs.OnlinePerceptron(), as_parquet(X, y, f / "a.parquet"), views={"a": ["q"]})
+        lambda f: cs.progressive_validation(
+            cs.OnlinePerceptron(), as_parquet(X, y, f / "a.parquet"), views={"a": ["q"]}
+        )
     ),
     "A file brings its own classes": lambda f: cs.progressive_validation(cs.OnlinePerceptron(), f / "a.parquet", y),
     "`every` must be a whole number of at least 1; got 0.": (

@@ -13,8 +13,8 @@ sample that the learner did not know. Half-way the camera dies; the learners are
 # %%
 # The streams
 # -----------
-# `make_views` gives each view a part of the signal of its own. Four streams of 4,000 words. In a stream γ of the Gaussian
-# kernel is one over the number of columns.
+# `make_views` gives each view a part of the signal of its own. Four streams of 4,000 words. γ of the Gaussian kernel is
+# one over the number of columns, the rule for streams.
 import matplotlib.pyplot as plt
 import numpy as np
 from sklearn.base import clone

@@ -12,8 +12,8 @@ not at hand, a table of zeros and ones is made up.
 # %%
 # Mistakes on the way
 # -------------------
-# Six orders of all people with the linear kernel; with the Gaussian one three, and the first 3,000 of each. Its γ is not
-# tuned: one over the mean number of columns of a half. The shorter half, of 61 columns, is padded for MMP.
+# Six orders of all people with the linear kernel; with the Gaussian one three, and the first 3,000 of each. Its γ is
+# not tuned: one over the mean number of columns of a half. The shorter half, of 61 columns, is padded for MMP.
 import matplotlib.pyplot as plt
 import numpy as np
 

@@ -192,7 +192,8 @@ class MistakeCertificate(Certificate):
     Examples
     --------
     >>> from consilience.certificates import MistakeCertificate
-    >>> print(MistakeCertificate(status="streamed", mistakes=7, n_samples=100, bound=30.0, loss=2.0, norm=3.0, size=1.0))
+    >>> proof = MistakeCertificate("streamed", bound=30.0, mistakes=7, n_samples=100, loss=2.0, norm=3.0, size=1.0)
+    >>> print(proof)
     7 mistakes in 100 samples, at most 30 by a comparator of loss 2 and norm 3 on samples of size 1. Learned as the
     samples came; no optimum is claimed.
     """

@@ -121,7 +121,9 @@ class MistakesDisplay:
         (self.line_,) = self.ax_.plot(seen, error, **{"label": self.name, **line})
         if self.bound is not None and len(seen):
             share = np.minimum(self.bound / seen, 1.0)
-            self.ax_.plot(seen, share, linestyle="--", color=self.line_.get_color(), label=f"bound {self.bound:.0f} mistakes")
+            self.ax_.plot(
+                seen, share, linestyle="--", color=self.line_.get_color(), label=f"bound {self.bound:.0f} mistakes"
+            )
         self.ax_.set(xlabel="samples seen", ylabel="share of mistakes so far", xscale="log", ylim=(0, None))
         if self.name or self.bound is not None:
             self.ax_.legend()

@@ -186,7 +186,9 @@ def _restored(model: Any, path: Path) -> _Place:
         raise ValueError(f"'{path}' is a model file, no checkpoint of a stream. Load it by consilience.load.")
     kept = found["model"]
     if type(kept) is not type(model) or repr(kept.get_params()) != repr(model.get_params()):
-        raise ValueError(f"The checkpoint '{path}' is of {kept!r}, the model is {model!r}. Give the model it was made of.")
+        raise ValueError(
+            f"The checkpoint '{path}' is of {kept!r}, the model is {model!r}. Give the model it was made of."
+        )
     model.__dict__.update(kept.__dict__)
     return _Place(int(found["position"]), int(found["seen"]), int(found["mistakes"]))
 

@@ -20,7 +20,7 @@ NARROW = 1024  # columns of a sparse view up to which it is faster dense
 
 
 class Grams:
-    """Kernel values by group: "joint" (one kernel of all views), "views" (one each), "pairs" (every view with every)."""
+    """Kernel values by group: "joint" (one of all views), "views" (one each), "pairs" (every view with every)."""
 
     def __init__(self, shape: str, combine: Any = "sum", bias: bool = False):
         self.shape, self.combine, self.bias = shape, combine, bias
@@ -192,13 +192,13 @@ class KernelMachine(_Dual):
             new[places] = old
             setattr(self, name, new)
         if self.average is True:
-            new = np.zeros((len(ones), *self.beta.shape[1:]))
-            new[places] = self.beta
-            self.beta = new
+            beta = np.zeros((len(ones), *self.beta.shape[1:]))
+            beta[places] = self.beta
+            self.beta = beta
         if len(self.events.slots):
-            new = np.zeros((len(self.events.slots), len(ones)))
-            new[:, places] = self.events.factors
-            self.events.factors = new
+            history = np.zeros((len(self.events.slots), len(ones)))
+            history[:, places] = self.events.factors
+            self.events.factors = history
         self.prior = np.zeros(len(ones))
         if not pairs:
             self.prior = np.array([float((prior or {}).get(name, 0.0)) for name in self.grams.kernels])
@@ -346,9 +346,9 @@ class ProjectronMachine(_Dual):
                 )
                 inverse, members = np.zeros((S + b, S + b)), np.arange(S + b)
                 inverse[:S, :S] = self.inverse
-                updates = np.zeros(b, dtype=np.int64)
+                updates, own = np.zeros(b, dtype=np.int64), K[np.arange(b), 0, S + np.arange(b)]
                 size, _ = projectron_pass(
-                    np.ascontiguousarray(K[:, 0]), K[np.arange(b), 0, S + np.arange(b)], codes[rows], alpha, beta, inverse, members, S,
+                    np.ascontiguousarray(K[:, 0]), own, codes[rows], alpha, beta, inverse, members, S,
                     float(self.n_hypotheses), threshold, squared, plus, self.budget, TOL["float64"], scores[rows],
                     wrong[rows], updates,
                 )  # fmt: skip

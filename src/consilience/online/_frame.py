@@ -47,7 +47,7 @@ class OnlineLearner(ClassifierMixin, ViewParameters, ABC):
     epochs: int
     shuffle: bool
     random_state: Any
-    updates_: int
+    updates_: int  # how often the state changed
     _late_classes = True  # whether classes can appear that were not announced
     _piece = 65536  # samples learned at a time; Ctrl-C waits for that long
 
@@ -107,7 +107,7 @@ class OnlineLearner(ClassifierMixin, ViewParameters, ABC):
             )
         if fresh and announced is None and not self._late_classes:
             announced = known = np.unique(labels)
-        if announced is not None or (not fresh and self._announced):
+        if known is not None and (announced is not None or (not fresh and self._announced)):
             _check_announced(labels, known)
         if fresh and known is None and not len(labels):
             return self  # nothing to learn from yet
@@ -326,7 +326,7 @@ def _codes(labels: np.ndarray, classes: np.ndarray) -> tuple[np.ndarray, int]:
 
 
 def _check_announced(labels: np.ndarray, classes: np.ndarray) -> None:
-    codes, unknown = _codes(labels, classes) if len(labels) else (labels, -1)
+    unknown = _codes(labels, classes)[1] if len(labels) else -1
     if unknown >= 0:
         raise ValueError(
             f"The class {labels[unknown].item()!r} was not announced; the classes are {_blocks.quoted(classes)}. Give "

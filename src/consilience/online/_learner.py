@@ -1,4 +1,4 @@
-"""What the online learners share: a machine that holds the state, kernels of a stream, support, light single samples."""
+"""What online learners share: a machine that holds the state, kernels of a stream, single samples lightly."""
 
 from collections.abc import Mapping
 from typing import Any, Self
@@ -33,7 +33,7 @@ class MachineLearner(OnlineLearner):
         raise NotImplementedError
 
     def _rule(self) -> Rule:
-        return Rule(float(self.margin), float(self.step), float(self.step))  # type: ignore[attr-defined]
+        return Rule(float(self.margin), float(self.step), float(self.step))
 
     def _check_common(self) -> None:
         check_choice("average", self.average, (False, True, "voted"))
@@ -54,7 +54,7 @@ class MachineLearner(OnlineLearner):
             self._machine.place(sources)
 
     @property
-    def updates_(self) -> int:
+    def updates_(self) -> int:  # type: ignore[override]
         """How often the state changed."""
         check_is_fitted(self, "n_seen_")
         return int(self._machine.n_steps)
@@ -96,8 +96,8 @@ class MachineLearner(OnlineLearner):
                 continue
             if self._by_columns() and X.kind(name) not in ("dense", "sparse"):
                 raise ValueError(
-                    f"View '{name}' holds {X.kind(name)}; {type(self).__name__} is linear here and takes numbers. Give a "
-                    "kernel, or use KernelPerceptron."
+                    f"View '{name}' holds {X.kind(name)}; {type(self).__name__} is linear here and takes numbers. Give "
+                    "a kernel, or use KernelPerceptron."
                 )
             if not self._by_columns() and not whole:
                 stream_kernel(self._kernel_of(name), name, _blocks.width(X.block(name)))
@@ -278,7 +278,7 @@ def stream_kernel(kernel: Kernel, name: str, width: int) -> Kernel:
     known = clone(kernel).set_params(**dict.fromkeys(scaled, 1.0 / max(width, 1)))
     if known._unresolved():
         raise ValueError(
-            f"View '{name}': {kernel!r} takes a parameter from the data, which a stream does not have at once. Give it a "
-            "number, or use `fit`."
+            f"View '{name}': {kernel!r} takes a parameter from the data, which a stream does not have at once. Give it "
+            "a number, or use `fit`."
         )
     return known

@@ -41,15 +41,15 @@ class Rows:
 
 def read_rows(X: Views, offsets: Sequence[int], bias: int | None = None) -> Rows:
     """The rows of X, view l from column offsets[l] on; with a bias a last view of ones in that column."""
-    n, values, columns, starts = len(X), [], [], []
+    n, starts = len(X), []
+    values: list[np.ndarray] = []
+    columns: list[np.ndarray] = []
+    before = at = 0
     for name, offset in zip(X.names, offsets, strict=True):
-        block, there = X.block(name), X.present(name)
+        block = X.block(name)
         if block is None:
             starts.append((np.zeros(n, dtype=np.int64),) * 3)
             continue
-        if X.kind(name) not in ("dense", "sparse"):
-            raise ValueError(f"View '{name}' holds {X.kind(name)}; a linear learner takes numbers. Give a kernel.")
-        before, at = sum(map(len, values)), sum(map(len, columns))
         if sp.issparse(block):
             values.append(block.data)
             columns.append(block.indices if offset == 0 else block.indices + offset)
@@ -61,11 +61,13 @@ def read_rows(X: Views, offsets: Sequence[int], bias: int | None = None) -> Rows
             columns.append(np.arange(offset, offset + dense.shape[1], dtype=np.int32))
             first = np.arange(n) * dense.shape[1]
             last, placed = first + dense.shape[1], np.zeros(n, dtype=np.int64)
-        last = last if there.all() else np.where(there, last, first)
+        if X.mask is not None:
+            last = np.where(X.present(name), last, first)
         starts.append((first + before, last + before, placed + at) if before or at else (first, last, placed))
+        before, at = before + len(values[-1]), at + len(columns[-1])
     if bias is not None:
-        one = np.full(n, sum(map(len, values)), dtype=np.int64)
-        starts.append((one, one + 1, np.full(n, sum(map(len, columns)), dtype=np.int64)))
+        one = np.full(n, before, dtype=np.int64)
+        starts.append((one, one + 1, np.full(n, at, dtype=np.int64)))
         values.append(np.ones(1, dtype=np.result_type(*values) if values else np.float64))
         columns.append(np.array([bias], dtype=np.int32))
     return Rows(_joined(values), _joined(columns), *(_side_by_side([s[k] for s in starts]) for k in range(3)))
@@ -112,6 +114,7 @@ class LinearMachine:
         self.state = np.zeros(2)  # hypotheses not yet in C; the largest score so far
         self.n_steps = 0
         self.n_hypotheses = 0  # how many have been in use, one per sample
+        self._cache: tuple[bool, np.ndarray] | None = None  # W as it was last asked for
 
     # -- growth
     def meet(self, X: Views, prior: Mapping[str, float] | None = None) -> None:
@@ -146,6 +149,7 @@ class LinearMachine:
             if len(old) and len(new):
                 new[: len(old), : old.shape[1]] = old
             setattr(self, name, new)
+        self._columns = np.arange(self.width, dtype=np.int32)
         self.groups = np.zeros(K, dtype=np.int64) if self.shape == "joint" else np.arange(K)
         if self.shape == "joint":
             return
@@ -208,48 +212,59 @@ class LinearMachine:
             return scores, wrong
         steps = np.zeros((n, T))
         state = (self.V, self.U, self.norms, self.F, self.C, self.prior, self.p)
-        linear_pass(*rows.parts, bool(self.bias), self.groups, self.stride, codes, *state, rule, tol, self.state, scores, wrong, steps)
+        linear_pass(
+            *rows.parts,
+            bool(self.bias),
+            self.groups,
+            self.stride,
+            codes,
+            *state,
+            rule,
+            tol,
+            self.state,
+            scores,
+            wrong,
+            steps,
+        )
         self.n_steps += int(np.count_nonzero(steps.any(axis=1)))
         return scores, wrong
 
     # -- one row
     def read_one(self, x: Mapping[str, Any]) -> Rows | None:
         """One sample as rows; None where it has to be read the long way."""
-        if not self.offsets or any(name not in self.offsets for name in x):
-            return None
-        values, columns, start, at = [], [], [], []
+        values, columns, bounds, places, found = [], [], [0], [], 0
+        before = at = 0
         for name, offset in self.offsets.items():
-            row = x.get(name)
-            width, used = self.widths[name], sum(map(len, values))
-            start.append(used)
-            at.append(sum(map(len, columns)))
-            if row is None:
-                continue
-            if type(row) is np.ndarray and row.shape == (width,) and row.dtype.kind == "f":
-                values.append(row)
-                columns.append(np.arange(offset, offset + width, dtype=np.int32))
-            elif sp.issparse(row) and row.format == "csr" and row.shape[-1] == width and row.dtype.kind == "f":
-                values.append(row.data)
-                columns.append(row.indices + offset if offset else row.indices)
-            else:
-                return None
-        entries = _joined(values) if values else np.zeros(0)
-        if not math.isfinite(float(entries.sum())):
+            row, width = x.get(name), self.widths[name]
+            places.append(at)
+            if row is not None:
+                found += 1
+                if type(row) is np.ndarray and row.shape == (width,) and row.dtype.kind == "f":
+                    values.append(row)
+                    columns.append(self._columns[offset : offset + width])
+                elif sp.issparse(row) and row.format == "csr" and row.shape[-1] == width and row.dtype.kind == "f":
+                    values.append(row.data)
+                    columns.append(row.indices + offset if offset else row.indices)
+                else:
+                    return None
+                before, at = before + len(values[-1]), at + len(columns[-1])
+            bounds.append(before)
+        if not found or found < len(x):
             return None
-        bounds = np.array([start + [len(entries)]])
-        return Rows(
-            entries,
-            _joined(columns) if columns else np.zeros(0, np.int32),
-            bounds[:, :-1],
-            bounds[:, 1:],
-            np.array([at]),
-        )
+        entries, edges = _joined(values), np.array([bounds])
+        if not math.isfinite(entries.sum()):
+            return None
+        return Rows(entries, _joined(columns), edges[:, :-1], edges[:, 1:], np.array([places]))
 
     def row_scores(self, rows: Rows, averaged: bool) -> np.ndarray:
         """Scores of one row, at its nonzeros alone."""
         by_view = self.C + self.state[0] * self.F if averaged else self.F
         U = self.U if averaged else self.U[:0]
-        return np.asarray(row_scores(*rows.parts, bool(self.bias), self.groups, self.stride, self.V, U, by_view, max(self.n_hypotheses, 1)))
+        return np.asarray(
+            row_scores(
+                *rows.parts, bool(self.bias), self.groups, self.stride, self.V, U, by_view, max(self.n_hypotheses, 1)
+            )
+        )
 
     # -- predicting
     def weights(self, averaged: bool) -> np.ndarray:
@@ -283,7 +298,7 @@ class LinearMachine:
 
 
 class LinkMachine:
-    """The state of a p-norm perceptron: v, W = sign(v)|v|^(p-1) scaled by ‖v‖_p^(2-p), and what averages or votes need."""
+    """The state of a p-norm perceptron: v, W = sign(v)|v|^(p-1) scaled by ‖v‖_p^(2-p), what averages and votes need."""
 
     def __init__(self, n_outputs: int, *, p: float, average: Any, bias: bool):
         self.p, self.average, self.bias, self.n_outputs = float(p), average, bias, n_outputs
@@ -375,8 +390,9 @@ class LinkMachine:
                 sp.csr_array((v.data, v.indices, v.indptr), shape=(v.shape[0], self.width)) for v in self.changes
             ]
             D = sp.vstack(vectors, format="csr") if vectors else sp.csr_array((0, self.width))
-            kernel = lambda rows: (Z[rows] @ D.T).toarray()[:, None]
-            return self.events.votes(kernel, len(X), self.n_outputs, self.n_hypotheses)
+            return self.events.votes(
+                lambda rows: (Z[rows] @ D.T).toarray()[:, None], len(X), self.n_outputs, self.n_hypotheses
+            )
         W = self.weights()
         return _products(X, W[:, None], self.offsets, self.widths, W[0] if self.bias else 0.0)
 

@@ -91,7 +91,7 @@ def _group_size(own, p):  # type: ignore[no-untyped-def]
 
 # -- linear, two classes
 @njit(cache=True)
-def binary_pass(values, columns, start, stop, cstart, bias, group, codes, V, U, norms, F, C, prior, p, rule, tol, state, scores, wrong):  # type: ignore[no-untyped-def]  # fmt: skip
+def binary_pass(values, columns, start, stop, cstart, bias, group, codes, V, U, norms, F, C, prior, p, rule, tol, state, scores, wrong):  # type: ignore[no-untyped-def]  # noqa: E501  # fmt: skip
     """One pass for two classes, a weight per column; views are groups with factors F.
 
     V the weights, U = Σ ± τ C x for averages (or empty), norms ‖v_g‖², C = Σ F over the hypotheses so far. Fills scores
@@ -201,7 +201,7 @@ def _own_products(values, columns, start, stop, cstart, group, stride, own):  # 
 
 
 @njit(cache=True)
-def linear_pass(values, columns, start, stop, cstart, bias, group, stride, codes, V, U, norms, F, C, prior, p, rule, tol, state, scores, wrong, steps):  # type: ignore[no-untyped-def]  # fmt: skip
+def linear_pass(values, columns, start, stop, cstart, bias, group, stride, codes, V, U, norms, F, C, prior, p, rule, tol, state, scores, wrong, steps):  # type: ignore[no-untyped-def]  # noqa: E501  # fmt: skip
     """One pass with weights V[column, k, class]: k = 0 where views have columns of their own (stride 0), or one weight
     vector per view over shared columns (stride = number of views). Fills scores, mistakes and steps by class.
     """
@@ -269,7 +269,9 @@ def row_scores(values, columns, start, stop, cstart, bias, group, stride, V, U, 
     dots, total = np.empty((G, T)), np.zeros((1, T))
     _row_products(values, columns, start[0], stop[0], cstart[0], group, stride, False, V, dots)
     for t in range(T):
-        total[0, t] = np.sum(F[:, t] * dots[:, t]) + (F[0, t] * V[0, 0, t] - (U[0, 0, t] if len(U) else 0) if bias else 0)
+        total[0, t] = np.sum(F[:, t] * dots[:, t]) + (
+            F[0, t] * V[0, 0, t] - (U[0, 0, t] if len(U) else 0) if bias else 0
+        )
     if len(U):
         for l in range(len(group)):
             for j in range(start[0, l], stop[0, l]):
@@ -281,11 +283,11 @@ def row_scores(values, columns, start, stop, cstart, bias, group, stride, V, U, 
 
 # -- linear with the p-norm link
 @njit(cache=True)
-def link_pass(values, columns, start, stop, cstart, codes, V, W, last, U, power, C, p, rule, tol, state, scores, wrong, steps, changes, history):  # type: ignore[no-untyped-def]  # fmt: skip
+def link_pass(values, columns, start, stop, cstart, codes, V, W, last, U, power, C, p, rule, tol, state, scores, wrong, steps, changes, history):  # type: ignore[no-untyped-def]  # noqa: E501  # fmt: skip
     """One pass with W = sign(v)|v|^(p-1), scaled by c = ‖v‖_p^(2-p) of its class; `power` holds Σ|v|^p.
 
-    Averages: U += W (C - last) before a weight changes, C = Σ c. `changes` (or empty) takes the change of W at the entries
-    of a row by class, `history` the factors c after a step.
+    Averages: U += W (C - last) before a weight changes, C = Σ c. `changes` (or empty) takes the change of W at the
+    entries of a row by class, `history` the factors c after a step.
     """
     T, L = V.shape[1], start.shape[1]
     total, whole = np.empty(T), np.empty(T)
@@ -342,7 +344,7 @@ def link_pass(values, columns, start, stop, cstart, codes, V, W, last, U, power,
 
 # -- by kernels
 @njit(cache=True)
-def kernel_pass(K, own, codes, slots, alpha, beta, norms, F, C, prior, p, n_views, out_kernel, rule, tol, state, alive, budget, scores, wrong, steps, history):  # type: ignore[no-untyped-def]  # fmt: skip
+def kernel_pass(K, own, codes, slots, alpha, beta, norms, F, C, prior, p, n_views, out_kernel, rule, tol, state, alive, budget, scores, wrong, steps, history):  # type: ignore[no-untyped-def]  # noqa: E501  # fmt: skip
     """One pass over a block: K[i, g, s] between its samples and the support, then the block; own[i, g] = k_g(x, x).
 
     `slots` says where in the support a sample is already (-1: not). alpha[t, s]; beta[g, t, s] = Σ ± τ C for averages
@@ -423,7 +425,7 @@ def kernel_pass(K, own, codes, slots, alpha, beta, norms, F, C, prior, p, n_view
 
 
 @njit(cache=True)
-def projectron_pass(K, own, codes, alpha, beta, inverse, members, size, C, threshold, squared, plus, budget, tol, scores, wrong, updates):  # type: ignore[no-untyped-def]  # fmt: skip
+def projectron_pass(K, own, codes, alpha, beta, inverse, members, size, C, threshold, squared, plus, budget, tol, scores, wrong, updates):  # type: ignore[no-untyped-def]  # noqa: E501  # fmt: skip
     """One pass of Projectron(++) over a block; K[i] holds the kernel with the support, then with the block.
 
     `members` are the positions of the support among the columns of K, `size` of them; alpha[t, s] and beta (averages)

@@ -135,8 +135,8 @@ class KernelPerceptron(MachineLearner):
             T = len(self.classes_)
             if table.shape != (T, T) or not np.isfinite(table).all() or not is_psd(table):
                 raise ValueError(
-                    f"`output_kernel` must be a positive semi-definite matrix between the {T} classes; got one of shape "
-                    f"{table.shape}."
+                    f"`output_kernel` must be a positive semi-definite matrix between the {T} classes; got one of "
+                    f"shape {table.shape}."
                 )
             n_outputs = T
         grams = Grams("joint", self.combine, bool(self.fit_bias))

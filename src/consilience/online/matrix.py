@@ -21,8 +21,8 @@ __all__ = ["MatrixPerceptron", "OrthogonalPerceptron"]
 class OrthogonalPerceptron(MachineLearner):
     """OMMP, the orthogonal matrix multi-view perceptron (Fornoni 2009, chapter 4): views of any kind, a kernel each.
 
-    Each view k has a vector v_k in the space of its kernel. A mistake, y f(x) <= margin, adds step·y x_k to all of them,
-    and views that have made long vectors speak louder, p >= 1:
+    Each view k has a vector v_k in the space of its kernel. A mistake, y f(x) <= margin, adds step·y x_k to each, and
+    views that have made long vectors speak louder, p >= 1:
 
         f(x) = Σ_k F_k <v_k, x_k>,   F_k = (‖v_k‖² / ‖V‖²)^(p-1),   ‖V‖² = (Σ_k ‖v_k‖^2p)^(1/p)
 
@@ -287,14 +287,14 @@ class MatrixPerceptron(MachineLearner):
         for name, width in widths.items():
             if X.kind(name) not in ("dense", "sparse"):
                 raise ValueError(
-                    f"View '{name}' holds {X.kind(name)}; the matrix perceptron takes numbers, a column of a matrix per "
-                    "view. OrthogonalPerceptron takes a kernel for each view."
+                    f"View '{name}' holds {X.kind(name)}; the matrix perceptron takes numbers, a column of a matrix "
+                    "per view. OrthogonalPerceptron takes a kernel for each view."
                 )
             if width > widest or (width < widest and self.unequal == "refuse"):
                 raise ValueError(
-                    f"View '{name}' has {width} columns, the widest has {widest}: the matrix perceptron needs views of one "
-                    "width. Use OrthogonalPerceptron, which takes views of any, or unequal='pad' or 'repeat' for shorter "
-                    "ones."
+                    f"View '{name}' has {width} columns, the widest has {widest}: the matrix perceptron needs views of "
+                    "one width. Use OrthogonalPerceptron, which takes views of any, or unequal='pad' or 'repeat' for "
+                    "shorter ones."
                 )
         self._next_width = widest
 

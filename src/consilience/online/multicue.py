@@ -222,7 +222,7 @@ class MultiCueClassifier(OnlineLearner):
         return self._top.scores(self._margin_views(margins), bool(self.average))
 
     @property
-    def updates_(self) -> int:
+    def updates_(self) -> int:  # type: ignore[override]
         """Updates of any of the learners."""
         check_is_fitted(self, "n_seen_")
         return int(self._top.n_steps) + sum(learner.updates_ for learner in self.learners_.values())

@@ -19,9 +19,9 @@ class OnlinePerceptron(MachineLearner):
 
         v <- v + step y x,   w = ∇ ½‖v‖_p²,  w_i = sign(v_i) |v_i|^(p-1) / ‖v‖_p^(p-2)
 
-    With p = 2 it is the perceptron w <- w + y x; a large p (about 2 ln d) suits targets on few of d columns. Views stand
-    side by side, one vector for all. With K classes there is one vector each, and a mistake adds x to the true class
-    and takes it from the best other one; two classes are the same with w of the first the opposite of the second.
+    With p = 2 it is the perceptron w <- w + y x; a large p (about 2 ln d) suits targets on few of d columns. Views
+    stand side by side, one vector for all. With K classes there is one vector each, and a mistake adds x to the true
+    class and takes it from the best other one; two classes are the same with w of the first the opposite of the second.
 
     ``average=True`` predicts with the mean (1/T) Σ w_(t-1) of all hypotheses, made without work on right answers;
     ``"voted"`` lets each hypothesis vote with the number of samples it lived for (Freund and Schapire 1999), which
