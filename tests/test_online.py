@@ -629,3 +629,43 @@ def test_one_class_one_sample_and_no_column_that_speaks(name):
     zeros = Views({v: np.zeros((12, 4)) for v in X.names})
     model = clone(ALL[name]).partial_fit(zeros, y, classes=[0, 1])
     assert np.isfinite(model.decision_function(X)).all()
+
+
+# -- Gram matrices and objects
+def test_precomputed_views_are_looked_up():
+    X, y = stream(4, n=120)
+    K = RBF(0.2)(X["v0"])
+    plain = cs.KernelPerceptron(RBF(0.2), shuffle=False, average=True).fit(X[["v0"]][:80], y[:80])
+    for kind in (cs.KernelPerceptron, cs.OrthogonalPerceptron, cs.PassiveAggressive, cs.Projectron):
+        given_rows = Views({"v0": K}, precomputed=True)
+        vectors = kind(RBF(0.2), shuffle=False).fit(X[["v0"]][:80], y[:80])
+        rows = kind("precomputed", shuffle=False).fit(given_rows[:80], y[:80])
+        square = kind("precomputed", shuffle=False).fit(K[:80, :80], y[:80])
+        expected = vectors.decision_function(X[["v0"]][80:])
+        np.testing.assert_allclose(rows.decision_function(given_rows[80:]), expected, atol=1e-7)
+        np.testing.assert_allclose(square.decision_function(K[80:, :80]), expected, atol=1e-7)
+    stream_of_rows = cs.KernelPerceptron("precomputed", average=True)
+    for start in range(0, 80, 9):
+        stream_of_rows.partial_fit(
+            given_rows[start : min(start + 9, 80)], y[start : min(start + 9, 80)], classes=[0, 1]
+        )
+    once = cs.KernelPerceptron(RBF(0.2), average=True).partial_fit(X[["v0"]][:80], y[:80], classes=[0, 1])
+    np.testing.assert_allclose(
+        stream_of_rows.decision_function(given_rows[80:]), once.decision_function(X[["v0"]][80:]), atol=1e-9
+    )
+    assert plain.n_seen_ >= 80
+    vector = cs.VectorPerceptron("precomputed", shuffle=False).fit(K[:80, :80], y[:80])
+    same = cs.VectorPerceptron(RBF(0.2), shuffle=False).fit(X["v0"][:80], y[:80])
+    np.testing.assert_allclose(vector.decision_function(K[80:, :80]), same.decision_function(X["v0"][80:]), atol=1e-9)
+
+
+def test_aggressive_with_p_of_one_is_passive_aggressive():
+    for n_classes in (2, 3, 4):
+        X, y = stream(2, n=150, n_classes=n_classes, missing=True)
+        y = np.sort(y)  # classes come one after the other
+        order = np.random.default_rng(0).permutation(150)
+        X, y = X[np.r_[np.arange(60), order]], y[np.r_[np.arange(60), order]]
+        one = cs.OrthogonalPerceptron(p=1, aggressive=True, C=0.3, average=True).partial_fit(X, y)
+        other = cs.PassiveAggressive(C=0.3, average=True).partial_fit(X, y)
+        assert one.mistakes_ == other.mistakes_
+        np.testing.assert_allclose(one.decision_function(X), other.decision_function(X), atol=1e-9)

@@ -14,7 +14,7 @@ from sklearn.linear_model import SGDClassifier
 
 import consilience as cs
 from consilience import Views
-from consilience.kernels import RBF
+from consilience.kernels import RBF, Spectrum
 from consilience.streams import read_stream
 
 
@@ -195,6 +195,27 @@ def test_learning_in_a_thread_leaves_signals_alone():
     assert signal.getsignal(signal.SIGINT) is before
 
 
+def test_columns_of_a_file_go_by_their_names(tmp_path):
+    """Keys in another order, a view that a whole chunk lacks, strings."""
+    lines = []
+    for i in range(100):
+        record = {f"audio__{j}": X["audio"][i, j] for j in range(3)}
+        if i >= 40:
+            record = {**{f"video__{j}": float(i + j) for j in range(2)}, **dict(reversed(record.items()))}
+        lines.append(json.dumps({**record, "y": str(y[i]), "text": "ab" * (i % 5)}))
+    path = written(tmp_path / "a.jsonl", "\n".join(lines))
+    read = [A for A, _ in read_stream(path, views={"audio": [f"audio__{j}" for j in range(3)]}, chunk=20)]
+    np.testing.assert_allclose(np.vstack([A["audio"] for A in read]), X["audio"][:100])
+    assert [len(t) for A in read for t in A["text"]] == [2 * (i % 5) for i in range(100)]
+    model = cs.KernelPerceptron(RBF(0.1), kernels={"text": Spectrum(1)})
+    views = {"audio": [f"audio__{j}" for j in range(3)], "video": ["video__0", "video__1"]}
+    result = cs.progressive_validation(model, path, views=views, chunk=20)
+    assert result.n_samples == 100
+    assert model.view_names_in_ == ("text", "audio", "video")
+    with pytest.raises(ValueError, match=r"'a\.jsonl' has a column 'video__0' that it did not have before"):
+        list(read_stream(path, chunk=20))
+
+
 ERRORS = {
     "takes online learners of the library; got SGDClassifier": lambda f: cs.progressive_validation(
         SGDClassifier(), X, y
@@ -222,7 +243,7 @@ ERRORS = {
     "has no column 'label'; name that of the class by `target`": (
         lambda f: cs.progressive_validation(cs.OnlinePerceptron(), as_parquet(X, y, f / "a.parquet"), target="label")
     ),
-    "`views` names the column 'q'": (
+    "`views` names the column 'q' of 'a', which 'a.parquet' has not.": (
         lambda f: cs.progressive_validation(
             cs.OnlinePerceptron(), as_parquet(X, y, f / "a.parquet"), views={"a": ["q"]}
         )

@@ -74,6 +74,13 @@ class Gram:
         known = self if self.order is not None else self.numbered()
         return self._like(None if strip else self.values, self.index, known.order, known.n_order)
 
+    def joined(self, others: Sequence["Gram"]) -> "Gram":
+        """Return the samples of all, of one matrix; their places at fit stay known where all are of one fit."""
+        every = [self, *others]
+        known = all(block.order is not None and block.n_order == self.n_order for block in every)
+        order = np.concatenate([block.order for block in every if block.order is not None]) if known else None
+        return self._like(self.values, np.concatenate([b.index for b in every]), order, self.n_order if known else 0)
+
     def block(self, other: "Gram") -> np.ndarray:
         """Return the kernel between the samples of `self` (rows) and those of `other` (columns): a look-up."""
         if self.values is None or self.n_columns != other.n_columns:
@@ -209,7 +216,7 @@ def stack(name: str, blocks: Sequence[Block], sizes: Sequence[int]) -> Block:
     if "gram" in kinds:
         if len(given) < len(blocks) or any(block.values is not given[0].values for block in given):
             raise ValueError(f"View '{name}' is precomputed: parts can be stacked only if they share one Gram matrix.")
-        return Gram(given[0].values, np.concatenate([block.index for block in given]))
+        return given[0].joined(given[1:])
     if len({width(block) for block in given}) > 1:
         raise ValueError(f"View '{name}' has {quoted([width(b) for b in given])} columns in different parts.")
     filled = [absent_rows(given[0], n) if block is None else block for block, n in zip(blocks, sizes, strict=True)]

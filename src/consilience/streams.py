@@ -84,7 +84,8 @@ def progressive_validation(
     target : str, default="y"
         The column or key of the class in a file.
     views : dict, list or "prefix", optional
-        How columns of a file are divided into views; see `as_views`. Columns that hold lists are views by themselves.
+        How columns of a file are divided into views; see `as_views`. Columns of lists or of strings are views by
+        themselves.
     classes : array-like, optional
         All classes there will be; see `partial_fit`.
     chunk : int, default=4096
@@ -276,25 +277,26 @@ def _read_pairs(stream: Iterable[Any], views: Any) -> Iterator[tuple[Any, Any]]:
 def _read_file(path: Path, target: str, views: Any, chunk: int) -> Iterator[tuple[Views, Any]]:
     if not path.exists():
         raise FileNotFoundError(f"There is no file or folder '{path}'.")
+    layout = _Layout(views)
     if path.is_dir():
         files = sorted(path.glob("*.parquet"))
         if not files:
             raise FileNotFoundError(f"The folder '{path}' has no .parquet file.")
         for file in files:
-            yield from _read_parquet(file, target, views, chunk)
+            yield from _read_parquet(file, target, layout, chunk)
         return
     kind = path.suffix.lower()
     if kind in (".parquet", ".pq"):
-        yield from _read_parquet(path, target, views, chunk)
+        yield from _read_parquet(path, target, layout, chunk)
     elif kind in (".jsonl", ".ndjson"):
-        yield from _read_json(path, target, views, chunk)
+        yield from _read_json(path, target, layout, chunk)
     elif kind in (".libsvm", ".svm", ".svmlight", ".txt"):
         yield from _read_libsvm(path, views, chunk)
     else:
         raise ValueError(f"'{path.name}' is none of .parquet, .jsonl, .ndjson, .libsvm, .svm, .svmlight, .txt.")
 
 
-def _read_parquet(path: Path, target: str, views: Any, chunk: int) -> Iterator[tuple[Views, Any]]:
+def _read_parquet(path: Path, target: str, layout: "_Layout", chunk: int) -> Iterator[tuple[Views, Any]]:
     try:
         import pyarrow.parquet as pq
     except ImportError as error:
@@ -303,12 +305,12 @@ def _read_parquet(path: Path, target: str, views: Any, chunk: int) -> Iterator[t
         if target not in file.schema_arrow.names:
             raise ValueError(f"'{path.name}' has no column '{target}'; name that of the class by `target`.")
         for batch in file.iter_batches(batch_size=chunk):
-            columns = {name: batch.column(name) for name in batch.schema.names}
-            labels = columns.pop(target).to_pylist()
-            yield _from_columns({name: column.to_pylist() for name, column in columns.items()}, views), labels
+            columns = {name: batch.column(name).to_pylist() for name in batch.schema.names}
+            labels = columns.pop(target)
+            yield layout.views(columns, f"'{path.name}'", fixed=True), labels
 
 
-def _read_json(path: Path, target: str, views: Any, chunk: int) -> Iterator[tuple[Views, Any]]:
+def _read_json(path: Path, target: str, layout: "_Layout", chunk: int) -> Iterator[tuple[Views, Any]]:
     records: list[dict[str, Any]] = []
     with path.open(encoding="utf-8") as file:
         for number, line in enumerate(file, start=1):
@@ -322,35 +324,54 @@ def _read_json(path: Path, target: str, views: Any, chunk: int) -> Iterator[tupl
                 raise ValueError(f"Line {number} of '{path.name}' is no object with the key '{target}'.")
             records.append(record)
             if len(records) == chunk:
-                yield _from_records(records, target, views)
+                yield _from_records(records, target, layout, path)
                 records = []
     if records:
-        yield _from_records(records, target, views)
+        yield _from_records(records, target, layout, path)
 
 
-def _from_records(records: list[dict[str, Any]], target: str, views: Any) -> tuple[Views, list[Any]]:
+def _from_records(records: list[dict[str, Any]], target: str, layout: "_Layout", path: Path) -> tuple[Views, list[Any]]:
     names = dict.fromkeys(name for record in records for name in record if name != target)
     columns = {name: [record.get(name) for record in records] for name in names}
-    return _from_columns(columns, views), [record[target] for record in records]
+    return layout.views(columns, f"'{path.name}'", fixed=False), [record[target] for record in records]
 
 
-def _from_columns(columns: Mapping[str, list[Any]], views: Any) -> Views:
-    """Columns of lists are views; columns of numbers are divided, by prefixes where they have them, or one view."""
-    whole = {name: values for name, values in columns.items() if any(isinstance(x, list) for x in values)}
-    found: dict[str, Any] = dict(whole)
-    plain = [name for name in columns if name not in whole and any(x is not None for x in columns[name])]
-    if plain:
-        table = np.array([[np.nan if x is None else x for x in columns[name]] for name in plain], dtype=np.float64).T
-        for view, chosen in _divided(plain, views).items():
-            found[view] = table[:, [plain.index(name) for name in chosen]]
-    return Views(found)
+class _Layout:
+    """Which columns of a file make which view: those of lists or strings each one, those of numbers as `views` says.
+
+    Numbers are divided by prefixes where all names have them, else they are one view. The first chunk with numbers
+    settles their columns for all.
+    """
+
+    def __init__(self, views: Any):
+        self.given = views
+        self.numbers: dict[str, list[str]] | None = None
+
+    def views(self, columns: Mapping[str, list[Any]], where: str, *, fixed: bool) -> Views:
+        """A chunk as Views; where columns are `fixed`, those asked for must be there, else a view may be absent."""
+        whole = {n: v for n, v in columns.items() if any(isinstance(x, (list, str)) for x in v)}
+        plain = [n for n, values in columns.items() if n not in whole and any(x is not None for x in values)]
+        if self.numbers is None and plain:
+            self.numbers = _divided(plain, self.given)
+        if isinstance(self.given, Mapping):
+            for view, chosen in self.given.items():
+                lost = [name for name in chosen if name not in columns]
+                if lost and (len(lost) < len(chosen) or fixed):
+                    raise ValueError(f"`views` names the column '{lost[0]}' of '{view}', which {where} has not.")
+        known = [name for chosen in (self.numbers or {}).values() for name in chosen]
+        new = [name for name in plain if name not in known]
+        if new and not isinstance(self.given, Mapping):
+            raise ValueError(f"{where} has a column '{new[0]}' that it did not have before; all rows have the same.")
+        found: dict[str, Any] = dict(whole)
+        n = len(next(iter(columns.values()), []))
+        for view, chosen in (self.numbers or {}).items():
+            table = [[np.nan if x is None else x for x in columns.get(name, [None] * n)] for name in chosen]
+            found[view] = np.array(table, dtype=np.float64).T
+        return Views(found)
 
 
 def _divided(names: list[str], views: Any) -> dict[str, list[str]]:
     if isinstance(views, Mapping):
-        missing = [n for chosen in views.values() for n in chosen if n not in names]
-        if missing:
-            raise ValueError(f"`views` names the column '{missing[0]}'; the columns are {', '.join(names)}.")
         return {view: list(chosen) for view, chosen in views.items()}
     if views == "prefix" or (views is None and all("__" in name for name in names)):
         parts: dict[str, list[str]] = {}

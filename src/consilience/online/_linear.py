@@ -149,7 +149,6 @@ class LinearMachine:
             if len(old) and len(new):
                 new[: len(old), : old.shape[1]] = old
             setattr(self, name, new)
-        self._columns = np.arange(self.width, dtype=np.int32)
         self.groups = np.zeros(K, dtype=np.int64) if self.shape == "joint" else np.arange(K)
         if self.shape == "joint":
             return
@@ -241,7 +240,7 @@ class LinearMachine:
                 found += 1
                 if type(row) is np.ndarray and row.shape == (width,) and row.dtype.kind == "f":
                     values.append(row)
-                    columns.append(self._columns[offset : offset + width])
+                    columns.append(np.arange(offset, offset + width, dtype=np.int32))
                 elif sp.issparse(row) and row.format == "csr" and row.shape[-1] == width and row.dtype.kind == "f":
                     values.append(row.data)
                     columns.append(row.indices + offset if offset else row.indices)

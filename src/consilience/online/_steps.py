@@ -39,23 +39,51 @@ def _sum(alpha, K):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True)
+def _power(x, exponent):  # type: ignore[no-untyped-def]
+    """x^exponent, for whole exponents of use without the function that is slow."""
+    if exponent == 0:
+        return 1.0
+    if exponent == 1:
+        return x
+    return x * x if exponent == 2 else x**exponent
+
+
+@njit(cache=True)
+def _shares(values, p, F):  # type: ignore[no-untyped-def]
+    """F = (v / (Σ v^p)^(1/p))^(p-1) for values of at least 0; unchanged where all are 0."""
+    top, total = 0.0, 0.0
+    for g in range(len(values)):
+        top = max(top, values[g])
+    if top > 0:
+        for g in range(len(values)):
+            total += _power(values[g] / top, p)
+        scale = top * (np.sqrt(total) if p == 2 else total ** (1 / p))
+        for g in range(len(values)):
+            F[g] = _power(values[g] / scale, p - 1)
+
+
+@njit(cache=True)
 def factors(norms, prior, p, n_views, F):  # type: ignore[no-untyped-def]
     """F with W = V F: (N/‖V‖²)^(p-1), N = V'V, plus the prior norms on its diagonal; by eigenvalues if N is whole."""
     if len(norms) < n_views * n_views or n_views == 1:  # orthogonal: the diagonal of N
-        N = np.maximum(norms, 0.0) + prior
-        top = N.max()
-        if top > 0:
-            N /= top
-            F[:] = (N / np.sum(N**p) ** (1 / p)) ** (p - 1)
+        for g in range(len(norms)):
+            norms[g] = max(norms[g], 0.0)
+        _shares(norms + prior, p, F)
         return
     N = norms.copy().reshape((n_views, n_views))
     values, Q = np.linalg.eigh((N + N.T) / 2)
-    values = np.maximum(values, 0.0)
-    top = values.max()
-    if top > 0:
-        values /= top
-        powers = (values / np.sum(values**p) ** (1 / p)) ** (p - 1)
+    if values[-1] > 0:
+        powers = np.empty(n_views)
+        _shares(np.maximum(values, 0.0), p, powers)
         F[:] = ((Q * powers) @ Q.T).ravel()
+
+
+@njit(cache=True)
+def _weighed(F, dots, t):  # type: ignore[no-untyped-def]
+    total = 0.0
+    for g in range(len(F)):
+        total += F[g, t] * dots[g, t]
+    return total
 
 
 @njit(cache=True)
@@ -85,8 +113,13 @@ def _step(rule, margin, size):  # type: ignore[no-untyped-def]
 @njit(cache=True)
 def _group_size(own, p):  # type: ignore[no-untyped-def]
     """The squared group norm (Σ_g ‖x_g‖^2p)^(1/p)."""
-    top = own.max()
-    return top * np.sum((own / top) ** p) ** (1 / p) if top > 0 else 0.0
+    top, total = 0.0, 0.0
+    for g in range(len(own)):
+        top = max(top, own[g])
+    if top > 0:
+        for g in range(len(own)):
+            total += _power(own[g] / top, p)
+    return top * total ** (1 / p)
 
 
 # -- linear, two classes
@@ -97,8 +130,7 @@ def binary_pass(values, columns, start, stop, cstart, bias, group, codes, V, U, 
     V the weights, U = Σ ± τ C x for averages (or empty), norms ‖v_g‖², C = Σ F over the hypotheses so far. Fills scores
     and mistakes, returns the number of steps.
     """
-    moving = p != 1
-    sized = moving or rule[1] < rule[2]
+    moving, sized = p != 1, rule[1] < rule[2]
     near, limit = tol**0.5, rule[0] * (1 + tol)
     since, largest, n_steps = state[0], state[1], 0
     dots, own = np.empty(len(F)), np.empty(len(F))
@@ -127,11 +159,12 @@ def binary_pass(values, columns, start, stop, cstart, bias, group, codes, V, U, 
         if sign * score > limit:
             continue
         size = 0.0
-        if sized:
+        if moving or sized:
             own[:] = 0
             for l in range(len(group)):
                 for j in range(start[i, l], stop[i, l]):
                     own[group[l]] += float(values[j]) ** 2
+        if sized:
             size = _group_size(own, p) + bias
         a = sign * _step(rule, sign * score, size)
         if a == 0:
@@ -213,7 +246,7 @@ def linear_pass(values, columns, start, stop, cstart, bias, group, stride, codes
         row = (start[i], stop[i], cstart[i])
         _row_products(values, columns, row[0], row[1], row[2], group, stride, False, V, dots)
         for t in range(T):
-            total[t] = np.sum(F[:, t] * dots[:, t]) + (V[0, 0, t] if bias else 0.0)
+            total[t] = _weighed(F, dots, t) + (V[0, 0, t] if bias else 0.0)
         code, rival = codes[i], _rival(total, codes[i])
         margin = _margin(total, code, rival)
         if abs(margin) <= tol**0.5 * state[1]:
@@ -269,9 +302,7 @@ def row_scores(values, columns, start, stop, cstart, bias, group, stride, V, U, 
     dots, total = np.empty((G, T)), np.zeros((1, T))
     _row_products(values, columns, start[0], stop[0], cstart[0], group, stride, False, V, dots)
     for t in range(T):
-        total[0, t] = np.sum(F[:, t] * dots[:, t]) + (
-            F[0, t] * V[0, 0, t] - (U[0, 0, t] if len(U) else 0) if bias else 0
-        )
+        total[0, t] = _weighed(F, dots, t) + (F[0, t] * V[0, 0, t] - (U[0, 0, t] if len(U) else 0) if bias else 0)
     if len(U):
         for l in range(len(group)):
             for j in range(start[0, l], stop[0, l]):

@@ -136,6 +136,10 @@ class OrthogonalPerceptron(MachineLearner):
     def _piece(self) -> int:  # type: ignore[override]
         return 65536 if self._is_linear() else 1024
 
+    @property
+    def _second_class(self) -> float:  # type: ignore[override]
+        return 0.5 if self.aggressive else 1.0
+
     def _rule(self) -> Rule:
         if self.aggressive:
             return Rule(1.0, 0.0, float(self.C), 0.0, 2 * float(self.p) - 1)

@@ -17,7 +17,7 @@ class OnlinePerceptron(MachineLearner):
 
     On a mistake, y <w, x> <= margin, for p >= 2:
 
-        v <- v + step y x,   w = ∇ ½‖v‖_p²,  w_i = sign(v_i) |v_i|^(p-1) / ‖v‖_p^(p-2)
+        v <- v + step y x,   w = ∇ ½‖v‖_p²,  w_i = sign(v_i) abs(v_i)^(p-1) / ‖v‖_p^(p-2)
 
     With p = 2 it is the perceptron w <- w + y x; a large p (about 2 ln d) suits targets on few of d columns. Views
     stand side by side, one vector for all. With K classes there is one vector each, and a mistake adds x to the true

@@ -194,7 +194,7 @@ class VectorPerceptron(OnlineLearner):
             return self._fit(X, y)
 
     def _fit(self, X: Any, y: Any) -> Self:
-        X = read_views_to_learn(self, X, fresh=True)
+        X = read_views_to_learn(self, X, fresh=True, grams=True)
         labels = read_labels(y, len(X))
         given = np.flatnonzero(labels.labeled)
         X, codes = X[given], labels.codes[given]
