@@ -156,7 +156,9 @@ class MachineLearner(OnlineLearner):
         machine = self._of_columns("bias_")
         if not machine.bias:
             raise AttributeError(f"{type(self).__name__} was learned without a bias.")
-        return np.array(self._all_weights(machine)[0, 0])
+        if isinstance(machine, LinkMachine):
+            return np.array(machine.weights()[0])
+        return np.asarray(machine.bias_weights(self.average is True))
 
     def _all_weights(self, machine: Any) -> np.ndarray:
         if isinstance(machine, LinkMachine):

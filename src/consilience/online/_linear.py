@@ -103,8 +103,9 @@ class LinearMachine:
         self.shape, self.p, self.average, self.n_outputs = shape, float(p), average, n_outputs
         self.offsets: dict[str, int] = {}
         self.widths: dict[str, int] = {}
-        self.width = 1 if bias else 0  # the bias has column 0
+        self.width = 0
         self.bias = bias
+        self.B = np.zeros((2 if bias else 0, n_outputs))  # of the bias: its weight, and what averages need
         self.V = np.zeros((self.width, 1 if shape != "matrix" else 0, n_outputs))
         self.U = np.zeros_like(self.V)
         groups = 1 if shape == "joint" else 0
@@ -172,13 +173,13 @@ class LinearMachine:
 
     def place(self, sources: Sequence[tuple[int, float]]) -> None:
         """Make the outputs anew: output t becomes a multiple of an old one (or of none, -1)."""
-        for name in ("V", "U", "norms", "F", "C"):
+        for name in ("V", "U", "B", "norms", "F", "C"):
             old = getattr(self, name)
             fill = 1.0 if name == "F" else 0.0
             new = np.full((*old.shape[:-1], len(sources)), fill, dtype=old.dtype)
             for t, (source, scale) in enumerate(sources):
                 if source >= 0:
-                    power = {"V": scale, "U": scale, "norms": scale**2}.get(name, 1.0)
+                    power = {"V": scale, "U": scale, "B": scale, "norms": scale**2}.get(name, 1.0)
                     new[..., t] = old[..., source] * power
             setattr(self, name, new)
         if self.shape == "matrix":
@@ -207,13 +208,13 @@ class LinearMachine:
         if T == 1 and self.shape != "matrix":
             flat = (self.V.reshape(-1), self.U.reshape(-1), self.norms[:, 0], self.F[:, 0], self.C[:, 0])
             how = (self.prior, self.p, rule, tol, self.state, scores[:, 0], wrong)
-            self.n_steps += binary_pass(*rows.parts, bool(self.bias), self.groups, codes, *flat, *how)
+            self.n_steps += binary_pass(*rows.parts, self.B, self.groups, codes, *flat, *how)
             return scores, wrong
         steps = np.zeros((n, T))
         state = (self.V, self.U, self.norms, self.F, self.C, self.prior, self.p)
         linear_pass(
             *rows.parts,
-            bool(self.bias),
+            self.B,
             self.groups,
             self.stride,
             codes,
@@ -260,9 +261,7 @@ class LinearMachine:
         by_view = self.C + self.state[0] * self.F if averaged else self.F
         U = self.U if averaged else self.U[:0]
         return np.asarray(
-            row_scores(
-                *rows.parts, bool(self.bias), self.groups, self.stride, self.V, U, by_view, max(self.n_hypotheses, 1)
-            )
+            row_scores(*rows.parts, self.B, self.groups, self.stride, self.V, U, by_view, max(self.n_hypotheses, 1))
         )
 
     # -- predicting
@@ -286,11 +285,19 @@ class LinearMachine:
         self._cache = (averaged, W)
         return W
 
+    def bias_weights(self, averaged: bool) -> np.ndarray:
+        """The bias by output; 0 without one."""
+        if not self.bias:
+            return np.zeros(self.n_outputs)
+        if not averaged:
+            return self.F[0] * self.B[0]
+        until = self.C[0] + self.state[0] * self.F[0]
+        return np.asarray((until * self.B[0] - self.B[1]) / max(self.n_hypotheses, 1))
+
     def scores(self, X: Views, averaged: bool) -> np.ndarray:
         """Scores of shape (n, n_outputs)."""
         W = self.weights(averaged)
-        start = W[0, 0] if self.bias else 0.0
-        return _products(X, W, self.offsets, self.widths, start, by_view=self.shape == "matrix")
+        return _products(X, W, self.offsets, self.widths, self.bias_weights(averaged), by_view=self.shape == "matrix")
 
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in self.__dict__.items() if name != "_cache"}

@@ -124,18 +124,18 @@ def _group_size(own, p):  # type: ignore[no-untyped-def]
 
 # -- linear, two classes
 @njit(cache=True)
-def binary_pass(values, columns, start, stop, cstart, bias, group, codes, V, U, norms, F, C, prior, p, rule, tol, state, scores, wrong):  # type: ignore[no-untyped-def]  # noqa: E501  # fmt: skip
+def binary_pass(values, columns, start, stop, cstart, B, group, codes, V, U, norms, F, C, prior, p, rule, tol, state, scores, wrong):  # type: ignore[no-untyped-def]  # noqa: E501  # fmt: skip
     """One pass for two classes, a weight per column; views are groups with factors F.
 
-    V the weights, U = Σ ± τ C x for averages (or empty), norms ‖v_g‖², C = Σ F over the hypotheses so far. Fills scores
-    and mistakes, returns the number of steps.
+    V the weights, U = Σ ± τ C x for averages (or empty), B both of the bias (or empty), norms ‖v_g‖², C = Σ F over the
+    hypotheses so far. Fills scores and mistakes, returns the number of steps.
     """
     moving, sized = p != 1, rule[1] < rule[2]
     near, limit = tol**0.5, rule[0] * (1 + tol)
     since, largest, n_steps = state[0], state[1], 0
     dots, own = np.empty(len(F)), np.empty(len(F))
     for i in range(len(codes)):
-        score = float(V[0]) if bias else 0.0  # the bias has column 0
+        score = B[0, 0] if len(B) else 0.0
         if moving:
             dots[:] = 0
         for l in range(len(group)):
@@ -146,7 +146,7 @@ def binary_pass(values, columns, start, stop, cstart, bias, group, codes, V, U, 
                 product *= F[group[l]]
             score += product
         if abs(score) <= near * largest:
-            whole = abs(V[0]) if bias else 0.0
+            whole = abs(B[0, 0]) if len(B) else 0.0
             for l in range(len(group)):
                 for j in range(start[i, l], stop[i, l]):
                     whole += F[group[l]] * abs(V[columns[cstart[i, l] + j - start[i, l]]] * values[j])
@@ -165,7 +165,7 @@ def binary_pass(values, columns, start, stop, cstart, bias, group, codes, V, U, 
                 for j in range(start[i, l], stop[i, l]):
                     own[group[l]] += float(values[j]) ** 2
         if sized:
-            size = _group_size(own, p) + bias
+            size = _group_size(own, p) + (len(B) > 0)
         a = sign * _step(rule, sign * score, size)
         if a == 0:
             continue
@@ -173,10 +173,9 @@ def binary_pass(values, columns, start, stop, cstart, bias, group, codes, V, U, 
         for g in range(len(F)):
             C[g] += since * F[g]
         since = 0.0
-        if bias:
-            V[0] += a
-            if len(U):
-                U[0] += a * C[0]
+        if len(B):
+            B[0, 0] += a
+            B[1, 0] += a * C[0]
         for l in range(len(group)):
             first, last, at = start[i, l], stop[i, l], cstart[i, l]
             x, k = values[first:last], columns[at : at + last - first]
@@ -234,7 +233,7 @@ def _own_products(values, columns, start, stop, cstart, group, stride, own):  # 
 
 
 @njit(cache=True)
-def linear_pass(values, columns, start, stop, cstart, bias, group, stride, codes, V, U, norms, F, C, prior, p, rule, tol, state, scores, wrong, steps):  # type: ignore[no-untyped-def]  # noqa: E501  # fmt: skip
+def linear_pass(values, columns, start, stop, cstart, B, group, stride, codes, V, U, norms, F, C, prior, p, rule, tol, state, scores, wrong, steps):  # type: ignore[no-untyped-def]  # noqa: E501  # fmt: skip
     """One pass with weights V[column, k, class]: k = 0 where views have columns of their own (stride 0), or one weight
     vector per view over shared columns (stride = number of views). Fills scores, mistakes and steps by class.
     """
@@ -246,14 +245,14 @@ def linear_pass(values, columns, start, stop, cstart, bias, group, stride, codes
         row = (start[i], stop[i], cstart[i])
         _row_products(values, columns, row[0], row[1], row[2], group, stride, False, V, dots)
         for t in range(T):
-            total[t] = _weighed(F, dots, t) + (V[0, 0, t] if bias else 0.0)
+            total[t] = _weighed(F, dots, t) + (B[0, t] if len(B) else 0.0)
         code, rival = codes[i], _rival(total, codes[i])
         margin = _margin(total, code, rival)
         if abs(margin) <= tol**0.5 * state[1]:
             _row_products(values, columns, row[0], row[1], row[2], group, stride, True, V, whole)
             large = np.sum(np.abs(F[:, max(rival, 0)]) * whole[:, max(rival, 0)])
             large += np.sum(np.abs(F[:, code]) * whole[:, code]) if rival >= 0 else 0.0
-            large += np.abs(V[0, 0]).max() if bias else 0.0
+            large += np.abs(B[0]).max() if len(B) else 0.0
             margin = 0.0 if abs(margin) <= tol * large else margin
         if T == 1:
             total[0] = margin if code == 1 else -margin
@@ -264,7 +263,7 @@ def linear_pass(values, columns, start, stop, cstart, bias, group, stride, codes
         if margin > rule[0] * (1 + tol):
             continue
         _own_products(values, columns, row[0], row[1], row[2], group, stride, own)
-        size = (1 if rival < 0 else 2) * (_group_size(own, p) + bias if stride == 0 else own.sum())
+        size = (1 if rival < 0 else 2) * (_group_size(own, p) + (len(B) > 0) if stride == 0 else own.sum())
         tau = _step(rule, margin, size)
         if tau == 0:
             continue
@@ -275,10 +274,9 @@ def linear_pass(values, columns, start, stop, cstart, bias, group, stride, codes
                 continue
             a = -tau if t == rival or (T == 1 and code == 0) else tau
             steps[i, t] = a
-            if bias:
-                V[0, 0, t] += a
-                if len(U):
-                    U[0, 0, t] += a * C[0, t]
+            if len(B):
+                B[0, t] += a
+                B[1, t] += a * C[0, t]
             for l in range(L):
                 shift = cstart[i, l] - start[i, l]
                 for j in range(start[i, l], stop[i, l]):
@@ -296,13 +294,13 @@ def linear_pass(values, columns, start, stop, cstart, bias, group, stride, codes
 
 
 @njit(cache=True)
-def row_scores(values, columns, start, stop, cstart, bias, group, stride, V, U, F, n_hypotheses):  # type: ignore[no-untyped-def]
+def row_scores(values, columns, start, stop, cstart, B, group, stride, V, U, F, n_hypotheses):  # type: ignore[no-untyped-def]
     """Scores of one row by the factors F; with U (not empty) of the mean of `n_hypotheses`."""
     G, T = F.shape
     dots, total = np.empty((G, T)), np.zeros((1, T))
     _row_products(values, columns, start[0], stop[0], cstart[0], group, stride, False, V, dots)
     for t in range(T):
-        total[0, t] = _weighed(F, dots, t) + (F[0, t] * V[0, 0, t] - (U[0, 0, t] if len(U) else 0) if bias else 0)
+        total[0, t] = _weighed(F, dots, t) + (F[0, t] * B[0, t] - (B[1, t] if len(U) else 0) if len(B) else 0)
     if len(U):
         for l in range(len(group)):
             for j in range(start[0, l], stop[0, l]):
