@@ -50,11 +50,13 @@ def sgd(**given):
 
 def linear():
     X, y = a9a()
-    found = medians({
-        "ours": lambda: cs.OnlinePerceptron().partial_fit(X, y),
-        "SGD": lambda: sgd().fit(X, y),
-        "SGD, not shuffled": lambda: sgd(shuffle=False).fit(X, y),
-    })
+    found = medians(
+        {
+            "ours": lambda: cs.OnlinePerceptron().partial_fit(X, y),
+            "SGD": lambda: sgd().fit(X, y),
+            "SGD, not shuffled": lambda: sgd(shuffle=False).fit(X, y),
+        }
+    )
     report("a9a, one pass", found, X.shape[0])
     from river.linear_model import Perceptron
 
@@ -74,11 +76,14 @@ def linear():
     X, order = X[X.names[0]].astype(np.float32), np.random.default_rng(0).permutation(len(y))
     X, y = X[order], y[order]
     X.data /= np.repeat(np.sqrt(np.diff(X.indptr)), np.diff(X.indptr)).astype(np.float32)
-    found = medians({
-        "ours": lambda: cs.OnlinePerceptron().partial_fit(X, y),
-        "SGD": lambda: sgd().fit(X, y),
-        "SGD, not shuffled": lambda: sgd(shuffle=False).fit(X, y),
-    }, 7)
+    found = medians(
+        {
+            "ours": lambda: cs.OnlinePerceptron().partial_fit(X, y),
+            "SGD": lambda: sgd().fit(X, y),
+            "SGD, not shuffled": lambda: sgd(shuffle=False).fit(X, y),
+        },
+        7,
+    )
     report(f"word pairs, {X.shape[1]:,} columns, {X.nnz:,} nonzeros", found, X.shape[0])
 
 
@@ -112,12 +117,14 @@ def views():
     X, y = a9a()
     half = X.shape[1] // 2
     halves = Views(left=X[:, :half], right=X[:, half:])
-    found = medians({
-        "one perceptron on both": lambda: cs.OnlinePerceptron(fit_bias=False).partial_fit(X, y),
-        "OMMP on two views": lambda: cs.OrthogonalPerceptron(p=2).partial_fit(halves, y),
-        "OMMP, averaged": lambda: cs.OrthogonalPerceptron(p=2, average=True).partial_fit(halves, y),
-        "MMP on two views": lambda: cs.MatrixPerceptron(p=2, unequal="pad").partial_fit(halves, y),
-    })
+    found = medians(
+        {
+            "one perceptron on both": lambda: cs.OnlinePerceptron(fit_bias=False).partial_fit(X, y),
+            "OMMP on two views": lambda: cs.OrthogonalPerceptron(p=2).partial_fit(halves, y),
+            "OMMP, averaged": lambda: cs.OrthogonalPerceptron(p=2, average=True).partial_fit(halves, y),
+            "MMP on two views": lambda: cs.MatrixPerceptron(p=2, unequal="pad").partial_fit(halves, y),
+        }
+    )
     report("a9a in two views, one pass", found, X.shape[0], first=True)
 
 
