@@ -1,5 +1,6 @@
 """Online learners against naive twins, their papers' special cases, and independent programs."""
 
+import pickle
 from itertools import pairwise
 
 import numpy as np
@@ -669,3 +670,267 @@ def test_aggressive_with_p_of_one_is_passive_aggressive():
         other = cs.PassiveAggressive(C=0.3, average=True).partial_fit(X, y)
         assert one.mistakes_ == other.mistakes_
         np.testing.assert_allclose(one.decision_function(X), other.decision_function(X), atol=1e-9)
+
+
+# -- what an adversary tries
+def binary_patterns(seed, n=60, n_classes=4):
+    """Few rows that come again and again, so that scores and rivals tie."""
+    rng = np.random.default_rng(seed)
+    patterns = 0.1 * (rng.random((7, 5)) < 0.5)
+    return Views(v0=patterns[rng.integers(7, size=n)]), rng.integers(n_classes, size=n)
+
+
+@pytest.mark.parametrize(
+    "learner",
+    [
+        cs.KernelPerceptron(RBF(3.0)), cs.PassiveAggressive(RBF(3.0), variant="PA"), cs.Projectron(RBF(3.0)),
+        cs.MatrixPerceptron(average="voted"), cs.KernelPerceptron(RBF(3.0), average="voted"),
+        cs.OnlinePerceptron(4, average="voted"), cs.VectorPerceptron(RBF(3.0)), cs.OrthogonalPerceptron(RBF(3.0), p=3),
+    ],
+    ids=repr,
+)  # fmt: skip
+def test_ties_do_not_depend_on_chunks(learner):
+    for seed in range(25):
+        X, y = binary_patterns(seed)
+        once, parts = clone(learner), clone(learner)
+        once.partial_fit(X, y, classes=range(4))
+        for start in range(0, 60, 7):
+            parts.partial_fit(X[start : start + 7], y[start : start + 7], classes=range(4))
+        assert (once.mistakes_, once.updates_) == (parts.mistakes_, parts.updates_)
+        np.testing.assert_allclose(once.decision_function(X), parts.decision_function(X), atol=1e-8)
+
+
+def test_tied_rivals_are_the_same_in_primal_and_dual():
+    for seed in range(40):
+        X, y = binary_patterns(seed)
+        one = cs.OnlinePerceptron(fit_bias=False).partial_fit(X, y, classes=range(4))
+        other = cs.KernelPerceptron(Linear()).partial_fit(X, y, classes=range(4))
+        assert one.mistakes_ == other.mistakes_
+        np.testing.assert_allclose(one.decision_function(X), other.decision_function(X), atol=1e-10)
+
+
+@pytest.mark.parametrize("shuffle", [False, True])
+def test_a_budget_over_several_epochs_is_first_in_first_out(shuffle):
+    for seed in range(10):
+        rng = np.random.default_rng(seed)
+        A, y = rng.normal(size=(40, 2)), rng.integers(2, size=40)
+        y[:2] = [0, 1]
+        K, kept, mistakes = RBF(0.5)(A), {}, 0
+        order = np.random.RandomState(7)
+        for _ in range(3):
+            for i in order.permutation(40) if shuffle else range(40):
+                if (2 * y[i] - 1) * sum(a * K[s, i] for s, a in kept.items()) <= 0:
+                    kept[i] = kept.get(i, 0) + 2 * y[i] - 1
+                    mistakes += 1
+                    while len(kept) > 8:
+                        del kept[next(iter(kept))]
+        model = cs.KernelPerceptron(RBF(0.5), budget=8, epochs=3, shuffle=shuffle, random_state=7).fit(A, y)
+        if model.n_seen_ == 120:
+            assert model.mistakes_ == mistakes
+            assert dict(zip(model.support_.tolist(), model.dual_coef_, strict=True)) == kept
+
+
+@pytest.mark.parametrize("p", [2 * np.log(200), 40.0])
+def test_the_mean_of_a_large_norm_is_the_mean(p):
+    rng = np.random.default_rng(0)
+    A = rng.normal(size=(400, 200))
+    y = (A[:, 0] + A[:, 1] > 0).astype(int)
+    _, wrong, hypotheses = reference.online(A, y, 2, reference.p_norm_link(p), 0.0, fixed(1.0))
+    model = cs.OnlinePerceptron(p, fit_bias=False, average=True).partial_fit(A, y, classes=[0, 1])
+    assert model.mistakes_ == wrong.sum()
+    expected = np.mean(hypotheses[:-1], axis=0)[0]
+    np.testing.assert_allclose(model.coef_["view0"], expected, atol=1e-9 * abs(expected).max())
+
+
+def test_a_norm_does_not_depend_on_the_scale():
+    rng = np.random.default_rng(1)
+    A = rng.normal(size=(200, 6))
+    y = (A[:, 0] > 0).astype(int)
+    found = {cs.OnlinePerceptron(50, fit_bias=False).partial_fit(s * A, y).mistakes_ for s in (1.0, 2.0**-30, 2.0**40)}
+    assert len(found) == 1
+
+
+def test_single_samples_between_chunks():
+    model = cs.OnlinePerceptron(fit_bias=False)
+    for x, c in (([1.0, 0], "a"), ([0, 1.0], "c"), ([0, 1.0], "c")):
+        model.learn_one({"v": np.array(x)}, c)
+    model.partial_fit({"v": [[1.0, 1.0]]}, ["b"])
+    for _ in range(5):
+        model.learn_one({"v": np.array([5.0, -3.0])}, "c")
+    assert model.predict({"v": [[5.0, -3.0]]}) == ["c"]
+    model.fit({"v": np.eye(2)}, ["u", "v"])
+    with pytest.raises(TypeError, match="The labels of this chunk are numbers, those before were strings"):
+        model.learn_one({"v": np.array([1.0, 2.0])}, 1)
+    with pytest.raises((TypeError, ValueError)):
+        model.learn_one({"v": np.array([1.0, 2.0])}, ["u", "v"])
+
+
+def test_predictions_follow_when_classes_join():
+    rng = np.random.default_rng(0)
+    A = rng.normal(size=(200, 3))
+    y = np.array(["a", "d"])[(A[:, 0] > 0).astype(int)]
+    model = cs.MultiCueClassifier(learner=cs.OnlinePerceptron(), C=1.0).partial_fit({"u": A, "v": A}, y)
+    for new in ("b", "c"):
+        model.predict({"u": A, "v": A})
+        model.partial_fit({"u": A[:5]}, [new] * 5)
+        fresh = pickle.loads(pickle.dumps(model))
+        np.testing.assert_array_equal(model.predict({"u": A, "v": A}), fresh.predict({"u": A, "v": A}))
+    late = cs.MultiCueClassifier(RBF(0.5)).partial_fit({"u": A[:3], "v": A[:3]}, ["a"] * 3)
+    late.partial_fit({"u": A[:3]}, ["b"] * 3).partial_fit({"u": A[:3]}, ["c"] * 3)
+    assert late.classes_.tolist() == ["a", "b", "c"]
+
+
+def test_learning_goes_on_after_a_fit_with_unlabeled_samples():
+    X, y = stream(0, n=200)
+    labels = np.where(np.arange(200) % 10 == 0, y, np.nan)
+    known = ~np.isnan(labels)
+    Z, z = stream(1, n=200)
+    one = cs.KernelPerceptron(RBF(0.5), random_state=0).fit(X, labels).partial_fit(Z, z)
+    other = cs.KernelPerceptron(RBF(0.5), random_state=0).fit(X[known], y[known]).partial_fit(Z, z)
+    assert one.mistakes_ == other.mistakes_
+    np.testing.assert_allclose(one.decision_function(Z), other.decision_function(Z))
+
+
+@pytest.mark.parametrize("average", [False, True])
+def test_repeated_columns_of_sparse_views(average):
+    rng = np.random.default_rng(0)
+    A, B = rng.normal(size=(100, 6)), rng.normal(size=(100, 4))
+    y = (A[:, 0] + B[:, 1] > 0).astype(int)
+    answers = []
+    for form in (np.asarray, sp.csr_array):
+        model = cs.MatrixPerceptron(p=3, unequal="repeat", average=average).partial_fit({"a": form(A), "b": form(B)}, y)
+        answers.append(model.decision_function({"a": A, "b": B}))
+    np.testing.assert_allclose(*answers, atol=1e-9)
+    C = np.hstack([B, B[:, :2]])
+    same = cs.MatrixPerceptron(p=3, average=average).partial_fit({"a": A, "b": C}, y)
+    np.testing.assert_allclose(answers[0], same.decision_function({"a": A, "b": C}), atol=1e-9)
+
+
+def test_single_sparse_rows_out_of_order_go_the_long_way():
+    rng = np.random.default_rng(0)
+    A = rng.normal(size=(60, 5))
+    y = (A[:, 0] > 0).astype(int)
+    plain, odd = cs.OrthogonalPerceptron(), cs.OrthogonalPerceptron()
+    for i in range(60):
+        plain.learn_one({"a": A[i]}, y[i])
+        order = rng.permutation(5)
+        odd.learn_one({"a": sp.csr_array((A[i][order], order, [0, 5]), shape=(1, 5))}, y[i])
+    np.testing.assert_allclose(odd.coef_["a"], plain.coef_["a"])
+    with pytest.raises(ValueError):
+        plain.learn_one({"a": sp.csr_array(A[:2])}, 1)
+    plain.learn_one({"a": A[0].astype(np.float16)}, 0)
+    plain.learn_one({"a": A[0].astype(">f8")}, 0)
+
+
+@pytest.mark.parametrize("kind", [cs.OnlinePerceptron, cs.KernelPerceptron, cs.OrthogonalPerceptron])
+def test_bounds_where_announced_classes_do_not_occur(kind):
+    rng = np.random.default_rng(0)
+    A = np.hstack([np.ones((150, 1)), rng.normal(size=(150, 3))])
+    for values, classes in (([0, 2], [0, 1, 2]), ([0, 1, 3], [0, 1, 2, 3]), ([0], [0, 1])):
+        y = np.array(values)[rng.integers(len(values), size=150)]
+        model = kind().partial_fit(A, y, classes=classes)
+        assert model.certificate(A, y).bound >= model.mistakes_
+
+
+def test_no_risk_is_claimed_after_several_passes():
+    rng = np.random.default_rng(0)
+    A, y = rng.normal(size=(60, 20)), rng.integers(2, size=60)
+    for learner in (cs.MultiCueClassifier(epochs=3), cs.OnlinePerceptron(epochs=3)):
+        assert learner.fit(A, y).certificate().risk is None
+        assert clone(learner).partial_fit(A, y).certificate().risk is not None
+        assert clone(learner).set_params(epochs=1).fit(A, y).certificate().risk is not None
+
+
+def test_vector_perceptron_takes_late_views_of_other_kernels():
+    rng = np.random.default_rng(0)
+    A, B = rng.normal(size=(60, 3)), rng.normal(size=(60, 3))
+    y = (A[:, 0] > 0).astype(int)
+    model = (
+        cs.VectorPerceptron(kernels={"b": RBF(0.5)}).partial_fit({"a": A}, y, classes=[0, 1]).partial_fit({"b": B}, y)
+    )
+    holes = Views(
+        {"a": np.vstack([A, A]), "b": np.vstack([B, B])}, mask=np.repeat([[True, False], [False, True]], 60, axis=0)
+    )
+    once = cs.VectorPerceptron(kernels={"b": RBF(0.5)}).partial_fit(holes, np.r_[y, y])
+    np.testing.assert_allclose(model.decision_function({"b": B}), once.decision_function({"b": B}), atol=1e-9)
+    assert abs(model.decision_function({"b": B})).max() > 0
+    assert len(model.support_) == len(model.dual_coef_)
+
+
+def test_projectron_is_stable_at_small_thresholds():
+    rng = np.random.default_rng(0)
+    A, y = rng.normal(size=(800, 2)), rng.integers(2, size=800)
+    model = cs.Projectron(RBF(0.5), threshold=1e-3, plus=False).partial_fit(A, y, classes=[0, 1])
+    S = model.support_
+    K = RBF(0.5)(A)
+    L = model._machine.L
+    np.testing.assert_allclose(np.tril(L) @ np.tril(L).T, K[np.ix_(S, S)], atol=1e-9)
+    plain = cs.KernelPerceptron(RBF(0.5)).partial_fit(A, y, classes=[0, 1])
+    assert abs(model.mistakes_ - plain.mistakes_) < 60
+    assert abs(model.decision_function(A)).max() < 10 * abs(plain.decision_function(A)).max()
+
+
+ODD = {
+    "is to be a Gram matrix, and a stream needs kernels between samples of all chunks.": (
+        lambda A, y: cs.KernelPerceptron("precomputed").partial_fit(A @ A.T, y)
+    ),
+    "`average` was False when learning began and is True now. Set it back": (
+        lambda A, y: cs.OnlinePerceptron().partial_fit(A, y).set_params(average=True).predict(A)
+    ),
+    "`p` was 2.0 when learning began and is 3 now.": (
+        lambda A, y: cs.OrthogonalPerceptron().partial_fit(A, y).set_params(p=3).partial_fit(A, y)
+    ),
+    "View 'view0' has values up to 1e+200, too large to be squared and summed. Scale it.": (
+        lambda A, y: cs.MatrixPerceptron().partial_fit(np.where(A > 1, 1e200, A), y)
+    ),
+    "The class 1 was not announced; the classes are '0'. Give all classes by `classes=` at the first call of partial_": (
+        lambda A, y: cs.VectorPerceptron().learn_one({"a": A[0]}, 0).learn_one({"a": A[0]}, 1)
+    ),
+    "`prior_norms` names the view 'zz'; the views are 'view0'.": (
+        lambda A, y: cs.OrthogonalPerceptron(prior_norms={"zz": 3.0}).fit(A, y)
+    ),
+    "`comparator` has 3 outputs; for these classes it needs 1.": (
+        lambda A, y: cs.OnlinePerceptron().partial_fit(A, y).certificate(A, y, comparator=np.ones((len(A), 3)))
+    ),
+    "must be an array of coefficients, one for each of the 40 samples.": (
+        lambda A, y: cs.KernelPerceptron().partial_fit(A, y).certificate(A, y, comparator=np.ones(3))
+    ),
+}
+
+
+@pytest.mark.parametrize("message", ODD)
+def test_odd_input_gets_a_sentence(message):
+    rng = np.random.default_rng(0)
+    A, y = rng.normal(size=(40, 3)), np.arange(40) % 2
+    with pytest.raises(ValueError) as caught:
+        ODD[message](A, y)
+    assert message in str(caught.value)
+
+
+def test_odd_cases_that_work():
+    rng = np.random.default_rng(0)
+    A, y = rng.normal(size=(40, 3)), np.arange(40) % 2
+    for learner in (
+        cs.KernelPerceptron(),
+        cs.Projectron(),
+        cs.MatrixPerceptron(),
+        cs.OnlinePerceptron(),
+        cs.MultiCueClassifier(),
+    ):
+        waiting = clone(learner).partial_fit(A, [None] * 40, classes=[0, 1])
+        assert (waiting.decision_function(A) == 0).all()
+    proof = cs.PassiveAggressive(C=np.inf).partial_fit(A, y).certificate(A, y, comparator=np.zeros(40))
+    assert proof.bound >= 40
+    cues = cs.MultiCueClassifier(learner=cs.VectorPerceptron()).partial_fit(A, y)
+    assert cues.classes_.tolist() == [0, 1]
+    nested = cs.MultiCueClassifier(learner=cs.MultiCueClassifier(learner=cs.OnlinePerceptron()))
+    assert nested.partial_fit(A, y).partial_fit(A, np.arange(40) % 3).n_seen_ == 80
+    kappa = np.eye(2)
+    model = cs.KernelPerceptron(output_kernel=kappa).fit(A, y)
+    before = model.decision_function(A)
+    kappa[:] = 7
+    np.testing.assert_array_equal(model.decision_function(A), before)
+    mixed = cs.OnlinePerceptron()
+    for i in range(40):
+        mixed.learn_one({"a": A[i].astype(np.float32 if i < 10 else np.float64)}, y[i])
+    assert mixed._machine.V.dtype == np.float64

@@ -319,3 +319,30 @@ def test_the_display_draws_the_curve_and_the_bound():
     assert cs.MistakesDisplay.from_result(result, ax=ax, name="perceptron").ax_ is ax
     assert ax.get_xlabel() == "samples seen"
     plt.close("all")
+
+
+def test_odd_streams():
+    nan = float("nan")
+    result = cs.progressive_validation(model := cs.OnlinePerceptron(), X[:4], ["a", nan, "b", "a"])
+    assert model.classes_.tolist() == ["a", "b"]
+    assert result.n_samples == 3
+    pulled = []
+
+    def counted():
+        for pair in rows(X, y):
+            pulled.append(1)
+            yield pair
+
+    cs.progressive_validation(cs.OnlinePerceptron(), counted(), limit=10)
+    assert len(pulled) == 10
+    single = ((X[i : i + 1], y[i]) for i in range(20))
+    assert cs.progressive_validation(cs.OnlinePerceptron(), single).n_samples == 20
+    with pytest.raises(FileNotFoundError, match=r"does not exist\. Make it first"):
+        cs.progressive_validation(cs.OnlinePerceptron(), X, y, checkpoint="no/such/folder/a.cons")
+
+
+def test_displays_without_a_bound_on_mistakes():
+    plt = pytest.importorskip("matplotlib.pyplot", reason="matplotlib is not installed")
+    for learner in (cs.MultiCueClassifier(RBF(0.2)), cs.VectorPerceptron(RBF(0.2))):
+        assert cs.MistakesDisplay.from_estimator(learner.partial_fit(X, y), X, y).bound is None
+    plt.close("all")

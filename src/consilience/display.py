@@ -4,6 +4,8 @@ from typing import Any, Self
 
 import numpy as np
 
+from .certificates import MistakeCertificate
+
 __all__ = ["MistakesDisplay"]
 
 
@@ -75,7 +77,8 @@ class MistakesDisplay:
         MistakesDisplay
             The display.
         """
-        bound = None if X is None else model.certificate(X, y).bound
+        proof = None if X is None else model.certificate(X, y)
+        bound = proof.bound if isinstance(proof, MistakeCertificate) else None  # others bound updates
         return cls(model.error_curve_, bound=bound, name=name or type(model).__name__).plot(ax=ax, **line)
 
     @classmethod

@@ -125,6 +125,10 @@ def progressive_validation(
         check_count(name, value)
     check_count("limit", limit, optional=True)
     path = None if checkpoint is None else Path(checkpoint)
+    if path is not None and not path.absolute().parent.is_dir():
+        raise FileNotFoundError(
+            f"The folder of the checkpoint, '{path.absolute().parent}', does not exist. Make it first."
+        )
     place = _Place(0, getattr(model, "n_seen_", 0), getattr(model, "mistakes_", 0))
     if path is not None and path.exists():
         if not resume:
@@ -197,15 +201,17 @@ def _restored(model: Any, path: Path) -> _Place:
 def _pieces(source: Iterable[Any], place: _Place, most: int, limit: int | None) -> Iterator[tuple[Any, Any]]:
     """The stream from its place on, in pieces of at most so many samples that end where checkpoints are."""
     skip, left = place.position, np.inf if limit is None else limit - place.position
+    if left <= 0:
+        return
     for X, labels in source:
-        if left <= 0:
-            return
         if not isinstance(X, Views):
             if skip > 0:
                 skip -= 1
                 continue
             left -= 1
             yield X, labels
+            if left <= 0:
+                return
             continue
         start, n = min(skip, len(X)), len(X)
         skip -= start
@@ -213,6 +219,8 @@ def _pieces(source: Iterable[Any], place: _Place, most: int, limit: int | None) 
             size = int(min(most - place.position % most, n - start, left))
             yield X[start : start + size], labels[start : start + size]
             start, left = start + size, left - size
+        if left <= 0:
+            return
 
 
 # -- sources
@@ -251,7 +259,7 @@ def read_stream(
         yield from _read_file(Path(stream), target, views, chunk)
     elif y is not None:
         X = as_views(stream, None if isinstance(stream, Views) else views)
-        labels = y.to_numpy() if hasattr(y, "to_numpy") else np.asarray(y)
+        labels = y if isinstance(y, (list, np.ndarray)) else y.to_numpy() if hasattr(y, "to_numpy") else list(y)
         if len(labels) != len(X):
             raise ValueError(f"The stream has {len(X)} samples and y has {len(labels)}; they must agree.")
         for start in range(0, len(X), chunk):
@@ -267,7 +275,9 @@ def _read_pairs(stream: Iterable[Any], views: Any) -> Iterator[tuple[Any, Any]]:
         if not (isinstance(pair, (tuple, list)) and len(pair) == 2):
             raise TypeError(f"Item {number} of the stream is no pair of views and a label; got {type(pair).__name__}.")
         X, labels = pair
-        if labels is None or np.ndim(labels) == 0:
+        if (labels is None or np.ndim(labels) == 0) and isinstance(X, Views):
+            yield X, [labels]
+        elif labels is None or np.ndim(labels) == 0:
             yield X if isinstance(X, Mapping) else {"view0": X}, labels
         else:
             X = X if isinstance(X, Views) else as_views(X, None if isinstance(X, Mapping) else views)

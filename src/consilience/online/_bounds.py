@@ -52,7 +52,7 @@ class _Columns:
 
     def given(self, comparator: Any) -> np.ndarray:
         if not isinstance(comparator, Mapping):
-            return np.asarray(np.asarray(self.Z.T @ _columns(comparator)))
+            return np.asarray(self.Z.T @ _samples(comparator, self.Z.shape[0]))
         U = np.zeros((self.Z.shape[1], _columns(next(iter(comparator.values()))).shape[1]))
         for name, weights in comparator.items():
             if name not in self.spans:
@@ -60,7 +60,8 @@ class _Columns:
             U[self.spans[name]] = _columns(weights)
         return U
 
-    def found(self, codes: np.ndarray) -> Iterator[np.ndarray]:
+    def found(self, codes: np.ndarray, outputs: int) -> Iterator[np.ndarray]:
+        seen = np.unique(codes)
         self.Z.indices, self.Z.indptr = self.Z.indices.astype(np.int32), self.Z.indptr.astype(np.int32)
         spans = [slice(0, self.Z.shape[1]), *(self.spans.values() if len(self.spans) > 1 else [])]
         for span in spans:
@@ -71,8 +72,13 @@ class _Columns:
                 with warnings.catch_warnings():
                     warnings.simplefilter("ignore", ConvergenceWarning)
                     machine.fit(part, codes)
-                U = np.zeros((self.Z.shape[1], len(machine.coef_)))
-                U[span] = machine.coef_.T
+                U = np.zeros((self.Z.shape[1], outputs))
+                if outputs == 1:
+                    U[span, 0] = machine.coef_[0]
+                elif len(seen) == 2:
+                    U[span, seen[1]], U[span, seen[0]] = machine.coef_[0] / 2, -machine.coef_[0] / 2
+                else:
+                    U[span, seen] = machine.coef_.T
                 yield U
 
     def scores(self, U: np.ndarray) -> np.ndarray:
@@ -120,28 +126,23 @@ class _Kernels:
         self.all = np.arange(len(self.X))
 
     def given(self, comparator: Any) -> np.ndarray:
-        if isinstance(comparator, Mapping) or len(_columns(comparator)) != len(self.X):
-            raise ValueError(
-                f"A comparator of kernels is an array of coefficients, one for each of the {len(self.X)} samples."
-            )
-        return _columns(comparator)
+        return _samples(comparator, len(self.X))
 
     def _groups(self) -> list[int]:
         m = len(self.grams.kernels)
         return [k * m + k for k in range(m)] if self.grams.shape == "pairs" else list(range(self.grams.n_groups()))
 
-    def found(self, codes: np.ndarray) -> Iterator[np.ndarray]:
+    def found(self, codes: np.ndarray, outputs: int) -> Iterator[np.ndarray]:
         rng = np.random.default_rng(0)
         some = self.all if len(self.all) <= SAMPLES else np.sort(rng.choice(self.all, SAMPLES, replace=False))
         X, groups = self.X[some], self._groups()
         K = self.grams(X, X)
-        outputs = 1 if codes.max() <= 1 else int(codes.max()) + 1
         for chosen in [groups, *([[g] for g in groups] if len(groups) > 1 else [])]:
             total = K[:, chosen].sum(axis=1)
             size = float(np.trace(total)) / len(total)
             for penalty in PENALTIES if size > 0 else ():
                 U = np.zeros((len(self.all), outputs))
-                for t in range(outputs):
+                for t in [0] if outputs == 1 else np.unique(codes):
                     signs = np.where(codes[some] == (1 if outputs == 1 else t), 1.0, -1.0)
                     U[some, t] = signs * _machine(total * np.outer(signs, signs), penalty / size)
                 yield U
@@ -199,6 +200,12 @@ def _machine(Q: np.ndarray, C: float) -> np.ndarray:
     return np.asarray(found.x[0])
 
 
+def _samples(comparator: Any, n: int) -> np.ndarray:
+    if isinstance(comparator, Mapping) or len(_columns(comparator)) != n:
+        raise ValueError(f"This comparator must be an array of coefficients, one for each of the {n} samples.")
+    return _columns(comparator)
+
+
 def _columns(values: Any) -> np.ndarray:
     values = np.asarray(values, dtype=np.float64)
     return values[:, None] if values.ndim == 1 else values
@@ -221,8 +228,7 @@ def _primal_norms(own: np.ndarray, p: float) -> np.ndarray:
 def mistake_certificate(learner: Any, comparison: Comparison, setting: Setting | None) -> MistakeCertificate:
     """Mistakes and their bound by the best of the comparators, rescaled; 0 is always one of them."""
     n, mistakes = int(learner.n_seen_), int(learner.mistakes_)
-    one_pass = comparison.X is None or len(learner._read_pairs(comparison)[1]) == n
-    risk = risk_bound(mistakes / n, n) if n and one_pass else None
+    risk = risk_bound(mistakes / n, n) if n and learner._passes == 1 else None
     trivial = MistakeCertificate(status="streamed", mistakes=mistakes, n_samples=n, risk=risk)
     if setting is None:
         return trivial
@@ -240,8 +246,11 @@ def mistake_certificate(learner: Any, comparison: Comparison, setting: Setting |
     passes = n // len(codes)
     data = (_Columns if hasattr(learner._machine, "offsets") else _Kernels)(learner._machine, X, setting)
     sizes = data.sizes() * (2**0.5 if len(learner.classes_) > 2 else 1.0)
+    outputs = 1 if len(learner.classes_) == 2 else len(learner.classes_)
     given = [] if comparison.comparator is None else [data.given(comparison.comparator)]
-    for U in given or data.found(codes):
+    if given and given[0].shape[1] != outputs:
+        raise ValueError(f"`comparator` has {given[0].shape[1]} outputs; for these classes it needs {outputs}.")
+    for U in given or (data.found(codes, outputs) if len(np.unique(codes)) > 1 else ()):
         margins = _margins(data.scores(U), codes)
         norm = data.norm(U)
         for scale in [1.0] if given else _scales(margins):

@@ -239,7 +239,9 @@ class KernelMachine(_Dual):
         K[:, :, S:] = self.grams(X, X)
         voted = self.average == "voted"
         steps, history = np.zeros((b, T)), np.zeros((b if voted else 0, G, T))
-        slots, own = _positions(self.support.ids, ids), K[np.arange(b), :, S + np.arange(b)]
+        there, own = np.flatnonzero(self.alive), K[np.arange(b), :, S + np.arange(b)]
+        slots = _positions(self.support.ids[there], ids)
+        slots = np.where(slots >= 0, there[slots] if len(there) else -1, -1)
         alpha = np.concatenate([self.alpha, np.zeros((T, b))], axis=1)
         beta = np.concatenate([self.beta, np.zeros((len(self.beta), T, b))], axis=2)
         alive = np.concatenate([self.alive, np.zeros(b, dtype=bool)])
@@ -249,13 +251,14 @@ class KernelMachine(_Dual):
             self.out_kernel, rule, TOL["float64"], self.state, alive, self.budget, scores, wrong, steps, history,
         )  # fmt: skip
         stepped = steps.any(axis=1)
-        entered = np.flatnonzero(stepped & (slots < 0))
+        fresh = stepped & (slots >= S)
+        entered = np.flatnonzero(fresh)
         self.support.add(self._kept(X[entered]), ids[entered])
         columns = np.concatenate([np.arange(S), S + entered])
         self.alpha, self.beta = np.take(alpha, columns, axis=1), np.take(beta, columns, axis=2)
         self.alive = alive[columns]
         if voted:
-            where = np.where(slots >= 0, slots, S - 1 + np.cumsum(stepped & (slots < 0)))
+            where = np.where(fresh, S - 1 + np.cumsum(fresh), slots)
             moved = np.argwhere(steps)
             i, t = moved[:, 0], moved[:, 1]
             self.events.add(where[i], t, steps[i, t], history[i, :, t], self.n_hypotheses + 1 + i)
@@ -282,6 +285,8 @@ class KernelMachine(_Dual):
 
     def scores(self, X: Views) -> np.ndarray:
         """Scores of shape (n, n_outputs); with votes the share of lives that vote for a class."""
+        if not len(self.support):
+            return np.zeros((len(X), self.n_outputs))
         X = self._read(X)
         with few_threads(0):
             if self.average == "voted":
@@ -293,7 +298,7 @@ class KernelMachine(_Dual):
     def sums(self, X: Views, coefficients: np.ndarray) -> np.ndarray:
         """Σ_g Σ_s c_gts k_g(x, x_s): (n, n_outputs)."""
         out = np.zeros((len(X), coefficients.shape[1]))
-        for rows in self._blocks_of(len(X)) if len(self.support) else []:
+        for rows in self._blocks_of(len(X)):
             at = 0
             for part in self.support.parts:
                 K = self.grams(X[rows], part)
@@ -312,13 +317,13 @@ def _positions(known: np.ndarray, ids: np.ndarray) -> np.ndarray:
 
 
 class ProjectronMachine(_Dual):
-    """The state of a Projectron: support, the inverse of its Gram matrix, coefficients."""
+    """The state of a Projectron: support, the factor of its Gram matrix, coefficients."""
 
     def __init__(self, grams: Grams, n_outputs: int, *, average: bool, budget: int | None):
         self.grams, self.average, self.budget, self.n_outputs = grams, average, budget or 0, n_outputs
         self.support = Support()
         self.alpha, self.beta = np.zeros((n_outputs, 0)), np.zeros((n_outputs, 0))
-        self.inverse = np.zeros((0, 0))
+        self.L = np.zeros((0, 0))  # the Cholesky factor of the support's Gram matrix
         self.n_steps = self.n_hypotheses = self.n_projections = 0
 
     def place(self, sources: Sequence[tuple[int, float]]) -> None:
@@ -344,18 +349,18 @@ class ProjectronMachine(_Dual):
                 alpha, beta = (
                     np.concatenate([a, np.zeros((self.n_outputs, b))], axis=1) for a in (self.alpha, self.beta)
                 )
-                inverse, members = np.zeros((S + b, S + b)), np.arange(S + b)
-                inverse[:S, :S] = self.inverse
+                L, members = np.zeros((S + b, S + b)), np.arange(S + b)
+                L[:S, :S] = self.L
                 updates, own = np.zeros(b, dtype=np.int64), K[np.arange(b), 0, S + np.arange(b)]
-                size, _ = projectron_pass(
-                    np.ascontiguousarray(K[:, 0]), own, codes[rows], alpha, beta, inverse, members, S,
+                size = projectron_pass(
+                    np.ascontiguousarray(K[:, 0]), own, codes[rows], alpha, beta, L, members, S,
                     float(self.n_hypotheses), threshold, squared, plus, self.budget, TOL["float64"], scores[rows],
                     wrong[rows], updates,
                 )  # fmt: skip
                 entered = members[S:size] - S
                 self.support.add(self._kept(block[entered]), ids[rows][entered])
                 self.alpha, self.beta = alpha[:, :size], beta[:, :size]
-                self.inverse = inverse[:size, :size].copy()
+                self.L = L[:size, :size].copy()
                 self.n_hypotheses += b
                 self.n_steps += int(np.count_nonzero(updates))
                 self.n_projections += int(np.count_nonzero(updates == 1))
@@ -369,9 +374,11 @@ class ProjectronMachine(_Dual):
 
     def scores(self, X: Views) -> np.ndarray:
         """Scores of shape (n, n_outputs)."""
+        if not len(self.support):
+            return np.zeros((len(X), self.n_outputs))
         X = self._read(X)
         out, coefficients = np.zeros((len(X), self.n_outputs)), self.coefficients()
         with few_threads(0):
-            for rows in self._blocks_of(len(X)) if len(self.support) else []:
+            for rows in self._blocks_of(len(X)):
                 out[rows] = self.support.against(self.grams, X[rows])[:, 0] @ coefficients.T
         return out

@@ -76,6 +76,28 @@ class OnlineLearner(ClassifierMixin, ViewParameters, ABC):
 
     def _check_views(self, X: Views, whole: bool) -> None:
         """Refuse views that cannot be learned from, before anything changes; `whole` where all samples are given."""
+        for name in X.names:
+            kind = X.kind(name)
+            if kind in ("dense", "sparse"):
+                _check_size(name, X.block(name))
+            if not whole and kind in ("dense", "sparse") and self._view_is_gram(name):
+                raise ValueError(
+                    f"View '{name}' is to be a Gram matrix, and a stream needs kernels between samples of all chunks. "
+                    f"Give rows of Views(..., precomputed='{name}'), or all samples at once to `fit`."
+                )
+
+    def _settings(self) -> tuple[Any, ...]:
+        """The parameters that the state was made with and cannot change while learning goes on."""
+        names = ("average", "p", "fit_bias", "budget", "unequal", "prior_norms", "aggressive")
+        return tuple((name, getattr(self, name)) for name in names if hasattr(self, name))
+
+    def _check_settings(self) -> None:
+        for (name, before), (_, now) in zip(self._started_with, self._settings(), strict=True):
+            if before is not now and before != now:
+                raise ValueError(
+                    f"`{name}` was {before!r} when learning began and is {now!r} now. Set it back, or start anew with "
+                    "clone(model)."
+                )
 
     # -- learning
     def partial_fit(self, X: Any, y: Any, classes: Any = None) -> Self:
@@ -97,6 +119,8 @@ class OnlineLearner(ClassifierMixin, ViewParameters, ABC):
         """
         self._check_parameters()
         fresh = not hasattr(self, "n_seen_")
+        if not fresh:
+            self._check_settings()
         X = read_views_to_learn(self, X, fresh)
         announced = None if classes is None else read_labels(np.asarray(classes), len(classes)).classes
         known = announced if fresh else self.classes_
@@ -108,7 +132,7 @@ class OnlineLearner(ClassifierMixin, ViewParameters, ABC):
         if fresh and announced is None and not self._late_classes:
             announced = known = np.unique(labels)
         if known is not None and (announced is not None or (not fresh and self._announced)):
-            _check_announced(labels, known)
+            _check_announced(labels, known, self._late_classes)
         if fresh and known is None and not len(labels):
             return self  # nothing to learn from yet
         self._check_views(X, whole=False)
@@ -117,7 +141,9 @@ class OnlineLearner(ClassifierMixin, ViewParameters, ABC):
                 self._begin(np.unique(labels[:1]) if announced is None else announced, announced is not None)
         remember(self, X)  # all is read: from here on the state changes
         if len(labels):
-            self._pass(X if labeled.all() else X[labeled], labels, range(self.n_seen_, self.n_seen_ + len(labels)))
+            ids = range(self._next_id, self._next_id + len(labels))
+            self._next_id += len(labels)
+            self._pass(X if labeled.all() else X[labeled], labels, ids)
         return self
 
     def _begin(self, classes: np.ndarray, announced: bool) -> None:
@@ -125,6 +151,9 @@ class OnlineLearner(ClassifierMixin, ViewParameters, ABC):
         self.classes_, self._announced = classes, announced
         self.n_seen_ = self.mistakes_ = 0
         self._late = 0  # samples whose class was not known before
+        self._next_id = 0  # of samples to come
+        self._passes = 1  # over the same samples
+        self._started_with = self._settings()
         self._curve: list[tuple[int, int]] = []
         self._start()
 
@@ -184,8 +213,10 @@ class OnlineLearner(ClassifierMixin, ViewParameters, ABC):
             self._begin(labels.classes, announced=True)
             remember(self, X)
             self._prepare(X)
+            self._next_id = len(labels.labeled)
             self.separated_ = False
-            for _ in range(self.epochs):
+            for number in range(1, self.epochs + 1):
+                self._passes = number
                 order = rng.permutation(len(X)) if self.shuffle else None
                 before = self.updates_
                 if order is None:
@@ -246,7 +277,9 @@ class OnlineLearner(ClassifierMixin, ViewParameters, ABC):
         array of shape (n_samples,) or (n_samples, n_classes)
             Scores; with two classes one score, positive for the second.
         """
-        scores = self._scores(read_views_to_predict(self, X))
+        X = read_views_to_predict(self, X)
+        self._check_settings()
+        scores = self._scores(X)
         return scores[:, 0] if scores.shape[1] == 1 else scores
 
     def predict(self, X: Any) -> np.ndarray:
@@ -304,6 +337,16 @@ class OnlineLearner(ClassifierMixin, ViewParameters, ABC):
         return tags
 
 
+def _check_size(name: str, block: Any) -> None:
+    """Refuse numbers whose squares are beyond floating point."""
+    values = block.data if sp.issparse(block) else _blocks.to_numpy(block).reshape(-1)
+    if np.isfinite(np.dot(values, values)):
+        return
+    largest = np.abs(values[np.isfinite(values)]).max(initial=0.0)  # absent rows are NaN
+    if not np.isfinite(largest * largest * values.dtype.type(len(values))):
+        raise ValueError(f"View '{name}' has values up to {largest:.3g}, too large to be squared and summed. Scale it.")
+
+
 def _marks(first: int, last: int) -> np.ndarray:
     """The counts in (first, last] that the error curve keeps: about 128 a doubling."""
     marks = []
@@ -325,12 +368,12 @@ def _codes(labels: np.ndarray, classes: np.ndarray) -> tuple[np.ndarray, int]:
     return codes, int(foreign.argmax()) if foreign.any() else -1
 
 
-def _check_announced(labels: np.ndarray, classes: np.ndarray) -> None:
+def _check_announced(labels: np.ndarray, classes: np.ndarray, late: bool) -> None:
     unknown = _codes(labels, classes)[1] if len(labels) else -1
     if unknown >= 0:
         raise ValueError(
             f"The class {labels[unknown].item()!r} was not announced; the classes are {_blocks.quoted(classes)}. Give "
-            "all classes by `classes=` at the first call of partial_fit, or none, to let them appear."
+            f"all classes by `classes=` at the first call of partial_fit{', or none, to let them appear' * late}."
         )
 
 

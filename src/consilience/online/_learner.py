@@ -91,6 +91,7 @@ class MachineLearner(OnlineLearner):
         return False
 
     def _check_views(self, X: Views, whole: bool) -> None:
+        super()._check_views(X, whole)
         for name in X.names:
             if X.block(name) is None:
                 continue
@@ -228,22 +229,24 @@ class MachineLearner(OnlineLearner):
             The learner.
         """
         rows = self._light(x)
-        code = self._light_codes.get(y, -1) if rows is not None else -1
+        code = _code(self._light_codes, y) if rows is not None else -1
         if rows is None or code < 0:
             self.partial_fit(one_row(x), [y])
-            self._light_codes: dict[Any, int] = {}
             if hasattr(self, "n_seen_") and isinstance(self._machine, LinearMachine) and len(self.classes_) > 1:
-                self._light_codes = {label: c for c, label in enumerate(self.classes_.tolist())}
+                self._light_codes: dict[Any, int] = {label: c for c, label in enumerate(self.classes_.tolist())}
+                self._light_for = self.classes_
             return self
         _, wrong = self._machine.learn(rows, np.array([code]), self._rule())
+        self._next_id += 1
         self._count_one(bool(wrong[0]))
         return self
 
     def _light(self, x: Mapping[str, Any]) -> Rows | None:
         """One sample as the rows of a linear machine; None where it goes the long way."""
         machine = getattr(self, "_machine", None)
-        if type(machine) is not LinearMachine or not hasattr(self, "_light_codes") or len(self.classes_) < 2:
+        if type(machine) is not LinearMachine or getattr(self, "_light_for", None) is not self.classes_:
             return None
+        self._check_settings()
         return machine.read_one(x)
 
     def predict_one(self, x: Mapping[str, Any]) -> Any:
@@ -268,6 +271,13 @@ class MachineLearner(OnlineLearner):
 
 def _n_outputs(classes: np.ndarray) -> int:
     return 1 if len(classes) <= 2 else len(classes)
+
+
+def _code(codes: Mapping[Any, int], label: Any) -> int:
+    try:
+        return codes.get(label, -1)
+    except TypeError:  # no label at all: partial_fit says so
+        return -1
 
 
 def _alive(machine: Any) -> Any:

@@ -84,6 +84,10 @@ def known_views(X: Views, names: Sequence[str]) -> Views:
     return views
 
 
+def _is_row(row: Any, width: int) -> bool:
+    return sp.issparse(row) and row.format == "csr" and row.shape == (1, width) and row.has_canonical_format
+
+
 def _joined(parts: list[np.ndarray]) -> np.ndarray:
     return parts[0] if len(parts) == 1 else np.concatenate(parts)
 
@@ -173,6 +177,7 @@ class LinearMachine:
 
     def place(self, sources: Sequence[tuple[int, float]]) -> None:
         """Make the outputs anew: output t becomes a multiple of an old one (or of none, -1)."""
+        self._cache = None
         for name in ("V", "U", "B", "norms", "F", "C"):
             old = getattr(self, name)
             fill = 1.0 if name == "F" else 0.0
@@ -239,10 +244,10 @@ class LinearMachine:
             places.append(at)
             if row is not None:
                 found += 1
-                if type(row) is np.ndarray and row.shape == (width,) and row.dtype.kind == "f":
+                if type(row) is np.ndarray and row.shape == (width,) and row.dtype in self._light:
                     values.append(row)
                     columns.append(np.arange(offset, offset + width, dtype=np.int32))
-                elif sp.issparse(row) and row.format == "csr" and row.shape[-1] == width and row.dtype.kind == "f":
+                elif _is_row(row, width) and row.dtype in self._light:
                     values.append(row.data)
                     columns.append(row.indices + offset if offset else row.indices)
                 else:
@@ -252,9 +257,14 @@ class LinearMachine:
         if not found or found < len(x):
             return None
         entries, edges = _joined(values), np.array([bounds])
-        if not math.isfinite(entries.sum()):
+        if not math.isfinite(np.dot(entries, entries)):
             return None
         return Rows(entries, _joined(columns), edges[:, :-1], edges[:, 1:], np.array([places]))
+
+    @property
+    def _light(self) -> tuple[type, ...]:
+        """Types of rows that need no conversion: weights in single precision are not for doubles."""
+        return (np.float32,) if self.V.dtype == np.float32 else (np.float32, np.float64)
 
     def row_scores(self, rows: Rows, averaged: bool) -> np.ndarray:
         """Scores of one row, at its nonzeros alone."""
@@ -296,6 +306,8 @@ class LinearMachine:
 
     def scores(self, X: Views, averaged: bool) -> np.ndarray:
         """Scores of shape (n, n_outputs)."""
+        if not self.offsets:
+            return np.zeros((len(X), self.n_outputs))
         W = self.weights(averaged)
         return _products(X, W, self.offsets, self.widths, self.bias_weights(averaged), by_view=self.shape == "matrix")
 
@@ -314,6 +326,7 @@ class LinkMachine:
         self.V, self.W = np.zeros((self.width, n_outputs)), np.zeros((self.width, n_outputs))
         self.U, self.last = np.zeros((0, n_outputs)), np.zeros((0, n_outputs))
         self.power, self.C = np.zeros(n_outputs), np.zeros(n_outputs)
+        self.scale, self.base = np.zeros(n_outputs), np.zeros(n_outputs)  # of |v| now, and at the first step
         self.state = np.zeros(2)
         self.n_steps = self.n_hypotheses = 0
         self.events = Events()
@@ -334,7 +347,7 @@ class LinkMachine:
 
     def place(self, sources: Sequence[tuple[int, float]]) -> None:
         """Make the outputs anew: output t becomes an old one (or none, -1) with a sign."""
-        for name in ("V", "W", "U", "last", "power", "C"):
+        for name in ("V", "W", "U", "last", "power", "scale", "base", "C"):
             old = getattr(self, name)
             new = np.zeros((*old.shape[:-1], len(sources)))
             for t, (source, sign) in enumerate(sources):
@@ -353,10 +366,8 @@ class LinkMachine:
         voted = self.average == "voted"
         rows = _unshared(rows) if voted and self.bias else rows
         changes, history = np.zeros((len(rows.values) if voted else 0, T)), np.zeros((n if voted else 0, T))
-        state = (self.V, self.W, self.last, self.U, self.power, self.C, self.p)
+        state = (self.V, self.W, self.last, self.U, self.power, self.scale, self.base, self.C, self.p)
         link_pass(*rows.parts, codes, *state, rule, TOL["float64"], self.state, scores, wrong, steps, changes, history)
-        if not np.isfinite(self.power).all():
-            raise ValueError(f"‖v‖_p^p is beyond floating point at p = {self.p:g}. Scale the data down, or lower `p`.")
         if voted:
             self._note(rows, steps, changes, history)
         self.n_hypotheses += n
@@ -382,7 +393,8 @@ class LinkMachine:
 
     def weights(self) -> np.ndarray:
         """W by column and output: of the last hypothesis, or the mean of all so far."""
-        c = np.where(self.power > 0, np.maximum(self.power, 1e-300) ** (2 / self.p - 1), 1.0)
+        known = self.power > 0
+        c = np.where(known, self.scale * np.where(known, self.power, 1.0) ** (2 / self.p - 1), 1.0)
         if self.average is not True:
             return self.W * c
         until = self.C + self.state[0] * c

@@ -87,13 +87,39 @@ def _weighed(F, dots, t):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True)
-def _rival(scores, code):  # type: ignore[no-untyped-def]
-    """The best class but one's own; with one output there is none."""
-    rival = -1
+def _rival(scores, code, whole, tol):  # type: ignore[no-untyped-def]
+    """The best class but one's own, the first of those that rounding cannot tell apart; -1 with one output."""
+    best = -1
     for t in range(len(scores)):
-        if len(scores) > 1 and t != code and (rival < 0 or scores[t] > scores[rival]):
-            rival = t
-    return rival
+        if len(scores) > 1 and t != code and (best < 0 or scores[t] > scores[best]):
+            best = t
+    for t in range(best):
+        if t != code and scores[best] - scores[t] <= tol * (whole[best] + whole[t]):
+            return t
+    return best
+
+
+@njit(cache=True)
+def _is_close(scores, code, rival, near):  # type: ignore[no-untyped-def]
+    """Whether the margin is near zero, or another class is near the rival, so that terms have to be looked at."""
+    if abs(_margin(scores, code, rival)) <= near:
+        return True
+    close = False
+    for t in range(rival):
+        close = close or (t != code and scores[rival] - scores[t] <= near)
+    return close
+
+
+@njit(cache=True)
+def _clean(scores, code, rival, whole, tol):  # type: ignore[no-untyped-def]
+    """The margin, 0 where it is rounding; sets the only score where there is one."""
+    margin = _margin(scores, code, rival)
+    large = whole[0] if rival < 0 else whole[code] + whole[rival]
+    if abs(margin) <= tol * large:
+        margin = 0.0
+    if rival < 0:
+        scores[0] = margin if code == 1 else -margin
+    return margin
 
 
 @njit(cache=True)
@@ -107,6 +133,8 @@ def _margin(scores, code, rival):  # type: ignore[no-untyped-def]
 def _step(rule, margin, size):  # type: ignore[no-untyped-def]
     _, least, cap, ridge, curvature = rule
     below = curvature * size + ridge
+    if least < cap and 1 - margin <= 1e-10:  # no loss but by rounding
+        return 0.0
     return max(least, min(cap, (1 - margin) / below)) if below > 0 else least
 
 
@@ -240,22 +268,20 @@ def linear_pass(values, columns, start, stop, cstart, B, group, stride, codes, V
     G, T = F.shape
     L = len(group)
     moving = p != 1
-    dots, whole, own, total = np.empty((G, T)), np.empty((G, T)), np.empty(G), np.empty(T)
+    dots, whole, own, total, large = np.empty((G, T)), np.empty((G, T)), np.empty(G), np.empty(T), np.zeros(T)
     for i in range(len(codes)):
         row = (start[i], stop[i], cstart[i])
         _row_products(values, columns, row[0], row[1], row[2], group, stride, False, V, dots)
         for t in range(T):
             total[t] = _weighed(F, dots, t) + (B[0, t] if len(B) else 0.0)
-        code, rival = codes[i], _rival(total, codes[i])
+        code, rival = codes[i], _rival(total, codes[i], large, 0.0)
         margin = _margin(total, code, rival)
-        if abs(margin) <= tol**0.5 * state[1]:
+        if _is_close(total, code, rival, tol**0.5 * state[1]):
             _row_products(values, columns, row[0], row[1], row[2], group, stride, True, V, whole)
-            large = np.sum(np.abs(F[:, max(rival, 0)]) * whole[:, max(rival, 0)])
-            large += np.sum(np.abs(F[:, code]) * whole[:, code]) if rival >= 0 else 0.0
-            large += np.abs(B[0]).max() if len(B) else 0.0
-            margin = 0.0 if abs(margin) <= tol * large else margin
-        if T == 1:
-            total[0] = margin if code == 1 else -margin
+            for t in range(T):
+                large[t] = np.sum(np.abs(F[:, t]) * whole[:, t]) + (abs(B[0, t]) if len(B) else 0.0)
+            rival = _rival(total, code, large, tol)
+            margin = _clean(total, code, rival, large, tol)
         state[0] += 1
         state[1] = max(state[1], abs(margin))
         scores[i] = total
@@ -312,11 +338,37 @@ def row_scores(values, columns, start, stop, cstart, B, group, stride, V, U, F, 
 
 # -- linear with the p-norm link
 @njit(cache=True)
-def link_pass(values, columns, start, stop, cstart, codes, V, W, last, U, power, C, p, rule, tol, state, scores, wrong, steps, changes, history):  # type: ignore[no-untyped-def]  # noqa: E501  # fmt: skip
-    """One pass with W = sign(v)|v|^(p-1), scaled by c = ‖v‖_p^(2-p) of its class; `power` holds Σ|v|^p.
+def _factor(power, scale, p):  # type: ignore[no-untyped-def]
+    """‖v‖_p^(2-p) scale^(p-1), by which W = sign(v)(|v|/scale)^(p-1) becomes w."""
+    return scale * power ** (2 / p - 1) if power > 0 else 1.0
 
-    Averages: U += W (C - last) before a weight changes, C = Σ c. `changes` (or empty) takes the change of W at the
-    entries of a row by class, `history` the factors c after a step.
+
+@njit(cache=True)
+def _rescale(t, V, W, last, U, power, scale, C, p):  # type: ignore[no-untyped-def]
+    """Take the scale of a class from its largest |v|, a power of two; what averages have so far is put into U."""
+    top = 0.0
+    for k in range(len(V)):
+        top = max(top, abs(V[k, t]))
+    if top == 0:
+        return
+    scale[t] = 2.0 ** np.ceil(np.log2(top))
+    power[t] = 0
+    for k in range(len(V)):
+        if len(U):
+            U[k, t] += W[k, t] * (C[t] - last[k, t])
+            last[k, t] = 0
+        share = abs(V[k, t]) / scale[t]
+        W[k, t] = np.sign(V[k, t]) * share ** (p - 1)
+        power[t] += share**p
+    C[t] = 0
+
+
+@njit(cache=True)
+def link_pass(values, columns, start, stop, cstart, codes, V, W, last, U, power, scale, base, C, p, rule, tol, state, scores, wrong, steps, changes, history):  # type: ignore[no-untyped-def]  # noqa: E501  # fmt: skip
+    """One pass with w = c W, W = sign(v)(|v|/scale)^(p-1) and c its factor by class; `power` holds Σ(|v|/scale)^p.
+
+    Averages: U += W (C - last) before a weight changes, C = Σ c since the scale was taken. `changes` (or empty) takes
+    the change of W at the entries of a row by class, `history` the factors c after a step, both for the scale `base`.
     """
     T, L = V.shape[1], start.shape[1]
     total, whole = np.empty(T), np.empty(T)
@@ -331,28 +383,32 @@ def link_pass(values, columns, start, stop, cstart, codes, V, W, last, U, power,
                     total[t] += z
                     whole[t] += abs(z)
         for t in range(T):
-            c = power[t] ** (2 / p - 1) if power[t] > 0 else 1.0
-            total[t] *= c
-            whole[t] *= c
-        code, rival = codes[i], _rival(total, codes[i])
-        margin = _margin(total, code, rival)
-        large = whole[0] if rival < 0 else whole[code] + whole[rival]
-        margin = 0.0 if abs(margin) <= tol * large else margin
-        if T == 1:
-            total[0] = margin if code == 1 else -margin
+            total[t] *= _factor(power[t], scale[t], p)
+            whole[t] *= _factor(power[t], scale[t], p)
+        code, rival = codes[i], _rival(total, codes[i], whole, tol)
+        margin = _clean(total, code, rival, whole, tol)
         state[0] += 1
         scores[i] = total
         wrong[i] = margin <= 0
         if margin > rule[0] * (1 + tol):
             continue
         for t in range(T):
-            C[t] += state[0] * (power[t] ** (2 / p - 1) if power[t] > 0 else 1.0)
+            C[t] += state[0] * _factor(power[t], scale[t], p)
         state[0] = 0
         for t in (code if T > 1 else 0, rival):
             if t < 0:
                 continue
             a = -rule[1] if t == rival or (T == 1 and code == 0) else rule[1]
             steps[i, t] = a
+            before, top = power[t], 0.0
+            if scale[t] == 0:  # the first step of the class
+                for l in range(L):
+                    for j in range(start[i, l], stop[i, l]):
+                        top = max(top, abs(a * values[j]))
+                scale[t] = base[t] = 2.0 ** np.ceil(np.log2(top)) if top > 0 else 0.0
+                if top == 0:
+                    continue
+                top = 0.0
             for l in range(L):
                 shift = cstart[i, l] - start[i, l]
                 for j in range(start[i, l], stop[i, l]):
@@ -362,13 +418,16 @@ def link_pass(values, columns, start, stop, cstart, codes, V, W, last, U, power,
                         U[k, t] += w * (C[t] - last[k, t])
                         last[k, t] = C[t]
                     V[k, t] = v + a * values[j]
-                    size = abs(V[k, t])
-                    W[k, t] = np.sign(V[k, t]) * size ** (p - 1)
-                    power[t] = max(power[t] + size**p - abs(v) ** p, 0.0)
+                    share = abs(V[k, t]) / scale[t]
+                    top = max(top, share)
+                    W[k, t] = np.sign(V[k, t]) * share ** (p - 1)
+                    power[t] = max(power[t] + share**p - (abs(v) / scale[t]) ** p, 0.0)
                     if len(changes):
-                        changes[j, t] = W[k, t] - w
+                        changes[j, t] = (W[k, t] - w) * (scale[t] / base[t]) ** (p - 1)
             if len(history):
-                history[i, t] = power[t] ** (2 / p - 1) if power[t] > 0 else 1.0
+                history[i, t] = _factor(power[t] * (scale[t] / base[t]) ** p, base[t], p)
+            if top > 4 or power[t] < 1e-3 * before or C[t] > 1e4 * _factor(power[t], scale[t], p):
+                _rescale(t, V, W, last, U, power, scale, C, p)
 
 
 # -- by kernels
@@ -376,15 +435,15 @@ def link_pass(values, columns, start, stop, cstart, codes, V, W, last, U, power,
 def kernel_pass(K, own, codes, slots, alpha, beta, norms, F, C, prior, p, n_views, out_kernel, rule, tol, state, alive, budget, scores, wrong, steps, history):  # type: ignore[no-untyped-def]  # noqa: E501  # fmt: skip
     """One pass over a block: K[i, g, s] between its samples and the support, then the block; own[i, g] = k_g(x, x).
 
-    `slots` says where in the support a sample is already (-1: not). alpha[t, s]; beta[g, t, s] = Σ ± τ C for averages
-    (or empty). With a budget the oldest of the support goes as another comes; `alive` marks who is there. `history` (or
-    empty) takes the factors after each step.
+    `slots` says where in the support a sample is already (-1: not), and then where it went. alpha[t, s]; beta[g, t, s] =
+    Σ ± τ C for averages (or empty). With a budget the oldest of the support goes as another comes; `alive` marks who is
+    there. `history` (or empty) takes the factors after each step.
     """
     G, T = F.shape
     S = alpha.shape[1] - len(codes)
     moving = p != 1
     joint = len(out_kernel) > 0
-    dots, total, change = np.empty((G, T)), np.empty(T), np.empty((G, T))
+    dots, total, large, change = np.empty((G, T)), np.empty(T), np.zeros(T), np.empty((G, T))
     kept, oldest = alive.sum(), 0
     for i in range(len(codes)):
         total[:] = 0
@@ -394,18 +453,17 @@ def kernel_pass(K, own, codes, slots, alpha, beta, norms, F, C, prior, p, n_view
                 total[t] += F[g, t] * dots[g, t]
         if joint:
             total = out_kernel @ total
-        code, rival = codes[i], _rival(total, codes[i])
+        code, rival = codes[i], _rival(total, codes[i], large, 0.0)
         margin = _margin(total, code, rival)
-        if abs(margin) <= tol**0.5 * state[1]:
-            large = 0.0
+        if _is_close(total, code, rival, tol**0.5 * state[1]):
+            large[:] = 0
             for t in range(T):
-                if joint or t == max(rival, 0) or t == code:
-                    for g in range(G):
-                        weight = abs(F[g, t]) if not joint else np.abs(out_kernel).max()
-                        large += weight * _sum(np.abs(alpha[t, : S + i]), np.abs(K[i, g, : S + i]))
-            margin = 0.0 if abs(margin) <= tol * large else margin
-        if T == 1:
-            total[0] = margin if code == 1 else -margin
+                for g in range(G):
+                    large[t] += abs(F[g, t]) * _sum(np.abs(alpha[t, : S + i]), np.abs(K[i, g, : S + i]))
+            if joint:
+                large = np.abs(out_kernel) @ large
+            rival = _rival(total, code, large, tol)
+            margin = _clean(total, code, rival, large, tol)
         state[0] += 1
         state[1] = max(state[1], abs(margin))
         scores[i] = total
@@ -422,7 +480,8 @@ def kernel_pass(K, own, codes, slots, alpha, beta, norms, F, C, prior, p, n_view
             continue
         C += state[0] * F
         state[0] = 0
-        slot = slots[i] if slots[i] >= 0 else S + i
+        slot = slots[i] if slots[i] >= 0 and alive[slots[i]] else S + i
+        slots[i] = slot
         for t in (code if T > 1 else 0, rival):
             if t < 0:
                 continue
@@ -443,7 +502,7 @@ def kernel_pass(K, own, codes, slots, alpha, beta, norms, F, C, prior, p, n_view
         if not alive[slot]:
             alive[slot] = True
             kept += 1
-        while budget > 0 and kept > budget:
+        while budget > 0 and kept > budget and oldest <= S + i:
             if alive[oldest]:
                 alive[oldest] = False
                 alpha[:, oldest] = 0
@@ -454,63 +513,68 @@ def kernel_pass(K, own, codes, slots, alpha, beta, norms, F, C, prior, p, n_view
 
 
 @njit(cache=True)
-def projectron_pass(K, own, codes, alpha, beta, inverse, members, size, C, threshold, squared, plus, budget, tol, scores, wrong, updates):  # type: ignore[no-untyped-def]  # noqa: E501  # fmt: skip
+def _solve(L, size, k, half, d):  # type: ignore[no-untyped-def]
+    """L half = k and L' d = half, L lower triangular."""
+    for r in range(size):
+        half[r] = (k[r] - _sum(L[r, :r], half[:r])) / L[r, r]
+        d[r] = half[r]
+    for r in range(size - 1, -1, -1):
+        d[r] /= L[r, r]
+        for q in range(r):
+            d[q] -= L[r, q] * d[r]
+
+
+@njit(cache=True)
+def projectron_pass(K, own, codes, alpha, beta, L, members, size, C, threshold, squared, plus, budget, tol, scores, wrong, updates):  # type: ignore[no-untyped-def]  # noqa: E501  # fmt: skip
     """One pass of Projectron(++) over a block; K[i] holds the kernel with the support, then with the block.
 
-    `members` are the positions of the support among the columns of K, `size` of them; alpha[t, s] and beta (averages)
-    go by place in the support. Returns the new size, and C, the hypotheses so far.
+    `members` are the positions of the support among the columns of K, `size` of them, L the Cholesky factor of their
+    Gram matrix; alpha[t, s] and beta (averages) go by place in the support. Returns the new size.
     """
-    T = alpha.shape[0]
-    total = np.empty(T)
+    T, most = alpha.shape
+    total, large = np.empty(T), np.empty(T)
+    k, half, d = np.empty(most), np.empty(most), np.empty(most)
     for i in range(len(codes)):
-        k = np.empty(size)
         for s in range(size):
             k[s] = K[i, members[s]]
         for t in range(T):
-            total[t] = _sum(alpha[t, :size], k)
-        code, rival = codes[i], _rival(total, codes[i])
-        margin = _margin(total, code, rival)
-        large = _sum(np.abs(alpha[0 if rival < 0 else code, :size]), np.abs(k))
-        large += 0.0 if rival < 0 else _sum(np.abs(alpha[rival, :size]), np.abs(k))
-        margin = 0.0 if abs(margin) <= tol * large else margin
-        if T == 1:
-            total[0] = margin if code == 1 else -margin
+            total[t] = _sum(alpha[t, :size], k[:size])
+            large[t] = _sum(np.abs(alpha[t, :size]), np.abs(k[:size]))
+        code, rival = codes[i], _rival(total, codes[i], large, tol)
+        margin = _clean(total, code, rival, large, tol)
         scores[i] = total
         wrong[i] = margin <= 0
         C += 1
-        if margin >= 1 or (margin > 0 and not plus):
+        if margin > 1 - 1e-10 or (margin > 0 and not plus):
             continue
-        d = np.empty(size)
-        for s in range(size):
-            d[s] = _sum(inverse[s, :size], k)
-        inside = max(_sum(d, k), 0.0)
+        _solve(L, size, k, half, d)
+        inside = _sum(half[:size], half[:size])
         residual = max(own[i] - inside, 0.0)
         distance = residual if squared else np.sqrt(residual)
-        tau = 1.0
         grows = margin <= 0 and distance > threshold and residual > 1e-10 * own[i] and not 0 < budget <= size
+        tau = 1.0
         if margin > 0:
             excess = 1 - margin - (distance / threshold if threshold > 0 else np.inf * (distance > 0))
-            if not excess > 0 or inside <= 0:
+            if not excess > 1e-10 or inside <= 0:
                 continue
             below = inside * (1 if rival < 0 else 2)
             tau = min((1 - margin) / below, 2 * excess / below, 1.0)
         updates[i] = 2 if grows else 1
         if grows:
-            inverse[:size, :size] += np.outer(d, d) / residual
-            inverse[:size, size] = inverse[size, :size] = -d / residual
-            inverse[size, size] = 1 / residual
+            L[size, :size] = half[:size]
+            L[size, size] = np.sqrt(residual)
             members[size] = K.shape[1] - len(codes) + i
-            d = np.zeros(size + 1)
+            d[:size] = 0
             d[size] = 1
             size += 1
         for t in (code if T > 1 else 0, rival):
             if t < 0:
                 continue
             a = -tau if t == rival or (T == 1 and code == 0) else tau
-            for s in range(len(d)):
+            for s in range(size):
                 alpha[t, s] += a * d[s]
                 beta[t, s] += a * d[s] * C
-    return size, C
+    return size
 
 
 # -- the vote of all hypotheses
@@ -520,15 +584,22 @@ def voted_pass(K, slots, outputs, coefs, weights, lives, out_kernel, votes):  # 
     weights[e, g]; the hypothesis then lives for lives[e] samples (0: the next event belongs to it too).
     """
     G, T = weights.shape[1], votes.shape[1]
+    joint = len(out_kernel) > 0
     for i in range(len(votes)):
-        run, total = np.zeros((G, T)), np.zeros(T)
+        run, whole = np.zeros((G, T)), np.zeros((G, T))
+        total, large = np.zeros(T), np.zeros(T)
         for e in range(len(slots)):
             t = outputs[e]
             total[t] = 0
+            large[t] = 0
             for g in range(G):
-                run[g, t] += coefs[e] * K[i, g, slots[e]]
+                term = coefs[e] * K[i, g, slots[e]]
+                run[g, t] += term
+                whole[g, t] += abs(term)
                 total[t] += weights[e, g] * run[g, t]
+                large[t] += abs(weights[e, g]) * whole[g, t]
             if T == 1:
-                votes[i, 0] += lives[e] * np.sign(total[0])
+                votes[i, 0] += lives[e] * np.sign(total[0]) * (abs(total[0]) > 1e-12 * large[0])
             elif lives[e] > 0:
-                votes[i, (out_kernel @ total if len(out_kernel) else total).argmax()] += lives[e]
+                score, size = (out_kernel @ total, np.abs(out_kernel) @ large) if joint else (total, large)
+                votes[i, _rival(score, -1, size, 1e-12)] += lives[e]

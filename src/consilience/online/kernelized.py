@@ -131,7 +131,7 @@ class KernelPerceptron(MachineLearner):
     def _new_machine(self, n_outputs: int) -> Machine:
         table = None
         if self.output_kernel is not None:
-            table = np.ascontiguousarray(self.output_kernel, dtype=np.float64)
+            table = np.array(self.output_kernel, dtype=np.float64, order="C")
             T = len(self.classes_)
             if table.shape != (T, T) or not np.isfinite(table).all() or not is_psd(table):
                 raise ValueError(

@@ -132,6 +132,14 @@ class OrthogonalPerceptron(MachineLearner):
         for value in [] if given is None else given.values() if isinstance(given, Mapping) else [given]:
             check_number("prior_norms", value)
 
+    def _check_views(self, X: Views, whole: bool) -> None:
+        super()._check_views(X, whole)
+        unknown = (
+            [name for name in self.prior_norms if name not in X.names] if isinstance(self.prior_norms, Mapping) else []
+        )
+        if whole and unknown:
+            raise ValueError(f"`prior_norms` names the view '{unknown[0]}'; the views are {_blocks.quoted(X.names)}.")
+
     @property
     def _piece(self) -> int:  # type: ignore[override]
         return 65536 if self._is_linear() else 1024
@@ -345,8 +353,10 @@ class MatrixPerceptron(MachineLearner):
 
 def _widened(block: Any, width: int, how: str) -> Any:
     if how == "repeat":
-        columns = np.arange(width) % block.shape[1]
-        return block[:, columns]
+        repeated = block[:, np.arange(width) % block.shape[1]]
+        if sp.issparse(repeated):
+            repeated.sort_indices()
+        return repeated
     if sp.issparse(block):
         return sp.csr_array((block.data, block.indices, block.indptr), shape=(block.shape[0], width))
     wide = np.zeros((block.shape[0], width), dtype=block.dtype)

@@ -108,6 +108,12 @@ class MultiCueClassifier(OnlineLearner):
         self.views = views
 
     _piece = 1024
+    _second_class = 0.5
+
+    @property
+    def _late_classes(self) -> bool:  # type: ignore[override]
+        given = [self.learner, *dict(self.learners or {}).values()]
+        return all(learner is None or learner._late_classes for learner in given)
 
     def _check_parameters(self) -> None:
         check_number("threshold", self.threshold)
@@ -129,6 +135,7 @@ class MultiCueClassifier(OnlineLearner):
         return Projectron(kernel, threshold=self.threshold)
 
     def _check_views(self, X: Views, whole: bool) -> None:
+        super()._check_views(X, whole)
         for name in X.names:
             own, there = _present(X, name)
             if len(there) and name not in getattr(self, "learners_", {}):
@@ -168,8 +175,8 @@ class MultiCueClassifier(OnlineLearner):
             return
         old, top = self._top, LinearMachine("joint", len(self.classes_), average=bool(self.average))
         top.meet(self._margin_views({name: np.zeros((1, len(self.classes_))) for name in old.offsets}))
-        for name, learner in self.learners_.items():
-            half = getattr(learner, "_second_class", 1.0)
+        for name in old.offsets:
+            half = getattr(self.learners_[name], "_second_class", 1.0)
             mix = _mixture(sources, old.n_outputs, half)
             for part in ("V", "U"):
                 rows = slice(old.offsets[name], old.offsets[name] + old.widths[name])
@@ -234,16 +241,22 @@ class MultiCueClassifier(OnlineLearner):
         parts = {name: W[top.offsets[name] : top.offsets[name] + top.widths[name]] for name in top.offsets}
         return np.array([np.linalg.norm(parts[name]) if name in parts else 0.0 for name in self.view_names_in_])
 
-    def certificate(self) -> MistakeCertificate:
+    def certificate(self, X: Any = None, y: Any = None) -> MistakeCertificate:
         """Return the mistakes made, and what they say of the risk.
+
+        Parameters
+        ----------
+        X, y : ignored
+            No bound by samples is known for two layers.
 
         Returns
         -------
         MistakeCertificate
-            No bound on mistakes is known for two layers.
+            Mistakes and risk.
         """
         check_is_fitted(self, "n_seen_")
-        risk = risk_bound(self.mistakes_ / self.n_seen_, self.n_seen_) if self.n_seen_ else None
+        once = self.n_seen_ and self._passes == 1
+        risk = risk_bound(self.mistakes_ / self.n_seen_, self.n_seen_) if once else None
         return MistakeCertificate(status="streamed", mistakes=self.mistakes_, n_samples=self.n_seen_, risk=risk)
 
 

@@ -3,6 +3,8 @@
 from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
+
 from ._bounds import Setting
 from ._dual import Grams, KernelMachine
 from ._frame import check_choice, check_count, check_number
@@ -128,7 +130,7 @@ class PassiveAggressive(MachineLearner):
 
     PA goes to the nearest f without loss on the sample, the others pay for what they leave. With several classes
     ℓ = max(0, 1 - (s_y - s_r)) for the best other class r, k(x,x) counts twice, and f_y gains what f_r loses. With one
-    view and the linear kernel PA-I is scikit-learn's ``PassiveAggressiveClassifier`` for two classes.
+    view, the linear kernel and no bias PA-I is scikit-learn's ``PassiveAggressiveClassifier`` for two classes.
 
     Parameters
     ----------
@@ -235,7 +237,8 @@ class PassiveAggressive(MachineLearner):
         return KernelMachine(grams, n_outputs, average=self.average, budget=self.budget)
 
     def _setting(self) -> Setting | None:
-        return None if self.budget is not None else Setting(2.0, variant=self.variant, C=float(self.C))
+        variant = "PA" if np.isinf(self.C) else self.variant
+        return None if self.budget is not None else Setting(2.0, variant=variant, C=float(self.C))
 
 
 def check_budget(learner: Any) -> None:

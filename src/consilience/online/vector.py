@@ -16,6 +16,7 @@ from .._joint import JointKernel
 from ..certificates import PerceptronCertificate, vector_perceptron_bounds
 from ..kernels import Linear, kernels_by_view, reference_views, resolve_kernels
 from ..kernels.outputs import label_vectors
+from ..kernels.scalar import as_kernel
 from ..solvers.margin import margin_dual
 from ..views import Views
 from ._frame import OnlineLearner
@@ -81,7 +82,7 @@ class VectorPerceptron(OnlineLearner):
     dual_coef_ : array of shape (n_support,)
         α: s times the number of updates of a sample, or Figure 2's coefficients.
     support_ : array of int
-        After `fit`: the positions of the support among its samples.
+        The positions of the support among the samples of `fit` or in the stream; kernels only, or after `fit`.
     updates_ : int
         How often the margin was missed.
     mistakes_ : int
@@ -211,7 +212,7 @@ class VectorPerceptron(OnlineLearner):
         kept = np.flatnonzero(alpha)
         self.support_, self.dual_coef_, self._codes = given[kept], alpha[kept], codes[kept]
         self._support = reference_views(self.kernels_, X[kept])
-        if self._is_linear(X):
+        if self._is_linear():
             self._add_to_coef(X[kept], codes[kept], alpha[kept])
         return self
 
@@ -275,11 +276,14 @@ class VectorPerceptron(OnlineLearner):
             if not updated.any():
                 continue
             steps = np.full(int(updated.sum()), float(self.step))
-            block, own = block[np.flatnonzero(updated)], own[updated]
-            if self._is_linear(block):
+            block, own, named = block[np.flatnonzero(updated)], own[updated], np.asarray(ids)[rows][updated]
+            if self._is_linear():
                 self._add_to_coef(block, own, steps)
+                for name in ("support_", "dual_coef_"):  # those of `fit` no longer tell all
+                    self.__dict__.pop(name, None)
                 continue
             grown = hasattr(self, "_support")
+            self.support_ = np.concatenate([self.support_, named]) if grown else named
             self._support = Views.concat([self._support, block]) if grown else block
             self._codes = np.concatenate([self._codes, own]) if grown else own
             self.dual_coef_ = np.concatenate([self.dual_coef_, steps]) if grown else steps
@@ -325,11 +329,11 @@ class VectorPerceptron(OnlineLearner):
                 sums[there] += np.asarray(_blocks.to_numpy(_blocks.take(X.block(name), there) @ self.coef_[name]))
         return sums
 
-    def _is_linear(self, X: Views) -> bool:
+    def _is_linear(self) -> bool:
         """Whether W can be kept itself."""
         adds = isinstance(self.combine, str) and self.combine == "sum"
-        plain = all(type(kernel) is Linear for kernel in self.kernels_.values())
-        return adds and plain and all(X.kind(name) in ("dense", "sparse", "absent") for name in X.names)
+        given = [self.kernel, *dict(self.kernels or {}).values()]
+        return adds and all(type(as_kernel(kernel)) is Linear for kernel in given)
 
     def _add_to_coef(self, X: Views, codes: np.ndarray, alpha: np.ndarray) -> None:
         for name in X.names:
