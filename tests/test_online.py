@@ -883,7 +883,7 @@ ODD = {
     "View 'view0' has values up to 1e+200, too large to be squared and summed. Scale it.": (
         lambda A, y: cs.MatrixPerceptron().partial_fit(np.where(A > 1, 1e200, A), y)
     ),
-    "The class 1 was not announced; the classes are '0'. Give all classes by `classes=` at the first call of partial_": (
+    "The class 1 was not announced; the classes are '0'. Give all classes by `classes=` at the first call of partial": (
         lambda A, y: cs.VectorPerceptron().learn_one({"a": A[0]}, 0).learn_one({"a": A[0]}, 1)
     ),
     "`prior_norms` names the view 'zz'; the views are 'view0'.": (

@@ -340,10 +340,12 @@ class OnlineLearner(ClassifierMixin, ViewParameters, ABC):
 def _check_size(name: str, block: Any) -> None:
     """Refuse numbers whose squares are beyond floating point."""
     values = block.data if sp.issparse(block) else _blocks.to_numpy(block).reshape(-1)
-    if np.isfinite(np.dot(values, values)):
-        return
-    largest = np.abs(values[np.isfinite(values)]).max(initial=0.0)  # absent rows are NaN
-    if not np.isfinite(largest * largest * values.dtype.type(len(values))):
+    with np.errstate(over="ignore"):
+        if np.isfinite(np.dot(values, values)):
+            return
+        largest = np.abs(values[np.isfinite(values)]).max(initial=0.0)  # absent rows are NaN
+        fits = np.isfinite(largest * largest * values.dtype.type(len(values)))
+    if not fits:
         raise ValueError(f"View '{name}' has values up to {largest:.3g}, too large to be squared and summed. Scale it.")
 
 

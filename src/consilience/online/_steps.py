@@ -435,9 +435,9 @@ def link_pass(values, columns, start, stop, cstart, codes, V, W, last, U, power,
 def kernel_pass(K, own, codes, slots, alpha, beta, norms, F, C, prior, p, n_views, out_kernel, rule, tol, state, alive, budget, scores, wrong, steps, history):  # type: ignore[no-untyped-def]  # noqa: E501  # fmt: skip
     """One pass over a block: K[i, g, s] between its samples and the support, then the block; own[i, g] = k_g(x, x).
 
-    `slots` says where in the support a sample is already (-1: not), and then where it went. alpha[t, s]; beta[g, t, s] =
-    Σ ± τ C for averages (or empty). With a budget the oldest of the support goes as another comes; `alive` marks who is
-    there. `history` (or empty) takes the factors after each step.
+    `slots` says where in the support a sample is already (-1: not), and then where it went. alpha[t, s]; beta[g, t, s]
+    = Σ ± τ C for averages (or empty). With a budget the oldest of the support goes as another comes; `alive` marks who
+    is there. `history` (or empty) takes the factors after each step.
     """
     G, T = F.shape
     S = alpha.shape[1] - len(codes)
