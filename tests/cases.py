@@ -129,7 +129,7 @@ LEARNERS = {
     "p-norm perceptron": cs.OnlinePerceptron(3, average=True, shuffle=False),
     "kernel perceptron": cs.KernelPerceptron(RBF(0.05), shuffle=False),
     "kernel perceptron, voted": cs.KernelPerceptron(RBF(0.05), average="voted", shuffle=False, epochs=3),
-    "kernel perceptron, budget": cs.KernelPerceptron(RBF(0.05), budget=40, shuffle=False),
+    "kernel perceptron, budget": cs.KernelPerceptron(RBF(0.05), budget=100, shuffle=False),
     "projectron": cs.Projectron(RBF(0.05), threshold=0.2, shuffle=False),
     "passive-aggressive": cs.PassiveAggressive(shuffle=False),
     "passive-aggressive, kernel": cs.PassiveAggressive(RBF(0.05), variant="PA-II", average=True, shuffle=False),

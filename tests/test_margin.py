@@ -981,9 +981,11 @@ def test_certificates_leave_samples_without_a_label_out():
 def test_streams_ask_for_numbers_and_take_new_views():
     X, y = two_views()
     with pytest.raises(
-        ValueError, match=r"View 'a': RBF\(gamma='scale'\) takes a parameter from the data.*Give it a number"
+        ValueError, match=r"View 'a': RBF\(gamma='median'\) takes a parameter from the data.*Give it a number"
     ):
-        cs.VectorPerceptron("rbf").partial_fit(X, y)
+        cs.VectorPerceptron(RBF("median")).partial_fit(X, y)
+    scaled = cs.VectorPerceptron("rbf").partial_fit(X, y)  # by the columns, since a stream has no variance yet
+    assert scaled.kernels_["a"].gamma == 1 / X["a"].shape[1]
     for kernel in ("linear", RBF(0.5)):
         model = cs.VectorPerceptron(kernel, kernels={"b": Linear()}).partial_fit({"a": X["a"]}, y)
         model.partial_fit(X, y)
