@@ -983,7 +983,8 @@ def test_streams_ask_for_numbers_and_take_new_views():
     with pytest.raises(
         ValueError, match=r"View 'a': RBF\(gamma='median'\) takes a parameter from the data.*Give it a number"
     ):
-        cs.VectorPerceptron(RBF("median")).partial_fit(X, y)
+        (fresh := cs.VectorPerceptron(RBF("median"))).partial_fit(X, y)
+    assert not hasattr(fresh, "n_seen_")
     scaled = cs.VectorPerceptron("rbf").partial_fit(X, y)  # by the columns, since a stream has no variance yet
     assert scaled.kernels_["a"].gamma == 1 / X["a"].shape[1]
     for kernel in ("linear", RBF(0.5)):

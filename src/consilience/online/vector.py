@@ -261,6 +261,13 @@ class VectorPerceptron(OnlineLearner):
     _late_classes = False  # the label vectors are between all classes
     _piece = 1024
 
+    def _check_views(self, X: Views, whole: bool) -> None:
+        super()._check_views(X, whole)
+        given = dict(self.kernels or {})
+        for name in X.names:
+            if not whole and X.block(name) is not None:
+                stream_kernel(as_kernel(given.get(name, self.kernel)), name, _blocks.width(X.block(name)))
+
     def _learn(self, X: Views, codes: np.ndarray, ids: Any) -> tuple[np.ndarray, np.ndarray]:
         given = dict(self.kernels or {})
         kernels = kernels_by_view(self.kernel, {name: given[name] for name in given if name in X.names}, X.names)
