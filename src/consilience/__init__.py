@@ -46,7 +46,13 @@ _HOME = {
     "view_agreement": "inspection",
     "view_importances": "inspection",
     "progressive_validation": "streams",
+    "AgreementDisplay": "display",
+    "GapDisplay": "display",
+    "GramDisplay": "display",
+    "MetricDisplay": "display",
     "MistakesDisplay": "display",
+    "NystroemCurveDisplay": "display",
+    "ViewWeightsDisplay": "display",
     "save": "persistence",
     "load": "persistence",
     "check_multiview_estimator": "checks",
@@ -81,7 +87,13 @@ if TYPE_CHECKING:
     from .batch.ridge_cv import CoRegularizedRidgeCV as CoRegularizedRidgeCV
     from .batch.svc import CoRegularizedSVC as CoRegularizedSVC
     from .checks import check_multiview_estimator as check_multiview_estimator
+    from .display import AgreementDisplay as AgreementDisplay
+    from .display import GapDisplay as GapDisplay
+    from .display import GramDisplay as GramDisplay
+    from .display import MetricDisplay as MetricDisplay
     from .display import MistakesDisplay as MistakesDisplay
+    from .display import NystroemCurveDisplay as NystroemCurveDisplay
+    from .display import ViewWeightsDisplay as ViewWeightsDisplay
     from .inspection import equal_error_rate as equal_error_rate
     from .inspection import roc_points as roc_points
     from .inspection import view_agreement as view_agreement

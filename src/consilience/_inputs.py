@@ -6,12 +6,14 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 from sklearn.exceptions import DataConversionWarning
 from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
 from . import _blocks, _reading
+from ._backend import is_device_array
 from .views import Views, as_views, is_mapping
 
 
@@ -38,7 +40,25 @@ def read_views_to_learn(learner: Any, X: Any, fresh: bool, grams: bool = False) 
         X = named_as_before(learner, X)
         _check_as_before(learner, X)
         X = X.align((*learner.view_names_in_, *(name for name in X.names if name not in learner.view_names_in_)))
-    return X.check_finite()
+    for name in X.names:
+        _check_numbers(name, X)
+    return X
+
+
+def _check_numbers(name: str, X: Views) -> None:
+    """Refuse NaN, infinity, and numbers whose squares are beyond floating point; by one pass where all is well."""
+    block = X.block(name)
+    numeric = X.kind(name) in ("dense", "sparse") and not is_device_array(block)
+    if numeric:
+        values = block.data if sp.issparse(block) else np.asarray(block).reshape(-1)
+        with np.errstate(over="ignore", invalid="ignore"):
+            if np.isfinite(np.dot(values, values)):
+                return
+            largest = np.abs(values[np.isfinite(values)]).max(initial=0.0)
+            fits = np.isfinite(largest * largest * values.dtype.type(len(values)))
+    _blocks.check_finite(f"View '{name}'", block, X.present(name))
+    if numeric and not fits:
+        raise ValueError(f"View '{name}' has values up to {largest:.3g}, too large to be squared and summed. Scale it.")
 
 
 def read_views_to_predict(learner: Any, X: Any) -> Views:

@@ -77,10 +77,7 @@ class OnlineLearner(ClassifierMixin, ViewParameters, ABC):
     def _check_views(self, X: Views, whole: bool) -> None:
         """Refuse views that cannot be learned from, before anything changes; `whole` where all samples are given."""
         for name in X.names:
-            kind = X.kind(name)
-            if kind in ("dense", "sparse"):
-                _check_size(name, X.block(name))
-            if not whole and kind in ("dense", "sparse") and self._view_is_gram(name):
+            if not whole and X.kind(name) in ("dense", "sparse") and self._view_is_gram(name):
                 raise ValueError(
                     f"View '{name}' is to be a Gram matrix, and a stream needs kernels between samples of all chunks. "
                     f"Give rows of Views(..., precomputed='{name}'), or all samples at once to `fit`."
@@ -161,7 +158,9 @@ class OnlineLearner(ClassifierMixin, ViewParameters, ABC):
         """Learn samples in order, in pieces; a class that is new joins just before its first sample."""
         start, n, chunk = 0, len(labels), self._ready(X)
         while start < n:
-            codes, unknown = _codes(labels[start : start + self._piece], self.classes_)
+            codes, unknown = _codes(labels[start : start + 64], self.classes_)  # new classes mostly come early
+            if unknown < 0:
+                codes, unknown = _codes(labels[start : start + self._piece], self.classes_)
             new = unknown == 0 or (self.n_seen_ == 0 and not self._announced)
             if unknown == 0:
                 with uninterrupted():
@@ -335,18 +334,6 @@ class OnlineLearner(ClassifierMixin, ViewParameters, ABC):
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         return tags
-
-
-def _check_size(name: str, block: Any) -> None:
-    """Refuse numbers whose squares are beyond floating point."""
-    values = block.data if sp.issparse(block) else _blocks.to_numpy(block).reshape(-1)
-    with np.errstate(over="ignore"):
-        if np.isfinite(np.dot(values, values)):
-            return
-        largest = np.abs(values[np.isfinite(values)]).max(initial=0.0)  # absent rows are NaN
-        fits = np.isfinite(largest * largest * values.dtype.type(len(values)))
-    if not fits:
-        raise ValueError(f"View '{name}' has values up to {largest:.3g}, too large to be squared and summed. Scale it.")
 
 
 def _marks(first: int, last: int) -> np.ndarray:

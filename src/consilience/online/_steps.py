@@ -150,7 +150,39 @@ def _group_size(own, p):  # type: ignore[no-untyped-def]
     return top * total ** (1 / p)
 
 
-# -- linear, two classes
+# -- linear, two classes; inlined by hand of numba, since a call with so many arrays takes as long as a row
+@njit(cache=True, inline="always")
+def _absolute(values, columns, start, stop, cstart, i, group, V, F):  # type: ignore[no-untyped-def]
+    """Σ |terms| of the score of row i."""
+    whole = 0.0
+    for l in range(len(group)):
+        for j in range(start[i, l], stop[i, l]):
+            whole += F[group[l]] * abs(V[columns[cstart[i, l] + j - start[i, l]]] * values[j])
+    return whole
+
+
+@njit(cache=True, inline="always")
+def _squares(values, start, stop, i, group, own):  # type: ignore[no-untyped-def]
+    """own = ‖x_g‖² of row i."""
+    own[:] = 0
+    for l in range(len(group)):
+        for j in range(start[i, l], stop[i, l]):
+            own[group[l]] += float(values[j]) ** 2
+
+
+@njit(cache=True, inline="always")
+def _add_row(values, columns, start, stop, cstart, i, group, a, V, U, C):  # type: ignore[no-untyped-def]
+    """V += a x of row i, and U += a C x where it is kept."""
+    for l in range(len(group)):
+        first, last, at = start[i, l], stop[i, l], cstart[i, l]
+        x, k = values[first:last], columns[at : at + last - first]
+        for j in range(len(x)):
+            V[k[j]] += a * x[j]
+        if len(U):
+            for j in range(len(x)):
+                U[k[j]] += a * C[group[l]] * x[j]
+
+
 @njit(cache=True)
 def binary_pass(values, columns, start, stop, cstart, B, group, codes, V, U, norms, F, C, prior, p, rule, tol, state, scores, wrong):  # type: ignore[no-untyped-def]  # noqa: E501  # fmt: skip
     """One pass for two classes, a weight per column; views are groups with factors F.
@@ -174,10 +206,8 @@ def binary_pass(values, columns, start, stop, cstart, B, group, codes, V, U, nor
                 product *= F[group[l]]
             score += product
         if abs(score) <= near * largest:
-            whole = abs(B[0, 0]) if len(B) else 0.0
-            for l in range(len(group)):
-                for j in range(start[i, l], stop[i, l]):
-                    whole += F[group[l]] * abs(V[columns[cstart[i, l] + j - start[i, l]]] * values[j])
+            whole = _absolute(values, columns, start, stop, cstart, i, group, V, F)
+            whole += abs(B[0, 0]) if len(B) else 0.0
             score = 0.0 if abs(score) <= tol * whole else score
         since += 1
         largest = max(largest, abs(score))
@@ -188,10 +218,7 @@ def binary_pass(values, columns, start, stop, cstart, B, group, codes, V, U, nor
             continue
         size = 0.0
         if moving or sized:
-            own[:] = 0
-            for l in range(len(group)):
-                for j in range(start[i, l], stop[i, l]):
-                    own[group[l]] += float(values[j]) ** 2
+            _squares(values, start, stop, i, group, own)
         if sized:
             size = _group_size(own, p) + (len(B) > 0)
         a = sign * _step(rule, sign * score, size)
@@ -204,14 +231,7 @@ def binary_pass(values, columns, start, stop, cstart, B, group, codes, V, U, nor
         if len(B):
             B[0, 0] += a
             B[1, 0] += a * C[0]
-        for l in range(len(group)):
-            first, last, at = start[i, l], stop[i, l], cstart[i, l]
-            x, k = values[first:last], columns[at : at + last - first]
-            for j in range(len(x)):
-                V[k[j]] += a * x[j]
-            if len(U):
-                for j in range(len(x)):
-                    U[k[j]] += a * C[group[l]] * x[j]
+        _add_row(values, columns, start, stop, cstart, i, group, a, V, U, C)
         if moving:
             for g in range(len(F)):
                 norms[g] += 2 * a * dots[g] + a * a * own[g]
@@ -261,6 +281,27 @@ def _own_products(values, columns, start, stop, cstart, group, stride, own):  # 
 
 
 @njit(cache=True)
+def _add_matrix(values, columns, start, stop, cstart, group, stride, t, a, V, U, C):  # type: ignore[no-untyped-def]
+    """V += a X in output t, each view in its own weight vector, and U += a X C where it is kept."""
+    for l in range(len(group)):
+        shift = cstart[l] - start[l]
+        for j in range(start[l], stop[l]):
+            c = columns[j + shift]
+            V[c, l if stride > 0 else 0, t] += a * values[j]
+            if len(U):
+                for k in range(V.shape[1]):
+                    U[c, k, t] += a * C[group[l] + k * stride, t] * values[j]
+
+
+@njit(cache=True)
+def _turn(dots, own, t, a, side, norms):  # type: ignore[no-untyped-def]
+    """N = V'V as V += a X: N += a (V'X + X'V) + a² X'X; `side` views make whole matrices, 0 the diagonal alone."""
+    for g in range(len(own)):
+        other = g if side == 0 else (g % side) * side + g // side
+        norms[g, t] += a * (dots[g, t] + dots[other, t]) + a * a * own[g]
+
+
+@njit(cache=True)
 def linear_pass(values, columns, start, stop, cstart, B, group, stride, codes, V, U, norms, F, C, prior, p, rule, tol, state, scores, wrong, steps):  # type: ignore[no-untyped-def]  # noqa: E501  # fmt: skip
     """One pass with weights V[column, k, class]: k = 0 where views have columns of their own (stride 0), or one weight
     vector per view over shared columns (stride = number of views). Fills scores, mistakes and steps by class.
@@ -303,19 +344,9 @@ def linear_pass(values, columns, start, stop, cstart, B, group, stride, codes, V
             if len(B):
                 B[0, t] += a
                 B[1, t] += a * C[0, t]
-            for l in range(L):
-                shift = cstart[i, l] - start[i, l]
-                for j in range(start[i, l], stop[i, l]):
-                    c = columns[j + shift]
-                    V[c, l if stride > 0 else 0, t] += a * values[j]
-                    if len(U):
-                        for k in range(V.shape[1]):
-                            U[c, k, t] += a * C[group[l] + k * stride, t] * values[j]
+            _add_matrix(values, columns, row[0], row[1], row[2], group, stride, t, a, V, U, C)
             if moving:
-                for g in range(G):
-                    other = g if stride == 0 else (g % stride) * stride + g // stride
-                    whole[g, t] = a * (dots[g, t] + dots[other, t]) + a * a * own[g]
-                norms[:, t] += whole[:, t]
+                _turn(dots, own, t, a, stride, norms)
                 factors(norms[:, t], prior, p, L if stride > 0 else G, F[:, t])
 
 
@@ -364,6 +395,38 @@ def _rescale(t, V, W, last, U, power, scale, C, p):  # type: ignore[no-untyped-d
 
 
 @njit(cache=True)
+def _link_row(values, columns, start, stop, cstart, a, t, V, W, last, U, power, scale, base, C, p, changes):  # type: ignore[no-untyped-def]  # fmt: skip
+    """v += a x in class t, with W, its power, what averages and votes need; returns the largest |v| over the scale."""
+    top = 0.0
+    for l in range(len(start)):
+        shift = cstart[l] - start[l]
+        for j in range(start[l], stop[l]):
+            k = columns[j + shift]
+            v, w = V[k, t], W[k, t]
+            if len(U):
+                U[k, t] += w * (C[t] - last[k, t])
+                last[k, t] = C[t]
+            V[k, t] = v + a * values[j]
+            share = abs(V[k, t]) / scale[t]
+            top = max(top, share)
+            W[k, t] = np.sign(V[k, t]) * share ** (p - 1)
+            power[t] = max(power[t] + share**p - (abs(v) / scale[t]) ** p, 0.0)
+            if len(changes):
+                changes[j, t] = (W[k, t] - w) * (scale[t] / base[t]) ** (p - 1)
+    return top
+
+
+@njit(cache=True)
+def _first_scale(values, start, stop, a):  # type: ignore[no-untyped-def]
+    """A power of two from the largest entry of a row; 0 of a row of zeros."""
+    top = 0.0
+    for l in range(len(start)):
+        for j in range(start[l], stop[l]):
+            top = max(top, abs(a * values[j]))
+    return 2.0 ** np.ceil(np.log2(top)) if top > 0 else 0.0
+
+
+@njit(cache=True)
 def link_pass(values, columns, start, stop, cstart, codes, V, W, last, U, power, scale, base, C, p, rule, tol, state, scores, wrong, steps, changes, history):  # type: ignore[no-untyped-def]  # noqa: E501  # fmt: skip
     """One pass with w = c W, W = sign(v)(|v|/scale)^(p-1) and c its factor by class; `power` holds Σ(|v|/scale)^p.
 
@@ -400,30 +463,15 @@ def link_pass(values, columns, start, stop, cstart, codes, V, W, last, U, power,
                 continue
             a = -rule[1] if t == rival or (T == 1 and code == 0) else rule[1]
             steps[i, t] = a
-            before, top = power[t], 0.0
             if scale[t] == 0:  # the first step of the class
-                for l in range(L):
-                    for j in range(start[i, l], stop[i, l]):
-                        top = max(top, abs(a * values[j]))
-                scale[t] = base[t] = 2.0 ** np.ceil(np.log2(top)) if top > 0 else 0.0
-                if top == 0:
+                scale[t] = base[t] = _first_scale(values, start[i], stop[i], a)
+                if scale[t] == 0:
                     continue
-                top = 0.0
-            for l in range(L):
-                shift = cstart[i, l] - start[i, l]
-                for j in range(start[i, l], stop[i, l]):
-                    k = columns[j + shift]
-                    v, w = V[k, t], W[k, t]
-                    if len(U):
-                        U[k, t] += w * (C[t] - last[k, t])
-                        last[k, t] = C[t]
-                    V[k, t] = v + a * values[j]
-                    share = abs(V[k, t]) / scale[t]
-                    top = max(top, share)
-                    W[k, t] = np.sign(V[k, t]) * share ** (p - 1)
-                    power[t] = max(power[t] + share**p - (abs(v) / scale[t]) ** p, 0.0)
-                    if len(changes):
-                        changes[j, t] = (W[k, t] - w) * (scale[t] / base[t]) ** (p - 1)
+            before = power[t]
+            row = (start[i], stop[i], cstart[i])
+            top = _link_row(
+                values, columns, row[0], row[1], row[2], a, t, V, W, last, U, power, scale, base, C, p, changes
+            )
             if len(history):
                 history[i, t] = _factor(power[t] * (scale[t] / base[t]) ** p, base[t], p)
             if top > 4 or power[t] < 1e-3 * before or C[t] > 1e4 * _factor(power[t], scale[t], p):
@@ -431,6 +479,30 @@ def link_pass(values, columns, start, stop, cstart, codes, V, W, last, U, power,
 
 
 # -- by kernels
+@njit(cache=True)
+def _kernel_sums(alpha, K, F, dots, total):  # type: ignore[no-untyped-def]
+    """dots[g, t] = Σ α_ts K_gs, and their sums by the factors."""
+    for t in range(len(total)):
+        total[t] = 0
+        for g in range(len(K)):
+            dots[g, t] = _sum(alpha[t], K[g])
+            total[t] += F[g, t] * dots[g, t]
+
+
+@njit(cache=True)
+def _forget(alive, alpha, beta, kept, budget, oldest, newest):  # type: ignore[no-untyped-def]
+    """Drop the oldest of the support until the budget is met; returns where to go on, and how many are left."""
+    while kept > budget and oldest <= newest:
+        if alive[oldest]:
+            alive[oldest] = False
+            alpha[:, oldest] = 0
+            if len(beta):
+                beta[:, :, oldest] = 0
+            kept -= 1
+        oldest += 1
+    return oldest, kept
+
+
 @njit(cache=True)
 def kernel_pass(K, own, codes, slots, alpha, beta, norms, F, C, prior, p, n_views, out_kernel, rule, tol, state, alive, budget, scores, wrong, steps, history):  # type: ignore[no-untyped-def]  # noqa: E501  # fmt: skip
     """One pass over a block: K[i, g, s] between its samples and the support, then the block; own[i, g] = k_g(x, x).
@@ -443,23 +515,16 @@ def kernel_pass(K, own, codes, slots, alpha, beta, norms, F, C, prior, p, n_view
     S = alpha.shape[1] - len(codes)
     moving = p != 1
     joint = len(out_kernel) > 0
-    dots, total, large, change = np.empty((G, T)), np.empty(T), np.zeros(T), np.empty((G, T))
+    dots, terms, total, large = np.empty((G, T)), np.empty((G, T)), np.empty(T), np.zeros(T)
     kept, oldest = alive.sum(), 0
     for i in range(len(codes)):
-        total[:] = 0
-        for t in range(T):
-            for g in range(G):
-                dots[g, t] = _sum(alpha[t, : S + i], K[i, g, : S + i])
-                total[t] += F[g, t] * dots[g, t]
+        _kernel_sums(alpha[:, : S + i], K[i, :, : S + i], F, dots, total)
         if joint:
             total = out_kernel @ total
         code, rival = codes[i], _rival(total, codes[i], large, 0.0)
         margin = _margin(total, code, rival)
         if _is_close(total, code, rival, tol**0.5 * state[1]):
-            large[:] = 0
-            for t in range(T):
-                for g in range(G):
-                    large[t] += abs(F[g, t]) * _sum(np.abs(alpha[t, : S + i]), np.abs(K[i, g, : S + i]))
+            _kernel_sums(np.abs(alpha[:, : S + i]), np.abs(K[i, :, : S + i]), np.abs(F), terms, large)
             if joint:
                 large = np.abs(out_kernel) @ large
             rival = _rival(total, code, large, tol)
@@ -492,24 +557,15 @@ def kernel_pass(K, own, codes, slots, alpha, beta, norms, F, C, prior, p, n_view
                 for g in range(G):
                     beta[g, t, slot] += a * C[g, t]
             if moving:
-                for g in range(G):
-                    other = g if n_views * n_views > G else (g % n_views) * n_views + g // n_views
-                    change[g, t] = a * (dots[g, t] + dots[other, t]) + a * a * own[i, g]
-                norms[:, t] += change[:, t]
+                _turn(dots, own[i], t, a, n_views if n_views * n_views == G else 0, norms)
                 factors(norms[:, t], prior, p, n_views, F[:, t])
         if len(history):
             history[i] = F
         if not alive[slot]:
             alive[slot] = True
             kept += 1
-        while budget > 0 and kept > budget and oldest <= S + i:
-            if alive[oldest]:
-                alive[oldest] = False
-                alpha[:, oldest] = 0
-                if len(beta):
-                    beta[:, :, oldest] = 0
-                kept -= 1
-            oldest += 1
+        if budget > 0:
+            oldest, kept = _forget(alive, alpha, beta, kept, budget, oldest, S + i)
 
 
 @njit(cache=True)
