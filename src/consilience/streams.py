@@ -10,11 +10,12 @@ from typing import Any
 import numpy as np
 from sklearn.datasets import load_svmlight_file
 
+from ._tables import matching
 from .online._frame import OnlineLearner, check_count, one_row, uninterrupted
 from .persistence import load, save
 from .views import Views, as_views
 
-__all__ = ["ProgressiveResult", "progressive_validation", "read_stream"]
+__all__ = ["ProgressiveResult", "progressive_validation", "read_json_lines", "read_stream"]
 
 _PIECE = 1 << 22  # bytes of a libsvm file read at a time
 
@@ -299,7 +300,7 @@ def _read_file(path: Path, target: str, views: Any, chunk: int) -> Iterator[tupl
     if kind in (".parquet", ".pq"):
         yield from _read_parquet(path, target, layout, chunk)
     elif kind in (".jsonl", ".ndjson"):
-        yield from _read_json(path, target, layout, chunk)
+        yield from _read_json(path, target, views, chunk)
     elif kind in (".libsvm", ".svm", ".svmlight", ".txt"):
         yield from _read_libsvm(path, views, chunk)
     else:
@@ -320,30 +321,63 @@ def _read_parquet(path: Path, target: str, layout: "_Layout", chunk: int) -> Ite
             yield layout.views(columns, f"'{path.name}'", fixed=True), labels
 
 
-def _read_json(path: Path, target: str, layout: "_Layout", chunk: int) -> Iterator[tuple[Views, Any]]:
-    records: list[dict[str, Any]] = []
+def _read_json(path: Path, target: str, views: Any, chunk: int) -> Iterator[tuple[Views, Any]]:
     with path.open(encoding="utf-8") as file:
-        for number, line in enumerate(file, start=1):
-            if not line.strip():
-                continue
-            try:
-                record = json.loads(line)
-            except ValueError as error:
-                raise ValueError(f"Line {number} of '{path.name}' is no JSON: {error}.") from error
-            if not isinstance(record, dict) or target not in record:
-                raise ValueError(f"Line {number} of '{path.name}' is no object with the key '{target}'.")
-            records.append(record)
-            if len(records) == chunk:
-                yield _from_records(records, target, layout, path)
-                records = []
+        yield from read_json_lines(file, f"'{path.name}'", target=target, views=views, chunk=chunk)
+
+
+def read_json_lines(
+    lines: Iterable[str], where: str, *, target: str = "y", views: Any = None, chunk: int = 64
+) -> Iterator[tuple[Views, list[Any]]]:
+    """Read samples from lines of JSON, such as those of standard input.
+
+    Parameters
+    ----------
+    lines : iterable of str
+        An object a line: views as lists, strings, or numbers by column.
+    where : str
+        What the lines are of, for messages.
+    target : str, default="y"
+        The key of the class.
+    views : dict, "prefix" or None
+        How columns of numbers are divided.
+    chunk : int, default=64
+        Lines read at a time.
+
+    Yields
+    ------
+    (Views, list)
+        Samples and their classes.
+
+    Examples
+    --------
+    >>> from consilience.streams import read_json_lines
+    >>> lines = ['{"audio": [1, 2], "y": "a"}', '{"audio": [3, 4], "y": "b"}']
+    >>> [(X.names, y) for X, y in read_json_lines(lines, "example")]
+    [(('audio',), ['a', 'b'])]
+    """
+    layout, records = _Layout(views), []
+    for number, line in enumerate(lines, start=1):
+        if not line.strip():
+            continue
+        try:
+            record = json.loads(line)
+        except ValueError as error:
+            raise ValueError(f"Line {number} of {where} is no JSON: {error}.") from error
+        if not isinstance(record, dict) or target not in record:
+            raise ValueError(f"Line {number} of {where} is no object with the key '{target}'.")
+        records.append(record)
+        if len(records) == chunk:
+            yield _from_records(records, target, layout, where)
+            records = []
     if records:
-        yield _from_records(records, target, layout, path)
+        yield _from_records(records, target, layout, where)
 
 
-def _from_records(records: list[dict[str, Any]], target: str, layout: "_Layout", path: Path) -> tuple[Views, list[Any]]:
+def _from_records(records: list[dict[str, Any]], target: str, layout: "_Layout", where: str) -> tuple[Views, list[Any]]:
     names = dict.fromkeys(name for record in records for name in record if name != target)
     columns = {name: [record.get(name) for record in records] for name in names}
-    return layout.views(columns, f"'{path.name}'", fixed=False), [record[target] for record in records]
+    return layout.views(columns, where, fixed=False), [record[target] for record in records]
 
 
 class _Layout:
@@ -365,7 +399,7 @@ class _Layout:
             self.numbers = _divided(plain, self.given)
         if isinstance(self.given, Mapping):
             for view, chosen in self.given.items():
-                lost = [name for name in chosen if name not in columns]
+                lost = [name for name in chosen if not matching(list(columns), [name])]
                 if lost and (len(lost) < len(chosen) or fixed):
                     raise ValueError(f"`views` names the column '{lost[0]}' of '{view}', which {where} has not.")
         known = [name for chosen in (self.numbers or {}).values() for name in chosen]
@@ -382,7 +416,7 @@ class _Layout:
 
 def _divided(names: list[str], views: Any) -> dict[str, list[str]]:
     if isinstance(views, Mapping):
-        return {view: list(chosen) for view, chosen in views.items()}
+        return {view: matching(names, chosen) or list(chosen) for view, chosen in views.items()}
     if views == "prefix" or (views is None and all("__" in name for name in names)):
         parts: dict[str, list[str]] = {}
         for name in names:

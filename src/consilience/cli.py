@@ -1,0 +1,397 @@
+"""The command line: fit, predict, evaluate, compare, stream and inspect from files.
+
+Exit codes: 0 done, 1 the data or the model will not do (one sentence says why), 2 the command was not understood, 130
+stopped by Ctrl-C. Nothing heavy is imported before a command runs.
+"""
+
+import json
+import os
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+try:
+    import typer
+except ImportError as error:  # pragma: no cover
+    raise SystemExit("The command line needs typer and rich: pip install 'consilience[cli]'.") from error
+
+app = typer.Typer(
+    name="consilience",
+    help="Learning from several views of the same things.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    add_completion=False,
+)
+
+Data = Annotated[list[Path], typer.Argument(help="One file, or one file per view matched by --id.")]
+Target = Annotated[str, typer.Option("--target", "-y", help="The column of the class or target.")]
+Layout = Annotated[
+    str | None,
+    typer.Option(
+        "--views", help="'prefix' (audio__mfcc1 is of audio), or a TOML file with columns by view in [views]."
+    ),
+]
+Id = Annotated[str | None, typer.Option("--id", help="The column that names the samples.")]
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON object, and nothing else.")]
+Setting = Annotated[list[str] | None, typer.Option("--set", help="A parameter of the learner, as name=value.")]
+
+
+@app.callback()
+def _options(debug: Annotated[bool, typer.Option("--debug", help="Show where an error came from.")] = False) -> None:
+    if debug:
+        os.environ["CONSILIENCE_DEBUG"] = "1"
+
+
+# -- what there is
+@app.command()
+def learners(json_out: Json = False) -> None:
+    """List the learners: what they are for, and the paper."""
+    from sklearn.base import is_classifier, is_regressor
+
+    from .online._frame import OnlineLearner
+
+    rows = []
+    for name, cls in _learners().items():
+        kind = "stream" if issubclass(cls, OnlineLearner) else "classes" if is_classifier(_made(cls)) else "numbers"
+        if kind == "numbers" and not is_regressor(_made(cls)):
+            kind = "any"
+        rows.append({"name": name, "for": kind, "what": (cls.__doc__ or "").strip().splitlines()[0]})
+    _show({"learners": rows}, json_out, ["name", "for", "what"], rows)
+
+
+@app.command()
+def kernels(json_out: Json = False) -> None:
+    """List the kernels."""
+    from . import kernels as module
+    from .kernels import Kernel
+
+    found = {name: getattr(module, name) for name in module.__all__}
+    rows = [
+        {"name": name, "what": (cls.__doc__ or "").strip().splitlines()[0]}
+        for name, cls in found.items()
+        if isinstance(cls, type) and issubclass(cls, Kernel) and cls is not Kernel
+    ]
+    _show({"kernels": rows}, json_out, ["name", "what"], rows)
+
+
+# -- fit, predict, evaluate
+@app.command()
+def fit(
+    data: Data,
+    target: Target,
+    save_to: Annotated[Path, typer.Option("--save", help="Where the model file is written.")],
+    learner: Annotated[str, typer.Option("--learner", "-l", help="See `consilience learners`.")],
+    views: Layout = None,
+    id_column: Id = None,
+    settings: Setting = None,
+    scale: Annotated[bool, typer.Option(help="Scale the columns of dense views to variance 1 first.")] = True,
+    json_out: Json = False,
+) -> None:
+    """Fit a learner and write it to a file."""
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import StandardScaler
+
+    from .persistence import save
+    from .preprocessing import PerView
+
+    samples = _samples(data, views, target, id_column)
+    model = _made(_learner(learner), settings)
+    dense = {name: StandardScaler() for name in samples.X.names if samples.X.kind(name) == "dense"} if scale else {}
+    pipeline = make_pipeline(PerView(dense), model) if dense else make_pipeline(model)
+    pipeline.fit(samples.X, samples.y)
+    save(pipeline, save_to)
+    found = {**_about(pipeline), "samples": len(samples.X), "saved": str(save_to)}
+    _show(found, json_out)
+
+
+@app.command()
+def predict(
+    model_file: Annotated[Path, typer.Argument(help="A model file.")],
+    data: Data,
+    views: Layout = None,
+    id_column: Id = None,
+    out: Annotated[
+        Path | None, typer.Option("--out", help="A CSV file for the predictions; else they are printed.")
+    ] = None,
+    json_out: Json = False,
+) -> None:
+    """Predict the samples of files."""
+    from ._files import write_atomically
+    from .persistence import load
+
+    samples = _samples(data, views, None, id_column)
+    model = load(model_file)
+    answers = model.predict(_known(model, samples.X)).tolist()
+    names = list(range(len(answers))) if samples.ids is None else samples.ids.tolist()
+    if out is not None:
+        lines = "\n".join(
+            ["id,prediction", *(f"{_quoted(a)},{_quoted(b)}" for a, b in zip(names, answers, strict=True))]
+        )
+        write_atomically(out, lambda file: file.write((lines + "\n").encode()))
+        _show({"predictions": len(answers), "written": str(out)}, json_out)
+        return
+    rows = [{"id": name, "prediction": answer} for name, answer in zip(names, answers, strict=True)]
+    _show({"predictions": rows}, json_out, ["id", "prediction"], rows)
+
+
+@app.command()
+def evaluate(
+    model_file: Annotated[Path, typer.Argument(help="A model file.")],
+    data: Data,
+    target: Target,
+    views: Layout = None,
+    id_column: Id = None,
+    json_out: Json = False,
+) -> None:
+    """Score a model on samples with their classes or targets."""
+    from sklearn.base import is_classifier
+    from sklearn.metrics import accuracy_score, balanced_accuracy_score, mean_squared_error, r2_score
+
+    from .persistence import load
+
+    samples, model = _samples(data, views, target, id_column), load(model_file)
+    answers = model.predict(_known(model, samples.X))
+    if is_classifier(model):
+        found = {
+            "accuracy": float(accuracy_score(samples.y, answers)),
+            "balanced accuracy": float(balanced_accuracy_score(samples.y, answers)),
+        }
+    else:
+        found = {"R2": float(r2_score(samples.y, answers)), "mse": float(mean_squared_error(samples.y, answers))}
+    _show({**found, "samples": len(answers)}, json_out)
+
+
+@app.command()
+def inspect(model_file: Annotated[Path, typer.Argument(help="A model file.")], json_out: Json = False) -> None:
+    """Say what is in a model file."""
+    from .persistence import load
+
+    found = load(model_file)
+    if isinstance(found, dict) and "model" in found:
+        _show({"checkpoint after": found["position"], **_about(found["model"])}, json_out)
+    else:
+        _show(_about(found), json_out)
+
+
+# -- compare
+@app.command()
+def compare(
+    data: Data,
+    target: Target,
+    views: Layout = None,
+    id_column: Id = None,
+    only: Annotated[list[str] | None, typer.Option("--learner", "-l", help="Compare these only.")] = None,
+    folds: Annotated[int, typer.Option(min=2, help="Outer folds.")] = 5,
+    seed: Annotated[int, typer.Option(help="The seed of the folds.")] = 0,
+    save_to: Annotated[Path | None, typer.Option("--save", help="Write the best model, fitted on all samples.")] = None,
+    json_out: Json = False,
+) -> None:
+    """Compare learners by nested cross-validation: a leaderboard with confidence intervals and times."""
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+    from .comparison import candidates
+    from .comparison import compare as run
+    from .persistence import save
+
+    samples = _samples(data, views, target, id_column)
+    y = _labels(samples.y)
+    names = only or list(candidates(samples.X, y))
+    quiet = json_out or not sys.stderr.isatty()
+    columns = (TextColumn("{task.description:<32}"), BarColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=Console(stderr=True), disable=quiet, transient=True) as bar:
+        task = bar.add_task("comparing", total=len(names) * folds)
+
+        def told(name: str, fold: int, of: int) -> None:
+            bar.update(task, advance=1, description=f"{name}, fold {fold} of {of}")
+
+        board = run(samples.X, y, learners=names, folds=folds, random_state=seed, told=told)
+        if save_to is not None:
+            best = run(samples.X, y, learners=[board[0].name], folds=folds, random_state=seed, refit=True)[0].model
+            save(getattr(best, "best_estimator_", best), save_to)
+    rows = [{"learner": r.name, "score": r.score, "low": r.low, "high": r.high, "seconds": r.seconds} for r in board]
+    found: dict[str, Any] = {"samples": len(samples.X), "views": list(samples.X.names), "leaderboard": rows}
+    if save_to is not None:
+        found["saved"] = str(save_to)
+    _show(found, json_out, ["learner", "score", "low", "high", "seconds"], rows)
+    if save_to is not None and not json_out:
+        typer.echo(f"{board[0].name} saved to {save_to}")
+
+
+# -- streams
+@app.command()
+def stream(
+    data: Annotated[
+        str, typer.Argument(help="Parquet, a folder of it, libsvm, JSON lines; '-' reads JSON lines from stdin.")
+    ],
+    target: Target = "y",
+    learner: Annotated[str, typer.Option("--learner", "-l", help="An online learner.")] = "OrthogonalPerceptron",
+    views: Layout = None,
+    settings: Setting = None,
+    checkpoint: Annotated[
+        Path | None, typer.Option(help="Written every --every samples, at the end and on Ctrl-C.")
+    ] = None,
+    every: Annotated[int, typer.Option(min=1, help="Samples between checkpoints.")] = 10_000,
+    resume: Annotated[bool, typer.Option(help="Go on from the checkpoint.")] = False,
+    save_to: Annotated[Path | None, typer.Option("--save", help="Where the model file is written.")] = None,
+    json_out: Json = False,
+) -> None:
+    """Predict, score, learn: one pass over a stream."""
+    from .files import read_layout
+    from .persistence import save
+    from .streams import progressive_validation, read_json_lines
+
+    model = _made(_learner(learner), settings)
+    given = read_layout(views)
+    source: Any = read_json_lines(sys.stdin, "standard input", target=target, views=given) if data == "-" else data
+    options = {} if data == "-" else {"target": target, "views": given}
+    try:
+        result = progressive_validation(model, source, checkpoint=checkpoint, every=every, resume=resume, **options)
+    except KeyboardInterrupt as stopped:  # the sentence says where all was saved
+        typer.echo(str(stopped), err=True)
+        raise typer.Exit(130) from stopped
+    found: dict[str, Any] = {"samples": result.n_samples, "mistakes": result.mistakes, "error": result.error}
+    if save_to is not None:
+        save(model, save_to)
+        found["saved"] = str(save_to)
+    if checkpoint is not None:
+        found["checkpoint"] = str(checkpoint)
+    _show(found, json_out)
+
+
+# -- pieces
+def _samples(data: list[Path], views: Any, target: str | None, id_column: str | None) -> Any:
+    from .files import read_samples
+
+    return read_samples(data, views=views, target=target, ids=id_column)
+
+
+def _labels(y: Any) -> Any:
+    import numpy as np
+
+    return np.array(y.tolist()) if y.dtype == object else y
+
+
+def _known(model: Any, X: Any) -> Any:
+    """The views and columns that the model knows, so that files with the target or more columns serve too."""
+    from .views import Views
+
+    last = model[-1] if hasattr(model, "steps") else model
+    names = [name for name in X.names if name in getattr(last, "view_names_in_", X.names)]
+    blocks, columns = {name: X.block(name) for name in names}, dict(X.feature_names)
+    for name in names:
+        wanted, there = last._known.get(name, (None, 0, None))[2], X.feature_names.get(name)
+        if wanted and there and wanted != there:
+            lost = [column for column in wanted if column not in there]
+            if lost:
+                raise ValueError(f"View '{name}' has no column '{lost[0]}', which the model was fitted on.")
+            blocks[name], columns[name] = blocks[name][:, [there.index(column) for column in wanted]], wanted
+    if not names:
+        raise ValueError(
+            f"The model knows the views {', '.join(last.view_names_in_)}; the data have {', '.join(X.names)}."
+        )
+    mask = None if X.mask is None else X.mask[:, [X.names.index(name) for name in names]]
+    return Views._of(blocks, len(X), mask, columns)
+
+
+def _learners() -> dict[str, Any]:
+    import inspect as look
+
+    import consilience
+
+    found = {name: getattr(consilience, name) for name in consilience.__all__}
+    return {n: c for n, c in found.items() if look.isclass(c) and hasattr(c, "fit") and hasattr(c, "predict")}
+
+
+def _learner(name: str) -> Any:
+    found = _learners()
+    fitting = [known for known in found if known.lower() == name.lower().replace("-", "").replace("_", "")]
+    if not fitting:
+        raise ValueError(f"There is no learner '{name}'. `consilience learners` lists them.")
+    return found[fitting[0]]
+
+
+def _made(cls: Any, settings: list[str] | None = None) -> Any:
+    from sklearn.linear_model import LogisticRegression
+
+    model = cls(LogisticRegression(max_iter=5000)) if cls.__name__ in ("EarlyFusion", "LateFusion") else cls()
+    for setting in settings or []:
+        name, equals, value = setting.partition("=")
+        if not equals:
+            raise ValueError(f"--set takes name=value; got '{setting}'.")
+        try:
+            parsed = json.loads(value)
+        except ValueError:
+            parsed = {"None": None, "True": True, "False": False}.get(value, value)
+        model.set_params(**{name: parsed})
+    return model
+
+
+def _about(model: Any) -> dict[str, Any]:
+    last = model[-1] if hasattr(model, "steps") else model
+    found: dict[str, Any] = {"learner": repr(last) if not hasattr(last, "view_names_in_") else type(last).__name__}
+    found["parameters"] = (
+        {k: v for k, v in last.get_params(deep=False).items() if v is not None} if hasattr(last, "get_params") else {}
+    )
+    for name in ("view_names_in_", "classes_", "n_features_in_", "view_weights_", "n_seen_", "mistakes_"):
+        if hasattr(last, name):
+            value = getattr(last, name)
+            found[name.strip("_").replace("_in", "").replace("_", " ")] = (
+                value.tolist() if hasattr(value, "tolist") else value
+            )
+    if hasattr(last, "certificate"):
+        found["certificate"] = str(last.certificate())
+    return found
+
+
+def _quoted(value: Any) -> str:
+    text = str(value)
+    return '"' + text.replace('"', '""') + '"' if any(c in text for c in ',"\n') else text
+
+
+def _show(found: dict[str, Any], as_json: bool, columns: list[str] | None = None, rows: Any = None) -> None:
+    """Print as JSON, as a table, or line by line."""
+    if as_json:
+        typer.echo(json.dumps(found, default=str))
+        return
+    from rich.console import Console
+    from rich.table import Table
+
+    console = Console()
+    if rows is not None and columns is not None:
+        table = Table(box=None, header_style="bold")
+        for column in columns:
+            table.add_column(column)
+        for row in rows:
+            table.add_row(*(f"{row[c]:.4g}" if isinstance(row[c], float) else str(row[c]) for c in columns))
+        console.print(table)
+        return
+    for name, value in found.items():
+        text = ", ".join(map(str, value)) if isinstance(value, (list, tuple)) else value
+        if isinstance(value, dict):
+            text = ", ".join(f"{k}={v!r}" for k, v in value.items())
+        console.print(
+            f"{name:<18} {text:.4g}" if isinstance(text, float) else f"{name:<18} {text}", markup=False, highlight=False
+        )
+
+
+def main() -> None:
+    """Run the command line; errors are one sentence unless --debug is given."""
+    try:
+        sys.exit(app(standalone_mode=False))
+    except (typer.Abort, KeyboardInterrupt) as stopped:
+        reason = stopped.__cause__ if isinstance(stopped, typer.Abort) else stopped
+        typer.echo(str(reason or "") or "Stopped.", err=True)
+        sys.exit(130)
+    except Exception as error:
+        if hasattr(error, "show") and hasattr(error, "exit_code"):  # the command was not understood
+            error.show()
+            sys.exit(error.exit_code)
+        if os.environ.get("CONSILIENCE_DEBUG"):
+            raise
+        typer.echo(f"Error: {error}", err=True)
+        sys.exit(1)
+
+
+if __name__ == "__main__":
+    main()

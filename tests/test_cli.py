@@ -1,0 +1,267 @@
+"""The command line and what it stands on: files, comparisons; from three Parquet files to a leaderboard."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse as sp
+from sklearn.datasets import dump_svmlight_file
+
+import consilience as cs
+from consilience.comparison import candidates, compare
+from consilience.files import read_samples
+
+typer = pytest.importorskip("typer", reason="typer is not installed")
+from typer.testing import CliRunner  # noqa: E402
+
+from consilience.cli import app  # noqa: E402
+
+X, y = cs.datasets.load_breast_cancer_views(return_X_y=True)
+X, y = X[:150], np.array(["malignant", "benign"])[y[:150]]
+
+
+@pytest.fixture
+def files(tmp_path):
+    """Three Parquet files, a view each, rows in different orders, the third without a third of them."""
+    rng = np.random.default_rng(0)
+    names = np.array([f"s{i:03d}" for i in range(150)])
+    for k, view in enumerate(X.names):
+        frame = pd.DataFrame(X[view], columns=[f"c{j}" for j in range(10)])
+        frame.insert(0, "sample", names)
+        if k == 0:
+            frame["diagnosis"] = y
+        order = rng.permutation(150)
+        frame = frame.iloc[order[: 100 if k == 2 else 150]]
+        frame.to_parquet(tmp_path / f"{view}.parquet")
+    return tmp_path
+
+
+def run(*words, expect=0):
+    result = CliRunner().invoke(app, [str(word) for word in words])
+    if expect == 0 and result.exception is not None:
+        raise result.exception
+    return result
+
+
+def views_of(folder):
+    return [folder / f"{view}.parquet" for view in X.names]
+
+
+def test_from_three_files_to_a_leaderboard_with_one_command(files):
+    out = run("compare", *views_of(files), "--id", "sample", "-y", "diagnosis", "--folds", 3, "--json").stdout
+    board = json.loads(out)
+    assert board["views"] == list(X.names)
+    assert board["samples"] == 150
+    scores = [row["score"] for row in board["leaderboard"]]
+    assert scores == sorted(scores, reverse=True)
+    assert scores[0] > 0.9
+    assert all(row["low"] <= row["score"] <= row["high"] <= 1 for row in board["leaderboard"])
+    assert {"CoRegularizedRidgeClassifier", "LateFusion", "mean alone"} <= {
+        row["learner"] for row in board["leaderboard"]
+    }
+    table = run(
+        "compare", *views_of(files), "--id", "sample", "-y", "diagnosis", "--folds", 3, "-l", "LateFusion"
+    ).stdout
+    assert "LateFusion" in table
+    assert "score" in table
+
+
+def test_files_of_one_view_each_are_matched_by_names(files):
+    samples = read_samples(views_of(files), target="diagnosis", ids="sample")
+    place = {name: k for k, name in enumerate(samples.ids.tolist())}
+    back = [place[f"s{i:03d}"] for i in range(150)]
+    for view in X.names[:2]:
+        np.testing.assert_allclose(samples.X[view][back], X[view])
+    assert samples.y[back].tolist() == y.tolist()
+    assert samples.X.mask[:, 2].sum() == 100
+    there = samples.X.present("worst")
+    rows = [int(name[1:]) for name in samples.ids[there]]
+    np.testing.assert_allclose(samples.X["worst"][there], X["worst"][rows])
+
+
+def test_fit_predict_evaluate_inspect(files, tmp_path):
+    model = tmp_path / "model.cons"
+    given = ("--id", "sample")
+    told = json.loads(
+        run("fit", *views_of(files), *given, "-y", "diagnosis", "-l", "co-regularized-ridge-classifier", "--set",
+            "alpha=0.001", "--set", "between=1e-3", "--save", model, "--json").stdout
+    )  # fmt: skip
+    assert told["parameters"]["alpha"] == 0.001
+    assert told["samples"] == 150
+    answers = tmp_path / "answers.csv"
+    run("predict", model, *views_of(files), *given, "--out", answers)
+    frame = pd.read_csv(answers)
+    assert len(frame) == 150
+    score = json.loads(run("evaluate", model, *views_of(files), *given, "-y", "diagnosis", "--json").stdout)
+    samples = read_samples(views_of(files), target="diagnosis", ids="sample")
+    right = dict(zip(samples.ids.tolist(), samples.y.tolist(), strict=True))
+    expected = np.mean([right[name] == answer for name, answer in zip(frame.id, frame.prediction, strict=True)])
+    assert score["accuracy"] == pytest.approx(expected)
+    alone = json.loads(run("predict", model, files / "mean.parquet", *given, "--json").stdout)
+    assert len(alone["predictions"]) == 150
+    told = json.loads(run("inspect", model, "--json").stdout)
+    assert told["view names"] == list(X.names)
+    assert "optimum" in told["certificate"]
+    assert "CoRegularizedRidgeClassifier" in run("inspect", model).stdout
+
+
+def test_numbers_are_compared_by_regression(tmp_path):
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(
+        {f"a__{j}": rng.normal(size=80) for j in range(3)} | {f"b__{j}": rng.normal(size=80) for j in range(2)}
+    )
+    frame["price"] = frame["a__0"] - frame["b__1"] + 0.1 * rng.normal(size=80)
+    frame.to_csv(tmp_path / "wide.csv", index=False)
+    board = json.loads(run("compare", tmp_path / "wide.csv", "-y", "price", "--folds", 3, "--json").stdout)
+    assert board["views"] == ["a", "b"]
+    assert {row["learner"] for row in board["leaderboard"]} >= {
+        "CoRegularizedRidge",
+        "ViewMetricRidgeCV",
+        "EarlyFusion",
+    }
+    assert board["leaderboard"][0]["score"] > 0.9
+    model = tmp_path / "m.cons"
+    run("fit", tmp_path / "wide.csv", "-y", "price", "-l", "CoRegularizedRidge", "--save", model)
+    assert json.loads(run("evaluate", model, tmp_path / "wide.csv", "-y", "price", "--json").stdout)["R2"] > 0.8
+    best = tmp_path / "best.cons"
+    run("compare", tmp_path / "wide.csv", "-y", "price", "--folds", 2, "-l", "EarlyFusion", "--save", best)
+    assert cs.load(best).predict(read_samples([tmp_path / "wide.csv"], target="price").X).shape == (80,)
+
+
+def test_layouts(tmp_path):
+    frame = pd.DataFrame(
+        {"m1": [1.0, 2.0], "m2": [3.0, 4.0], "t": ["x", "y"], "k": [5.0, None], "y": [0, 1], "id": ["a", "b"]}
+    )
+    frame.to_parquet(tmp_path / "t.parquet")
+    (tmp_path / "v.toml").write_text('target = "y"\nid = "id"\n[views]\nsound = ["m*"]\ntext = "t"\nlast = ["k"]\n')
+    samples = read_samples([tmp_path / "t.parquet"], views=tmp_path / "v.toml")
+    assert samples.X.names == ("sound", "text", "last")
+    assert samples.X.mask.tolist() == [[True, True, True], [True, True, False]]
+    assert samples.y.tolist() == [0, 1]
+    assert samples.ids.tolist() == ["a", "b"]
+    np.savez(tmp_path / "n.npz", a=np.ones((3, 2)), b=np.zeros((3, 4)), y=[0, 1, 0])
+    arrays = read_samples([tmp_path / "n.npz"], target="y")
+    assert arrays.X.names == ("a", "b")
+    Z = sp.random_array((6, 5), density=0.5, random_state=0, format="csr")
+    dump_svmlight_file(Z, [0, 1] * 3, str(tmp_path / "s.libsvm"))
+    sparse = read_samples([tmp_path / "s.libsvm"])
+    assert sparse.X.kind("s") == "sparse"
+    assert sparse.y.tolist() == [0, 1] * 3
+    pq = pytest.importorskip("pyarrow.parquet")
+    import pyarrow as pa
+
+    pq.write_table(pa.table({"emb": [[1.0, 2.0], None], "n": [1.0, 2.0], "y": [1, 2]}), tmp_path / "lists.parquet")
+    lists = read_samples([tmp_path / "lists.parquet"], target="y")
+    assert lists.X.names == ("emb", "lists")
+    assert lists.X.present("emb").tolist() == [True, False]
+
+
+def test_streams_from_files_and_standard_input(tmp_path):
+    lines = "\n".join(json.dumps({**{v: X[v][i].tolist() for v in X.names}, "y": str(y[i])}) for i in range(150))
+    (tmp_path / "s.jsonl").write_text(lines)
+    expected = cs.progressive_validation(cs.OrthogonalPerceptron(p=3), X, y)
+    told = json.loads(run("stream", tmp_path / "s.jsonl", "--set", "p=3", "--json").stdout)
+    assert (told["samples"], told["mistakes"]) == (150, expected.mistakes)
+    piped = CliRunner().invoke(app, ["stream", "-", "--set", "p=3", "--json"], input=lines)
+    assert json.loads(piped.stdout)["mistakes"] == expected.mistakes
+    check, model = tmp_path / "c.cons", tmp_path / "m.cons"
+    run("stream", tmp_path / "s.jsonl", "--set", "p=3", "--checkpoint", check, "--save", model)
+    assert json.loads(run("inspect", check, "--json").stdout)["checkpoint after"] == 150
+    again = json.loads(
+        run("stream", tmp_path / "s.jsonl", "--set", "p=3", "--checkpoint", check, "--resume", "--json").stdout
+    )
+    assert again["mistakes"] == expected.mistakes
+    assert cs.load(model).mistakes_ == expected.mistakes
+
+
+def test_lists_of_what_there_is():
+    learners = json.loads(run("learners", "--json").stdout)["learners"]
+    assert {row["name"] for row in learners} >= {"MaxMarginClassifier", "OrthogonalPerceptron", "ViewMetricRidge"}
+    assert {row["for"] for row in learners} >= {"classes", "numbers", "stream"}
+    kernels = json.loads(run("kernels", "--json").stdout)["kernels"]
+    assert {row["name"] for row in kernels} >= {"RBF", "Spectrum", "SubsetTree"}
+    assert "MaxMarginClassifier" in run("learners").stdout
+
+
+def shell(*words, **given):
+    return subprocess.run(
+        [sys.executable, "-m", "consilience.cli", *map(str, words)], capture_output=True, text=True, **given
+    )
+
+
+def test_errors_are_one_sentence_and_nothing_is_written(files):
+    done = shell("fit", files / "mean.parquet", "-y", "none", "-l", "LateFusion", "--save", files / "m.cons")
+    assert done.returncode == 1
+    assert done.stderr.startswith("Error: No file has a column 'none'")
+    assert "Traceback" not in done.stderr
+    assert not (files / "m.cons").exists()
+    traced = shell(
+        "--debug", "fit", files / "mean.parquet", "-y", "none", "-l", "LateFusion", "--save", files / "m.cons"
+    )
+    assert "Traceback" in traced.stderr
+    assert shell("fit").returncode == 2
+    damaged = files / "bad.cons"
+    damaged.write_bytes(b"not a model")
+    assert "is not a model file of consilience" in shell("inspect", damaged).stderr
+
+
+@pytest.mark.skipif(os.name == "nt", reason="signals are sent as on POSIX")
+def test_control_c_leaves_a_checkpoint(tmp_path):
+    check = tmp_path / "c.cons"
+    words = [sys.executable, "-m", "consilience.cli", "stream", "-", "--checkpoint", str(check)]
+    process = subprocess.Popen(words, stdin=subprocess.PIPE, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    for i in range(128):
+        process.stdin.write(json.dumps({"a": [float(i % 7), 1.0], "y": i % 2}) + "\n")
+    process.stdin.flush()
+    time.sleep(6)
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert "saved to" in err
+    assert json.loads(run("inspect", check, "--json").stdout)["checkpoint after"] % 64 == 0
+
+
+ERRORS = {
+    "There is no learner 'Foo'. `consilience learners` lists them.": (
+        "fit", "mean.parquet", "-y", "diagnosis", "-l", "Foo", "--save", "m",
+    ),
+    "--set takes name=value; got 'alpha'.": (
+        "fit", "mean.parquet", "-y", "diagnosis", "-l", "CoRegularizedSVC", "--set", "alpha", "--save", "m",
+    ),
+    "Several files are matched by a column that names the samples": (
+        "compare", "mean.parquet", "error.parquet", "-y", "diagnosis",
+    ),
+    "has no column 'who'": ("compare", "mean.parquet", "error.parquet", "-y", "diagnosis", "--id", "who"),
+    "There is no file": ("compare", "none.parquet", "-y", "diagnosis"),
+    "`views` is a dict of view -> columns, 'prefix', a .toml file or None": (
+        "compare", "mean.parquet", "-y", "diagnosis", "--views", "odd",
+    ),
+    "There is no learner 'Foo' to compare here": (
+        "compare", "mean.parquet", "-y", "diagnosis", "--id", "sample", "-l", "Foo",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("message", ERRORS)
+def test_bad_commands_get_a_sentence(message, files):
+    words = [str(files / word) if word.endswith(".parquet") else word for word in ERRORS[message]]
+    result = CliRunner().invoke(app, words)
+    assert result.exit_code != 0
+    assert message in str(result.exception)
+
+
+def test_candidates_fit_the_data():
+    holes = cs.Views({v: X[v] for v in X.names}, mask=np.arange(450).reshape(150, 3) % 7 > 0)
+    assert "EarlyFusion" not in candidates(holes, y)
+    assert not [name for name in candidates(holes, y) if name.endswith(" alone")]
+    with pytest.raises(ValueError, match="A class has 1 samples, fewer than the 5 folds"):
+        compare(X[:20], ["a"] + ["b"] * 19)
+    (row,) = compare(X, y, learners=["MaxMarginClassifier"], folds=3, refit=True)
+    assert row.model.score(X, y) > 0.9
+    assert row.low <= row.score <= row.high
