@@ -1,4 +1,4 @@
-"""What ``import consilience`` adds to ``import sklearn``, in fresh processes.
+"""What ``import consilience`` adds to ``import sklearn``, and ``consilience --help`` to nothing, in fresh processes.
 
 Run by ``python benchmarks/import_time.py``.
 """
@@ -9,9 +9,12 @@ import sys
 import time
 
 
+HELP = "from consilience.cli import main; main()"
+
+
 def seconds(code):
     start = time.perf_counter()
-    subprocess.run([sys.executable, "-c", code], check=True)
+    subprocess.run([sys.executable, "-c", code], check=True, stdout=subprocess.DEVNULL)
     return time.perf_counter() - start
 
 
@@ -31,6 +34,9 @@ def main():
     for name, record in times.items():
         middle = statistics.median(record)
         print(f"{name:<46} {1000 * middle:6.0f} ms  (+{1000 * (middle - base):.0f} ms)")
+    pairs = [(seconds("pass"), seconds("import sys; sys.argv = ['consilience', '--help']; " + HELP)) for _ in range(9)]
+    nothing, helped = (statistics.median(column) for column in zip(*pairs, strict=True))
+    print(f"{'consilience --help':<46} {1000 * helped:6.0f} ms  (+{1000 * (helped - nothing):.0f} ms to python -c pass)")
 
 
 if __name__ == "__main__":

@@ -265,3 +265,26 @@ def test_candidates_fit_the_data():
     (row,) = compare(X, y, learners=["MaxMarginClassifier"], folds=3, refit=True)
     assert row.model.score(X, y) > 0.9
     assert row.low <= row.score <= row.high
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_annotated_matrices_and_their_modalities(tmp_path):
+    anndata = pytest.importorskip("anndata", reason="anndata is not installed")
+    mudata = pytest.importorskip("mudata", reason="mudata is not installed")
+    rng = np.random.default_rng(0)
+    obs = pd.DataFrame({"kind": ["t", "b", "t", "b"], "depth": [1.0, 2.0, 3.0, 4.0]}, index=["c1", "c2", "c3", "c4"])
+    rna = anndata.AnnData(X=rng.random((4, 3)).astype(np.float32), obs=obs)
+    protein = anndata.AnnData(X=sp.csr_matrix(rng.random((3, 2)).astype(np.float32)), obs=obs.loc[["c3", "c1", "c4"]])
+    rna.write_h5ad(tmp_path / "rna.h5ad")
+    one = read_samples([tmp_path / "rna.h5ad"], target="kind", ids="obs_names")
+    np.testing.assert_allclose(one.X["rna"], rna.X)
+    assert one.X.names == ("rna",)  # notes on the cells are no view
+    assert one.y.tolist() == ["t", "b", "t", "b"]
+    both = mudata.MuData({"rna": rna, "protein": protein})
+    both.obs["kind"] = obs["kind"]
+    both.write(tmp_path / "cells.h5mu")
+    cells = read_samples([tmp_path / "cells.h5mu"], target="kind", ids="obs_names")
+    place = {name: k for k, name in enumerate(cells.ids.tolist())}
+    np.testing.assert_allclose(cells.X["rna"][[place[c] for c in obs.index]], rna.X)
+    np.testing.assert_allclose(cells.X["protein"][[place[c] for c in ("c3", "c1", "c4")]], protein.X.toarray())
+    assert not cells.X.present("protein")[place["c2"]]

@@ -57,13 +57,15 @@ _HOME = {
     "load": "persistence",
     "check_multiview_estimator": "checks",
 }
-_MODULES = ("certificates", "datasets", "graphs", "kernels", "streams")
+_MODULES = ("certificates", "comparison", "datasets", "files", "graphs", "kernels", "streams")
 
 __all__ = [*_HOME, *_MODULES]
 
 if TYPE_CHECKING:
     from . import certificates as certificates
+    from . import comparison as comparison
     from . import datasets as datasets
+    from . import files as files
     from . import graphs as graphs
     from . import kernels as kernels
     from . import streams as streams

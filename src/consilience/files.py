@@ -42,6 +42,7 @@ class _Table:
     name: str
     columns: dict[str, np.ndarray] = field(default_factory=dict)
     blocks: dict[str, Any] = field(default_factory=dict)
+    notes: bool = False  # whether columns are notes on the samples, no views unless asked for
 
 
 def read_samples(
@@ -186,6 +187,7 @@ def _read_annotated(path: Path) -> _Table:
         raise ImportError(f"'{path.name}' needs the package {kind}: pip install 'consilience[omics]'.") from error
     data = module.read_h5mu(path) if kind == "mudata" else module.read_h5ad(path)
     table = _Table(path.stem, {str(name): data.obs[name].to_numpy() for name in data.obs.columns})
+    table.notes = True
     table.columns["obs_names"] = np.asarray(data.obs_names, dtype=object)
     parts = data.mod if kind == "mudata" else {path.stem: data}
     for name, part in parts.items():
@@ -259,7 +261,7 @@ def _divided(table: _Table, spec: Any, *, alone: bool) -> dict[str, tuple[Any, l
         found = {view: _matrix(table, names) for view, names in chosen.items() if names}
         return {**found, **{view: (table.blocks[names[0]], []) for view, names in blocks.items() if names}}
     found = {name: (block, []) for name, block in table.blocks.items()}
-    names = list(table.columns)
+    names = [] if table.notes else list(table.columns)
     if spec == "prefix" or (spec is None and names and all("__" in name for name in names)):
         parts: dict[str, list[str]] = {}
         for name in names:
@@ -302,7 +304,7 @@ def _matched(tables: Sequence[_Table], ids: str | None) -> tuple[list[_Table], n
         rows = np.array([place[key] for key in own.tolist()])
         columns = {name: _placed(values, rows, len(order)) for name, values in table.columns.items()}
         blocks = {name: _placed(block, rows, len(order)) for name, block in table.blocks.items()}
-        matched.append(_Table(table.name, columns, blocks))
+        matched.append(_Table(table.name, columns, blocks, table.notes))
     return matched, np.array(order)
 
 
