@@ -8,7 +8,6 @@ import subprocess
 import sys
 import time
 
-
 HELP = "from consilience.cli import main; main()"
 
 
@@ -36,7 +35,8 @@ def main():
         print(f"{name:<46} {1000 * middle:6.0f} ms  (+{1000 * (middle - base):.0f} ms)")
     pairs = [(seconds("pass"), seconds("import sys; sys.argv = ['consilience', '--help']; " + HELP)) for _ in range(9)]
     nothing, helped = (statistics.median(column) for column in zip(*pairs, strict=True))
-    print(f"{'consilience --help':<46} {1000 * helped:6.0f} ms  (+{1000 * (helped - nothing):.0f} ms to python -c pass)")
+    added = 1000 * (helped - nothing)
+    print(f"{'consilience --help':<46} {1000 * helped:6.0f} ms  (+{added:.0f} ms to python -c pass)")
 
 
 if __name__ == "__main__":
