@@ -20,7 +20,7 @@ from consilience.files import read_samples
 typer = pytest.importorskip("typer", reason="typer is not installed")
 from typer.testing import CliRunner  # noqa: E402
 
-from consilience.cli import app  # noqa: E402
+from consilience.cli import _counter, app  # noqa: E402
 
 X, y = cs.datasets.load_breast_cancer_views(return_X_y=True)
 X, y = X[:150], np.array(["malignant", "benign"])[y[:150]]
@@ -178,6 +178,16 @@ def test_streams_from_files_and_standard_input(tmp_path):
     )
     assert again["mistakes"] == expected.mistakes
     assert cs.load(model).mistakes_ == expected.mistakes
+
+
+def test_a_stream_shows_its_error_as_it_goes(capsys, monkeypatch):
+    monkeypatch.setenv("FORCE_COLOR", "1")  # rich takes standard error for a terminal
+    with _counter(quiet=False) as told:
+        told(1000, 150)
+    assert "1,000 samples" in capsys.readouterr().err
+    with _counter(quiet=True) as told:
+        told(1, 1)
+    assert not capsys.readouterr().err
 
 
 def test_lists_of_what_there_is():

@@ -321,6 +321,15 @@ def test_the_display_draws_the_curve_and_the_bound():
     plt.close("all")
 
 
+def test_streams_tell_how_far_they_are():
+    told = []
+    cs.progressive_validation(
+        cs.OnlinePerceptron(), X, y, chunk=100, told=lambda n, mistakes: told.append((n, mistakes))
+    )
+    assert [n for n, _ in told] == [100, 200, 300]
+    assert [m for _, m in told] == sorted(m for _, m in told)
+
+
 def test_odd_streams():
     nan = float("nan")
     result = cs.progressive_validation(model := cs.OnlinePerceptron(), X[:4], ["a", nan, "b", "a"])

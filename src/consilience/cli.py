@@ -7,6 +7,9 @@ stopped by Ctrl-C. Nothing heavy is imported before a command runs.
 import json
 import os
 import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -246,7 +249,10 @@ def stream(
     source: Any = read_json_lines(sys.stdin, "standard input", target=target, views=given) if data == "-" else data
     options = {} if data == "-" else {"target": target, "views": given}
     try:
-        result = progressive_validation(model, source, checkpoint=checkpoint, every=every, resume=resume, **options)
+        with _counter(quiet=json_out or not sys.stderr.isatty()) as told:
+            result = progressive_validation(
+                model, source, checkpoint=checkpoint, every=every, resume=resume, told=told, **options
+            )
     except KeyboardInterrupt as stopped:  # the sentence says where all was saved
         typer.echo(str(stopped), err=True)
         raise typer.Exit(130) from stopped
@@ -260,6 +266,25 @@ def stream(
 
 
 # -- pieces
+@contextmanager
+def _counter(quiet: bool) -> Iterator[Callable[[int, int], None]]:
+    """A line on standard error that shows samples, rate and error as a stream goes on."""
+    from rich.console import Console
+    from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+    columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
+    with Progress(*columns, console=Console(stderr=True), disable=quiet, transient=True) as bar:
+        task, start = bar.add_task("waiting for samples", total=None), time.perf_counter()
+
+        def told(samples: int, mistakes: int) -> None:
+            rate = samples / max(time.perf_counter() - start, 1e-9)
+            bar.update(
+                task, description=f"{samples:,} samples, {rate:,.0f} a second, error {mistakes / max(samples, 1):.2%}"
+            )
+
+        yield told
+
+
 def _samples(data: list[Path], views: Any, target: str | None, id_column: str | None) -> Any:
     from .files import read_samples
 

@@ -2,7 +2,7 @@
 
 import json
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -67,6 +67,7 @@ def progressive_validation(
     checkpoint: str | os.PathLike[str] | None = None,
     every: int = 10_000,
     resume: bool = False,
+    told: Callable[[int, int], None] | None = None,
 ) -> ProgressiveResult:
     """Predict each sample of a stream, score the prediction, then learn the sample.
 
@@ -101,6 +102,8 @@ def progressive_validation(
     resume : bool, default=False
         Whether to go on from the checkpoint if there is one: the model takes its state, and the samples it has seen are
         passed over.
+    told : callable, optional
+        Called with the samples and the mistakes so far, after each piece.
 
     Returns
     -------
@@ -147,6 +150,8 @@ def progressive_validation(
                 else:
                     model.learn_one(X, labels)
                 place.position += len(X) if isinstance(X, Views) else 1
+            if told is not None:
+                told(*place.counts(model))
             if path is not None and place.position - place.saved >= every:
                 _write(model, place, path)
     except KeyboardInterrupt as stopped:
@@ -170,9 +175,12 @@ class _Place:
         self.position, self.seen, self.mistakes = position, seen, mistakes
         self.saved = position
 
+    def counts(self, model: Any) -> tuple[int, int]:
+        """Samples and mistakes on this stream."""
+        return int(getattr(model, "n_seen_", 0)) - self.seen, int(getattr(model, "mistakes_", 0)) - self.mistakes
+
     def result(self, model: Any) -> ProgressiveResult:
-        n = int(getattr(model, "n_seen_", 0)) - self.seen
-        mistakes = int(getattr(model, "mistakes_", 0)) - self.mistakes
+        n, mistakes = self.counts(model)
         curve = [(s - self.seen, m - self.mistakes) for s, m in getattr(model, "_curve", []) if s > self.seen]
         points = np.array(curve, dtype=np.float64).reshape(-1, 2)
         points[:, 1] /= np.maximum(points[:, 0], 1)
