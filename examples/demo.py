@@ -12,7 +12,7 @@ import consilience as cs
 
 
 def scored(model, X, y):
-    folds = StratifiedKFold(5, shuffle=True, random_state=0)
+    folds = StratifiedKFold(5 if len(X) < 1000 else 2, shuffle=True, random_state=0)
     start = time.perf_counter()
     scores = cross_val_score(model, X, y, cv=folds)
     return scores, time.perf_counter() - start
@@ -34,6 +34,9 @@ def rows(X, y):
     yield "metric learning, penalty by leave-one-out", make_pipeline(scaled, metric), X
     sparse = cs.MultipleKernelRidgeClassifier(p=1, alpha=0.1)
     yield "multiple kernels, p = 1", make_pipeline(scaled, sparse), X
+    yield "maximum margin regression", make_pipeline(scaled, cs.MaxMarginClassifier(C=10.0)), X
+    online = cs.OrthogonalPerceptron("rbf", average=True, random_state=0)
+    yield "orthogonal perceptron, averaged", make_pipeline(scaled, online), X
     rng = np.random.default_rng(0)
     mask = rng.random((len(X), len(X.names))) > 0.3
     mask[~mask.any(axis=1), 0] = True
@@ -41,6 +44,17 @@ def rows(X, y):
     yield "late fusion, 30 % of the views missing", make_pipeline(scaled, cs.LateFusion(plain)), holes
     yield "co-regularized ridge, 30 % missing", make_pipeline(scaled, ridge), holes
     yield "metric learning, 30 % missing", make_pipeline(scaled, metric), holes
+
+
+def stream(X, y):
+    order = np.random.default_rng(0).permutation(len(y))
+    model = cs.OrthogonalPerceptron("rbf", aggressive=True)
+    result = cs.progressive_validation(model, X[order], y[order])
+    print("\ndigits as a stream, one after the other: share of mistakes so far\n")
+    for seen in (50, 200, 800, len(y)):
+        print(
+            f"  after {seen:>5,} samples{'':<24}{result.curve[np.searchsorted(result.curve[:, 0], seen, side='right') - 1, 1]:>9.3f}"
+        )
 
 
 def main():
@@ -52,6 +66,7 @@ def main():
         for name, model, data in rows(X, y):
             scores, seconds = scored(model, data, y)
             print(f"  {name:<44}{scores.mean():>9.3f}{scores.std():>7.3f}{seconds:>9.2f}")
+    stream(cs.PerView(StandardScaler()).fit_transform(X), y)
     rng = np.random.default_rng(0)
     shown = np.concatenate([rng.choice(np.flatnonzero(y == k), 5, replace=False) for k in range(10)])
     half = np.full(len(y), np.nan)
