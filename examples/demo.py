@@ -52,9 +52,8 @@ def stream(X, y):
     result = cs.progressive_validation(model, X[order], y[order])
     print("\ndigits as a stream, one after the other: share of mistakes so far\n")
     for seen in (50, 200, 800, len(y)):
-        print(
-            f"  after {seen:>5,} samples{'':<24}{result.curve[np.searchsorted(result.curve[:, 0], seen, side='right') - 1, 1]:>9.3f}"
-        )
+        last = np.searchsorted(result.curve[:, 0], seen, side="right") - 1
+        print(f"  after {seen:>5,} samples{'':<24}{result.curve[last, 1]:>9.3f}")
 
 
 def main():
