@@ -9,12 +9,11 @@ from typing import Any, Self
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn.base import ClassifierMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from .. import _blocks
-from .._base import ViewParameters, decide
+from .._base import ViewClassifier, ViewParameters
 from .._inputs import read_labels, read_stream_labels, read_views_to_learn, read_views_to_predict, remember
 from ..certificates import Certificate
 from ..views import Views
@@ -36,7 +35,7 @@ def uninterrupted() -> Iterator[None]:
             before(*asked[0])
 
 
-class OnlineLearner(ClassifierMixin, ViewParameters, ABC):
+class OnlineLearner(ViewClassifier, ViewParameters, ABC):
     """A learner that sees samples one after the other; any chunking of the same samples gives the same state.
 
     Subclasses define `_start` (empty state for ``classes_``), `_grow` (make room for a class), `_learn` (one pass over
@@ -263,39 +262,10 @@ class OnlineLearner(ClassifierMixin, ViewParameters, ABC):
         return self.predict(one_row(x))[0] if hasattr(self, "n_seen_") else None
 
     # -- predicting
-    def decision_function(self, X: Any) -> np.ndarray:
-        """Return the score of each class.
-
-        Parameters
-        ----------
-        X : Views or what `as_views` reads
-            The samples.
-
-        Returns
-        -------
-        array of shape (n_samples,) or (n_samples, n_classes)
-            Scores; with two classes one score, positive for the second.
-        """
+    def _combined(self, X: Any) -> np.ndarray:
         X = read_views_to_predict(self, X)
         self._check_settings()
-        scores = self._scores(X)
-        return scores[:, 0] if scores.shape[1] == 1 else scores
-
-    def predict(self, X: Any) -> np.ndarray:
-        """Predict classes.
-
-        Parameters
-        ----------
-        X : Views or what `as_views` reads
-            The samples.
-
-        Returns
-        -------
-        array of shape (n_samples,)
-            The classes.
-        """
-        scores = self.decision_function(X)
-        return self.classes_[decide(scores, len(self.classes_))]
+        return self._scores(X)
 
     # -- counting
     @property
