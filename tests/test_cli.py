@@ -252,6 +252,9 @@ ERRORS = {
     "`views` is a dict of view -> columns, 'prefix', a .toml file or None": (
         "compare", "mean.parquet", "-y", "diagnosis", "--views", "odd",
     ),
+    "Column 'c0' names no view: with views='prefix' a column of the view audio is called 'audio__something'.": (
+        "compare", "mean.parquet", "-y", "diagnosis", "--id", "sample", "--views", "prefix",
+    ),
     "There is no learner 'Foo' to compare here": (
         "compare", "mean.parquet", "-y", "diagnosis", "--id", "sample", "-l", "Foo",
     ),

@@ -15,7 +15,7 @@ import consilience as cs
 import reference
 from consilience import Views
 from consilience.certificates import novikoff_bound, perceptron_bound, risk_bound
-from consilience.kernels import RBF, Linear
+from consilience.kernels import RBF, ChiSquared, Linear
 
 
 def stream(seed, n=70, widths=(4, 4), n_classes=2, whole=False, missing=False):
@@ -934,3 +934,37 @@ def test_odd_cases_that_work():
     for i in range(40):
         mixed.learn_one({"a": A[i].astype(np.float32 if i < 10 else np.float64)}, y[i])
     assert mixed._machine.V.dtype == np.float64
+
+
+@pytest.mark.parametrize(
+    "learner",
+    [
+        cs.KernelPerceptron(ChiSquared(1.0)),
+        cs.MultiCueClassifier(ChiSquared(1.0)),
+        cs.VectorPerceptron(ChiSquared(1.0)),
+    ],
+    ids=lambda learner: type(learner).__name__,
+)
+def test_samples_that_a_kernel_refuses_leave_no_trace(learner):
+    rng = np.random.default_rng(0)
+    A, y = rng.random((40, 3)), np.arange(40) % 2
+    bad = np.where(np.arange(40)[:, None] == 30, -1.0, A)
+    fresh = clone(learner)
+    with pytest.raises(ValueError, match="is for nonnegative data"):
+        fresh.partial_fit(bad, y)
+    assert not hasattr(fresh, "n_seen_")
+    model = clone(learner).partial_fit(A, y, classes=[0, 1])
+    before = model.decision_function(A)
+    with pytest.raises(ValueError, match="is for nonnegative data"):
+        model.partial_fit(bad, y)
+    assert model.n_seen_ == 40
+    np.testing.assert_array_equal(model.decision_function(A), before)
+
+
+def test_the_comparator_zero_is_named_where_it_is_the_best():
+    rng = np.random.default_rng(0)
+    A, y = rng.normal(size=(12, 3)), rng.integers(2, size=12)
+    y[:2] = [0, 1]
+    proof = cs.OnlinePerceptron(5).partial_fit(A, y).certificate(A, y)
+    assert "since there were no more samples" not in str(proof)
+    assert proof.size is not None

@@ -29,7 +29,7 @@ def divide(X: Any, views: Any) -> dict[str, Any]:
             raise ValueError(f"`views` must be a dict, a list or 'prefix'; got {views!r}.")
         if not framed:
             raise ValueError("views='prefix' reads column names; the table given has none. Use a data frame or slices.")
-        views = _by_prefix(columns)
+        views = by_prefix(columns)
     elif not isinstance(views, Mapping):
         views = {f"view{v}": chosen for v, chosen in enumerate(views)}
     divided = {}
@@ -44,7 +44,8 @@ def matching(names: Sequence[str], patterns: Sequence[str]) -> list[str]:
     return [name for name in names if any(fnmatchcase(name, pattern) for pattern in patterns)]
 
 
-def _by_prefix(columns: Sequence[str]) -> dict[str, list[str]]:
+def by_prefix(columns: Sequence[str]) -> dict[str, list[str]]:
+    """The columns of each view where ``audio__mfcc1`` is of ``audio``."""
     views: dict[str, list[str]] = {}
     for column in columns:
         prefix, divider, _ = column.partition("__")

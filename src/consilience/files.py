@@ -10,7 +10,7 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.datasets import load_svmlight_file
 
-from ._tables import matching
+from ._tables import by_prefix, matching
 from .views import Views
 
 __all__ = ["Samples", "read_layout", "read_samples"]
@@ -263,10 +263,7 @@ def _divided(table: _Table, spec: Any, *, alone: bool) -> dict[str, tuple[Any, l
     found = {name: (block, []) for name, block in table.blocks.items()}
     names = [] if table.notes else list(table.columns)
     if spec == "prefix" or (spec is None and names and all("__" in name for name in names)):
-        parts: dict[str, list[str]] = {}
-        for name in names:
-            parts.setdefault(name.partition("__")[0], []).append(name)
-        return {**found, **{view: _matrix(table, own) for view, own in parts.items()}}
+        return {**found, **{view: _matrix(table, own) for view, own in by_prefix(names).items()}}
     numeric = [name for name in names if table.columns[name].dtype != object]
     if numeric:
         found[table.name] = _matrix(table, numeric)

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from sklearn.datasets import load_svmlight_file
 
-from ._tables import matching
+from ._tables import by_prefix, matching
 from .online._frame import OnlineLearner, check_count, one_row, uninterrupted
 from .persistence import load, save
 from .views import Views, as_views
@@ -426,10 +426,7 @@ def _divided(names: list[str], views: Any) -> dict[str, list[str]]:
     if isinstance(views, Mapping):
         return {view: matching(names, chosen) or list(chosen) for view, chosen in views.items()}
     if views == "prefix" or (views is None and all("__" in name for name in names)):
-        parts: dict[str, list[str]] = {}
-        for name in names:
-            parts.setdefault(name.partition("__")[0], []).append(name)
-        return parts
+        return by_prefix(names)
     if views is not None:
         raise ValueError(f"`views` of a file is a dict of view -> columns, 'prefix' or None; got {views!r}.")
     return {"view0": names}

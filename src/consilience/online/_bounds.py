@@ -2,6 +2,7 @@
 
 import warnings
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -246,6 +247,7 @@ def mistake_certificate(learner: Any, comparison: Comparison, setting: Setting |
     passes = n // len(codes)
     data = (_Columns if hasattr(learner._machine, "offsets") else _Kernels)(learner._machine, X, setting)
     sizes = data.sizes() * (2**0.5 if len(learner.classes_) > 2 else 1.0)
+    best = replace(best, size=float(sizes.max()))
     outputs = 1 if len(learner.classes_) == 2 else len(learner.classes_)
     given = [] if comparison.comparator is None else [data.given(comparison.comparator)]
     if given and given[0].shape[1] != outputs:

@@ -55,8 +55,8 @@ class OnlineLearner(ViewClassifier, ViewParameters, ABC):
         """Set the empty state; views make themselves known as they come."""
 
     def _grow(self, before: np.ndarray) -> None:
-        """Go on with more classes than before."""
-        raise NotImplementedError
+        """Go on with more classes than before; for learners with late classes."""
+        raise TypeError(f"{type(self).__name__} needs all its classes at the first call.")
 
     @abstractmethod
     def _learn(self, X: Any, codes: np.ndarray, ids: Any) -> tuple[np.ndarray, np.ndarray]:

@@ -1,5 +1,6 @@
 """What online learners share: a machine that holds the state, kernels of a stream, single samples lightly."""
 
+from abc import abstractmethod
 from collections.abc import Mapping
 from typing import Any, Self
 
@@ -29,8 +30,9 @@ class MachineLearner(OnlineLearner):
     _machine: Any
     _second_class = 1.0  # what the output of two classes becomes for the second as a third joins
 
+    @abstractmethod
     def _new_machine(self, n_outputs: int) -> Machine:
-        raise NotImplementedError
+        """The empty state."""
 
     def _rule(self) -> Rule:
         return Rule(float(self.margin), float(self.step), float(self.step))
@@ -101,7 +103,7 @@ class MachineLearner(OnlineLearner):
                     "a kernel, or use KernelPerceptron."
                 )
             if not self._by_columns() and not whole:
-                stream_kernel(self._kernel_of(name), name, _blocks.width(X.block(name)))
+                check_kernel(self._kernel_of(name), name, X)
 
     # -- kernels
     def _is_linear(self) -> bool:
@@ -282,6 +284,15 @@ def _code(codes: Mapping[Any, int], label: Any) -> int:
 
 def _alive(machine: Any) -> Any:
     return machine.alive if hasattr(machine, "alive") else slice(None)
+
+
+def check_kernel(kernel: Kernel, name: str, X: Views) -> None:
+    """Refuse samples that a kernel of a stream does not take, before any is learned: one row of values tells."""
+    known = stream_kernel(kernel, name, _blocks.width(X.block(name)))
+    there = np.flatnonzero(X.present(name))
+    if len(there) and X.kind(name) != "gram":
+        with _blocks.naming(name):
+            known(_blocks.take(X.block(name), there[:1]), _blocks.take(X.block(name), there))
 
 
 def stream_kernel(kernel: Kernel, name: str, width: int) -> Kernel:

@@ -138,7 +138,7 @@ class MultiCueClassifier(OnlineLearner):
         super()._check_views(X, whole)
         for name in X.names:
             own, there = _present(X, name)
-            if len(there) and name not in getattr(self, "learners_", {}):
+            if len(there):
                 learner = self._learner_of(name)
                 learner._check_parameters()
                 learner._check_views(own, whole)

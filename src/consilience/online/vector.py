@@ -20,7 +20,7 @@ from ..kernels.scalar import as_kernel
 from ..solvers.margin import margin_dual
 from ..views import Views
 from ._frame import OnlineLearner
-from ._learner import stream_kernel
+from ._learner import check_kernel, stream_kernel
 from ._vector_steps import coefficient_pass, operator_pass
 
 __all__ = ["VectorPerceptron"]
@@ -266,7 +266,7 @@ class VectorPerceptron(OnlineLearner):
         given = dict(self.kernels or {})
         for name in X.names:
             if not whole and X.block(name) is not None:
-                stream_kernel(as_kernel(given.get(name, self.kernel)), name, _blocks.width(X.block(name)))
+                check_kernel(as_kernel(given.get(name, self.kernel)), name, X)
 
     def _learn(self, X: Views, codes: np.ndarray, ids: Any) -> tuple[np.ndarray, np.ndarray]:
         given = dict(self.kernels or {})
