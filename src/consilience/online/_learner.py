@@ -30,6 +30,10 @@ class MachineLearner(OnlineLearner):
     _machine: Any
     _second_class = 1.0  # what the output of two classes becomes for the second as a third joins
 
+    @property
+    def _piece(self) -> int:  # type: ignore[override]
+        return 65536 if self._by_columns() else 1024
+
     @abstractmethod
     def _new_machine(self, n_outputs: int) -> Machine:
         """The empty state."""

@@ -117,8 +117,6 @@ class KernelPerceptron(MachineLearner):
         self.random_state = random_state
         self.views = views
 
-    _piece = 1024
-
     def _check_parameters(self) -> None:
         self._check_common()
         check_budget(self)
@@ -251,8 +249,6 @@ class Projectron(MachineLearner):
         self.shuffle = shuffle
         self.random_state = random_state
         self.views = views
-
-    _piece = 1024
 
     def _check_parameters(self) -> None:
         check_number("threshold", self.threshold)

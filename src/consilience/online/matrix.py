@@ -141,10 +141,6 @@ class OrthogonalPerceptron(MachineLearner):
             raise ValueError(f"`prior_norms` names the view '{unknown[0]}'; the views are {_blocks.quoted(X.names)}.")
 
     @property
-    def _piece(self) -> int:  # type: ignore[override]
-        return 65536 if self._is_linear() else 1024
-
-    @property
     def _second_class(self) -> float:  # type: ignore[override]
         return 0.5 if self.aggressive else 1.0
 
@@ -277,10 +273,6 @@ class MatrixPerceptron(MachineLearner):
         check_number("p", self.p, 1.0)
         check_choice("unequal", self.unequal, ("refuse", "pad", "repeat"))
         self._check_common()
-
-    @property
-    def _piece(self) -> int:  # type: ignore[override]
-        return 65536 if self._is_linear() else 512
 
     def _by_columns(self) -> bool:
         return self._is_linear() and self.average != "voted"
