@@ -7,8 +7,9 @@ PIP = $(BIN)/python -m pip --disable-pip-version-check
 
 .PHONY: demo test lint docs bench clean
 
-demo: $(VENV)/.core
-	$(BIN)/python examples/demo.py
+demo: $(VENV)/.cli
+	@mkdir -p build
+	$(BIN)/consilience demo --report build/demo.html
 
 test: $(VENV)/.test
 	$(BIN)/python -m pytest -n auto
@@ -27,14 +28,10 @@ docs: $(VENV)/.docs
 bench: $(VENV)/.test
 	for script in benchmarks/*.py; do $(BIN)/python $$script || exit 1; done
 
-# What is installed: $(VENV)/.core the library alone, .test, .docs, .dev, .torch with the extra of that name.
-$(VENV)/.core: pyproject.toml | $(BIN)/python
-	$(PIP) install --quiet --editable .
-	@touch $@
-
+# What is installed: .cli, .test, .docs, .dev, .torch with the extra of that name.
 $(VENV)/.%: pyproject.toml | $(BIN)/python
 	$(PIP) install --quiet --editable '.[$*]'
-	@touch $@ $(VENV)/.core
+	@touch $@
 
 $(BIN)/python:
 	@test -n "$(PYTHON)" || { echo "Python 3.11 or newer was not found; name one by make PYTHON=/path/to/python."; exit 1; }

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -11,16 +12,18 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
+from sklearn.base import ClassifierMixin
 from sklearn.datasets import dump_svmlight_file
 
 import consilience as cs
 from consilience.comparison import candidates, compare
 from consilience.files import read_samples
+from consilience.streams import read_csv_lines
 
 typer = pytest.importorskip("typer", reason="typer is not installed")
 from typer.testing import CliRunner  # noqa: E402
 
-from consilience.cli import _counter, app  # noqa: E402
+from consilience.cli import app  # noqa: E402
 
 X, y = cs.datasets.load_breast_cancer_views(return_X_y=True)
 X, y = X[:150], np.array(["malignant", "benign"])[y[:150]]
@@ -54,7 +57,7 @@ def views_of(folder):
 
 
 def test_from_three_files_to_a_leaderboard_with_one_command(files):
-    out = run("compare", *views_of(files), "--id", "sample", "-y", "diagnosis", "--folds", 3, "--json").stdout
+    out = run("compare", *views_of(files), "--id", "sample", "-y", "diagnosis", "--folds", 3, "-j", 1, "--json").stdout
     board = json.loads(out)
     assert board["views"] == list(X.names)
     assert board["samples"] == 150
@@ -62,7 +65,7 @@ def test_from_three_files_to_a_leaderboard_with_one_command(files):
     assert scores == sorted(scores, reverse=True)
     assert scores[0] > 0.9
     assert all(row["low"] <= row["score"] <= row["high"] <= 1 for row in board["leaderboard"])
-    assert {"CoRegularizedRidgeClassifier", "LateFusion", "mean alone"} <= {
+    assert {"CoRegularizedRidgeClassifierCV", "LateFusion", "mean alone"} <= {
         row["learner"] for row in board["leaderboard"]
     }
     table = run(
@@ -121,7 +124,7 @@ def test_numbers_are_compared_by_regression(tmp_path):
     board = json.loads(run("compare", tmp_path / "wide.csv", "-y", "price", "--folds", 3, "--json").stdout)
     assert board["views"] == ["a", "b"]
     assert {row["learner"] for row in board["leaderboard"]} >= {
-        "CoRegularizedRidge",
+        "CoRegularizedRidgeCV",
         "ViewMetricRidgeCV",
         "EarlyFusion",
     }
@@ -180,14 +183,97 @@ def test_streams_from_files_and_standard_input(tmp_path):
     assert cs.load(model).mistakes_ == expected.mistakes
 
 
-def test_a_stream_shows_its_error_as_it_goes(capsys, monkeypatch):
-    monkeypatch.setenv("FORCE_COLOR", "1")  # rich takes standard error for a terminal
-    with _counter(quiet=False) as told:
-        told(1000, 150)
-    assert "1,000 samples" in capsys.readouterr().err
-    with _counter(quiet=True) as told:
-        told(1, 1)
-    assert not capsys.readouterr().err
+def test_streams_from_csv(tmp_path):
+    frame = pd.DataFrame({f"{v}__{j}": X[v][:, j] for v in X.names for j in range(10)} | {"y": y})
+    frame.iloc[5:9, :10] = np.nan  # the first view is absent there
+    views = cs.Views({v: frame[[f"{v}__{j}" for j in range(10)]].to_numpy() for v in X.names})
+    expected = cs.progressive_validation(cs.OrthogonalPerceptron(p=3), views, y)
+    frame.to_csv(tmp_path / "s.csv", index=False)
+    frame.to_csv(tmp_path / "s.tsv", index=False, sep="\t")
+    for name in ("s.csv", "s.tsv"):
+        told = json.loads(run("stream", tmp_path / name, "--set", "p=3", "--json").stdout)
+        assert (told["samples"], told["mistakes"]) == (150, expected.mistakes)
+    text = (tmp_path / "s.csv").read_text()
+    piped = CliRunner().invoke(app, ["stream", "-", "--format", "csv", "--set", "p=3", "--json"], input=text)
+    assert json.loads(piped.stdout)["mistakes"] == expected.mistakes
+    odd = CliRunner().invoke(app, ["stream", "-", "--format", "xml", "--json"], input=text)
+    assert "--format is jsonl, csv or tsv; got 'xml'." in str(odd.exception)
+
+
+def test_a_column_of_csv_that_begins_empty_is_a_view_that_comes_late():
+    lines = ["a__1,b__1,word,y", *(f"{i},,go,{i % 2}" for i in range(70)), *(f"{i},{i},go,{i % 2}" for i in range(30))]
+    pieces = list(read_csv_lines(lines, "lines"))
+    assert [len(labels) for _, labels in pieces] == [64, 36]
+    assert pieces[0][0].names == ("word", "a", "b")
+    assert not pieces[0][0].present("b").any()
+    assert pieces[1][0].present("b").sum() == 30
+    assert pieces[0][1][:2] == [0, 1]  # numbers stay numbers
+
+
+CSV_ERRORS = {
+    "lines is empty": [],
+    "lines has no column 'y'": ["a,b", "1,2"],
+    "lines has two columns named 'a'": ["a,a,y", "1,2,0"],
+    "lines has a row of 2 cells near line 3, not 3": ["a,b,y", "1,2,0", "1,2"],
+    "Column 'a' of lines held numbers, and near line 66": ["a,y", *["1,0"] * 64, "x,0"],
+    "lines has the class 'x' near line 66; those before are numbers.": ["a,y", *["1,0"] * 64, "1,x"],
+}
+
+
+@pytest.mark.parametrize("message", CSV_ERRORS)
+def test_bad_csv_gets_a_sentence(message):
+    with pytest.raises(ValueError, match=re.escape(message)):
+        list(read_csv_lines(CSV_ERRORS[message], "lines"))
+
+
+def test_reports_from_the_command_line(files):
+    report, model = files / "r.html", files / "m.cons"
+    told = run("compare", *views_of(files), "--id", "sample", "-y", "diagnosis", "--folds", 2, "-l", "LateFusion", "-l",
+               "mean alone", "--jobs", 1, "--report", report, "--save", model)  # fmt: skip
+    assert str(report) in told.stdout
+    assert str(model) in told.stdout
+    text = report.read_text()
+    assert "diagnosis from mean, error, worst" in text
+    assert "Which views are present together" in text
+    assert re.search(r"<td>s\d{3}</td>", text)  # samples by their names
+    read = read_samples(views_of(files), target="diagnosis", ids="sample").X
+    assert cs.load(model).predict(read).shape == (150,)
+    lines = "\n".join(json.dumps({**{v: X[v][i].tolist() for v in X.names}, "y": str(y[i])}) for i in range(150))
+    (files / "s.jsonl").write_text(lines)
+    told = run("stream", files / "s.jsonl", "-l", "KernelPerceptron", "--report", report, "--json").stdout
+    assert json.loads(told)["report"] == str(report)
+    assert "mistakes in 150 samples, at most" in report.read_text()
+    nowhere = CliRunner().invoke(app, ["stream", str(files / "s.jsonl"), "--report", str(files / "no" / "r.html")])
+    assert "does not exist. Make it first." in str(nowhere.exception)
+
+
+def test_samples_without_a_target_are_left_out_of_scores(files, tmp_path):
+    frame = pd.DataFrame({f"a__{j}": X["mean"][:, j] for j in range(10)} | {"b__0": X["worst"][:, 0]})
+    frame["kind"] = [None if i % 10 == 0 else y[i] for i in range(150)]
+    frame.to_csv(tmp_path / "t.csv", index=False, na_rep="")
+    pd.read_csv(tmp_path / "t.csv").to_parquet(tmp_path / "t.parquet")
+    result = run("compare", tmp_path / "t.parquet", "-y", "kind", "-l", "LateFusion", "--folds", 2, "--jobs", 1)
+    assert "15 samples without 'kind' are left out." in result.stderr
+    model = tmp_path / "m.cons"
+    run("compare", tmp_path / "t.parquet", "-y", "kind", "-l", "LateFusion", "--folds", 2, "--jobs", 1, "--save", model)
+    told = json.loads(run("evaluate", model, tmp_path / "t.parquet", "-y", "kind", "--json").stdout)
+    assert (told["samples"], told["left out"]) == (135, 15)
+
+
+def test_the_demo(tmp_path, monkeypatch):
+    few = ["OnlinePerceptron", "ViewMetricRidgeClassifierCV"]  # all of them are run by `make demo`
+
+    def quick(Z, labels, **given):
+        return compare(Z, labels, **{**given, "learners": few, "folds": 2})
+
+    monkeypatch.setattr("consilience._demo.compare", quick)
+    report = tmp_path / "demo.html"
+    shown = run("demo", "--report", report, "--jobs", 1).stdout
+    assert shown.rstrip().endswith(f"The report: {report}")
+    for words in ("Breast cancer", "a third of the views missing", "Digits", *few,
+                  "1,797 samples, each predicted, then learned", "mistakes in 1797 samples"):  # fmt: skip
+        assert words in shown
+    assert report.read_text().count("<h3>Leaderboard</h3>") == 3
 
 
 def test_lists_of_what_there_is():
@@ -224,12 +310,15 @@ def test_errors_are_one_sentence_and_nothing_is_written(files):
 @pytest.mark.skipif(os.name == "nt", reason="signals are sent as on POSIX")
 def test_control_c_leaves_a_checkpoint(tmp_path):
     check = tmp_path / "c.cons"
-    words = [sys.executable, "-m", "consilience.cli", "stream", "-", "--checkpoint", str(check)]
+    words = [sys.executable, "-m", "consilience.cli", "stream", "-", "--checkpoint", str(check), "--every", "64"]
     process = subprocess.Popen(words, stdin=subprocess.PIPE, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     for i in range(128):
         process.stdin.write(json.dumps({"a": [float(i % 7), 1.0], "y": i % 2}) + "\n")
     process.stdin.flush()
-    time.sleep(6)
+    for _ in range(600):
+        if check.exists():
+            break
+        time.sleep(0.1)
     process.send_signal(signal.SIGINT)
     _, err = process.communicate(timeout=60)
     assert process.returncode == 130
@@ -273,11 +362,31 @@ def test_candidates_fit_the_data():
     holes = cs.Views({v: X[v] for v in X.names}, mask=np.arange(450).reshape(150, 3) % 7 > 0)
     assert "EarlyFusion" not in candidates(holes, y)
     assert not [name for name in candidates(holes, y) if name.endswith(" alone")]
-    with pytest.raises(ValueError, match="A class has 1 samples, fewer than the 5 folds"):
+    with pytest.raises(ValueError, match="The class 'a' has 1 samples, fewer than the 5 folds"):
         compare(X[:20], ["a"] + ["b"] * 19)
-    (row,) = compare(X, y, learners=["MaxMarginClassifier"], folds=3, refit=True)
-    assert row.model.score(X, y) > 0.9
+    with pytest.raises(ValueError, match="All samples are of the class 'a'"):
+        compare(X[:20], ["a"] * 20)
+    with pytest.raises(ValueError, match="150 samples and y has 3"):
+        compare(X, y[:3])
+    board = compare(X, y, learners=["MaxMarginClassifier"], folds=3)
+    assert board.fitted("MaxMarginClassifier", X, y).score(X, y) > 0.9
+    (row,) = board
     assert row.low <= row.score <= row.high
+    assert "MaxMarginClassifier" in str(board)
+    assert "MatrixPerceptron" in candidates(X, y)  # views of one width
+    assert "MatrixPerceptron" not in candidates(cs.Views({"a": X["mean"], "b": X["worst"][:, :3]}), y)
+
+
+def test_every_classifier_is_compared():
+    known = set(candidates(X, y))
+    skipped = {
+        "CoRegularizedRidgeClassifier",
+        "ViewMetricRidgeClassifier",
+    }  # theirs are the forms that choose penalties
+    for name in cs.__all__:
+        cls = getattr(cs, name)
+        if isinstance(cls, type) and name not in skipped and issubclass(cls, ClassifierMixin):
+            assert name in known
 
 
 @pytest.mark.filterwarnings("ignore")

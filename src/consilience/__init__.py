@@ -57,7 +57,7 @@ _HOME = {
     "load": "persistence",
     "check_multiview_estimator": "checks",
 }
-_MODULES = ("certificates", "comparison", "datasets", "files", "graphs", "kernels", "streams")
+_MODULES = ("certificates", "comparison", "datasets", "files", "graphs", "kernels", "report", "streams")
 
 __all__ = [*_HOME, *_MODULES]
 
@@ -68,6 +68,7 @@ if TYPE_CHECKING:
     from . import files as files
     from . import graphs as graphs
     from . import kernels as kernels
+    from . import report as report
     from . import streams as streams
     from .approx import Nystroem as Nystroem
     from .approx import RandomFeatures as RandomFeatures

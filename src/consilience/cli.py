@@ -1,4 +1,4 @@
-"""The command line: fit, predict, evaluate, compare, stream and inspect from files.
+"""The command line: demo, fit, predict, evaluate, compare, stream and inspect from files.
 
 Exit codes: 0 done, 1 the data or the model will not do (one sentence says why), 2 the command was not understood, 130
 stopped by Ctrl-C. Nothing heavy is imported before a command runs.
@@ -7,9 +7,6 @@ stopped by Ctrl-C. Nothing heavy is imported before a command runs.
 import json
 import os
 import sys
-import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -36,6 +33,8 @@ Layout = Annotated[
 ]
 Id = Annotated[str | None, typer.Option("--id", help="The column that names the samples.")]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object, and nothing else.")]
+Jobs = Annotated[int, typer.Option("--jobs", "-j", help="Folds worked on at a time; -1 is one per core.")]
+Report = Annotated[Path | None, typer.Option("--report", help="Write a report to look at, one HTML file.")]
 Setting = Annotated[list[str] | None, typer.Option("--set", help="A parameter of the learner, as name=value.")]
 
 
@@ -152,7 +151,8 @@ def evaluate(
 
     from .persistence import load
 
-    samples, model = _samples(data, views, target, id_column), load(model_file)
+    samples, left_out = _labeled(_samples(data, views, target, id_column))
+    model = load(model_file)
     answers = model.predict(_known(model, samples.X))
     if is_classifier(model):
         found = {
@@ -161,7 +161,7 @@ def evaluate(
         }
     else:
         found = {"R2": float(r2_score(samples.y, answers)), "mse": float(mean_squared_error(samples.y, answers))}
-    _show({**found, "samples": len(answers)}, json_out)
+    _show({**found, "samples": len(answers), **({"left out": left_out} if left_out else {})}, json_out)
 
 
 @app.command()
@@ -186,73 +186,108 @@ def compare(
     only: Annotated[list[str] | None, typer.Option("--learner", "-l", help="Compare these only.")] = None,
     folds: Annotated[int, typer.Option(min=2, help="Outer folds.")] = 5,
     seed: Annotated[int, typer.Option(help="The seed of the folds.")] = 0,
+    jobs: Jobs = -1,
     save_to: Annotated[Path | None, typer.Option("--save", help="Write the best model, fitted on all samples.")] = None,
+    report: Report = None,
     json_out: Json = False,
 ) -> None:
     """Compare learners by nested cross-validation: a leaderboard with confidence intervals and times."""
-    from rich.console import Console
-    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
-
-    from .comparison import candidates
     from .comparison import compare as run
     from .persistence import save
 
-    samples = _samples(data, views, target, id_column)
-    y = _labels(samples.y)
-    names = only or list(candidates(samples.X, y))
-    quiet = json_out or not sys.stderr.isatty()
-    columns = (TextColumn("{task.description:<32}"), BarColumn(), TimeElapsedColumn())
-    with Progress(*columns, console=Console(stderr=True), disable=quiet, transient=True) as bar:
-        task = bar.add_task("comparing", total=len(names) * folds)
-
-        def told(name: str, fold: int, of: int) -> None:
-            bar.update(task, advance=1, description=f"{name}, fold {fold} of {of}")
-
-        board = run(samples.X, y, learners=names, folds=folds, random_state=seed, told=told)
-        if save_to is not None:
-            best = run(samples.X, y, learners=[board[0].name], folds=folds, random_state=seed, refit=True)[0].model
-            save(getattr(best, "best_estimator_", best), save_to)
-    rows = [{"learner": r.name, "score": r.score, "low": r.low, "high": r.high, "seconds": r.seconds} for r in board]
-    found: dict[str, Any] = {"samples": len(samples.X), "views": list(samples.X.names), "leaderboard": rows}
+    _check_folders(save_to, report)
+    samples, left_out = _labeled(_samples(data, views, target, id_column))
+    if left_out:
+        typer.echo(f"{left_out} samples without '{target}' are left out.", err=True)
+    y = samples.y
+    board = run(samples.X, y, learners=only, folds=folds, random_state=seed, n_jobs=jobs, verbose=not json_out)
+    found: dict[str, Any] = {"samples": len(samples.X), "views": list(samples.X.names), **_listed(board)}
     if save_to is not None:
+        save(board.fitted(board[0].name, samples.X, y), save_to)
         found["saved"] = str(save_to)
-    _show(found, json_out, ["learner", "score", "low", "high", "seconds"], rows)
-    if save_to is not None and not json_out:
-        typer.echo(f"{board[0].name} saved to {save_to}")
+    if report is not None:
+        from .report import examine, write_report
+
+        title = ", ".join(path.stem for path in data)
+        ids = None if samples.ids is None else samples.ids.tolist()
+        findings = examine(samples.X, y, board, title=title, ids=ids, n_jobs=jobs, verbose=not json_out)
+        write_report(report, findings, title=f"{target} from {title}")
+        found["report"] = str(report)
+    _show(found, json_out, _BOARD, found["leaderboard"])
+    if not json_out:
+        _say_written(found, f"{board[0].name} saved to")
+
+
+@app.command()
+def demo(
+    report: Annotated[Path, typer.Option("--report", help="Where the report is written.")] = Path("demo.html"),
+    jobs: Jobs = -1,
+    json_out: Json = False,
+) -> None:
+    """Do the main job on embedded data, in under a minute: learners compared, a stream, a report."""
+    from ._demo import demo_parts
+    from .report import Findings, write_report
+
+    _check_folders(report)
+    parts: list[Any] = []
+    found: dict[str, Any] = {}
+    for part in demo_parts(n_jobs=jobs, verbose=not json_out):
+        parts.append(part)
+        if isinstance(part, Findings):
+            found[part.title] = {"samples": len(part.X), "views": list(part.X.names), **_listed(part.board)}
+            if not json_out:
+                typer.echo(f"\n{part.title}: {part.X}\n")
+                _show({}, False, _BOARD, found[part.title]["leaderboard"])
+        else:
+            results = {part.learner: part.result, **part.others}
+            rows = [{"learner": n, "mistakes": r.mistakes, "error": r.error} for n, r in results.items()]
+            found[part.title] = {"samples": part.result.n_samples, "learners": rows}
+            if not json_out:
+                typer.echo(f"\n{part.title}: {part.result.n_samples:,} samples, each predicted, then learned\n")
+                _show({}, False, ["learner", "mistakes", "error"], rows)
+                typer.echo(f"\n{part.learner}: {part.certificate}")
+    write_report(report, parts, title="Several views, one answer")
+    found["report"] = str(report.absolute())
+    if json_out:
+        _show(found, True)
+    else:
+        typer.echo(f"\nThe report: {report.absolute()}")
 
 
 # -- streams
 @app.command()
 def stream(
     data: Annotated[
-        str, typer.Argument(help="Parquet, a folder of it, libsvm, JSON lines; '-' reads JSON lines from stdin.")
+        str, typer.Argument(help="Parquet, a folder of it, CSV, libsvm, JSON lines; '-' reads standard input.")
     ],
     target: Target = "y",
     learner: Annotated[str, typer.Option("--learner", "-l", help="An online learner.")] = "OrthogonalPerceptron",
     views: Layout = None,
     settings: Setting = None,
+    stdin_is: Annotated[str, typer.Option("--format", help="Of standard input: jsonl, csv or tsv.")] = "jsonl",
     checkpoint: Annotated[
         Path | None, typer.Option(help="Written every --every samples, at the end and on Ctrl-C.")
     ] = None,
     every: Annotated[int, typer.Option(min=1, help="Samples between checkpoints.")] = 10_000,
     resume: Annotated[bool, typer.Option(help="Go on from the checkpoint.")] = False,
     save_to: Annotated[Path | None, typer.Option("--save", help="Where the model file is written.")] = None,
+    report: Report = None,
     json_out: Json = False,
 ) -> None:
     """Predict, score, learn: one pass over a stream."""
     from .files import read_layout
     from .persistence import save
-    from .streams import progressive_validation, read_json_lines
+    from .streams import progressive_validation
 
+    _check_folders(save_to, report)
     model = _made(_learner(learner), settings)
     given = read_layout(views)
-    source: Any = read_json_lines(sys.stdin, "standard input", target=target, views=given) if data == "-" else data
+    source: Any = _standard_input(stdin_is, target, given) if data == "-" else data
     options = {} if data == "-" else {"target": target, "views": given}
     try:
-        with _counter(quiet=json_out or not sys.stderr.isatty()) as told:
-            result = progressive_validation(
-                model, source, checkpoint=checkpoint, every=every, resume=resume, told=told, **options
-            )
+        result = progressive_validation(
+            model, source, checkpoint=checkpoint, every=every, resume=resume, verbose=not json_out, **options
+        )
     except KeyboardInterrupt as stopped:  # the sentence says where all was saved
         typer.echo(str(stopped), err=True)
         raise typer.Exit(130) from stopped
@@ -262,27 +297,58 @@ def stream(
         found["saved"] = str(save_to)
     if checkpoint is not None:
         found["checkpoint"] = str(checkpoint)
+    if report is not None:
+        from .report import StreamFindings, write_report
+
+        name = "standard input" if data == "-" else Path(data).name
+        proof = _proved(model, result, data, options)
+        write_report(report, StreamFindings(name, type(model).__name__, result, proof), title=f"{target} from {name}")
+        found["report"] = str(report)
     _show(found, json_out)
 
 
+def _proved(model: Any, result: Any, data: str, options: dict[str, Any], most: int = 5000) -> Any:
+    """The mistake bound of a stream, where its samples can be read again and are few enough to look for one."""
+    from .streams import read_stream
+
+    if data == "-" or result.n_samples > most:
+        return None
+    pieces = list(read_stream(data, chunk=most, **options))
+    return model.certificate(*pieces[0]) if len(pieces) == 1 and len(pieces[0][0]) == model.n_seen_ else None
+
+
+def _standard_input(kind: str, target: str, views: Any) -> Any:
+    from .streams import read_csv_lines, read_json_lines
+
+    if kind == "jsonl":
+        return read_json_lines(sys.stdin, "standard input", target=target, views=views)
+    if kind not in ("csv", "tsv"):
+        raise ValueError(f"--format is jsonl, csv or tsv; got '{kind}'.")
+    comma = "," if kind == "csv" else "\t"
+    return read_csv_lines(sys.stdin, "standard input", target=target, views=views, delimiter=comma)
+
+
 # -- pieces
-@contextmanager
-def _counter(quiet: bool) -> Iterator[Callable[[int, int], None]]:
-    """A line on standard error that shows samples, rate and error as a stream goes on."""
-    from rich.console import Console
-    from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+_BOARD = ["learner", "score", "low", "high", "seconds"]
 
-    columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
-    with Progress(*columns, console=Console(stderr=True), disable=quiet, transient=True) as bar:
-        task, start = bar.add_task("waiting for samples", total=None), time.perf_counter()
 
-        def told(samples: int, mistakes: int) -> None:
-            rate = samples / max(time.perf_counter() - start, 1e-9)
-            bar.update(
-                task, description=f"{samples:,} samples, {rate:,.0f} a second, error {mistakes / max(samples, 1):.2%}"
-            )
+def _listed(board: Any) -> dict[str, Any]:
+    rows = [{"learner": r.name, "score": r.score, "low": r.low, "high": r.high, "seconds": r.seconds} for r in board]
+    return {"measure": board.measure, "leaderboard": rows}
 
-        yield told
+
+def _check_folders(*paths: Path | None) -> None:
+    """Nothing is worked on for minutes and then not written."""
+    for path in paths:
+        if path is not None and not path.absolute().parent.is_dir():
+            raise FileNotFoundError(f"The folder '{path.absolute().parent}' does not exist. Make it first.")
+
+
+def _say_written(found: dict[str, Any], saved: str) -> None:
+    if "saved" in found:
+        typer.echo(f"{saved} {found['saved']}")
+    if "report" in found:
+        typer.echo(f"The report: {Path(found['report']).absolute()}")
 
 
 def _samples(data: list[Path], views: Any, target: str | None, id_column: str | None) -> Any:
@@ -291,10 +357,20 @@ def _samples(data: list[Path], views: Any, target: str | None, id_column: str | 
     return read_samples(data, views=views, target=target, ids=id_column)
 
 
-def _labels(y: Any) -> Any:
+def _labeled(samples: Any) -> tuple[Any, int]:
+    """The samples that have a target, and how many have none."""
     import numpy as np
 
-    return np.array(y.tolist()) if y.dtype == object else y
+    from .files import Samples
+
+    y = samples.y
+    known = np.array([v is not None and v == v for v in y.tolist()], dtype=bool)
+    if not known.any():
+        raise ValueError("No sample has a target.")
+    kept = y[known]
+    ids = None if samples.ids is None else samples.ids[known]
+    labels = np.array(kept.tolist()) if y.dtype == object else kept
+    return Samples(samples.X if known.all() else samples.X[known], labels, ids), int((~known).sum())
 
 
 def _known(model: Any, X: Any) -> Any:
@@ -374,6 +450,12 @@ def _quoted(value: Any) -> str:
     return '"' + text.replace('"', '""') + '"' if any(c in text for c in ',"\n') else text
 
 
+def _cell(value: Any, digits: int) -> Any:
+    from rich.text import Text
+
+    return Text(f"{value:.{digits}f}" if isinstance(value, float) else str(value))
+
+
 def _show(found: dict[str, Any], as_json: bool, columns: list[str] | None = None, rows: Any = None) -> None:
     """Print as JSON, as a table, or line by line."""
     if as_json:
@@ -386,9 +468,10 @@ def _show(found: dict[str, Any], as_json: bool, columns: list[str] | None = None
     if rows is not None and columns is not None:
         table = Table(box=None, header_style="bold")
         for column in columns:
-            table.add_column(column)
+            numbers = all(isinstance(row[column], (int, float)) for row in rows)
+            table.add_column(column, justify="right" if numbers else "left")
         for row in rows:
-            table.add_row(*(f"{row[c]:.4g}" if isinstance(row[c], float) else str(row[c]) for c in columns))
+            table.add_row(*(_cell(row[column], 2 if column == "seconds" else 4) for column in columns))
         console.print(table)
         return
     for name, value in found.items():

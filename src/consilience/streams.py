@@ -1,21 +1,25 @@
 """Predict, score, learn: progressive validation on streams of any source, with checkpoints."""
 
+import csv
 import json
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping
+import time
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from sklearn.datasets import load_svmlight_file
 
+from ._progress import progress
 from ._tables import by_prefix, matching
 from .online._frame import OnlineLearner, check_count, one_row, uninterrupted
 from .persistence import load, save
 from .views import Views, as_views
 
-__all__ = ["ProgressiveResult", "progressive_validation", "read_json_lines", "read_stream"]
+__all__ = ["ProgressiveResult", "progressive_validation", "read_csv_lines", "read_json_lines", "read_stream"]
 
 _PIECE = 1 << 22  # bytes of a libsvm file read at a time
 
@@ -67,7 +71,7 @@ def progressive_validation(
     checkpoint: str | os.PathLike[str] | None = None,
     every: int = 10_000,
     resume: bool = False,
-    told: Callable[[int, int], None] | None = None,
+    verbose: bool = False,
 ) -> ProgressiveResult:
     """Predict each sample of a stream, score the prediction, then learn the sample.
 
@@ -80,7 +84,8 @@ def progressive_validation(
         An online learner of the library; it learns in place.
     stream : Views, arrays, iterator or path
         Samples with `y`; an iterator of (views, label) for single samples or of (views, labels) for chunks; or a file:
-        Parquet (or a folder of such files), libsvm (.libsvm, .svm, .svmlight, .txt), JSON lines (.jsonl, .ndjson).
+        Parquet (or a folder of such files), CSV (.csv, .tsv), libsvm (.libsvm, .svm, .svmlight, .txt), JSON lines
+        (.jsonl, .ndjson).
     y : array-like of shape (n_samples,), optional
         The classes, where `stream` has the samples alone.
     target : str, default="y"
@@ -102,8 +107,8 @@ def progressive_validation(
     resume : bool, default=False
         Whether to go on from the checkpoint if there is one: the model takes its state, and the samples it has seen are
         passed over.
-    told : callable, optional
-        Called with the samples and the mistakes so far, after each piece.
+    verbose : bool, default=False
+        Whether to show samples, rate and error as the stream goes on, in a terminal or a notebook.
 
     Returns
     -------
@@ -140,20 +145,22 @@ def progressive_validation(
         place = _restored(model, path)
     given = {} if classes is None else {"classes": classes}
     most = min(every, model._piece)
+    pieces = _pieces(read_stream(stream, y, target=target, views=views, chunk=chunk), place, most, limit)
     try:
-        for X, labels in _pieces(read_stream(stream, y, target=target, views=views, chunk=chunk), place, most, limit):
-            with uninterrupted():
-                if isinstance(X, Views):
-                    model.partial_fit(X, labels, **given)
-                elif given and not hasattr(model, "n_seen_"):
-                    model.partial_fit(one_row(X), [labels], **given)
-                else:
-                    model.learn_one(X, labels)
-                place.position += len(X) if isinstance(X, Views) else 1
-            if told is not None:
-                told(*place.counts(model))
-            if path is not None and place.position - place.saved >= every:
-                _write(model, place, path)
+        with progress(verbose, "waiting for samples") as told:
+            start = time.perf_counter()
+            for X, labels in pieces:
+                with uninterrupted():
+                    if isinstance(X, Views):
+                        model.partial_fit(X, labels, **given)
+                    elif given and not hasattr(model, "n_seen_"):
+                        model.partial_fit(one_row(X), [labels], **given)
+                    else:
+                        model.learn_one(X, labels)
+                    place.position += len(X) if isinstance(X, Views) else 1
+                told(place.told(model, time.perf_counter() - start), place.position / limit if limit else None)
+                if path is not None and place.position - place.saved >= every:
+                    _write(model, place, path)
     except KeyboardInterrupt as stopped:
         if path is None:
             raise KeyboardInterrupt(
@@ -173,11 +180,17 @@ class _Place:
 
     def __init__(self, position: int, seen: int, mistakes: int):
         self.position, self.seen, self.mistakes = position, seen, mistakes
-        self.saved = position
+        self.saved = self.begun = position
 
     def counts(self, model: Any) -> tuple[int, int]:
         """Samples and mistakes on this stream."""
         return int(getattr(model, "n_seen_", 0)) - self.seen, int(getattr(model, "mistakes_", 0)) - self.mistakes
+
+    def told(self, model: Any, seconds: float) -> str:
+        """How far the stream is, for people who wait."""
+        samples, mistakes = self.counts(model)
+        rate = (self.position - self.begun) / max(seconds, 1e-9)
+        return f"{samples:,} samples, {rate:,.0f} a second, error {mistakes / max(samples, 1):.2%}"
 
     def result(self, model: Any) -> ProgressiveResult:
         n, mistakes = self.counts(model)
@@ -309,10 +322,16 @@ def _read_file(path: Path, target: str, views: Any, chunk: int) -> Iterator[tupl
         yield from _read_parquet(path, target, layout, chunk)
     elif kind in (".jsonl", ".ndjson"):
         yield from _read_json(path, target, views, chunk)
+    elif kind in (".csv", ".tsv"):
+        with path.open(encoding="utf-8-sig", newline="") as text:
+            comma = "\t" if kind == ".tsv" else ","
+            yield from read_csv_lines(text, f"'{path.name}'", target=target, views=views, chunk=chunk, delimiter=comma)
     elif kind in (".libsvm", ".svm", ".svmlight", ".txt"):
         yield from _read_libsvm(path, views, chunk)
     else:
-        raise ValueError(f"'{path.name}' is none of .parquet, .jsonl, .ndjson, .libsvm, .svm, .svmlight, .txt.")
+        raise ValueError(
+            f"'{path.name}' is none of .parquet, .csv, .tsv, .jsonl, .ndjson, .libsvm, .svm, .svmlight, .txt."
+        )
 
 
 def _read_parquet(path: Path, target: str, layout: "_Layout", chunk: int) -> Iterator[tuple[Views, Any]]:
@@ -386,6 +405,94 @@ def _from_records(records: list[dict[str, Any]], target: str, layout: "_Layout",
     names = dict.fromkeys(name for record in records for name in record if name != target)
     columns = {name: [record.get(name) for record in records] for name in names}
     return layout.views(columns, where, fixed=False), [record[target] for record in records]
+
+
+def read_csv_lines(
+    lines: Iterable[str], where: str, *, target: str = "y", views: Any = None, chunk: int = 64, delimiter: str = ","
+) -> Iterator[tuple[Views, list[Any]]]:
+    """Read samples from lines of CSV, the first of which names the columns; an empty cell is a missing value.
+
+    The first chunk tells columns of numbers from columns of strings, and classes that are numbers from others.
+
+    Parameters
+    ----------
+    lines : iterable of str
+        The lines, such as those of standard input.
+    where : str
+        What the lines are of, for messages.
+    target : str, default="y"
+        The column of the class.
+    views : dict, "prefix" or None
+        How columns of numbers are divided.
+    chunk : int, default=64
+        Rows read at a time.
+    delimiter : str, default=","
+        What stands between cells.
+
+    Yields
+    ------
+    (Views, list)
+        Samples and their classes.
+
+    Examples
+    --------
+    >>> from consilience.streams import read_csv_lines
+    >>> lines = ["sound__a,sound__b,size__m2,y", "1,2,20,a", "3,4,,b"]
+    >>> [(X.names, y) for X, y in read_csv_lines(lines, "example")]
+    [(('sound', 'size'), ['a', 'b'])]
+    """
+    rows = csv.reader(lines, delimiter=delimiter)
+    names = next(rows, None)
+    if not names:
+        raise ValueError(f"{where} is empty; its first line names the columns.")
+    if target not in names:
+        raise ValueError(f"{where} has no column '{target}'; name that of the class by `target`.")
+    if len(set(names)) < len(names):
+        raise ValueError(f"{where} has two columns named '{next(n for n in names if names.count(n) > 1)}'.")
+    layout, texts, of_class = _Layout(views), None, None
+    while part := [row for row in islice(rows, chunk) if row]:
+        for row in part:
+            if len(row) != len(names):
+                raise ValueError(f"{where} has a row of {len(row)} cells near line {rows.line_num}, not {len(names)}.")
+        cells = dict(zip(names, zip(*part, strict=True), strict=True))
+        labels = list(cells.pop(target))
+        if texts is None or of_class is None:
+            texts = {name for name, values in cells.items() if any(v and not _is_number(v) for v in values)}
+            of_class = next(kind for kind in (int, float, str) if all(_reads(kind, label) for label in labels))
+            layout.numbers = (
+                _divided([name for name in cells if name not in texts], views) if set(cells) - texts else {}
+            )
+        for label in labels:
+            if not _reads(of_class, label):
+                raise ValueError(
+                    f"{where} has the class '{label}' near line {rows.line_num}; those before are numbers."
+                )
+        columns = {
+            name: [v or None for v in values] if name in texts else _numbers(values, name, where, rows.line_num)
+            for name, values in cells.items()
+        }
+        yield layout.views(columns, where, fixed=True), [of_class(label) for label in labels]
+
+
+def _numbers(cells: Iterable[str], name: str, where: str, line: int) -> list[float | None]:
+    try:
+        return [float(cell) if cell else None for cell in cells]
+    except ValueError as error:
+        raise ValueError(
+            f"Column '{name}' of {where} held numbers, and near line {line} holds something else: {error}."
+        ) from error
+
+
+def _is_number(cell: str) -> bool:
+    return _reads(float, cell)
+
+
+def _reads(kind: Any, cell: str) -> bool:
+    try:
+        kind(cell)
+    except ValueError:
+        return False
+    return True
 
 
 class _Layout:

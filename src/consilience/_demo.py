@@ -1,0 +1,49 @@
+"""The main job on data that come with scikit-learn: learners compared on views, and a stream."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from sklearn.preprocessing import StandardScaler
+
+from .comparison import Leaderboard, compare
+from .datasets import load_breast_cancer_views, load_digits_views
+from .online.kernelized import KernelPerceptron
+from .online.matrix import OrthogonalPerceptron
+from .online.perceptron import PassiveAggressive
+from .preprocessing import PerView
+from .report import Findings, StreamFindings, examine
+from .streams import progressive_validation
+from .views import Views
+
+FEW = ["CoRegularizedRidgeClassifierCV", "ViewMetricRidgeClassifierCV", "LateFusion"]
+
+
+def demo_parts(n_jobs: int | None = None, verbose: bool = False) -> Iterator[Findings | StreamFindings]:
+    """Findings one after the other: three comparisons and a stream."""
+    X, y = load_breast_cancer_views(return_X_y=True)
+    y = np.array(["malignant", "benign"])[y]
+    yield _compared("Breast cancer", X, y, None, 5, n_jobs, verbose)
+    mask = np.random.default_rng(0).random((len(X), len(X.names))) > 1 / 3
+    mask[~mask.any(axis=1), 0] = True
+    yield _compared("Breast cancer, a third of the views missing", Views(X, mask=mask), y, FEW, 5, n_jobs, verbose)
+    X, y = load_digits_views(return_X_y=True)
+    yield _compared("Digits, every other one", X[::2], y[::2], None, 3, n_jobs, verbose)
+    yield _streamed("Digits as a stream", X, y)
+
+
+def _compared(
+    title: str, X: Views, y: np.ndarray, learners: Any, folds: int, n_jobs: int | None, verbose: bool
+) -> Findings:
+    board: Leaderboard = compare(X, y, learners=learners, folds=folds, n_jobs=n_jobs, verbose=verbose)
+    return examine(X, y, board, title=title, n_jobs=n_jobs, verbose=verbose)
+
+
+def _streamed(title: str, X: Views, y: np.ndarray) -> StreamFindings:
+    order = np.random.default_rng(0).permutation(len(y))
+    X, y = PerView(StandardScaler()).fit_transform(X)[order], y[order]
+    model, others = KernelPerceptron("rbf"), {}
+    result = progressive_validation(model, X, y)
+    for other in (OrthogonalPerceptron("rbf", aggressive=True), PassiveAggressive("rbf")):
+        others[type(other).__name__] = progressive_validation(other, X, y)
+    return StreamFindings(title, type(model).__name__, result, model.certificate(X, y), others)

@@ -1,0 +1,235 @@
+"""Charts as SVG that takes its colours from the page: light, dark and printed alike, with no script."""
+
+from collections.abc import Sequence
+from html import escape
+
+import numpy as np
+
+WIDTH = 360  # of a chart in its own units: as wide as a phone, so that letters stay readable there
+
+
+def heat_map(
+    values: np.ndarray,
+    rows: Sequence[str],
+    columns: Sequence[str],
+    texts: Sequence[Sequence[str]],
+    label: str,
+    *,
+    axes: tuple[str, str] | None = None,
+) -> str:
+    """Cells as dark as their values in [0, 1]; NaN is left empty. `axes` names what rows and columns are."""
+    left = 12 + 6.3 * max([len(short(name)) for name in rows], default=0) + (14 if axes else 0)
+    top = 10 + (14 if axes else 0) + 4.6 * max([len(short(name)) for name in columns], default=0)
+    side = min(46.0, (WIDTH - left - 4) / max(len(columns), 1))
+    height = top + side * len(rows) + 4
+    size = 10 if side > 26 else max(5.5, side * 0.36)
+    parts = []
+    if axes:
+        middle = left + side * len(columns) / 2
+        parts.append(_text(middle, 10, axes[1], anchor="middle"))
+        parts.append(_text(10, top + side * len(rows) / 2, axes[0], anchor="middle", turn=-90))
+    for j, name in enumerate(columns):
+        x = left + side * (j + 0.5) + 3
+        parts.append(_text(x, top - 5, short(name), anchor="start", turn=-45, title=name))
+    for i, name in enumerate(rows):
+        parts.append(_text(left - 6, top + side * (i + 0.5) + 4, short(name), anchor="end", title=name))
+        for j, text in enumerate(texts[i]):
+            value = values[i, j]
+            x, y = left + side * j, top + side * i
+            if np.isfinite(value):
+                parts.append(
+                    f'<rect class="cell" x="{x:.1f}" y="{y:.1f}" width="{side:.1f}" height="{side:.1f}" '
+                    f'fill-opacity="{min(max(float(value), 0.0), 1.0) * 0.95 + 0.02:.3f}"/>'
+                )
+            kind = "over" if np.isfinite(value) and value > 0.6 else "label"
+            parts.append(_text(x + side / 2, y + side / 2 + size * 0.36, text, anchor="middle", kind=kind, size=size))
+    return _svg(parts, height, label)
+
+
+def intervals(rows: Sequence[tuple[str, float, float, float]], label: str, *, percent: bool = False) -> str:
+    """A dot and its interval for each name, beside a line at 0."""
+    lows, highs = [r[2] for r in rows if np.isfinite(r[2])], [r[3] for r in rows if np.isfinite(r[3])]
+    low, high = min([0.0, *lows, *(r[1] for r in rows)]), max([0.0, *highs, *(r[1] for r in rows)])
+    left = 12 + 6.3 * max(len(short(r[0])) for r in rows)
+    axis = _Axis(low, high, left, WIDTH - 14)
+    step, top = 26, 8
+    parts, bottom = _ticks(axis, top, top + step * len(rows), percent=percent)
+    parts.append(f'<line class="zero" x1="{axis(0):.1f}" x2="{axis(0):.1f}" y1="{top}" y2="{bottom}"/>')
+    for k, (name, mean, lower, upper) in enumerate(rows):
+        y = top + step * (k + 0.5)
+        parts.append(_text(left - 6, y + 4, short(name), anchor="end", title=name))
+        if np.isfinite(lower) and np.isfinite(upper):
+            parts.append(f'<line class="bar" x1="{axis(lower):.1f}" x2="{axis(upper):.1f}" y1="{y}" y2="{y}"/>')
+        parts.append(f'<circle class="dot" cx="{axis(mean):.1f}" cy="{y}" r="4"/>')
+    return _svg(parts, bottom + 22, label)
+
+
+def bars(rows: Sequence[tuple[str, float]], label: str, *, percent: bool = False) -> str:
+    """A bar from 0 for each name."""
+    left = 12 + 6.3 * max(len(short(name)) for name, _ in rows)
+    axis = _Axis(0.0, max([value for _, value in rows] + [1e-12]), left, WIDTH - 40)
+    parts, step = [], 24
+    for k, (name, value) in enumerate(rows):
+        y = 6 + step * k
+        parts.append(_text(left - 6, y + 14, short(name), anchor="end", title=name))
+        long = max(axis(value) - left, 0.5)
+        parts.append(f'<rect class="cell" x="{left:.1f}" y="{y}" width="{long:.1f}" height="{step - 7}"/>')
+        shown = f"{100 * value:.0f} %" if percent else f"{value:.3g}"
+        parts.append(_text(axis(value) + 5, y + 13, shown, anchor="start"))
+    return _svg(parts, 8 + step * len(rows), label)
+
+
+def lines(
+    curves: Sequence[tuple[str, np.ndarray, str]],
+    label: str,
+    *,
+    x_name: str,
+    y_name: str,
+    band: np.ndarray | None = None,
+    log: bool = False,
+    square: bool = False,
+    dots: bool = True,
+    y_from: float | None = None,
+    y_to: float | None = None,
+) -> str:
+    """Curves (name, points, class), each its own dash, with a band (x, low, high) behind; the x axis may be log."""
+    points = np.concatenate([curve[:, :2] for _, curve, _ in curves])
+    lows = [points[:, 1].min()] + ([] if band is None else [np.nanmin(band[:, 1])])
+    highs = [points[:, 1].max()] + ([] if band is None else [np.nanmax(band[:, 2])])
+    low, high = (min(lows) if y_from is None else y_from), (max(highs) if y_to is None else y_to)
+    across = _Axis(points[:, 0].min(), points[:, 0].max(), 48, WIDTH - 14, log=log)
+    top, bottom = 10, (306 if square else 210)
+    if square:  # both axes alike
+        low, high = min(low, points[:, 0].min()), max(high, points[:, 0].max())
+        across = _Axis(low, high, 48, WIDTH - 14)
+    up = _Axis(low, high, bottom, top)
+    parts, _ = _ticks(across, top, bottom)
+    for value in up.ticks():
+        parts.append(f'<line class="grid" x1="48" x2="{WIDTH - 14}" y1="{up(value):.1f}" y2="{up(value):.1f}"/>')
+        parts.append(_text(44, up(value) + 4, up.text(value), anchor="end"))
+    parts.append(_text((48 + WIDTH - 14) / 2, bottom + 34, x_name, anchor="middle"))
+    parts.append(_text(11, (top + bottom) / 2, y_name, anchor="middle", turn=-90))
+    if band is not None:
+        there = band[np.isfinite(band).all(axis=1)]
+        edge = [(x, high) for x, _, high in there] + [(x, low) for x, low, _ in there[::-1]]
+        path = " ".join(f"{across(x):.1f},{min(max(up(y), top), bottom):.1f}" for x, y in edge)
+        parts.append(f'<polygon class="band" points="{path}"/>')
+    for _, curve, kind in curves:
+        kept = curve[np.isfinite(curve).all(axis=1)]
+        path = " ".join(f"{across(x):.1f},{min(max(up(y), top), bottom):.1f}" for x, y in kept[:, :2])
+        parts.append(f'<polyline class="line {kind}" points="{path}"/>')
+        if dots and kind != "ideal" and len(kept) <= 40:
+            parts += [
+                f'<circle class="dot {kind}" cx="{across(x):.1f}" cy="{min(max(up(y), top), bottom):.1f}" r="3"/>'
+                for x, y in kept[:, :2]
+            ]
+    height = bottom + 44
+    for k, (name, _, kind) in enumerate(curves if len(curves) > 1 else []):
+        y = height + 16 * k
+        parts.append(f'<line class="line {kind}" x1="50" x2="78" y1="{y}" y2="{y}"/>')
+        parts.append(_text(84, y + 4, name, anchor="start"))
+    return _svg(parts, height + 16 * (len(curves) if len(curves) > 1 else 0), label)
+
+
+def scatter(given: np.ndarray, found: np.ndarray, label: str, *, x_name: str, y_name: str) -> str:
+    """Points and the diagonal; at most 1,500 of them are drawn."""
+    low, high = float(min(given.min(), found.min())), float(max(given.max(), found.max()))
+    across, up = _Axis(low, high, 52, WIDTH - 14), _Axis(low, high, 306, 10)
+    parts, _ = _ticks(across, 10, 306)
+    for value in up.ticks():
+        parts.append(f'<line class="grid" x1="52" x2="{WIDTH - 14}" y1="{up(value):.1f}" y2="{up(value):.1f}"/>')
+        parts.append(_text(48, up(value) + 4, up.text(value), anchor="end"))
+    ends = f'x1="{across(low):.1f}" y1="{up(low):.1f}" x2="{across(high):.1f}" y2="{up(high):.1f}"'
+    parts.append(f'<line class="line ideal" {ends}/>')
+    step = max(1, len(given) // 1500)
+    parts += [
+        f'<circle class="point" cx="{across(x):.1f}" cy="{up(y):.1f}" r="2.2"/>'
+        for x, y in zip(given[::step], found[::step], strict=True)
+    ]
+    parts.append(_text((52 + WIDTH - 14) / 2, 340, x_name, anchor="middle"))
+    parts.append(_text(11, 158, y_name, anchor="middle", turn=-90))
+    return _svg(parts, 350, label)
+
+
+def mini_interval(mean: float, low: float, high: float, least: float, most: float) -> str:
+    """An interval as wide as a cell of a table."""
+    axis = _Axis(least, most, 4, 116, pad=0.0)
+    low, high = max(low, least), min(high, most)
+    return (
+        '<svg class="mini" viewBox="0 0 120 14" aria-hidden="true">'
+        f'<line class="bar" x1="{axis(low):.1f}" x2="{axis(high):.1f}" y1="7" y2="7"/>'
+        f'<circle class="dot" cx="{axis(mean):.1f}" cy="7" r="4"/></svg>'
+    )
+
+
+def short(name: str, most: int = 14) -> str:
+    """A name that fits beside a chart."""
+    return name if len(name) <= most else name[: most - 1] + "…"
+
+
+# -- pieces
+class _Axis:
+    """Values to places."""
+
+    def __init__(self, low: float, high: float, start: float, stop: float, *, log: bool = False, pad: float = 0.03):
+        self.log = log and low > 0
+        a, b = (np.log10(low), np.log10(high)) if self.log else (float(low), float(high))
+        room = (b - a) * pad or max(abs(a) * 0.05, 1e-9)
+        self.low, self.high = (a - room, b + room) if pad or a == b else (a, b)
+        self.start, self.stop = start, stop
+
+    def __call__(self, value: float) -> float:
+        place = np.log10(value) if self.log else value
+        return float(self.start + (place - self.low) / (self.high - self.low) * (self.stop - self.start))
+
+    def ticks(self) -> list[float]:
+        """Round numbers along the axis, 3 to 6 of them."""
+        if self.log:
+            powers = range(int(np.ceil(self.low)), int(np.floor(self.high)) + 1)
+            found = [float(10.0**p) for p in powers]
+            if len(found) < 3:
+                found = [
+                    m * 10.0**p for p in range(int(np.floor(self.low)), int(np.ceil(self.high))) for m in (1, 2, 5)
+                ]
+            return [v for v in found if self.low <= np.log10(v) <= self.high]
+        span = self.high - self.low
+        step = 10.0 ** np.floor(np.log10(span / 3))
+        step *= next((m for m in (1, 2, 5, 10) if span / (step * m) <= 6), 10)
+        first = np.ceil(self.low / step)
+        self.step = step
+        return [float(step * (first + k)) for k in range(int((self.high / step - first) + 1e-9) + 1)]
+
+    def text(self, value: float) -> str:
+        """A tick's number, with as many digits as its step needs."""
+        if self.log:
+            return f"{value:,.0f}"
+        digits = max(0, int(-np.floor(np.log10(self.step) + 1e-9)))
+        return f"{value + 0.0:,.{digits}f}" if digits < 5 else f"{value:.2g}"
+
+
+def _ticks(axis: _Axis, top: float, bottom: float, *, percent: bool = False) -> tuple[list[str], float]:
+    parts = []
+    for value in axis.ticks():
+        x = axis(value)
+        parts.append(f'<line class="grid" x1="{x:.1f}" x2="{x:.1f}" y1="{top}" y2="{bottom}"/>')
+        shown = f"{100 * value:.3g} %" if percent else axis.text(value)
+        parts.append(_text(x, bottom + 15, shown, anchor="middle"))
+    return parts, bottom
+
+
+def _text(
+    x: float, y: float, text: str, *, anchor: str, kind: str = "label", turn: int = 0, size: float = 11, title: str = ""
+) -> str:
+    turned = f' transform="rotate({turn} {x:.1f} {y:.1f})"' if turn else ""
+    hint = f"<title>{escape(title)}</title>" if title and title != text else ""
+    return (
+        f'<text class="{kind}" x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}" font-size="{size:.1f}"{turned}>'
+        f"{hint}{escape(text)}</text>"
+    )
+
+
+def _svg(parts: Sequence[str], height: float, label: str) -> str:
+    return (
+        f'<svg class="chart" viewBox="0 0 {WIDTH} {height:.0f}" role="img" aria-label="{escape(label)}">'
+        f"{''.join(parts)}</svg>"
+    )

@@ -1,0 +1,64 @@
+"""Progress is shown where it was asked for and somebody can see it, and nowhere else."""
+
+import sys
+import types
+
+import numpy as np
+import pytest
+
+import consilience as cs
+from consilience import _progress
+
+pytest.importorskip("rich", reason="rich is not installed")
+
+
+@pytest.fixture
+def terminal(monkeypatch):
+    """Standard error taken for a terminal."""
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.setattr(_progress, "_on_terminal", lambda: True)
+
+
+def test_a_line_with_a_share(capsys, terminal):
+    with _progress.progress(True, "waiting [for] samples") as told:
+        told("half [done]", 0.5)
+        told("all", 1.0)
+    shown = capsys.readouterr().err
+    assert "waiting [for] samples" in shown
+    assert "all" in shown
+
+
+def test_silent_unless_asked_and_seen(capsys, monkeypatch):
+    for shown, seen in ((False, True), (True, False)):
+        monkeypatch.setattr(_progress, "_on_terminal", lambda seen=seen: seen)
+        with _progress.progress(shown, "waiting") as told:
+            told("something", 0.5)
+    assert capsys.readouterr() == ("", "")
+
+
+def test_notebooks_are_known(monkeypatch):
+    assert not _progress._in_notebook()
+    shell = type("ZMQInteractiveShell", (), {})
+    monkeypatch.setitem(sys.modules, "IPython", types.SimpleNamespace(get_ipython=shell))
+    assert _progress._in_notebook()
+
+
+def test_without_rich_work_goes_on(monkeypatch, terminal):
+    monkeypatch.setitem(sys.modules, "rich.console", None)
+    with pytest.warns(UserWarning, match="pip install 'consilience\\[cli\\]'"), _progress.progress(True, "a") as told:
+        told("b", None)
+
+
+def test_streams_and_comparisons_show_how_far_they_are(capsys, terminal):
+    X, y = cs.datasets.make_views(n_samples=120, n_classes=2, random_state=0, return_X_y=True)
+    cs.progressive_validation(cs.OrthogonalPerceptron(), X, y, verbose=True)
+    assert "120 samples" in capsys.readouterr().err
+    cs.comparison.compare(X, y, learners=["OnlinePerceptron"], folds=2, verbose=True)
+    assert "OnlinePerceptron, fold 1 of 2" in capsys.readouterr().err
+    cs.progressive_validation(cs.OrthogonalPerceptron(), X, y)
+    assert capsys.readouterr() == ("", "")
+
+
+def test_tell_costs_nothing_where_nobody_listens():
+    _progress.tell(3, np.nan)
+    assert _progress._listening.get() is None
