@@ -62,3 +62,40 @@ def test_streams_and_comparisons_show_how_far_they_are(capsys, terminal):
 def test_tell_costs_nothing_where_nobody_listens():
     _progress.tell(3, np.nan)
     assert _progress._listening.get() is None
+
+
+ITERATIVE = {
+    cs.CoRegularizedSVC: {},
+    cs.CoRegularizedRidgeClassifier: {"view_weights": "learned"},
+    cs.CoRegularizedRidgeClassifierCV: {},
+    cs.ViewMetricRidgeClassifier: {"metric": "block_sparse"},
+    cs.ViewMetricRidgeClassifierCV: {},
+    cs.MultipleKernelRidgeClassifier: {},
+    cs.MaxMarginClassifier: {},
+    cs.OnlinePerceptron: {},
+    cs.OrthogonalPerceptron: {},
+    cs.MultiCueClassifier: {},
+    cs.VectorPerceptron: {},
+}
+
+
+@pytest.mark.parametrize("cls", ITERATIVE, ids=lambda cls: cls.__name__)
+def test_learners_show_how_far_they_are(cls, capsys, terminal, monkeypatch):
+    X, y = cs.datasets.make_views(n_samples=60, n_classes=2, random_state=0, return_X_y=True)
+    heard = []
+    monkeypatch.setattr(_progress, "_plain", lambda text: heard.append(text) or text)
+    shown = cls(**ITERATIVE[cls], verbose=True).fit(X, y)
+    assert any(text.startswith(f"{cls.__name__}: ") for text in heard)
+    assert capsys.readouterr().err
+    heard.clear()
+    quiet = cls(**ITERATIVE[cls]).fit(X, y)
+    assert not heard
+    assert capsys.readouterr() == ("", "")
+    if "random_state" not in shown.get_params():
+        np.testing.assert_array_equal(shown.predict(X), quiet.predict(X))
+
+
+def test_chunks_of_a_stream_are_silent(capsys, terminal):
+    X, y = cs.datasets.make_views(n_samples=60, n_classes=2, random_state=0, return_X_y=True)
+    cs.OnlinePerceptron(verbose=True).partial_fit(X, y)
+    assert capsys.readouterr() == ("", "")

@@ -12,6 +12,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from . import _blocks
 from ._inputs import labeled_rows, read_views_to_predict
+from ._notebook import summary
+from ._progress import listening
 from .certificates import Certificate
 from .kernels.scalar import as_kernel
 from .views import Views
@@ -45,15 +47,24 @@ class ViewParameters(BaseEstimator):
         return kernel is not None and as_kernel(kernel).reads_gram
 
     @contextmanager
-    def _whole(self) -> Iterator[None]:
-        """A fit that is refused or interrupted leaves the learner as it was."""
+    def _whole(self, *, listens: bool = True) -> Iterator[None]:
+        """A fit that is refused or interrupted leaves the learner as it was; with `verbose` it shows how far it is."""
         before = dict(self.__dict__)
         try:
-            yield
+            with listening(listens and bool(getattr(self, "verbose", False)), type(self).__name__):
+                yield
         except BaseException:
             self.__dict__.clear()
             self.__dict__.update(before)
             raise
+
+    def _repr_html_inner(self) -> str:
+        """What notebooks show: scikit-learn's diagram, kernels by view, and what was learned."""
+        return str(super()._repr_html_inner()) + summary(self)
+
+    def _repr_mimebundle_(self, **kwargs: Any) -> dict[str, str]:
+        bundle: dict[str, str] = super()._repr_mimebundle_(**kwargs)
+        return {kind: self._repr_html_inner() if kind == "text/html" else text for kind, text in bundle.items()}
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Return the parameters, those of kernels and estimators by view among them.

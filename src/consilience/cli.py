@@ -19,6 +19,7 @@ app = typer.Typer(
     name="consilience",
     help="Learning from several views of the same things.",
     no_args_is_help=True,
+    rich_markup_mode=None,
     pretty_exceptions_enable=False,
     add_completion=False,
 )
@@ -44,36 +45,90 @@ def _options(debug: Annotated[bool, typer.Option("--debug", help="Show where an 
         os.environ["CONSILIENCE_DEBUG"] = "1"
 
 
-# -- what there is
+# -- compare
 @app.command()
-def learners(json_out: Json = False) -> None:
-    """List the learners: what they are for, and the paper."""
-    from sklearn.base import is_classifier, is_regressor
+def demo(
+    report: Annotated[Path, typer.Option("--report", help="Where the report is written.")] = Path("demo.html"),
+    jobs: Jobs = -1,
+    json_out: Json = False,
+) -> None:
+    """Do the main job on embedded data, and write a report.
 
-    from .online._frame import OnlineLearner
+    Every learner is cross-validated on breast cancer and digits as views, single views beside them; digits come as a
+    stream. It takes under a minute on two cores.
+    """
+    from ._demo import demo_parts
+    from .report import Findings, write_report
 
-    rows = []
-    for name, cls in _learners().items():
-        kind = "stream" if issubclass(cls, OnlineLearner) else "classes" if is_classifier(_made(cls)) else "numbers"
-        if kind == "numbers" and not is_regressor(_made(cls)):
-            kind = "any"
-        rows.append({"name": name, "for": kind, "what": (cls.__doc__ or "").strip().splitlines()[0]})
-    _show({"learners": rows}, json_out, ["name", "for", "what"], rows)
+    _check_folders(report)
+    parts: list[Any] = []
+    found: dict[str, Any] = {}
+    for part in demo_parts(n_jobs=jobs, verbose=not json_out):
+        parts.append(part)
+        if isinstance(part, Findings):
+            found[part.title] = {"samples": len(part.X), "views": list(part.X.names), **_listed(part.board)}
+            if not json_out:
+                typer.echo(f"\n{part.title}: {part.X}\n")
+                _show({}, False, _BOARD, found[part.title]["leaderboard"])
+        else:
+            results = {part.learner: part.result, **part.others}
+            rows = [{"learner": n, "mistakes": r.mistakes, "error": r.error} for n, r in results.items()]
+            found[part.title] = {"samples": part.result.n_samples, "learners": rows}
+            if not json_out:
+                typer.echo(f"\n{part.title}: {part.result.n_samples:,} samples, each predicted, then learned\n")
+                _show({}, False, ["learner", "mistakes", "error"], rows)
+                typer.echo(f"\n{part.learner}: {part.certificate}")
+    write_report(report, parts, title="Several views, one answer")
+    found["report"] = str(report.absolute())
+    if json_out:
+        _show(found, True)
+    else:
+        typer.echo(f"\nThe report: {report.absolute()}")
 
 
 @app.command()
-def kernels(json_out: Json = False) -> None:
-    """List the kernels."""
-    from . import kernels as module
-    from .kernels import Kernel
+def compare(
+    data: Data,
+    target: Target,
+    views: Layout = None,
+    id_column: Id = None,
+    only: Annotated[list[str] | None, typer.Option("--learner", "-l", help="Compare these only.")] = None,
+    folds: Annotated[int, typer.Option(min=2, help="Outer folds.")] = 5,
+    seed: Annotated[int, typer.Option(help="The seed of the folds.")] = 0,
+    jobs: Jobs = -1,
+    save_to: Annotated[Path | None, typer.Option("--save", help="Write the best model, fitted on all samples.")] = None,
+    report: Report = None,
+    json_out: Json = False,
+) -> None:
+    """Compare all learners on your data: a leaderboard.
 
-    found = {name: getattr(module, name) for name in module.__all__}
-    rows = [
-        {"name": name, "what": (cls.__doc__ or "").strip().splitlines()[0]}
-        for name, cls in found.items()
-        if isinstance(cls, type) and issubclass(cls, Kernel) and cls is not Kernel
-    ]
-    _show({"kernels": rows}, json_out, ["name", "what"], rows)
+    Nested cross-validation: parameters are chosen within the training part of each fold. Scores come with confidence
+    intervals and times.
+    """
+    from .comparison import compare as run
+    from .persistence import save
+
+    _check_folders(save_to, report)
+    samples, left_out = _labeled(_samples(data, views, target, id_column))
+    if left_out:
+        typer.echo(f"{left_out} samples without '{target}' are left out.", err=True)
+    y = samples.y
+    board = run(samples.X, y, learners=only, folds=folds, random_state=seed, n_jobs=jobs, verbose=not json_out)
+    found: dict[str, Any] = {"samples": len(samples.X), "views": list(samples.X.names), **_listed(board)}
+    if save_to is not None:
+        save(board.fitted(board[0].name, samples.X, y), save_to)
+        found["saved"] = str(save_to)
+    if report is not None:
+        from .report import examine, write_report
+
+        title = ", ".join(path.stem for path in data)
+        ids = None if samples.ids is None else samples.ids.tolist()
+        findings = examine(samples.X, y, board, title=title, ids=ids, n_jobs=jobs, verbose=not json_out)
+        write_report(report, findings, title=f"{target} from {title}")
+        found["report"] = str(report)
+    _show(found, json_out, _BOARD, found["leaderboard"])
+    if not json_out:
+        _say_written(found, f"{board[0].name} saved to")
 
 
 # -- fit, predict, evaluate
@@ -164,96 +219,6 @@ def evaluate(
     _show({**found, "samples": len(answers), **({"left out": left_out} if left_out else {})}, json_out)
 
 
-@app.command()
-def inspect(model_file: Annotated[Path, typer.Argument(help="A model file.")], json_out: Json = False) -> None:
-    """Say what is in a model file."""
-    from .persistence import load
-
-    found = load(model_file)
-    if isinstance(found, dict) and "model" in found:
-        _show({"checkpoint after": found["position"], **_about(found["model"])}, json_out)
-    else:
-        _show(_about(found), json_out)
-
-
-# -- compare
-@app.command()
-def compare(
-    data: Data,
-    target: Target,
-    views: Layout = None,
-    id_column: Id = None,
-    only: Annotated[list[str] | None, typer.Option("--learner", "-l", help="Compare these only.")] = None,
-    folds: Annotated[int, typer.Option(min=2, help="Outer folds.")] = 5,
-    seed: Annotated[int, typer.Option(help="The seed of the folds.")] = 0,
-    jobs: Jobs = -1,
-    save_to: Annotated[Path | None, typer.Option("--save", help="Write the best model, fitted on all samples.")] = None,
-    report: Report = None,
-    json_out: Json = False,
-) -> None:
-    """Compare learners by nested cross-validation: a leaderboard with confidence intervals and times."""
-    from .comparison import compare as run
-    from .persistence import save
-
-    _check_folders(save_to, report)
-    samples, left_out = _labeled(_samples(data, views, target, id_column))
-    if left_out:
-        typer.echo(f"{left_out} samples without '{target}' are left out.", err=True)
-    y = samples.y
-    board = run(samples.X, y, learners=only, folds=folds, random_state=seed, n_jobs=jobs, verbose=not json_out)
-    found: dict[str, Any] = {"samples": len(samples.X), "views": list(samples.X.names), **_listed(board)}
-    if save_to is not None:
-        save(board.fitted(board[0].name, samples.X, y), save_to)
-        found["saved"] = str(save_to)
-    if report is not None:
-        from .report import examine, write_report
-
-        title = ", ".join(path.stem for path in data)
-        ids = None if samples.ids is None else samples.ids.tolist()
-        findings = examine(samples.X, y, board, title=title, ids=ids, n_jobs=jobs, verbose=not json_out)
-        write_report(report, findings, title=f"{target} from {title}")
-        found["report"] = str(report)
-    _show(found, json_out, _BOARD, found["leaderboard"])
-    if not json_out:
-        _say_written(found, f"{board[0].name} saved to")
-
-
-@app.command()
-def demo(
-    report: Annotated[Path, typer.Option("--report", help="Where the report is written.")] = Path("demo.html"),
-    jobs: Jobs = -1,
-    json_out: Json = False,
-) -> None:
-    """Do the main job on embedded data, in under a minute: learners compared, a stream, a report."""
-    from ._demo import demo_parts
-    from .report import Findings, write_report
-
-    _check_folders(report)
-    parts: list[Any] = []
-    found: dict[str, Any] = {}
-    for part in demo_parts(n_jobs=jobs, verbose=not json_out):
-        parts.append(part)
-        if isinstance(part, Findings):
-            found[part.title] = {"samples": len(part.X), "views": list(part.X.names), **_listed(part.board)}
-            if not json_out:
-                typer.echo(f"\n{part.title}: {part.X}\n")
-                _show({}, False, _BOARD, found[part.title]["leaderboard"])
-        else:
-            results = {part.learner: part.result, **part.others}
-            rows = [{"learner": n, "mistakes": r.mistakes, "error": r.error} for n, r in results.items()]
-            found[part.title] = {"samples": part.result.n_samples, "learners": rows}
-            if not json_out:
-                typer.echo(f"\n{part.title}: {part.result.n_samples:,} samples, each predicted, then learned\n")
-                _show({}, False, ["learner", "mistakes", "error"], rows)
-                typer.echo(f"\n{part.learner}: {part.certificate}")
-    write_report(report, parts, title="Several views, one answer")
-    found["report"] = str(report.absolute())
-    if json_out:
-        _show(found, True)
-    else:
-        typer.echo(f"\nThe report: {report.absolute()}")
-
-
 # -- streams
 @app.command()
 def stream(
@@ -326,6 +291,50 @@ def _standard_input(kind: str, target: str, views: Any) -> Any:
         raise ValueError(f"--format is jsonl, csv or tsv; got '{kind}'.")
     comma = "," if kind == "csv" else "\t"
     return read_csv_lines(sys.stdin, "standard input", target=target, views=views, delimiter=comma)
+
+
+# -- what there is
+@app.command()
+def inspect(model_file: Annotated[Path, typer.Argument(help="A model file.")], json_out: Json = False) -> None:
+    """Say what is in a model file."""
+    from .persistence import load
+
+    found = load(model_file)
+    if isinstance(found, dict) and "model" in found:
+        _show({"checkpoint after": found["position"], **_about(found["model"])}, json_out)
+    else:
+        _show(_about(found), json_out)
+
+
+@app.command()
+def learners(json_out: Json = False) -> None:
+    """List the learners, what they are for and the paper."""
+    from sklearn.base import is_classifier, is_regressor
+
+    from .online._frame import OnlineLearner
+
+    rows = []
+    for name, cls in _learners().items():
+        kind = "stream" if issubclass(cls, OnlineLearner) else "classes" if is_classifier(_made(cls)) else "numbers"
+        if kind == "numbers" and not is_regressor(_made(cls)):
+            kind = "any"
+        rows.append({"name": name, "for": kind, "what": (cls.__doc__ or "").strip().splitlines()[0]})
+    _show({"learners": rows}, json_out, ["name", "for", "what"], rows)
+
+
+@app.command()
+def kernels(json_out: Json = False) -> None:
+    """List the kernels."""
+    from . import kernels as module
+    from .kernels import Kernel
+
+    found = {name: getattr(module, name) for name in module.__all__}
+    rows = [
+        {"name": name, "what": (cls.__doc__ or "").strip().splitlines()[0]}
+        for name, cls in found.items()
+        if isinstance(cls, type) and issubclass(cls, Kernel) and cls is not Kernel
+    ]
+    _show({"kernels": rows}, json_out, ["name", "what"], rows)
 
 
 # -- pieces

@@ -4,6 +4,7 @@ import time
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from html import escape
 from typing import Any
 
 import numpy as np
@@ -119,6 +120,15 @@ class Leaderboard(Sequence[Comparison]):
             for row in self.rows
         ]
         return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        cells = [
+            (row.name, f"{row.score:.4f}", f"{row.low:.4f} to {row.high:.4f}", f"{row.seconds:.2f}")
+            for row in self.rows
+        ]
+        head = "".join(f"<th>{name}</th>" for name in ("learner", self.measure, "95 % interval", "seconds"))
+        body = "".join("<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>" for row in cells)
+        return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
 
     def fitted(self, name: str, X: Any, y: Any) -> Any:
         """Fit a learner of the board on all samples, its parameters chosen as in the folds.

@@ -75,6 +75,10 @@ def view_agreement(model: Any, X: Any) -> Bunch:
 def _check_learner(model: Any, needed: str) -> None:
     check_is_fitted(model)
     if not hasattr(model, needed):
+        if hasattr(model, "learn_one"):
+            raise TypeError(
+                f"{type(model).__name__} learns its views together and has no `{needed}`: give a batch learner."
+            )
         raise TypeError(
             f"{type(model).__name__} has no `{needed}`: give a fitted learner of views itself. Of a pipeline, give its "
             "last step, and the samples as its steps before make them: model[-1], model[:-1].transform(X)."

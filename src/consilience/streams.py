@@ -212,7 +212,8 @@ def _restored(model: Any, path: Path) -> _Place:
     if not (isinstance(found, dict) and found.keys() >= {"model", "position", "seen", "mistakes"}):
         raise ValueError(f"'{path}' is a model file, no checkpoint of a stream. Load it by consilience.load.")
     kept = found["model"]
-    if type(kept) is not type(model) or repr(kept.get_params()) != repr(model.get_params()):
+    before, now = ({**learner.get_params(), "verbose": None} for learner in (kept, model))
+    if type(kept) is not type(model) or repr(before) != repr(now):
         raise ValueError(
             f"The checkpoint '{path}' is of {kept!r}, the model is {model!r}. Give the model it was made of."
         )

@@ -15,7 +15,7 @@ from .. import _blocks
 from .._backend import is_device_array, take_rows, to_numpy
 from .._base import BatchLearner, combine_views, presence
 from .._blocks import Gram
-from .._inputs import read_labels, read_targets, read_views_to_fit, read_views_to_predict, read_weights
+from .._inputs import labeled_rows, read_labels, read_targets, read_views_to_fit, read_views_to_predict, read_weights
 from ..certificates import Certificate, Solution
 from ..views import Views
 
@@ -96,7 +96,7 @@ class _Fusion(BatchLearner):
         return answers[..., 1:] - answers[..., :1] if two else answers
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """Return the accuracy of a classifier, R² of a regressor.
+        """Return the accuracy of a classifier, R² of a regressor; samples without a label or target are left out.
 
         Parameters
         ----------
@@ -112,8 +112,11 @@ class _Fusion(BatchLearner):
         float
             The score.
         """
-        measure = accuracy_score if is_classifier(self) else r2_score
-        return float(measure(y, self.predict(X), sample_weight=sample_weight))
+        classifies = is_classifier(self)
+        labeled, known = labeled_rows(y, self.unlabeled if classifies else None)
+        weights = None if sample_weight is None else np.asarray(sample_weight)[labeled]
+        measure = accuracy_score if classifies else r2_score
+        return float(measure(known, self.predict(X)[labeled], sample_weight=weights))
 
     def certificate(self) -> Certificate:
         """Return what is proved about the fit: nothing beyond what the wrapped estimator says itself.

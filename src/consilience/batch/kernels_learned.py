@@ -144,6 +144,8 @@ class MultipleKernelRidge(ViewRegressor, MultipleKernelFrame):
         The most Newton steps.
     random_state : int, RandomState or None, default=None
         The seed of the landmarks.
+    verbose : bool, default=False
+        Whether to show iterations and gaps while it fits, in a terminal or a notebook.
     views : dict, list or "prefix", optional
         How one wide table is divided into views; see `as_views`.
 
@@ -195,6 +197,7 @@ class MultipleKernelRidge(ViewRegressor, MultipleKernelFrame):
         tol: float = 1e-6,
         max_iter: int = 100,
         random_state: Any = None,
+        verbose: bool = False,
         views: Any = None,
     ):
         self.kernel = kernel
@@ -206,6 +209,7 @@ class MultipleKernelRidge(ViewRegressor, MultipleKernelFrame):
         self.tol = tol
         self.max_iter = max_iter
         self.random_state = random_state
+        self.verbose = verbose
         self.views = views
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
@@ -262,6 +266,8 @@ class MultipleKernelRidgeClassifier(ReadsClasses, MultipleKernelFrame):
         A label that marks unlabeled samples, beside missing ones; they are left out.
     random_state : int, RandomState or None, default=None
         The seed of the landmarks.
+    verbose : bool, default=False
+        Whether to show iterations and gaps while it fits, in a terminal or a notebook.
     views : dict, list or "prefix", optional
         How one wide table is divided into views; see `as_views`.
 
@@ -315,6 +321,7 @@ class MultipleKernelRidgeClassifier(ReadsClasses, MultipleKernelFrame):
         class_weight: Any = None,
         unlabeled: Any = None,
         random_state: Any = None,
+        verbose: bool = False,
         views: Any = None,
     ):
         self.kernel = kernel
@@ -328,6 +335,7 @@ class MultipleKernelRidgeClassifier(ReadsClasses, MultipleKernelFrame):
         self.class_weight = class_weight
         self.unlabeled = unlabeled
         self.random_state = random_state
+        self.verbose = verbose
         self.views = views
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
@@ -384,6 +392,8 @@ class OutputKernelRidge(ViewRegressor, ReadsTargets):
         The most turns.
     random_state : int, RandomState or None, default=None
         The seed of the landmarks.
+    verbose : bool, default=False
+        Whether to show iterations and gaps while it fits, in a terminal or a notebook.
     views : dict, list or "prefix", optional
         How one wide table is divided into views; see `as_views`.
 
@@ -433,6 +443,7 @@ class OutputKernelRidge(ViewRegressor, ReadsTargets):
         tol: float = 1e-6,
         max_iter: int = 500,
         random_state: Any = None,
+        verbose: bool = False,
         views: Any = None,
     ):
         self.kernel = kernel
@@ -443,6 +454,7 @@ class OutputKernelRidge(ViewRegressor, ReadsTargets):
         self.tol = tol
         self.max_iter = max_iter
         self.random_state = random_state
+        self.verbose = verbose
         self.views = views
 
     def _check_parameters(self) -> None:

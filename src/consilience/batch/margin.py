@@ -69,6 +69,8 @@ class MaxMarginClassifier(ViewClassifier, MaxMargin):
         Start from the last fit's α where the number of samples is the same.
     random_state : int, RandomState or None, default=None
         The seed of landmarks.
+    verbose : bool, default=False
+        Whether to show iterations and gaps while it fits, in a terminal or a notebook.
     views : dict, list or "prefix", optional
         How one wide table is divided into views; see `as_views`.
 
@@ -127,6 +129,7 @@ class MaxMarginClassifier(ViewClassifier, MaxMargin):
         unlabeled: Any = None,
         warm_start: bool = False,
         random_state: Any = None,
+        verbose: bool = False,
         views: Any = None,
     ):
         self.kernel = kernel
@@ -144,6 +147,7 @@ class MaxMarginClassifier(ViewClassifier, MaxMargin):
         self.unlabeled = unlabeled
         self.warm_start = warm_start
         self.random_state = random_state
+        self.verbose = verbose
         self.views = views
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:

@@ -69,6 +69,8 @@ class MaxMarginRegressor(RegressorMixin, MaxMargin):
         Start from the last fit's α where the number of samples is the same.
     random_state : int, RandomState or None, default=None
         The seed of landmarks.
+    verbose : bool, default=False
+        Whether to show iterations and gaps while it fits, in a terminal or a notebook.
     views : dict, list or "prefix", optional
         How one wide table is divided into views; see `as_views`.
 
@@ -120,6 +122,7 @@ class MaxMarginRegressor(RegressorMixin, MaxMargin):
         cache_size: float = 1000,
         warm_start: bool = False,
         random_state: Any = None,
+        verbose: bool = False,
         views: Any = None,
     ):
         self.kernel = kernel
@@ -136,6 +139,7 @@ class MaxMarginRegressor(RegressorMixin, MaxMargin):
         self.cache_size = cache_size
         self.warm_start = warm_start
         self.random_state = random_state
+        self.verbose = verbose
         self.views = views
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:

@@ -62,6 +62,8 @@ class ViewMetricRidge(ViewRegressor, MetricFrame):
         The most steps of the solver, and of learned weights from one start.
     random_state : int, RandomState or None, default=None
         The seed of random starts and landmarks.
+    verbose : bool, default=False
+        Whether to show iterations and gaps while it fits, in a terminal or a notebook.
     views : dict, list or "prefix", optional
         How one wide table is divided into views; see `as_views`.
 
@@ -120,6 +122,7 @@ class ViewMetricRidge(ViewRegressor, MetricFrame):
         tol: float = 1e-6,
         max_iter: int = 100,
         random_state: Any = None,
+        verbose: bool = False,
         views: Any = None,
     ):
         self.kernel = kernel
@@ -135,6 +138,7 @@ class ViewMetricRidge(ViewRegressor, MetricFrame):
         self.tol = tol
         self.max_iter = max_iter
         self.random_state = random_state
+        self.verbose = verbose
         self.views = views
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
@@ -203,6 +207,8 @@ class ViewMetricRidgeClassifier(ReadsClasses, MetricFrame):
         A label that marks unlabeled samples, beside missing ones; they are left out.
     random_state : int, RandomState or None, default=None
         The seed of random starts and landmarks.
+    verbose : bool, default=False
+        Whether to show iterations and gaps while it fits, in a terminal or a notebook.
     views : dict, list or "prefix", optional
         How one wide table is divided into views; see `as_views`.
 
@@ -262,6 +268,7 @@ class ViewMetricRidgeClassifier(ReadsClasses, MetricFrame):
         class_weight: Any = None,
         unlabeled: Any = None,
         random_state: Any = None,
+        verbose: bool = False,
         views: Any = None,
     ):
         self.kernel = kernel
@@ -279,6 +286,7 @@ class ViewMetricRidgeClassifier(ReadsClasses, MetricFrame):
         self.class_weight = class_weight
         self.unlabeled = unlabeled
         self.random_state = random_state
+        self.verbose = verbose
         self.views = views
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:

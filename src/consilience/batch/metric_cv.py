@@ -9,6 +9,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from .._backend import few_threads
 from .._base import ViewRegressor
+from .._progress import tell
 from ..solvers.metric import HeldOutMetric, kappa_of, output_kernel
 from ..views import Views
 from ._frame import ReadsClasses, Rows, right_share
@@ -61,7 +62,8 @@ class _MetricCV(MetricFrame):
             data = self._data(rows, Y, u)
             held = _Held(self, rows, data, w)
             scores: dict[str, float] = {}
-            for pair in grid:
+            for number, pair in enumerate(grid, start=1):
+                tell(number, None, of=len(grid), unit="pair of penalties")
                 if (key := held.key(*pair)) not in scores:
                     outputs = rows.first(Y) - held.residuals(*pair) / data.u_root[:, None]
                     scores[key] = self._score(outputs, rows.first(Y), rows.first(u))
@@ -170,6 +172,8 @@ class ViewMetricRidgeCV(ViewRegressor, _MetricCV):
         The most steps of the solver.
     random_state : int, RandomState or None, default=None
         The seed of landmarks.
+    verbose : bool, default=False
+        Whether to show iterations and gaps while it fits, in a terminal or a notebook.
     views : dict, list or "prefix", optional
         How one wide table is divided into views; see `as_views`.
 
@@ -228,6 +232,7 @@ class ViewMetricRidgeCV(ViewRegressor, _MetricCV):
         tol: float = 1e-6,
         max_iter: int = 100,
         random_state: Any = None,
+        verbose: bool = False,
         views: Any = None,
     ):
         self.kernel = kernel
@@ -241,6 +246,7 @@ class ViewMetricRidgeCV(ViewRegressor, _MetricCV):
         self.tol = tol
         self.max_iter = max_iter
         self.random_state = random_state
+        self.verbose = verbose
         self.views = views
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
@@ -303,6 +309,8 @@ class ViewMetricRidgeClassifierCV(ReadsClasses, _MetricCV):
         A label that marks unlabeled samples, beside missing ones; they are left out.
     random_state : int, RandomState or None, default=None
         The seed of landmarks.
+    verbose : bool, default=False
+        Whether to show iterations and gaps while it fits, in a terminal or a notebook.
     views : dict, list or "prefix", optional
         How one wide table is divided into views; see `as_views`.
 
@@ -363,6 +371,7 @@ class ViewMetricRidgeClassifierCV(ReadsClasses, _MetricCV):
         class_weight: Any = None,
         unlabeled: Any = None,
         random_state: Any = None,
+        verbose: bool = False,
         views: Any = None,
     ):
         self.kernel = kernel
@@ -378,6 +387,7 @@ class ViewMetricRidgeClassifierCV(ReadsClasses, _MetricCV):
         self.class_weight = class_weight
         self.unlabeled = unlabeled
         self.random_state = random_state
+        self.verbose = verbose
         self.views = views
 
     def _score(self, outputs: np.ndarray, Y: np.ndarray, u: np.ndarray) -> float:

@@ -137,6 +137,8 @@ class CoRegularizedRidge(ViewRegressor, RidgeFrame):
         The most steps from one start, for learned weights.
     random_state : int, RandomState or None, default=None
         The seed of random starts, validation and landmarks.
+    verbose : bool, default=False
+        Whether to show iterations and gaps while it fits, in a terminal or a notebook.
     views : dict, list or "prefix", optional
         How one wide table is divided into views; see `as_views`.
 
@@ -192,6 +194,7 @@ class CoRegularizedRidge(ViewRegressor, RidgeFrame):
         tol: float = 1e-6,
         max_iter: int = 100,
         random_state: Any = None,
+        verbose: bool = False,
         views: Any = None,
     ):
         self.kernel = kernel
@@ -210,6 +213,7 @@ class CoRegularizedRidge(ViewRegressor, RidgeFrame):
         self.tol = tol
         self.max_iter = max_iter
         self.random_state = random_state
+        self.verbose = verbose
         self.views = views
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
@@ -286,6 +290,8 @@ class CoRegularizedRidgeClassifier(RidgeClassifierFrame):
         A label that marks unlabeled samples, beside missing ones.
     random_state : int, RandomState or None, default=None
         The seed of random starts, validation and landmarks.
+    verbose : bool, default=False
+        Whether to show iterations and gaps while it fits, in a terminal or a notebook.
     views : dict, list or "prefix", optional
         How one wide table is divided into views; see `as_views`.
 
@@ -346,6 +352,7 @@ class CoRegularizedRidgeClassifier(RidgeClassifierFrame):
         class_weight: Any = None,
         unlabeled: Any = None,
         random_state: Any = None,
+        verbose: bool = False,
         views: Any = None,
     ):
         self.kernel = kernel
@@ -366,6 +373,7 @@ class CoRegularizedRidgeClassifier(RidgeClassifierFrame):
         self.class_weight = class_weight
         self.unlabeled = unlabeled
         self.random_state = random_state
+        self.verbose = verbose
         self.views = views
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:

@@ -10,6 +10,7 @@ from sklearn.model_selection import check_cv
 
 from .._backend import few_threads
 from .._base import ViewRegressor
+from .._progress import tell
 from ..solvers.ridge import HeldOut
 from ..views import Views
 from ._coregularized import GramForm, Penalties, not_positive
@@ -107,7 +108,8 @@ class _RidgeCV(RidgeFrame):
         spectra: dict[tuple[float, float], HeldOut] = {}
         groups = [group for group in output_groups(self.output_kernel, Y.shape[1]) if group[0]]
         to_come = Counter(_ratios(penalties, value)[1] for penalties in grid for value, _ in groups)
-        for penalties in grid:
+        for number, penalties in enumerate(grid, start=1):
+            tell(number, None, of=len(grid), unit="pair of penalties")
             outputs = np.zeros((len(Y) if folds is None else sum(map(len, folds)), Y.shape[1]))
             for value, vectors in groups:
                 alpha = penalties.alpha / value
@@ -159,6 +161,8 @@ class CoRegularizedRidgeCV(ViewRegressor, _RidgeCV):
         Folds of the labeled samples; leave-one-out by default.
     output_kernel : array of shape (n_outputs, n_outputs), optional
         R between the outputs; see `CoRegularizedRidge`.
+    verbose : bool, default=False
+        Whether to show iterations and gaps while it fits, in a terminal or a notebook.
     views : dict, list or "prefix", optional
         How one wide table is divided into views; see `as_views`.
 
@@ -205,6 +209,7 @@ class CoRegularizedRidgeCV(ViewRegressor, _RidgeCV):
         view_weights: Any = "uniform",
         cv: Any = None,
         output_kernel: Any = None,
+        verbose: bool = False,
         views: Any = None,
     ):
         self.kernel = kernel
@@ -216,6 +221,7 @@ class CoRegularizedRidgeCV(ViewRegressor, _RidgeCV):
         self.view_weights = view_weights
         self.cv = cv
         self.output_kernel = output_kernel
+        self.verbose = verbose
         self.views = views
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
@@ -272,6 +278,8 @@ class CoRegularizedRidgeClassifierCV(_RidgeCV, RidgeClassifierFrame):
         Weights of the classes in the loss, as scikit-learn reads them.
     unlabeled : object, optional
         A label that marks unlabeled samples, beside missing ones.
+    verbose : bool, default=False
+        Whether to show iterations and gaps while it fits, in a terminal or a notebook.
     views : dict, list or "prefix", optional
         How one wide table is divided into views; see `as_views`.
 
@@ -320,6 +328,7 @@ class CoRegularizedRidgeClassifierCV(_RidgeCV, RidgeClassifierFrame):
         output_kernel: Any = None,
         class_weight: Any = None,
         unlabeled: Any = None,
+        verbose: bool = False,
         views: Any = None,
     ):
         self.kernel = kernel
@@ -333,6 +342,7 @@ class CoRegularizedRidgeClassifierCV(_RidgeCV, RidgeClassifierFrame):
         self.output_kernel = output_kernel
         self.class_weight = class_weight
         self.unlabeled = unlabeled
+        self.verbose = verbose
         self.views = views
 
     def _score(self, outputs: np.ndarray, Y: np.ndarray, u: np.ndarray) -> float:

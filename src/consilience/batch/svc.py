@@ -114,6 +114,8 @@ class CoRegularizedSVC(ViewClassifier, CoRegularized):
         A label that marks unlabeled samples, beside missing ones.
     random_state : int, RandomState or None, default=None
         The seed of random starts and landmarks.
+    verbose : bool, default=False
+        Whether to show iterations and gaps while it fits, in a terminal or a notebook.
     views : dict, list or "prefix", optional
         How one wide table is divided into views; see `as_views`.
 
@@ -169,6 +171,7 @@ class CoRegularizedSVC(ViewClassifier, CoRegularized):
         class_weight: Any = None,
         unlabeled: Any = None,
         random_state: Any = None,
+        verbose: bool = False,
         views: Any = None,
     ):
         self.kernel = kernel
@@ -188,6 +191,7 @@ class CoRegularizedSVC(ViewClassifier, CoRegularized):
         self.class_weight = class_weight
         self.unlabeled = unlabeled
         self.random_state = random_state
+        self.verbose = verbose
         self.views = views
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:

@@ -15,6 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 from .. import _blocks
 from .._base import ViewClassifier, ViewParameters
 from .._inputs import read_labels, read_stream_labels, read_views_to_learn, read_views_to_predict, remember
+from .._progress import tell
 from ..certificates import Certificate
 from ..views import Views
 
@@ -133,7 +134,7 @@ class OnlineLearner(ViewClassifier, ViewParameters, ABC):
             return self  # nothing to learn from yet
         self._check_views(X, whole=False)
         if fresh:
-            with self._whole():
+            with self._whole(listens=False):
                 self._begin(np.unique(labels[:1]) if announced is None else announced, announced is not None)
         remember(self, X)  # all is read: from here on the state changes
         if len(labels):
@@ -215,6 +216,7 @@ class OnlineLearner(ViewClassifier, ViewParameters, ABC):
             self.separated_ = False
             for number in range(1, self.epochs + 1):
                 self._passes = number
+                tell(number, None, of=self.epochs, unit=f"{self.mistakes_:,} mistakes, pass")
                 order = rng.permutation(len(X)) if self.shuffle else None
                 before = self.updates_
                 if order is None:

@@ -58,6 +58,8 @@ class KernelPerceptron(MachineLearner):
         Whether `fit` takes the samples in a new random order at each pass.
     random_state : int, RandomState or None, default=None
         The seed of the order.
+    verbose : bool, default=False
+        Whether to show passes and mistakes while it fits, in a terminal or a notebook.
     views : dict, list or "prefix", optional
         How one wide table is divided into views; see `as_views`.
 
@@ -101,6 +103,7 @@ class KernelPerceptron(MachineLearner):
         epochs: int = 10,
         shuffle: bool = True,
         random_state: Any = None,
+        verbose: bool = False,
         views: Any = None,
     ):
         self.kernel = kernel
@@ -115,6 +118,7 @@ class KernelPerceptron(MachineLearner):
         self.epochs = epochs
         self.shuffle = shuffle
         self.random_state = random_state
+        self.verbose = verbose
         self.views = views
 
     def _check_parameters(self) -> None:
@@ -189,6 +193,8 @@ class Projectron(MachineLearner):
         Whether `fit` takes the samples in a new random order at each pass.
     random_state : int, RandomState or None, default=None
         The seed of the order.
+    verbose : bool, default=False
+        Whether to show passes and mistakes while it fits, in a terminal or a notebook.
     views : dict, list or "prefix", optional
         How one wide table is divided into views; see `as_views`.
 
@@ -234,6 +240,7 @@ class Projectron(MachineLearner):
         epochs: int = 10,
         shuffle: bool = True,
         random_state: Any = None,
+        verbose: bool = False,
         views: Any = None,
     ):
         self.kernel = kernel
@@ -248,6 +255,7 @@ class Projectron(MachineLearner):
         self.epochs = epochs
         self.shuffle = shuffle
         self.random_state = random_state
+        self.verbose = verbose
         self.views = views
 
     def _check_parameters(self) -> None:

@@ -63,6 +63,8 @@ class OrthogonalPerceptron(MachineLearner):
         Whether `fit` takes the samples in a new random order at each pass.
     random_state : int, RandomState or None, default=None
         The seed of the order.
+    verbose : bool, default=False
+        Whether to show passes and mistakes while it fits, in a terminal or a notebook.
     views : dict, list or "prefix", optional
         How one wide table is divided into views; see `as_views`.
 
@@ -108,6 +110,7 @@ class OrthogonalPerceptron(MachineLearner):
         epochs: int = 10,
         shuffle: bool = True,
         random_state: Any = None,
+        verbose: bool = False,
         views: Any = None,
     ):
         self.kernel = kernel
@@ -122,6 +125,7 @@ class OrthogonalPerceptron(MachineLearner):
         self.epochs = epochs
         self.shuffle = shuffle
         self.random_state = random_state
+        self.verbose = verbose
         self.views = views
 
     def _check_parameters(self) -> None:
@@ -216,6 +220,8 @@ class MatrixPerceptron(MachineLearner):
         Whether `fit` takes the samples in a new random order at each pass.
     random_state : int, RandomState or None, default=None
         The seed of the order.
+    verbose : bool, default=False
+        Whether to show passes and mistakes while it fits, in a terminal or a notebook.
     views : dict, list or "prefix", optional
         How one wide table is divided into views; see `as_views`.
 
@@ -256,6 +262,7 @@ class MatrixPerceptron(MachineLearner):
         epochs: int = 10,
         shuffle: bool = True,
         random_state: Any = None,
+        verbose: bool = False,
         views: Any = None,
     ):
         self.kernel = kernel
@@ -267,6 +274,7 @@ class MatrixPerceptron(MachineLearner):
         self.epochs = epochs
         self.shuffle = shuffle
         self.random_state = random_state
+        self.verbose = verbose
         self.views = views
 
     def _check_parameters(self) -> None:

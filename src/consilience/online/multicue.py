@@ -52,6 +52,8 @@ class MultiCueClassifier(OnlineLearner):
         Whether `fit` takes the samples in a new random order at each pass.
     random_state : int, RandomState or None, default=None
         The seed of the order.
+    verbose : bool, default=False
+        Whether to show passes and mistakes while it fits, in a terminal or a notebook.
     views : dict, list or "prefix", optional
         How one wide table is divided into views; see `as_views`.
 
@@ -93,6 +95,7 @@ class MultiCueClassifier(OnlineLearner):
         epochs: int = 10,
         shuffle: bool = True,
         random_state: Any = None,
+        verbose: bool = False,
         views: Any = None,
     ):
         self.kernel = kernel
@@ -105,6 +108,7 @@ class MultiCueClassifier(OnlineLearner):
         self.epochs = epochs
         self.shuffle = shuffle
         self.random_state = random_state
+        self.verbose = verbose
         self.views = views
 
     _piece = 1024

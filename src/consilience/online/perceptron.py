@@ -50,6 +50,8 @@ class OnlinePerceptron(MachineLearner):
         Whether `fit` takes the samples in a new random order at each pass.
     random_state : int, RandomState or None, default=None
         The seed of the order.
+    verbose : bool, default=False
+        Whether to show passes and mistakes while it fits, in a terminal or a notebook.
     views : dict, list or "prefix", optional
         How one wide table is divided into views; see `as_views`.
 
@@ -93,6 +95,7 @@ class OnlinePerceptron(MachineLearner):
         epochs: int = 10,
         shuffle: bool = True,
         random_state: Any = None,
+        verbose: bool = False,
         views: Any = None,
     ):
         self.p = p
@@ -103,6 +106,7 @@ class OnlinePerceptron(MachineLearner):
         self.epochs = epochs
         self.shuffle = shuffle
         self.random_state = random_state
+        self.verbose = verbose
         self.views = views
 
     def _check_parameters(self) -> None:
@@ -157,6 +161,8 @@ class PassiveAggressive(MachineLearner):
         Whether `fit` takes the samples in a new random order at each pass.
     random_state : int, RandomState or None, default=None
         The seed of the order.
+    verbose : bool, default=False
+        Whether to show passes and mistakes while it fits, in a terminal or a notebook.
     views : dict, list or "prefix", optional
         How one wide table is divided into views; see `as_views`.
 
@@ -201,6 +207,7 @@ class PassiveAggressive(MachineLearner):
         epochs: int = 10,
         shuffle: bool = True,
         random_state: Any = None,
+        verbose: bool = False,
         views: Any = None,
     ):
         self.kernel = kernel
@@ -214,6 +221,7 @@ class PassiveAggressive(MachineLearner):
         self.epochs = epochs
         self.shuffle = shuffle
         self.random_state = random_state
+        self.verbose = verbose
         self.views = views
 
     def _check_parameters(self) -> None:

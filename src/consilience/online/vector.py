@@ -11,8 +11,10 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from .. import _blocks
+from .._backend import is_device_array, to_numpy
 from .._inputs import read_labels, read_views_to_learn, read_views_to_predict, remember
 from .._joint import JointKernel
+from .._progress import tell
 from ..certificates import PerceptronCertificate, vector_perceptron_bounds
 from ..kernels import Linear, kernels_by_view, reference_views, resolve_kernels
 from ..kernels.outputs import label_vectors
@@ -70,6 +72,8 @@ class VectorPerceptron(OnlineLearner):
         Whether `fit` takes the samples in a new random order at each pass.
     random_state : int, RandomState or None, default=None
         The seed of the order.
+    verbose : bool, default=False
+        Whether to show passes and mistakes while it fits, in a terminal or a notebook.
     views : dict, list or "prefix", optional
         How one wide table is divided into views; see `as_views`.
 
@@ -120,6 +124,7 @@ class VectorPerceptron(OnlineLearner):
         epochs: int = 100,
         shuffle: bool = True,
         random_state: Any = None,
+        verbose: bool = False,
         views: Any = None,
     ):
         self.kernel = kernel
@@ -132,6 +137,7 @@ class VectorPerceptron(OnlineLearner):
         self.epochs = epochs
         self.shuffle = shuffle
         self.random_state = random_state
+        self.verbose = verbose
         self.views = views
 
     def _check_parameters(self) -> None:
@@ -175,6 +181,24 @@ class VectorPerceptron(OnlineLearner):
         self._check_parameters()
         return super().partial_fit(X, y, classes)
 
+    @available_if(_streams)
+    def learn_one(self, x: Mapping[str, Any], y: Any) -> Self:
+        """Learn one sample given as a dict of view -> row; only with ``algorithm="operator"``.
+
+        Parameters
+        ----------
+        x : dict
+            The row of each view; absent views are left out.
+        y : object
+            Its class.
+
+        Returns
+        -------
+        self
+            The learner.
+        """
+        return super().learn_one(x, y)
+
     def fit(self, X: Any, y: Any) -> Self:
         """Forget everything and pass over the samples until each has the margin, `epochs` times at most.
 
@@ -217,7 +241,8 @@ class VectorPerceptron(OnlineLearner):
         return self
 
     def _operator_passes(self, X: Views, codes: np.ndarray, alpha: np.ndarray, rng: np.random.RandomState) -> None:
-        for _ in range(int(self.epochs)):
+        for number in range(1, int(self.epochs) + 1):
+            tell(number, None, of=int(self.epochs), unit=f"{self.updates_:,} updates, pass")
             order = rng.permutation(len(X)) if self.shuffle else np.arange(len(X))
             before = self.updates_
             for start in range(0, len(X), BLOCK):
@@ -237,7 +262,8 @@ class VectorPerceptron(OnlineLearner):
 
     def _coefficient_passes(self, X: Views, codes: np.ndarray, alpha: np.ndarray, rng: np.random.RandomState) -> None:
         Q = self._joint(X).cross(X) * self._gram[np.ix_(codes, codes)]
-        for _ in range(int(self.epochs)):
+        for number in range(1, int(self.epochs) + 1):
+            tell(number, None, of=int(self.epochs), unit=f"{self.updates_:,} updates, pass")
             order = rng.permutation(len(X)) if self.shuffle else np.arange(len(X))
             updates = int(coefficient_pass(Q, order, alpha, float(self.margin), float(self.step)))
             self.updates_ += updates
@@ -333,7 +359,9 @@ class VectorPerceptron(OnlineLearner):
         for name in X.names:
             there = np.flatnonzero(X.present(name))
             if name in self.coef_ and len(there):
-                sums[there] += np.asarray(_blocks.to_numpy(_blocks.take(X.block(name), there) @ self.coef_[name]))
+                block = _blocks.take(X.block(name), there)
+                block = to_numpy(block) if is_device_array(block) else block
+                sums[there] += np.asarray(block @ self.coef_[name])
         return sums
 
     def _is_linear(self) -> bool:

@@ -16,9 +16,9 @@ from sklearn.metrics import confusion_matrix
 from .. import __version__
 from .._base import presence
 from .._files import write_atomically
+from .._notebook import kernels_of
 from ..certificates import STATUSES
 from ..comparison import Comparison, interval, is_numbers
-from ..kernels.scalar import as_kernel
 from . import _charts as charts
 from ._examine import SAMPLES, Findings, StreamFindings
 
@@ -260,7 +260,7 @@ def _model(found: Findings) -> str:
         facts.append(("chosen on all samples", escape(", ".join(own))))
     if chosen:
         facts.append(("chosen in the folds", escape("; ".join(chosen))))
-    kernels = _kernels(last)
+    kernels = kernels_of(last)
     if kernels:
         facts.append(("kernels", escape("; ".join(f"{name}: {kernel}" for name, kernel in kernels.items()))))
     listed = "".join(f"<dt>{name}</dt><dd>{value}</dd>" for name, value in facts)
@@ -270,17 +270,6 @@ def _model(found: Findings) -> str:
 
 def _value(value: Any) -> str:
     return f"{value:.3g}" if isinstance(value, (float, np.floating)) else str(value)
-
-
-def _kernels(learner: Any) -> dict[str, str]:
-    """The kernel of each view, as it was used."""
-    found = getattr(learner, "kernels_", None)
-    if isinstance(found, dict):
-        return {name: repr(kernel) for name, kernel in found.items()}
-    if getattr(learner, "kernel", None) is None or not hasattr(learner, "view_names_in_"):
-        return {}
-    given = getattr(learner, "kernels", None) or {}
-    return {name: repr(as_kernel(given.get(name, learner.kernel))) for name in learner.view_names_in_}
 
 
 def in_words(certificate: Any) -> str:

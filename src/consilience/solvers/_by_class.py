@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import scipy.linalg
 
+from .._progress import tell
 from ._coordinates import class_steps, spread, violations
 
 ROWS = 256  # rows of the kernel made at a time
@@ -107,7 +108,9 @@ class ByClass:
             n_iter += 1
             if self.visit(eps) > 0.05 * np.count_nonzero(self.a) and n_iter % 25:
                 continue
-            if self.gap() > aim * self.objective():
+            rough = self.gap()
+            tell(n_iter, rough)
+            if rough > aim * self.objective():
                 eps /= 2
                 continue
             self.refresh()

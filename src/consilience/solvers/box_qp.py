@@ -17,6 +17,7 @@ from scipy.linalg import blas, lapack
 from threadpoolctl import threadpool_limits
 
 from .._backend import by_rows
+from .._progress import tell
 from ..certificates import Solution
 from ._compiled import principal_part, row_steps, visit_samples
 from ._dense import multiply
@@ -73,6 +74,7 @@ def _rounds(
     for n_iter in range(max_iter + 1):
         gradient = _gradient(Q, half, alpha, D, signs)
         primal, gap = primal_and_gap(alpha, gradient, D, upper)
+        tell(n_iter, gap)
         if best.gap is None or gap < best.gap:
             converged = gap <= tol * abs(primal)
             residual = float(violations(alpha, gradient, upper).max())

@@ -16,6 +16,7 @@ import numpy as np
 import scipy.linalg
 import scipy.optimize
 
+from .._progress import tell
 from ..certificates import Solution
 from ._dense import add_to_diagonal, cholesky, forward, gram_of, multiply, solve
 
@@ -371,6 +372,7 @@ def learn_kernel_weights(
     n_iter = 0
     while True:
         enough = objective - bound <= tol * abs(objective)
+        tell(n_iter, objective - bound)
         if n_iter >= max_iter or not now.norms(d).any():
             break
         n_iter += 1

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import scipy.optimize
 
+from .._progress import tell
 from ..certificates import Solution
 from .sphere import sphere_least_squares
 
@@ -52,6 +53,7 @@ def learn_weights(
         length = float(np.linalg.norm(u))
         c = radius * u / length
         value, gradient, proof = evaluate(c)
+        tell(n_iter, best[0] - bound if np.isfinite(bound) else None, unit="evaluation")
         if value < best[0]:
             best = (value, c)
         if proof is not None:
@@ -102,6 +104,7 @@ def alternate_weights(
     n_iter = 0
     while running and n_iter < max_iter:
         n_iter += 1
+        tell(n_iter, None)
         for k, (value, F, b) in zip(list(running), answers([now[k] for k in running]), strict=True):
             visited.append(_turned(now[k]))
             if value < best[0]:

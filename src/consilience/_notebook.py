@@ -1,0 +1,56 @@
+"""How learners show themselves in notebooks: kernels by view and, once fitted, a short summary."""
+
+from html import escape
+from typing import Any
+
+import numpy as np
+
+from .kernels.scalar import as_kernel
+
+
+def kernels_of(learner: Any) -> dict[str, str]:
+    """The kernel of each view as it reads: those used once fitted, else those given; others are under ''."""
+    used = getattr(learner, "kernels_", None)
+    if isinstance(used, dict):
+        return {name: repr(kernel) for name, kernel in used.items()}
+    if getattr(learner, "kernel", None) is None:
+        return {}
+    given = {name: repr(as_kernel(kernel)) for name, kernel in dict(getattr(learner, "kernels", None) or {}).items()}
+    rest = repr(as_kernel(learner.kernel))
+    names = getattr(learner, "view_names_in_", None)
+    return {**given, "": rest} if names is None else {name: given.get(name, rest) for name in names}
+
+
+def summary(learner: Any) -> str:
+    """A table of the views, and sentences on what was learned, as HTML."""
+    kernels = kernels_of(learner)
+    names = list(getattr(learner, "view_names_in_", [])) or list(kernels)
+    weights = dict(zip(names, np.ravel(getattr(learner, "view_weights_", [])).tolist(), strict=False))
+    heads = ["view", *(["kernel"] if kernels else []), *(["weight"] if weights else [])]
+    rows = []
+    for name in names:
+        cells = [escape(name) if name else "<em>every other view</em>" if len(names) > 1 else "<em>every view</em>"]
+        cells += [f"<code>{escape(kernels.get(name, ''))}</code>"] if kernels else []
+        cells += [f"{weights[name]:.3g}" if name in weights else ""] if weights else []
+        rows.append("<tr>" + "".join(f"<td>{cell}</td>" for cell in cells) + "</tr>")
+    head = "".join(f"<th>{name}</th>" for name in heads)
+    table = f"<table><thead><tr>{head}</tr></thead><tbody>{''.join(rows)}</tbody></table>" if rows else ""
+    told = " ".join(escape(sentence) for sentence in _sentences(learner))
+    return f'<div class="consilience-summary">{table}<p>{told}</p></div>' if told else table
+
+
+def _sentences(learner: Any) -> list[str]:
+    if not hasattr(learner, "view_names_in_"):
+        return []
+    found = []
+    classes = getattr(learner, "classes_", None)
+    if isinstance(classes, np.ndarray):
+        shown = ", ".join(map(str, classes[:5].tolist())) + (", …" if len(classes) > 5 else "")
+        found.append(f"{len(classes)} class{'es' * (len(classes) != 1)}: {shown}.")
+    seen = getattr(learner, "n_seen_", 0)
+    if seen:
+        share = f" ({100 * learner.mistakes_ / seen:.1f} %)"
+        found.append(f"{seen:,} samples learned, {learner.mistakes_:,} mistakes{share} before each was learned.")
+    elif hasattr(learner, "certificate"):
+        found.append(str(learner.certificate()))
+    return found
