@@ -11,6 +11,9 @@ demo: $(VENV)/.cli
 	@mkdir -p build
 	$(BIN)/consilience demo --report build/demo.html
 
+build/demo.html:
+	$(MAKE) demo
+
 test: $(VENV)/.test
 	$(BIN)/python -m pytest -n auto
 
@@ -21,7 +24,7 @@ lint: $(VENV)/.dev
 	$(BIN)/lint-imports
 	$(BIN)/numpydoc lint $$(git ls-files 'src/*.py')
 
-docs: $(VENV)/.docs
+docs: $(VENV)/.docs build/demo.html
 	$(BIN)/python -m sphinx -W --keep-going -q -b html docs docs/_build/html
 	@echo "The documentation is in docs/_build/html/index.html"
 
@@ -38,4 +41,4 @@ $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
 
 clean:
-	rm -rf $(VENV) build docs/_build docs/api docs/gallery docs/sg_execution_times.rst
+	rm -rf $(VENV) build docs/_build docs/_made docs/api docs/gallery docs/sg_execution_times.rst

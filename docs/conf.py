@@ -5,7 +5,7 @@ import sys
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
-sys.path.insert(0, str(HERE.parent / "src"))
+sys.path[:0] = [str(HERE.parent / "src"), str(HERE)]
 
 import consilience  # noqa: E402
 
@@ -21,7 +21,7 @@ extensions = [
     "myst_parser",
     "sphinx_gallery.gen_gallery",
 ]
-exclude_patterns = ["_build", "gallery/**/*.ipynb", "gallery/**/*.py.md5"]
+exclude_patterns = ["_build", "_made", "gallery/**/*.ipynb", "gallery/**/*.py.md5"]
 templates_path = ["_templates"]
 default_role = "py:obj"  # `name` in a docstring links to the name where it is documented
 add_module_names = False
@@ -38,6 +38,7 @@ numpydoc_xref_param_type = False
 
 # -- the guide
 myst_heading_anchors = 3
+myst_enable_extensions = ["colon_fence"]  # a block that holds blocks of code
 
 
 # -- the gallery
@@ -69,10 +70,11 @@ sphinx_gallery_conf = {
 html_theme = "pydata_sphinx_theme"
 html_title = "consilience"
 html_static_path = ["_static"]
+html_extra_path = ["_made/extra"]  # the report of `make demo`, to open
 html_css_files = ["consilience.css"]
 html_copy_source = False
 html_show_sourcelink = False
-html_sidebars = {"index": [], "architecture": []}
+html_sidebars = {name: [] for name in ("index", "tutorial", "migration", "faq", "glossary", "papers", "architecture")}
 html_theme_options = {
     "logo": {"text": "consilience"},
     "navbar_end": ["theme-switcher"],
@@ -112,7 +114,10 @@ def _unlinked(app, what, name, obj, options, lines):
 
 
 def setup(app):
-    """Register the renderer of formulas as text, and what is done to docstrings."""
+    """Register the renderer of formulas as text, and what is done to docstrings; make the pictures of the pages."""
+    import pictures
+
+    pictures.make()
     app.connect("autodoc-process-docstring", _unlinked)
     app.add_html_math_renderer("text", inline_renderers=(_inline, None), block_renderers=(_display, None))
     return {"parallel_read_safe": True}

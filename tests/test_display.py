@@ -29,7 +29,10 @@ def closed():
 )  # fmt: skip
 def test_weights_are_bars(model):
     display = cs.ViewWeightsDisplay.from_estimator(model.fit(X, y))
-    assert [bar.get_width() for bar in display.bars_[0]] == pytest.approx(model.view_weights_)
+    weights = getattr(model, "kernel_weights_", model.view_weights_)
+    assert [bar.get_width() for bar in display.bars_[0]] == pytest.approx(
+        weights if weights.ndim == 1 else weights[:, 0]
+    )
     assert [label.get_text() for label in display.ax_.get_yticklabels()] == list(X.names)
 
 

@@ -21,11 +21,21 @@ def kernels_of(learner: Any) -> dict[str, str]:
     return {**given, "": rest} if names is None else {name: given.get(name, rest) for name in names}
 
 
+def weights_of(learner: Any) -> np.ndarray | None:
+    """The weight of each view: that of its kernel where those are learned (the mean over outputs), else its own."""
+    found = getattr(learner, "kernel_weights_", getattr(learner, "view_weights_", None))
+    if found is None:
+        return None
+    values = np.asarray(found, dtype=np.float64)
+    return values.mean(axis=1) if values.ndim == 2 else values
+
+
 def summary(learner: Any) -> str:
     """A table of the views, and sentences on what was learned, as HTML."""
     kernels = kernels_of(learner)
     names = list(getattr(learner, "view_names_in_", [])) or list(kernels)
-    weights = dict(zip(names, np.ravel(getattr(learner, "view_weights_", [])).tolist(), strict=False))
+    found = weights_of(learner)
+    weights = {} if found is None else dict(zip(names, found.tolist(), strict=False))
     heads = ["view", *(["kernel"] if kernels else []), *(["weight"] if weights else [])]
     rows = []
     for name in names:

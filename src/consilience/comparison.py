@@ -169,7 +169,7 @@ def default_kernels(X: Views) -> dict[str, Any] | None:
     >>> from consilience import Views
     >>> from consilience.comparison import default_kernels
     >>> default_kernels(Views({"sound": [[1.0], [2.0]], "word": ["yes", "no"]}))
-    {'word': normalize(Spectrum(1) + Spectrum(2) + Spectrum(3))}
+    {'word': normalize(Spectrum(length=1) + Spectrum(length=2) + Spectrum(length=3))}
     """
     found: dict[str, Any] = {}
     for name in X.names:

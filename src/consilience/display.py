@@ -91,7 +91,8 @@ class ViewWeightsDisplay:
         Parameters
         ----------
         model : learner
-            A fitted learner with ``view_weights_``.
+            A fitted learner with ``view_weights_``; of one that learns weights of kernels (``kernel_weights_``) those
+            are drawn, for each output that has its own.
         ax : matplotlib Axes, optional
             Where to draw.
 
@@ -103,7 +104,7 @@ class ViewWeightsDisplay:
         check_is_fitted(model)
         if not hasattr(model, "view_weights_"):
             raise TypeError(f"{type(model).__name__} has no `view_weights_`: it has no weights of views to draw.")
-        weights = np.asarray(model.view_weights_)
+        weights = np.asarray(getattr(model, "kernel_weights_", model.view_weights_))
         return cls(_names(model, len(weights)), weights, name=type(model).__name__).plot(ax=ax)
 
     def plot(self, ax: Any = None) -> Self:
@@ -505,6 +506,9 @@ class GapDisplay:
         if self.tol is not None:
             self.ax_.axhline(self.tol, linestyle="--", color="0.4", label=f"tolerance {self.tol:g}")
         self.ax_.set(xlabel="iterations at most", ylabel="gap / objective", xscale="log", yscale="log")
+        if len(self.iterations) <= 12:  # plain numbers, where they fit
+            self.ax_.set_xticks(self.iterations, [f"{k:,.0f}" for k in self.iterations])
+            self.ax_.set_xticks([], minor=True)
         self.ax_.legend()
         return self
 

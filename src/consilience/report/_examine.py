@@ -14,6 +14,7 @@ from sklearn.model_selection import train_test_split
 from sklearn.preprocessing import StandardScaler
 
 from .._base import presence
+from .._notebook import weights_of
 from .._progress import progress
 from ..comparison import (
     Comparison,
@@ -309,7 +310,7 @@ def _alignments(X: Views, y: np.ndarray, seed: int) -> np.ndarray:
 
 # -- the views
 def _weights(last: Any) -> dict[str, float]:
-    weights = getattr(last, "view_weights_", None)
+    weights = weights_of(last)
     if weights is None or len(weights) != len(getattr(last, "view_names_in_", ())):
         return {}
     total = np.abs(weights).sum() or 1.0
