@@ -78,6 +78,7 @@ html_sidebars = {name: [] for name in ("index", "tutorial", "migration", "faq", 
 html_theme_options = {
     "logo": {"text": "consilience"},
     "navbar_end": ["theme-switcher"],
+    "header_links_before_dropdown": 4,
     "footer_start": ["copyright"],
     "footer_end": [],
     "secondary_sidebar_items": ["page-toc"],

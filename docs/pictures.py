@@ -108,7 +108,8 @@ def make(folder: Path = MADE) -> None:
     missing_views(folder / "missing_views.png")
     displays(folder)
     taken = screenshots(folder)
-    shown = "\n\n".join(f"```{{image}} ../_made/report_{name}.png\n:alt: the report, {name}\n```" for name in WINDOWS)
+    shot = "```{{image}} ../_made/report_{0}.png\n:alt: the report, {0}\n:class: {0}\n```"
+    shown = "\n\n".join(shot.format(name) for name in WINDOWS)
     words = "No screenshots: this build had no browser (playwright and Chromium), or no report of `make demo`."
     (folder / "screenshots.md").write_text(shown if taken else words)
     extra = folder / "extra"
