@@ -330,20 +330,30 @@ def compare(
         _check_classes(y, folds)
     splits = tuple(_folds(y, folds, random_state).split(np.zeros(len(y)), y))
     searches = {name: _search(name, X, known, _folds(y, inner, random_state)) for name in chosen}
-    places = [(name, k) for name in chosen for k in range(folds)]
-    found: dict[str, list[_Fold]] = {name: [] for name in chosen}
+    places = _turns([name for name in chosen if hasattr(known[name][0][-1], "partial_fit")], chosen, folds)
+    found: dict[str, dict[int, _Fold]] = {name: {} for name in chosen}
     work = Parallel(n_jobs=n_jobs, return_as="generator")(
         delayed(_fold)(searches[name], views_of(name, X), y, *splits[k]) for name, k in places
     )
-    with progress(verbose, f"{chosen[0]}, fold 1 of {folds}") as told:
-        for done, ((name, _), part) in enumerate(zip(places, work, strict=True), start=1):
-            found[name].append(part)
+    with progress(verbose, f"{places[0][0]}, fold 1 of {folds}") as told:
+        for done, ((name, k), part) in enumerate(zip(places, work, strict=True), start=1):
+            found[name][k] = part
             following = places[min(done, len(places) - 1)]
             told(f"{following[0]}, fold {following[1] + 1} of {folds}", done / len(places))
     numbers = is_numbers(y)
-    rows = [_row(name, parts, splits, numbers) for name, parts in found.items()]
+    rows = [_row(name, [parts[k] for k in range(folds)], splits, numbers) for name, parts in found.items()]
     measure = "R2" if numbers else "accuracy"
     return Leaderboard(tuple(sorted(rows, key=lambda row: -row.score)), splits, measure, inner, random_state)
+
+
+def _turns(online: Sequence[str], chosen: Sequence[str], folds: int) -> list[tuple[str, int]]:
+    """Learners and folds in the order they are worked on: online learners last, but for one fold that comes first.
+
+    Their loops are compiled where they are used for the first time ever, which takes seconds: one process does it while
+    the others go through the rest.
+    """
+    last = [(name, k) for name in online for k in range(folds)]
+    return last[:1] + [(name, k) for name in chosen if name not in online for k in range(folds)] + last[1:]
 
 
 def _check_classes(y: np.ndarray, folds: int) -> None:

@@ -68,14 +68,27 @@ def factors(norms, prior, p, n_views, F):  # type: ignore[no-untyped-def]
     if len(norms) < n_views * n_views or n_views == 1:  # orthogonal: the diagonal of N
         for g in range(len(norms)):
             norms[g] = max(norms[g], 0.0)
-        _shares(norms + prior, p, F)
+        shifted = np.empty(len(norms))
+        for g in range(len(norms)):
+            shifted[g] = norms[g] + prior[g]
+        _shares(shifted, p, F)
         return
-    N = norms.copy().reshape((n_views, n_views))
-    values, Q = np.linalg.eigh((N + N.T) / 2)
+    N = np.empty((n_views, n_views))  # loops: whole expressions take seconds more to compile
+    for k in range(n_views):
+        for l in range(n_views):
+            N[k, l] = (norms[k * n_views + l] + norms[l * n_views + k]) / 2
+    values, Q = np.linalg.eigh(N)
     if values[-1] > 0:
         powers = np.empty(n_views)
-        _shares(np.maximum(values, 0.0), p, powers)
-        F[:] = ((Q * powers) @ Q.T).ravel()
+        for k in range(n_views):
+            values[k] = max(values[k], 0.0)
+        _shares(values, p, powers)
+        for k in range(n_views):
+            for l in range(n_views):
+                total = 0.0
+                for j in range(n_views):
+                    total += Q[k, j] * powers[j] * Q[l, j]
+                F[k * n_views + l] = total
 
 
 @njit(cache=True)
@@ -325,7 +338,8 @@ def linear_pass(values, columns, start, stop, cstart, B, group, stride, codes, V
             margin = _clean(total, code, rival, large, tol)
         state[0] += 1
         state[1] = max(state[1], abs(margin))
-        scores[i] = total
+        for t in range(len(total)):
+            scores[i, t] = total[t]
         wrong[i] = margin <= 0
         if margin > rule[0] * (1 + tol):
             continue
@@ -334,7 +348,9 @@ def linear_pass(values, columns, start, stop, cstart, B, group, stride, codes, V
         tau = _step(rule, margin, size)
         if tau == 0:
             continue
-        C += state[0] * F
+        for g in range(F.shape[0]):
+            for t in range(T):
+                C[g, t] += state[0] * F[g, t]
         state[0] = 0
         for t in (code if T > 1 else 0, rival):
             if t < 0:
@@ -451,7 +467,8 @@ def link_pass(values, columns, start, stop, cstart, codes, V, W, last, U, power,
         code, rival = codes[i], _rival(total, codes[i], whole, tol)
         margin = _clean(total, code, rival, whole, tol)
         state[0] += 1
-        scores[i] = total
+        for t in range(len(total)):
+            scores[i, t] = total[t]
         wrong[i] = margin <= 0
         if margin > rule[0] * (1 + tol):
             continue
@@ -531,7 +548,8 @@ def kernel_pass(K, own, codes, slots, alpha, beta, norms, F, C, prior, p, n_view
             margin = _clean(total, code, rival, large, tol)
         state[0] += 1
         state[1] = max(state[1], abs(margin))
-        scores[i] = total
+        for t in range(T):
+            scores[i, t] = total[t]
         wrong[i] = margin <= 0
         if margin > rule[0] * (1 + tol):
             continue
@@ -543,7 +561,9 @@ def kernel_pass(K, own, codes, slots, alpha, beta, norms, F, C, prior, p, n_view
         tau = _step(rule, margin, size)
         if tau == 0:
             continue
-        C += state[0] * F
+        for g in range(G):
+            for t in range(T):
+                C[g, t] += state[0] * F[g, t]
         state[0] = 0
         slot = slots[i] if slots[i] >= 0 and alive[slots[i]] else S + i
         slots[i] = slot
@@ -560,7 +580,9 @@ def kernel_pass(K, own, codes, slots, alpha, beta, norms, F, C, prior, p, n_view
                 _turn(dots, own[i], t, a, n_views if n_views * n_views == G else 0, norms)
                 factors(norms[:, t], prior, p, n_views, F[:, t])
         if len(history):
-            history[i] = F
+            for g in range(G):
+                for t in range(T):
+                    history[i, g, t] = F[g, t]
         if not alive[slot]:
             alive[slot] = True
             kept += 1
@@ -598,7 +620,8 @@ def projectron_pass(K, own, codes, alpha, beta, L, members, size, C, threshold, 
             large[t] = _sum(np.abs(alpha[t, :size]), np.abs(k[:size]))
         code, rival = codes[i], _rival(total, codes[i], large, tol)
         margin = _clean(total, code, rival, large, tol)
-        scores[i] = total
+        for t in range(len(total)):
+            scores[i, t] = total[t]
         wrong[i] = margin <= 0
         C += 1
         if margin > 1 - 1e-10 or (margin > 0 and not plus):
