@@ -74,3 +74,8 @@ def test_what_a_learner_does_not_have_is_not_shown():
     assert not hasattr(cs.VectorPerceptron(algorithm="coefficients"), "learn_one")
     with pytest.raises(TypeError, match="learns its views together and has no `view_weights_`"):
         cs.view_importances(cs.OnlinePerceptron().fit(X, y), X, y)
+
+
+@pytest.mark.parametrize("given", [{"kernel": "bogus"}, {"kernels": ["rbf", "linear"]}, {"kernel": None}])
+def test_learners_that_cannot_be_fitted_are_shown_all_the_same(given):
+    assert "CoRegularizedRidgeClassifier" in cs.CoRegularizedRidgeClassifier(**given)._repr_html_()

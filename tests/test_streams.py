@@ -96,7 +96,7 @@ def test_every_source_is_the_same_stream(source, learner, tmp_path):
 
 
 def test_a_libsvm_file_is_read_in_pieces(tmp_path, monkeypatch):
-    monkeypatch.setattr("consilience.streams._PIECE", 2000)
+    monkeypatch.setattr("consilience._sources._PIECE", 2000)
     Z = np.abs(np.random.default_rng(0).normal(size=(200, 30))) * (np.random.default_rng(1).random((200, 30)) < 0.2)
     labels = np.where(Z[:, 0] + Z[:, 5] > 0.3, 1, -1)
     path = tmp_path / "data.libsvm"
@@ -126,7 +126,7 @@ def test_a_stream_goes_on_from_its_checkpoint(learner, tmp_path):
     np.testing.assert_allclose(again.decision_function(X), whole.decision_function(X), atol=1e-9)
     done = cs.progressive_validation(clone(learner), X, y, checkpoint=path, resume=True)
     assert done.n_samples == 300
-    with pytest.raises(FileExistsError, match=r"exists\. Go on from it by resume=True, or remove it"):
+    with pytest.raises(FileExistsError, match=r"exists\. Go on from it by resume=True \(--resume\), or remove it"):
         cs.progressive_validation(clone(learner), X, y, checkpoint=path)
     with pytest.raises(ValueError, match="Give the model it was made of"):
         cs.progressive_validation(cs.OnlinePerceptron(), X, y, checkpoint=path, resume=True)
@@ -212,8 +212,10 @@ def test_columns_of_a_file_go_by_their_names(tmp_path):
     result = cs.progressive_validation(model, path, views=views, chunk=20)
     assert result.n_samples == 100
     assert model.view_names_in_ == ("text", "audio", "video")
-    with pytest.raises(ValueError, match=r"'a\.jsonl' has a column 'video__0' that it did not have before"):
-        list(read_stream(path, chunk=20))
+    assert [A.names for A, _ in read_stream(path, chunk=20)][1:3] == [("text", "audio"), ("text", "audio", "video")]
+    wider = written(tmp_path / "b.jsonl", '{"a__0": 1, "y": 0}\n{"a__0": 1, "a__1": 2, "y": 0}\n')
+    with pytest.raises(ValueError, match=r"'b\.jsonl' has a column 'a__1' that it did not have before"):
+        list(read_stream(wider, chunk=1))
 
 
 ERRORS = {

@@ -194,7 +194,12 @@ class BatchLearner(ViewParameters, ABC):
 def _is_pairwise(learner: Any) -> bool:
     """Whether every view is to be a Gram matrix, so that splitting cuts rows and columns."""
     kernel = getattr(learner, "kernel", None)
-    return not getattr(learner, "kernels", None) and kernel is not None and as_kernel(kernel).reads_gram
+    if getattr(learner, "kernels", None) or kernel is None:
+        return False
+    try:
+        return as_kernel(kernel).reads_gram
+    except (TypeError, ValueError):  # no kernel: `fit` says so
+        return False
 
 
 class ViewRegressor(RegressorMixin):

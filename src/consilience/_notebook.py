@@ -1,5 +1,6 @@
 """How learners show themselves in notebooks: kernels by view and, once fitted, a short summary."""
 
+from collections.abc import Mapping
 from html import escape
 from typing import Any
 
@@ -15,10 +16,18 @@ def kernels_of(learner: Any) -> dict[str, str]:
         return {name: repr(kernel) for name, kernel in used.items()}
     if getattr(learner, "kernel", None) is None:
         return {}
-    given = {name: repr(as_kernel(kernel)) for name, kernel in dict(getattr(learner, "kernels", None) or {}).items()}
-    rest = repr(as_kernel(learner.kernel))
+    kernels = getattr(learner, "kernels", None)
+    given = {name: _read(kernel) for name, kernel in kernels.items()} if isinstance(kernels, Mapping) else {}
+    rest = _read(learner.kernel)
     names = getattr(learner, "view_names_in_", None)
     return {**given, "": rest} if names is None else {name: given.get(name, rest) for name in names}
+
+
+def _read(kernel: Any) -> str:
+    try:
+        return repr(as_kernel(kernel))
+    except (TypeError, ValueError):  # `fit` will say what is wrong with it
+        return repr(kernel)
 
 
 def weights_of(learner: Any) -> np.ndarray | None:

@@ -5,8 +5,10 @@ stopped by Ctrl-C. Nothing heavy is imported before a command runs.
 """
 
 import json
+import math
 import os
 import sys
+import warnings
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -25,7 +27,9 @@ app = typer.Typer(
 )
 
 Data = Annotated[list[Path], typer.Argument(help="One file, or one file per view matched by --id.")]
-Target = Annotated[str, typer.Option("--target", "-y", help="The column of the class or target.")]
+Target = Annotated[
+    str | None, typer.Option("--target", "-y", help="The column of the class or target; a TOML file may name it too.")
+]
 Layout = Annotated[
     str | None,
     typer.Option(
@@ -39,8 +43,17 @@ Report = Annotated[Path | None, typer.Option("--report", help="Write a report to
 Setting = Annotated[list[str] | None, typer.Option("--set", help="A parameter of the learner, as name=value.")]
 
 
+class _Stopped(Exception):
+    """Ctrl-C, and what there is to say about it."""
+
+
 @app.callback()
-def _options(debug: Annotated[bool, typer.Option("--debug", help="Show where an error came from.")] = False) -> None:
+def _options(
+    debug: Annotated[
+        bool, typer.Option("--debug", help="Show where an error came from; anywhere in a command.")
+    ] = False,
+) -> None:
+    """Learning from several views of the same things."""
     if debug:
         os.environ["CONSILIENCE_DEBUG"] = "1"
 
@@ -60,7 +73,7 @@ def demo(
     from ._demo import demo_parts
     from .report import Findings, write_report
 
-    _check_folders(report)
+    _check_places(report)
     parts: list[Any] = []
     found: dict[str, Any] = {}
     for part in demo_parts(n_jobs=jobs, verbose=not json_out):
@@ -89,10 +102,14 @@ def demo(
 @app.command()
 def compare(
     data: Data,
-    target: Target,
+    target: Target = None,
     views: Layout = None,
     id_column: Id = None,
     only: Annotated[list[str] | None, typer.Option("--learner", "-l", help="Compare these only.")] = None,
+    numbers: Annotated[
+        bool | None,
+        typer.Option("--numbers/--classes", help="What the target has; by default numbers where they are not whole."),
+    ] = None,
     folds: Annotated[int, typer.Option(min=2, help="Outer folds.")] = 5,
     seed: Annotated[int, typer.Option(help="The seed of the folds.")] = 0,
     jobs: Jobs = -1,
@@ -105,56 +122,75 @@ def compare(
     Nested cross-validation: parameters are chosen within the training part of each fold. Scores come with confidence
     intervals and times.
     """
+    from .comparison import candidates
     from .comparison import compare as run
     from .persistence import save
 
-    _check_folders(save_to, report)
+    _check_places(save_to, report)
+    if jobs == 0:
+        raise ValueError("--jobs is at least 1, or -1 for one per core; got 0.")
     samples, left_out = _labeled(_samples(data, views, target, id_column))
     if left_out:
-        typer.echo(f"{left_out} samples without '{target}' are left out.", err=True)
-    y = samples.y
-    board = run(samples.X, y, learners=only, folds=folds, random_state=seed, n_jobs=jobs, verbose=not json_out)
-    found: dict[str, Any] = {"samples": len(samples.X), "views": list(samples.X.names), **_listed(board)}
+        typer.echo(f"{left_out} samples without a target are left out.", err=True)
+    X, y = samples.X, samples.y
+    board = run(
+        X, y, learners=_named(only, lambda: candidates(X, y, numbers=numbers)), numbers=numbers, folds=folds,
+        random_state=seed, n_jobs=jobs, verbose=not json_out,
+    )  # fmt: skip
+    found: dict[str, Any] = {"samples": len(X), "views": list(X.names), **_listed(board)}
+    if left_out:
+        found["left out"] = left_out
+    if not json_out:
+        _show({}, False, _BOARD, found["leaderboard"])
+        for name, reason in board.failed.items():
+            typer.echo(f"{name} could not be fitted: {reason}", err=True)
     if save_to is not None:
-        save(board.fitted(board[0].name, samples.X, y), save_to)
+        save(board.fitted(board[0].name, X, y), save_to)
         found["saved"] = str(save_to)
+        if not json_out:
+            typer.echo(f"{board[0].name} saved to {save_to}")
     if report is not None:
         from .report import examine, write_report
 
         title = ", ".join(path.stem for path in data)
         ids = None if samples.ids is None else samples.ids.tolist()
-        findings = examine(samples.X, y, board, title=title, ids=ids, n_jobs=jobs, verbose=not json_out)
-        write_report(report, findings, title=f"{target} from {title}")
-        found["report"] = str(report)
-    _show(found, json_out, _BOARD, found["leaderboard"])
-    if not json_out:
-        _say_written(found, f"{board[0].name} saved to")
+        findings = examine(X, y, board, title=title, ids=ids, n_jobs=jobs, verbose=not json_out)
+        write_report(report, findings, title=f"{target or 'A target'} from {title}")
+        found["report"] = str(report.absolute())
+        if not json_out:
+            typer.echo(f"The report: {report.absolute()}")
+    if json_out:
+        _show(found, True)
 
 
 # -- fit, predict, evaluate
 @app.command()
 def fit(
     data: Data,
-    target: Target,
     save_to: Annotated[Path, typer.Option("--save", help="Where the model file is written.")],
     learner: Annotated[str, typer.Option("--learner", "-l", help="See `consilience learners`.")],
+    target: Target = None,
     views: Layout = None,
     id_column: Id = None,
     settings: Setting = None,
-    scale: Annotated[bool, typer.Option(help="Scale the columns of dense views to variance 1 first.")] = True,
+    scale: Annotated[
+        bool, typer.Option(help="Scale dense views, gaps in them filled with means, and numbers that are predicted.")
+    ] = True,
     json_out: Json = False,
 ) -> None:
     """Fit a learner and write it to a file."""
+    from sklearn.base import is_regressor
     from sklearn.pipeline import make_pipeline
-    from sklearn.preprocessing import StandardScaler
 
+    from .comparison import is_numbers, scaled
     from .persistence import save
-    from .preprocessing import PerView
 
+    _check_places(save_to)
     samples = _samples(data, views, target, id_column)
-    model = _made(_learner(learner), settings)
-    dense = {name: StandardScaler() for name in samples.X.names if samples.X.kind(name) == "dense"} if scale else {}
-    pipeline = make_pipeline(PerView(dense), model) if dense else make_pipeline(model)
+    cls = _learner(learner)
+    model = _made(cls, settings, numbers=_is_numeric(samples.y) and is_numbers(samples.y[samples.y == samples.y]))
+    whole = _is_numeric(samples.y) and bool((samples.y == samples.y).all())  # rows without a target may help too
+    pipeline = scaled(samples.X, model, numbers=is_regressor(model) and whole) if scale else make_pipeline(model)
     pipeline.fit(samples.X, samples.y)
     save(pipeline, save_to)
     found = {**_about(pipeline), "samples": len(samples.X), "saved": str(save_to)}
@@ -174,10 +210,10 @@ def predict(
 ) -> None:
     """Predict the samples of files."""
     from ._files import write_atomically
-    from .persistence import load
 
-    samples = _samples(data, views, None, id_column)
-    model = load(model_file)
+    _check_places(out)
+    model = _loaded(model_file)
+    samples = _samples(data, views, None, id_column, model)
     answers = model.predict(_known(model, samples.X)).tolist()
     names = list(range(len(answers))) if samples.ids is None else samples.ids.tolist()
     if out is not None:
@@ -195,7 +231,7 @@ def predict(
 def evaluate(
     model_file: Annotated[Path, typer.Argument(help="A model file.")],
     data: Data,
-    target: Target,
+    target: Target = None,
     views: Layout = None,
     id_column: Id = None,
     json_out: Json = False,
@@ -204,10 +240,10 @@ def evaluate(
     from sklearn.base import is_classifier
     from sklearn.metrics import accuracy_score, balanced_accuracy_score, mean_squared_error, r2_score
 
-    from .persistence import load
-
-    samples, left_out = _labeled(_samples(data, views, target, id_column))
-    model = load(model_file)
+    model = _loaded(model_file)
+    samples, left_out = _labeled(_samples(data, views, target, id_column, model))
+    if not is_classifier(model) and not _is_numeric(samples.y):
+        raise ValueError(f"The model predicts numbers, and the target has {samples.y[0]!r}, for example.")
     answers = model.predict(_known(model, samples.X))
     if is_classifier(model):
         found = {
@@ -225,7 +261,7 @@ def stream(
     data: Annotated[
         str, typer.Argument(help="Parquet, a folder of it, CSV, libsvm, JSON lines; '-' reads standard input.")
     ],
-    target: Target = "y",
+    target: Target = None,
     learner: Annotated[str, typer.Option("--learner", "-l", help="An online learner.")] = "OrthogonalPerceptron",
     views: Layout = None,
     settings: Setting = None,
@@ -244,9 +280,10 @@ def stream(
     from .persistence import save
     from .streams import progressive_validation
 
-    _check_folders(save_to, report)
+    _check_places(save_to, report)
     model = _made(_learner(learner), settings)
-    given = read_layout(views)
+    given, target, _ = read_layout(views, target)
+    target = target or "y"
     source: Any = _standard_input(stdin_is, target, given) if data == "-" else data
     options = {} if data == "-" else {"target": target, "views": given}
     try:
@@ -254,8 +291,9 @@ def stream(
             model, source, checkpoint=checkpoint, every=every, resume=resume, verbose=not json_out, **options
         )
     except KeyboardInterrupt as stopped:  # the sentence says where all was saved
-        typer.echo(str(stopped), err=True)
-        raise typer.Exit(130) from stopped
+        raise _Stopped(str(stopped)) from stopped
+    if not result.n_samples:
+        raise ValueError("The stream has no samples with a class.")
     found: dict[str, Any] = {"samples": result.n_samples, "mistakes": result.mistakes, "error": result.error}
     if save_to is not None:
         save(model, save_to)
@@ -346,24 +384,42 @@ def _listed(board: Any) -> dict[str, Any]:
     return {"measure": board.measure, "leaderboard": rows}
 
 
-def _check_folders(*paths: Path | None) -> None:
+def _check_places(*paths: Path | None) -> None:
     """Nothing is worked on for minutes and then not written."""
     for path in paths:
         if path is not None and not path.absolute().parent.is_dir():
-            raise FileNotFoundError(f"The folder '{path.absolute().parent}' does not exist. Make it first.")
+            raise ValueError(f"The folder '{path.absolute().parent}' does not exist. Make it first.")
+        if path is not None and path.is_dir():
+            raise ValueError(f"'{path}' is a folder. Name a file to write.")
 
 
-def _say_written(found: dict[str, Any], saved: str) -> None:
-    if "saved" in found:
-        typer.echo(f"{saved} {found['saved']}")
-    if "report" in found:
-        typer.echo(f"The report: {Path(found['report']).absolute()}")
-
-
-def _samples(data: list[Path], views: Any, target: str | None, id_column: str | None) -> Any:
+def _samples(data: list[Path], views: Any, target: str | None, id_column: str | None, model: Any = None) -> Any:
+    from .comparison import learner_of
     from .files import read_samples
 
-    return read_samples(data, views=views, target=target, ids=id_column)
+    stored = getattr(learner_of(model), "_known", {}) if model is not None else {}
+    known = {name: columns for name, (_, _, columns) in stored.items() if columns}
+    return read_samples(data, views=views, target=target, ids=id_column, known=known)
+
+
+def _loaded(path: Path) -> Any:
+    """The model of a model file or of a checkpoint."""
+    from .persistence import load
+
+    found = load(path)
+    return found["model"] if isinstance(found, dict) and "model" in found else found
+
+
+def _is_numeric(y: Any) -> bool:
+    return y is not None and y.dtype.kind in "iuf"
+
+
+def _named(only: list[str] | None, known: Any) -> list[str] | None:
+    """Learners as they are called, however they were written."""
+    if not only:
+        return None
+    plain = {name.lower().replace("-", "").replace("_", ""): name for name in known()}
+    return [plain.get(name.lower().replace("-", "").replace("_", ""), name) for name in only]
 
 
 def _labeled(samples: Any) -> tuple[Any, int]:
@@ -373,6 +429,8 @@ def _labeled(samples: Any) -> tuple[Any, int]:
     from .files import Samples
 
     y = samples.y
+    if y is None:
+        raise ValueError("Name the column of the class or target by --target (-y), or in the TOML file.")
     known = np.array([v is not None and v == v for v in y.tolist()], dtype=bool)
     if not known.any():
         raise ValueError("No sample has a target.")
@@ -384,10 +442,13 @@ def _labeled(samples: Any) -> tuple[Any, int]:
 
 def _known(model: Any, X: Any) -> Any:
     """The views and columns that the model knows, so that files with the target or more columns serve too."""
+    from .comparison import learner_of
     from .views import Views
 
-    last = model[-1] if hasattr(model, "steps") else model
-    names = [name for name in X.names if name in getattr(last, "view_names_in_", X.names)]
+    last = learner_of(model)
+    if len(X.names) == len(last.view_names_in_) == 1 and X.names != tuple(last.view_names_in_):
+        X = Views._of({last.view_names_in_[0]: X.block(X.names[0])}, len(X), X.mask, {})  # one view needs no name
+    names = [name for name in X.names if name in last.view_names_in_]
     blocks, columns = {name: X.block(name) for name in names}, dict(X.feature_names)
     for name in names:
         wanted, there = last._known.get(name, (None, 0, None))[2], X.feature_names.get(name)
@@ -421,10 +482,11 @@ def _learner(name: str) -> Any:
     return found[fitting[0]]
 
 
-def _made(cls: Any, settings: list[str] | None = None) -> Any:
-    from sklearn.linear_model import LogisticRegression
+def _made(cls: Any, settings: list[str] | None = None, *, numbers: bool = False) -> Any:
+    from sklearn.linear_model import LogisticRegression, Ridge
 
-    model = cls(LogisticRegression(max_iter=5000)) if cls.__name__ in ("EarlyFusion", "LateFusion") else cls()
+    plain = Ridge() if numbers else LogisticRegression(max_iter=5000)
+    model = cls(plain) if cls.__name__ in ("EarlyFusion", "LateFusion") else cls()
     for setting in settings or []:
         name, equals, value = setting.partition("=")
         if not equals:
@@ -438,7 +500,9 @@ def _made(cls: Any, settings: list[str] | None = None) -> Any:
 
 
 def _about(model: Any) -> dict[str, Any]:
-    last = model[-1] if hasattr(model, "steps") else model
+    from .comparison import learner_of
+
+    last = learner_of(model)
     found: dict[str, Any] = {"learner": repr(last) if not hasattr(last, "view_names_in_") else type(last).__name__}
     found["parameters"] = (
         {k: v for k, v in last.get_params(deep=False).items() if v is not None} if hasattr(last, "get_params") else {}
@@ -459,6 +523,15 @@ def _quoted(value: Any) -> str:
     return '"' + text.replace('"', '""') + '"' if any(c in text for c in ',"\n') else text
 
 
+def _plain(value: Any) -> Any:
+    """What JSON can hold: numbers that are none are null."""
+    if isinstance(value, dict):
+        return {str(key): _plain(part) for key, part in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_plain(part) for part in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
 def _cell(value: Any, digits: int) -> Any:
     from rich.text import Text
 
@@ -468,17 +541,17 @@ def _cell(value: Any, digits: int) -> Any:
 def _show(found: dict[str, Any], as_json: bool, columns: list[str] | None = None, rows: Any = None) -> None:
     """Print as JSON, as a table, or line by line."""
     if as_json:
-        typer.echo(json.dumps(found, default=str))
+        typer.echo(json.dumps(_plain(found), default=str, allow_nan=False))
         return
     from rich.console import Console
     from rich.table import Table
 
-    console = Console()
+    console = Console() if sys.stdout.isatty() else Console(width=10_000)  # lines of a file are not folded
     if rows is not None and columns is not None:
         table = Table(box=None, header_style="bold")
         for column in columns:
             numbers = all(isinstance(row[column], (int, float)) for row in rows)
-            table.add_column(column, justify="right" if numbers else "left")
+            table.add_column(column, justify="right" if numbers else "left", no_wrap=numbers, overflow="fold")
         for row in rows:
             table.add_row(*(_cell(row[column], 2 if column == "seconds" else 4) for column in columns))
         console.print(table)
@@ -487,26 +560,35 @@ def _show(found: dict[str, Any], as_json: bool, columns: list[str] | None = None
         text = ", ".join(map(str, value)) if isinstance(value, (list, tuple)) else value
         if isinstance(value, dict):
             text = ", ".join(f"{k}={v!r}" for k, v in value.items())
-        console.print(
-            f"{name:<18} {text:.4g}" if isinstance(text, float) else f"{name:<18} {text}", markup=False, highlight=False
-        )
+        line = f"{name:<18} {text:.4g}" if isinstance(text, float) else f"{name:<18} {text}"
+        console.print(line, markup=False, highlight=False, soft_wrap=True)
 
 
 def main() -> None:
     """Run the command line; errors are one sentence unless --debug is given."""
+    words = [word for word in sys.argv[1:] if word != "--debug"]
+    if len(words) < len(sys.argv) - 1:
+        os.environ["CONSILIENCE_DEBUG"] = "1"
+    debug = bool(os.environ.get("CONSILIENCE_DEBUG"))
+    if not debug:
+        warnings.simplefilter("ignore", RuntimeWarning)  # numbers that are none get a sentence of their own
+        warnings.showwarning = lambda message, *rest: typer.echo(f"Warning: {message}", err=True)
     try:
-        sys.exit(app(standalone_mode=False))
-    except (typer.Abort, KeyboardInterrupt) as stopped:
-        reason = stopped.__cause__ if isinstance(stopped, typer.Abort) else stopped
-        typer.echo(str(reason or "") or "Stopped.", err=True)
+        code = app(words, standalone_mode=False)
+        if code == 130:
+            typer.echo("Stopped.", err=True)
+        sys.exit(code)
+    except (_Stopped, typer.Abort, KeyboardInterrupt) as stopped:
+        typer.echo(str(stopped) or "Stopped.", err=True)
         sys.exit(130)
     except Exception as error:
         if hasattr(error, "show") and hasattr(error, "exit_code"):  # the command was not understood
             error.show()
             sys.exit(error.exit_code)
-        if os.environ.get("CONSILIENCE_DEBUG"):
+        if debug:
             raise
-        typer.echo(f"Error: {error}", err=True)
+        lost = getattr(error, "filename", None) if isinstance(error, FileNotFoundError) else None
+        typer.echo(f"Error: There is no file '{lost}'." if lost else f"Error: {error}", err=True)
         sys.exit(1)
 
 

@@ -3,7 +3,7 @@
 import time
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from html import escape
 from typing import Any
 
@@ -12,10 +12,12 @@ from joblib import Parallel, delayed
 from scipy.stats import norm
 from scipy.stats import t as student
 from sklearn.base import clone
+from sklearn.compose import TransformedTargetRegressor
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.model_selection import GridSearchCV, KFold, StratifiedKFold
-from sklearn.pipeline import make_pipeline
+from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.multiclass import type_of_target
 
@@ -90,6 +92,8 @@ class Leaderboard(Sequence[Comparison]):
         The folds of the search.
     random_state : int
         The seed of the folds.
+    failed : dict
+        Learners that could not be fitted on these data, and why.
 
     Examples
     --------
@@ -105,6 +109,12 @@ class Leaderboard(Sequence[Comparison]):
     measure: str
     inner: int
     random_state: int
+    failed: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def numbers(self) -> bool:
+        """Whether numbers are predicted, and not classes."""
+        return self.measure == "R2"
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -142,12 +152,14 @@ class Leaderboard(Sequence[Comparison]):
 
         Returns
         -------
-        pipeline
-            The fitted learner behind its scaling.
+        estimator
+            The fitted learner behind its scaling; `learner_of` finds it in there.
         """
-        X = as_views(X)
-        search = _search(name, X, candidates(X, y), _folds(y, self.inner, self.random_state))
-        found = fit_quietly(search, views_of(name, X), np.asarray(y))
+        X, y = as_views(X), np.asarray(y)
+        search = _search(
+            candidates(X, y, numbers=self.numbers)[name], _folds(self.numbers, self.inner, self.random_state)
+        )
+        found = fit_quietly(search, views_of(name, X), y)
         return getattr(found, "best_estimator_", found)
 
 
@@ -185,8 +197,11 @@ def default_kernels(X: Views) -> dict[str, Any] | None:
     return found or None
 
 
-def candidates(X: Views, y: Any) -> dict[str, tuple[Any, dict[str, list[Any]]]]:
+def candidates(X: Views, y: Any, *, numbers: bool | None = None) -> dict[str, tuple[Any, dict[str, list[Any]]]]:
     """Learners to compare and their grids, by name: for classes or for numbers, complete views alone among them.
+
+    Dense views are scaled, and gaps in a row filled with the means of the training part; numbers to be predicted are
+    scaled too, since ridge learners have no offset.
 
     Parameters
     ----------
@@ -194,11 +209,13 @@ def candidates(X: Views, y: Any) -> dict[str, tuple[Any, dict[str, list[Any]]]]:
         The samples.
     y : array-like
         Classes or numbers.
+    numbers : bool, optional
+        Whether y has numbers; by default where they are not whole.
 
     Returns
     -------
     dict
-        Name -> (learner on scaled views, grid of its parameters).
+        Name -> (learner behind its scaling, grid of its parameters).
 
     Examples
     --------
@@ -209,7 +226,8 @@ def candidates(X: Views, y: Any) -> dict[str, tuple[Any, dict[str, list[Any]]]]:
     """
     kernels = default_kernels(X)
     numeric = all(X.kind(name) in ("dense", "sparse", "absent") for name in X.names)
-    if is_numbers(y):
+    numbers = is_numbers(y) if numbers is None else numbers
+    if numbers:
         learners, plain = _of_numbers(kernels), (Ridge(), {"estimator__alpha": [0.1, 1.0, 10.0, 100.0]})
     else:
         widths = {X[name].shape[1] for name in X.names} if numeric else set()
@@ -223,7 +241,43 @@ def candidates(X: Views, y: Any) -> dict[str, tuple[Any, dict[str, list[Any]]]]:
         for name in X.names if len(X.names) > 1 else ():
             if X.present(name).all():  # else some samples would have no answer
                 found[f"{name} alone"] = LateFusion(plain[0]), plain[1]
-    return {name: _scaled(views_of(name, X), learner, grid) for name, (learner, grid) in found.items()}
+    return {name: _with_grid(views_of(name, X), *pair, numbers) for name, pair in found.items()}
+
+
+def scaled(X: Views, learner: Any, *, numbers: bool) -> Any:
+    """A learner behind the scaling of dense views, their gaps filled, and of the numbers it predicts."""
+    steps = {name: _step(X[name]) for name in X.names if X.kind(name) == "dense"}
+    pipeline = make_pipeline(PerView(steps), learner) if steps else make_pipeline(learner)
+    return TransformedTargetRegressor(pipeline, transformer=StandardScaler()) if numbers else pipeline
+
+
+def learner_of(model: Any) -> Any:
+    """The learner itself, behind scaling of views and targets."""
+    if isinstance(model, TransformedTargetRegressor):
+        model = getattr(model, "regressor_", model.regressor)
+    return model[-1] if isinstance(model, Pipeline) else model
+
+
+def shown_to_learner(model: Any, X: Views) -> Views:
+    """The samples as the learner itself sees them."""
+    inside = model.regressor_ if isinstance(model, TransformedTargetRegressor) else model
+    seen: Views = inside[:-1].transform(X) if isinstance(inside, Pipeline) and len(inside) > 1 else X
+    return seen
+
+
+def _step(block: Any) -> Any:
+    floats = isinstance(block, np.ndarray) and block.dtype.kind == "f"
+    gaps = np.isnan(block) if floats else np.zeros((1, 1), dtype=bool)
+    some = gaps.any(axis=1) & ~gaps.all(axis=1)
+    return make_pipeline(SimpleImputer(keep_empty_features=True), StandardScaler()) if some.any() else StandardScaler()
+
+
+def _with_grid(
+    X: Views, learner: Any, grid: Mapping[str, list[Any]], numbers: bool
+) -> tuple[Any, dict[str, list[Any]]]:
+    """The scaled learner, and the grid by the names that parameters have in there."""
+    key = ("regressor__" if numbers else "") + type(learner).__name__.lower()
+    return scaled(X, learner, numbers=numbers), {f"{key}__{name}": values for name, values in grid.items()}
 
 
 def _of_numbers(kernels: Any) -> list[tuple[Any, dict[str, list[Any]]]]:
@@ -255,14 +309,6 @@ def _of_classes(kernels: Any, numeric: bool, one_width: bool) -> list[tuple[Any,
     return found
 
 
-def _scaled(X: Views, learner: Any, grid: Mapping[str, list[Any]]) -> tuple[Any, dict[str, list[Any]]]:
-    """The learner behind the scaling of dense views, and the grid by the names of that pipeline."""
-    dense = {name: StandardScaler() for name in X.names if X.kind(name) == "dense"}
-    key = type(learner).__name__.lower()
-    pipeline = make_pipeline(PerView(dense), learner) if dense else make_pipeline(learner)
-    return pipeline, {f"{key}__{parameter}": values for parameter, values in grid.items()}
-
-
 def is_numbers(y: Any) -> bool:
     """Whether targets are numbers, and not classes."""
     return type_of_target(np.asarray(y)) in ("continuous", "continuous-multioutput")
@@ -279,6 +325,7 @@ def compare(
     y: Any,
     *,
     learners: Iterable[str] | None = None,
+    numbers: bool | None = None,
     folds: int = 5,
     inner: int = 3,
     random_state: int = 0,
@@ -295,6 +342,8 @@ def compare(
         Classes, or numbers for regression.
     learners : iterable of str, optional
         Which of `candidates`; all by default.
+    numbers : bool, optional
+        Whether y has numbers to predict, and not classes; by default where they are not whole.
     folds, inner : int, default=5 and 3
         Outer folds, and inner ones for the search.
     random_state : int, default=0
@@ -319,19 +368,19 @@ def compare(
     'LateFusion'
     """
     X, y = as_views(X), np.asarray(y)
-    if len(X) != len(y):
-        raise ValueError(f"The views have {len(X)} samples and y has {len(y)}; they must agree.")
-    known = candidates(X, y)
-    chosen = list(known) if learners is None else list(learners)
+    _check_targets(X, y)
+    numbers = is_numbers(y) if numbers is None else numbers
+    known = candidates(X, y, numbers=numbers)
+    chosen = list(known) if learners is None else list(dict.fromkeys(learners))
     unknown = [name for name in chosen if name not in known]
     if unknown:
         raise ValueError(f"There is no learner '{unknown[0]}' to compare here; there are {', '.join(known)}.")
-    if not is_numbers(y):
-        _check_classes(y, folds)
-    splits = tuple(_folds(y, folds, random_state).split(np.zeros(len(y)), y))
-    searches = {name: _search(name, X, known, _folds(y, inner, random_state)) for name in chosen}
-    places = _turns([name for name in chosen if hasattr(known[name][0][-1], "partial_fit")], chosen, folds)
-    found: dict[str, dict[int, _Fold]] = {name: {} for name in chosen}
+    fewest = _check_folds(y, folds, numbers)
+    splits = tuple(_folds(numbers, folds, random_state).split(np.zeros(len(y)), None if numbers else y))
+    within = _folds(numbers, max(2, min(inner, fewest)), random_state)
+    searches = {name: _search(known[name], within) for name in chosen}
+    places = _turns([name for name in chosen if hasattr(learner_of(known[name][0]), "partial_fit")], chosen, folds)
+    found: dict[str, dict[int, _Fold | str]] = {name: {} for name in chosen}
     work = Parallel(n_jobs=n_jobs, return_as="generator")(
         delayed(_fold)(searches[name], views_of(name, X), y, *splits[k]) for name, k in places
     )
@@ -340,10 +389,33 @@ def compare(
             found[name][k] = part
             following = places[min(done, len(places) - 1)]
             told(f"{following[0]}, fold {following[1] + 1} of {folds}", done / len(places))
-    numbers = is_numbers(y)
-    rows = [_row(name, [parts[k] for k in range(folds)], splits, numbers) for name, parts in found.items()]
-    measure = "R2" if numbers else "accuracy"
-    return Leaderboard(tuple(sorted(rows, key=lambda row: -row.score)), splits, measure, inner, random_state)
+    failed = {n: next(p for p in parts.values() if isinstance(p, str)) for n, parts in found.items() if _fails(parts)}
+    if len(failed) == len(chosen):
+        raise ValueError(f"No learner could be fitted. {chosen[0]}: {failed[chosen[0]]}")
+    rows = [
+        _row(name, [parts[k] for k in range(folds)], splits, numbers)
+        for name, parts in found.items()
+        if name not in failed
+    ]
+    rows.sort(key=lambda row: -row.score)
+    return Leaderboard(tuple(rows), splits, "R2" if numbers else "accuracy", within.n_splits, random_state, failed)
+
+
+def _fails(parts: Mapping[int, Any]) -> bool:
+    return any(isinstance(part, str) for part in parts.values())
+
+
+def _check_targets(X: Views, y: np.ndarray) -> None:
+    if y.ndim != 1:
+        raise ValueError(f"y must have one target per sample; got the shape {y.shape}. Compare one column at a time.")
+    if len(X) != len(y):
+        raise ValueError(f"The views have {len(X)} samples and y has {len(y)}; they must agree.")
+    lost = sum(value is None or value != value for value in y.tolist())
+    if lost:
+        raise ValueError(f"{lost} samples have no target; leave them out of the comparison.")
+    kinds = sorted({type(value).__name__ for value in y.tolist()})
+    if y.dtype == object and len(kinds) > 1:
+        raise ValueError(f"The classes are of several types ({', '.join(kinds)}). Give all as strings.")
 
 
 def _turns(online: Sequence[str], chosen: Sequence[str], folds: int) -> list[tuple[str, int]]:
@@ -356,24 +428,33 @@ def _turns(online: Sequence[str], chosen: Sequence[str], folds: int) -> list[tup
     return last[:1] + [(name, k) for name in chosen if name not in online for k in range(folds)] + last[1:]
 
 
-def _check_classes(y: np.ndarray, folds: int) -> None:
+def _check_folds(y: np.ndarray, folds: int, numbers: bool) -> int:
+    """Whether folds can be made; the fewest samples that a class has in a training part."""
+    if numbers:
+        if len(y) < 2 * folds:
+            raise ValueError(
+                f"There are {len(y)} samples, fewer than two for each of the {folds} folds. Take fewer folds."
+            )
+        return len(y) - len(y) // folds
     values, counts = np.unique(y, return_counts=True)
     if len(values) < 2:
         raise ValueError(f"All samples are of the class '{values[0]}'; there is nothing to compare learners by.")
     if counts.min() < folds:
+        one = f"The class '{values[counts.argmin()]}' has {counts.min()} samples, fewer than the {folds} folds."
+        whole = y.dtype.kind in "iuf"
         raise ValueError(
-            f"The class '{values[counts.argmin()]}' has {counts.min()} samples, fewer than the {folds} folds. Take "
-            "fewer folds, or drop it."
+            f"{one} Take fewer folds, or drop it{'; or predict numbers: numbers=True, --numbers' if whole else ''}."
         )
+    return int(counts.min() - np.ceil(counts.min() / folds))
 
 
-def _folds(y: Any, n: int, random_state: int) -> Any:
-    return (KFold if is_numbers(y) else StratifiedKFold)(n, shuffle=True, random_state=random_state)
+def _folds(numbers: bool, n: int, random_state: int) -> Any:
+    return (KFold if numbers else StratifiedKFold)(n, shuffle=True, random_state=random_state)
 
 
-def _search(name: str, X: Views, known: Mapping[str, tuple[Any, dict[str, list[Any]]]], cv: Any) -> Any:
-    learner, grid = known[name]
-    return GridSearchCV(learner, grid, cv=cv, refit=True) if grid else learner
+def _search(known: tuple[Any, dict[str, list[Any]]], cv: Any) -> Any:
+    learner, grid = known
+    return GridSearchCV(learner, grid, cv=cv, error_score="raise") if grid else learner
 
 
 @dataclass(frozen=True)
@@ -386,20 +467,24 @@ class _Fold:
     parameters: dict[str, Any]
 
 
-def _fold(search: Any, X: Views, y: np.ndarray, train: np.ndarray, test: np.ndarray) -> _Fold:
+def _fold(search: Any, X: Views, y: np.ndarray, train: np.ndarray, test: np.ndarray) -> _Fold | str:
+    """What a fold gave, or the first line of why it gave nothing."""
     start = time.perf_counter()
-    model = fit_quietly(clone(search), X[train], y[train])
+    try:
+        model = fit_quietly(clone(search), X[train], y[train])
+    except (ValueError, TypeError, ArithmeticError, np.linalg.LinAlgError) as error:
+        return (str(error).strip() or type(error).__name__).splitlines()[0]
     held = X[test]
     score, answers = model.score(held, y[test]), model.predict(held)
     return _Fold(float(score), time.perf_counter() - start, answers, getattr(model, "best_params_", {}))
 
 
-def _row(name: str, parts: list[_Fold], splits: Any, numbers: bool) -> Comparison:
+def _row(name: str, parts: Sequence[Any], splits: Any, numbers: bool) -> Comparison:
     scores = np.array([part.score for part in parts])
     ratio = len(splits[0][1]) / len(splits[0][0])
     low, high = interval(scores, ratio)
     if not numbers:
-        least, most = _share_interval(float(scores.mean()), sum(len(test) for _, test in splits))
+        least, most = share_interval(float(scores.mean()), sum(len(test) for _, test in splits))
         low, high = max(min(low, least), 0.0), max(high, most)
     answers = np.empty(sum(len(test) for _, test in splits), dtype=np.asarray(parts[0].answers).dtype)
     for part, (_, test) in zip(parts, splits, strict=True):
@@ -410,9 +495,10 @@ def _row(name: str, parts: list[_Fold], splits: Any, numbers: bool) -> Compariso
 
 
 def fit_quietly(model: Any, X: Views, y: np.ndarray) -> Any:
-    """Fit; that an iteration was cut short shows in the score."""
+    """Fit; that an iteration was cut short, or a class is rare, shows in the score."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
+        warnings.filterwarnings("ignore", message="The least populated class")
         return model.fit(X, y)
 
 
@@ -423,7 +509,23 @@ def interval(scores: np.ndarray, ratio: float) -> tuple[float, float]:
     return mean - half, mean + half
 
 
-def _share_interval(share: float, n: int) -> tuple[float, float]:
+def difference_interval(
+    lost: np.ndarray, ratio: float, rights: tuple[np.ndarray, np.ndarray] | None = None
+) -> tuple[float, float]:
+    """An interval of mean differences by folds; of accuracies at least as wide as that of paired answers.
+
+    `rights` says for the same samples which answers of the one and of the other are right.
+    """
+    low, high = interval(lost, ratio)
+    if rights is None:
+        return low, high
+    n, apart = len(rights[0]), int(np.sum(rights[0] != rights[1]))
+    half = float(norm.ppf(0.975)) * np.sqrt(apart + 1) / n  # one more than seen: a few samples may agree by chance
+    mean = float(lost.mean())
+    return min(low, mean - half), max(high, mean + half)
+
+
+def share_interval(share: float, n: int) -> tuple[float, float]:
     """Wilson's 95 % interval of a share of n samples."""
     z = float(norm.ppf(0.975)) / np.sqrt(n)
     middle, half = share + z**2 / 2, z * np.sqrt(share * (1 - share) + z**2 / 4)

@@ -46,7 +46,12 @@ class _Table:
 
 
 def read_samples(
-    paths: Sequence[Any], *, views: Any = None, target: str | None = None, ids: str | None = None
+    paths: Sequence[Any],
+    *,
+    views: Any = None,
+    target: str | None = None,
+    ids: str | None = None,
+    known: Mapping[str, Sequence[str]] | None = None,
 ) -> Samples:
     """Read samples from one file, or from one file per view.
 
@@ -62,6 +67,9 @@ def read_samples(
         The column of the class or target.
     ids : str, optional
         The column that names the samples.
+    known : dict, optional
+        View -> columns that a fitted model knows: where `views` is None they say what belongs where, and other columns
+        are passed over.
 
     Returns
     -------
@@ -82,13 +90,13 @@ def read_samples(
     given = [Path(path) for path in ([paths] if isinstance(paths, (str, Path)) else paths)]
     if not given:
         raise ValueError("No file was given.")
-    spec, target, ids = _specification(views, target, ids)
+    spec, target, ids = read_layout(views, target, ids)
     tables = [_read(path) for path in given]
     if target is None and len(tables) == 1 and given[0].suffix.lower() in (".libsvm", ".svm", ".svmlight"):
         target = "y"  # the first number of each row
     names: np.ndarray | None
     if len(tables) > 1:
-        tables, names = _matched(tables, ids)
+        tables, names = _matched(tables, ids, [path.name for path in given])
     else:
         if ids is not None and ids not in tables[0].columns:
             raise ValueError(f"'{given[0].name}' has no column '{ids}'; its columns are {_listed(tables[0])}.")
@@ -97,7 +105,8 @@ def read_samples(
     found: dict[str, Any] = {}
     columns: dict[str, tuple[str, ...]] = {}
     for table in tables:
-        for name, (block, own) in _divided(table, spec, alone=len(tables) == 1).items():
+        parts = _as_known(table, known) if spec is None and known else {}
+        for name, (block, own) in (parts or _divided(table, spec, alone=len(tables) == 1)).items():
             if name in found:
                 raise ValueError(f"Two files have a view named '{name}'. Name views by `views`, or rename a file.")
             found[name] = block
@@ -138,7 +147,9 @@ def _read_arrow(path: Path) -> _Table:
     try:
         if path.suffix.lower() in (".csv", ".tsv"):
             options = csv.ParseOptions(delimiter="\t" if path.suffix.lower() == ".tsv" else ",")
-            found = csv.read_csv(path, parse_options=options)
+            found = csv.read_csv(
+                path, parse_options=options, convert_options=csv.ConvertOptions(strings_can_be_null=True)
+            )
         else:
             found = pq.read_table(path)
     except pa.ArrowInvalid as error:
@@ -150,7 +161,11 @@ def _read_arrow(path: Path) -> _Table:
         column = found.column(name)
         if pa.types.is_list(column.type) or pa.types.is_large_list(column.type):
             table.blocks[name] = _rows(column.to_pylist())
-        elif pa.types.is_floating(column.type) or pa.types.is_integer(column.type):
+        elif pa.types.is_boolean(column.type) and column.null_count == 0:
+            table.columns[name] = np.array(column.to_pylist(), dtype=bool)
+        elif pa.types.is_boolean(column.type):
+            table.columns[name] = column.cast(pa.int8()).cast(pa.float64()).to_numpy()
+        elif pa.types.is_floating(column.type) or pa.types.is_integer(column.type) or pa.types.is_decimal(column.type):
             whole = pa.types.is_integer(column.type) and column.null_count == 0
             table.columns[name] = column.to_numpy() if whole else column.cast(pa.float64()).to_numpy()
         else:
@@ -197,30 +212,29 @@ def _read_annotated(path: Path) -> _Table:
 
 
 # -- what belongs where
-def read_layout(views: Any) -> Any:
-    """Read which columns make which view: a dict of patterns, "prefix" or None, from a TOML file too.
+def read_layout(views: Any, target: str | None = None, ids: str | None = None) -> tuple[Any, str | None, str | None]:
+    """Read which columns make which view, and which are the target and the names of the samples.
 
     Parameters
     ----------
     views : dict, "prefix", path of a .toml file, or None
-        As `read_samples` takes it.
+        As `read_samples` takes it; a TOML file may name ``target`` and ``id`` too.
+    target, ids : str, optional
+        What was given otherwise, which counts more.
 
     Returns
     -------
-    dict, "prefix" or None
+    views : dict, "prefix" or None
         Columns or patterns by view.
+    target, ids : str or None
+        The columns of the target and of the names.
 
     Examples
     --------
     >>> from consilience.files import read_layout
-    >>> read_layout({"audio": "mfcc_*"})
-    {'audio': ['mfcc_*']}
+    >>> read_layout({"audio": "mfcc_*"}, target="word")
+    ({'audio': ['mfcc_*']}, 'word', None)
     """
-    return _specification(views, None, None)[0]
-
-
-def _specification(views: Any, target: str | None, ids: str | None) -> tuple[Any, str | None, str | None]:
-    """Patterns by view, or "prefix", or None; a TOML file may name target and ids too."""
     if isinstance(views, (str, Path)) and str(views).endswith(".toml"):
         try:
             with open(views, "rb") as file:
@@ -257,11 +271,15 @@ def _divided(table: _Table, spec: Any, *, alone: bool) -> dict[str, tuple[Any, l
     """The views of one file, and the names of their columns where they have some."""
     if isinstance(spec, Mapping):
         chosen = {view: matching(list(table.columns), patterns) for view, patterns in spec.items()}
+        for name in dict.fromkeys(name for own in chosen.values() for name in own):
+            _check_values(table, name)
         blocks = {view: matching(list(table.blocks), patterns) for view, patterns in spec.items()}
         found = {view: _matrix(table, names) for view, names in chosen.items() if names}
         return {**found, **{view: (table.blocks[names[0]], []) for view, names in blocks.items() if names}}
     found = {name: (block, []) for name, block in table.blocks.items()}
     names = [] if table.notes else list(table.columns)
+    for name in names:
+        _check_values(table, name)
     if spec == "prefix" or (spec is None and names and all("__" in name for name in names)):
         return {**found, **{view: _matrix(table, own) for view, own in by_prefix(names).items()}}
     numeric = [name for name in names if table.columns[name].dtype != object]
@@ -270,6 +288,23 @@ def _divided(table: _Table, spec: Any, *, alone: bool) -> dict[str, tuple[Any, l
     if alone or not numeric:
         found.update({name: (table.columns[name], []) for name in names if name not in numeric})
     return found
+
+
+def _as_known(table: _Table, known: Mapping[str, Sequence[str]]) -> dict[str, tuple[Any, list[str]]]:
+    """The views of a model whose columns a file has: the one named like the file, else all."""
+    having = [view for view, columns in known.items() if columns and set(columns) <= set(table.columns)]
+    chosen = [table.name] if table.name in having else having
+    return {view: _matrix(table, list(known[view])) for view in chosen}
+
+
+def _check_values(table: _Table, name: str) -> None:
+    values = table.columns[name]
+    first = next((v for v in values.tolist() if v is not None), "") if values.dtype == object else ""
+    if not isinstance(first, (str, bytes, list, tuple)):
+        raise ValueError(
+            f"Column '{name}' of '{table.name}' holds {type(first).__name__} values, which are no view. Make numbers "
+            "or strings of them, or say by --views (`views`) which columns to take."
+        )
 
 
 def _matrix(table: _Table, names: list[str]) -> tuple[np.ndarray, list[str]]:
@@ -282,7 +317,7 @@ def _matrix(table: _Table, names: list[str]) -> tuple[np.ndarray, list[str]]:
 
 
 # -- files of one view each
-def _matched(tables: Sequence[_Table], ids: str | None) -> tuple[list[_Table], np.ndarray]:
+def _matched(tables: Sequence[_Table], ids: str | None, files: Sequence[str]) -> tuple[list[_Table], np.ndarray]:
     """Rows of all files in one order; what a file does not have is absent."""
     if ids is None:
         raise ValueError("Several files are matched by a column that names the samples: give its name by `ids` (--id).")
@@ -294,6 +329,13 @@ def _matched(tables: Sequence[_Table], ids: str | None) -> tuple[list[_Table], n
         if len(set(own.tolist())) < len(own):
             raise ValueError(f"'{table.name}' has a sample twice in its column '{ids}'.")
         keys.append(own)
+    for k, own in enumerate(keys):
+        others = [key for other in keys[:k] + keys[k + 1 :] for key in other.tolist()]
+        if len(own) and others and not set(own.tolist()) & set(others):
+            raise ValueError(
+                f"No sample of '{files[k]}' is in another file: its column '{ids}' has {own.tolist()[0]!r}, the others "
+                f"{others[0]!r}, for example. Write the names in one way, numbers or strings, in all files."
+            )
     order = list(dict.fromkeys(key for own in keys for key in own.tolist()))
     place = {key: k for k, key in enumerate(order)}
     matched = []

@@ -18,31 +18,39 @@ def heat_map(
     axes: tuple[str, str] | None = None,
 ) -> str:
     """Cells as dark as their values in [0, 1]; NaN is left empty. `axes` names what rows and columns are."""
-    left = 12 + 6.3 * max([len(short(name)) for name in rows], default=0) + (14 if axes else 0)
-    top = 10 + (14 if axes else 0) + 4.6 * max([len(short(name)) for name in columns], default=0)
+    longest = max([_long(short(name)) for name in columns], default=0)
+    left = 12 + max([_long(short(name)) for name in rows], default=0) + (14 if axes else 0)
     side = min(46.0, (WIDTH - left - 4) / max(len(columns), 1))
+    steep = side < 26  # labels stand upright where there is no room to lean
+    if not steep:
+        side = min(46.0, (WIDTH - left - 4 - 0.7 * longest) / max(len(columns), 1))
+        steep = side < 26
+        side = min(46.0, (WIDTH - left - 4) / max(len(columns), 1)) if steep else side
+    top = 12 + (18 if axes else 0) + (longest if steep else 0.72 * longest)
     height = top + side * len(rows) + 4
-    size = 10 if side > 26 else max(5.5, side * 0.36)
+    size = min(10.0, side * 0.36)
     parts = []
     if axes:
         middle = left + side * len(columns) / 2
-        parts.append(_text(middle, 10, axes[1], anchor="middle"))
+        parts.append(_text(middle, 11, axes[1], anchor="middle"))
         parts.append(_text(10, top + side * len(rows) / 2, axes[0], anchor="middle", turn=-90))
     for j, name in enumerate(columns):
-        x = left + side * (j + 0.5) + 3
-        parts.append(_text(x, top - 5, short(name), anchor="start", turn=-45, title=name))
+        x = left + side * (j + 0.5) + (4 if steep else 2)
+        parts.append(_text(x, top - 5, short(name), anchor="start", turn=-90 if steep else -45, title=name))
     for i, name in enumerate(rows):
-        parts.append(_text(left - 6, top + side * (i + 0.5) + 4, short(name), anchor="end", title=name))
+        y = top + side * i
+        parts.append(_text(left - 6, y + side / 2 + 4, short(name), anchor="end", title=name))
         for j, text in enumerate(texts[i]):
-            value = values[i, j]
-            x, y = left + side * j, top + side * i
+            value, x = values[i, j], left + side * j
             if np.isfinite(value):
+                shade = 0.5 * min(max(float(value), 0.0), 1.0) + 0.02  # no darker, so that numbers stay readable
+                hint = f"<title>{escape(name)}, {escape(columns[j])}: {escape(text)}</title>"
                 parts.append(
                     f'<rect class="cell" x="{x:.1f}" y="{y:.1f}" width="{side:.1f}" height="{side:.1f}" '
-                    f'fill-opacity="{min(max(float(value), 0.0), 1.0) * 0.95 + 0.02:.3f}"/>'
+                    f'fill-opacity="{shade:.3f}">{hint}</rect>'
                 )
-            kind = "over" if np.isfinite(value) and value > 0.6 else "label"
-            parts.append(_text(x + side / 2, y + side / 2 + size * 0.36, text, anchor="middle", kind=kind, size=size))
+            if size >= 7 or len(text) <= 2:
+                parts.append(_text(x + side / 2, y + side / 2 + size * 0.36, text, anchor="middle", size=size))
     return _svg(parts, height, label)
 
 
@@ -50,7 +58,7 @@ def intervals(rows: Sequence[tuple[str, float, float, float]], label: str, *, pe
     """A dot and its interval for each name, beside a line at 0."""
     lows, highs = [r[2] for r in rows if np.isfinite(r[2])], [r[3] for r in rows if np.isfinite(r[3])]
     low, high = min([0.0, *lows, *(r[1] for r in rows)]), max([0.0, *highs, *(r[1] for r in rows)])
-    left = 12 + 6.3 * max(len(short(r[0])) for r in rows)
+    left = 12 + max(_long(short(r[0])) for r in rows)
     axis = _Axis(low, high, left, WIDTH - 14)
     step, top = 26, 8
     parts, bottom = _ticks(axis, top, top + step * len(rows), percent=percent)
@@ -61,12 +69,13 @@ def intervals(rows: Sequence[tuple[str, float, float, float]], label: str, *, pe
         if np.isfinite(lower) and np.isfinite(upper):
             parts.append(f'<line class="bar" x1="{axis(lower):.1f}" x2="{axis(upper):.1f}" y1="{y}" y2="{y}"/>')
         parts.append(f'<circle class="dot" cx="{axis(mean):.1f}" cy="{y}" r="4"/>')
-    return _svg(parts, bottom + 22, label)
+    told = "; ".join(f"{name} {mean:.3g} ({lower:.3g} to {upper:.3g})" for name, mean, lower, upper in rows)
+    return _svg(parts, bottom + 22, f"{label}: {told}")
 
 
 def bars(rows: Sequence[tuple[str, float]], label: str, *, percent: bool = False) -> str:
     """A bar from 0 for each name."""
-    left = 12 + 6.3 * max(len(short(name)) for name, _ in rows)
+    left = 12 + max(_long(short(name)) for name, _ in rows)
     axis = _Axis(0.0, max([value for _, value in rows] + [1e-12]), left, WIDTH - 40)
     parts, step = [], 24
     for k, (name, value) in enumerate(rows):
@@ -76,7 +85,8 @@ def bars(rows: Sequence[tuple[str, float]], label: str, *, percent: bool = False
         parts.append(f'<rect class="cell" x="{left:.1f}" y="{y}" width="{long:.1f}" height="{step - 7}"/>')
         shown = f"{100 * value:.0f} %" if percent else f"{value:.3g}"
         parts.append(_text(axis(value) + 5, y + 13, shown, anchor="start"))
-    return _svg(parts, 8 + step * len(rows), label)
+    told = "; ".join(f"{name} {value:.3g}" for name, value in rows)
+    return _svg(parts, 8 + step * len(rows), f"{label}: {told}")
 
 
 def lines(
@@ -97,18 +107,14 @@ def lines(
     lows = [points[:, 1].min()] + ([] if band is None else [np.nanmin(band[:, 1])])
     highs = [points[:, 1].max()] + ([] if band is None else [np.nanmax(band[:, 2])])
     low, high = (min(lows) if y_from is None else y_from), (max(highs) if y_to is None else y_to)
-    across = _Axis(points[:, 0].min(), points[:, 0].max(), 48, WIDTH - 14, log=log)
     top, bottom = 10, (306 if square else 210)
     if square:  # both axes alike
         low, high = min(low, points[:, 0].min()), max(high, points[:, 0].max())
-        across = _Axis(low, high, 48, WIDTH - 14)
     up = _Axis(low, high, bottom, top)
-    parts, _ = _ticks(across, top, bottom)
-    for value in up.ticks():
-        parts.append(f'<line class="grid" x1="48" x2="{WIDTH - 14}" y1="{up(value):.1f}" y2="{up(value):.1f}"/>')
-        parts.append(_text(44, up(value) + 4, up.text(value), anchor="end"))
-    parts.append(_text((48 + WIDTH - 14) / 2, bottom + 34, x_name, anchor="middle"))
-    parts.append(_text(11, (top + bottom) / 2, y_name, anchor="middle", turn=-90))
+    left = up.room()
+    start, stop = (low, high) if square else (points[:, 0].min(), points[:, 0].max())
+    across = _Axis(start, stop, left, WIDTH - 14, log=log)
+    parts = _frame(across, up, left, top, bottom, x_name, y_name)
     if band is not None:
         there = band[np.isfinite(band).all(axis=1)]
         edge = [(x, high) for x, _, high in there] + [(x, low) for x, low, _ in there[::-1]]
@@ -126,19 +132,17 @@ def lines(
     height = bottom + 44
     for k, (name, _, kind) in enumerate(curves if len(curves) > 1 else []):
         y = height + 16 * k
-        parts.append(f'<line class="line {kind}" x1="50" x2="78" y1="{y}" y2="{y}"/>')
-        parts.append(_text(84, y + 4, name, anchor="start"))
+        parts.append(f'<line class="line {kind}" x1="{left:.1f}" x2="{left + 28:.1f}" y1="{y}" y2="{y}"/>')
+        parts.append(_text(left + 34, y + 4, name, anchor="start"))
     return _svg(parts, height + 16 * (len(curves) if len(curves) > 1 else 0), label)
 
 
 def scatter(given: np.ndarray, found: np.ndarray, label: str, *, x_name: str, y_name: str) -> str:
     """Points and the diagonal; at most 1,500 of them are drawn."""
     low, high = float(min(given.min(), found.min())), float(max(given.max(), found.max()))
-    across, up = _Axis(low, high, 52, WIDTH - 14), _Axis(low, high, 306, 10)
-    parts, _ = _ticks(across, 10, 306)
-    for value in up.ticks():
-        parts.append(f'<line class="grid" x1="52" x2="{WIDTH - 14}" y1="{up(value):.1f}" y2="{up(value):.1f}"/>')
-        parts.append(_text(48, up(value) + 4, up.text(value), anchor="end"))
+    up = _Axis(low, high, 306, 10)
+    across = _Axis(low, high, up.room(), WIDTH - 14)
+    parts = _frame(across, up, up.room(), 10, 306, x_name, y_name)
     ends = f'x1="{across(low):.1f}" y1="{up(low):.1f}" x2="{across(high):.1f}" y2="{up(high):.1f}"'
     parts.append(f'<line class="line ideal" {ends}/>')
     step = max(1, len(given) // 1500)
@@ -146,8 +150,6 @@ def scatter(given: np.ndarray, found: np.ndarray, label: str, *, x_name: str, y_
         f'<circle class="point" cx="{across(x):.1f}" cy="{up(y):.1f}" r="2.2"/>'
         for x, y in zip(given[::step], found[::step], strict=True)
     ]
-    parts.append(_text((52 + WIDTH - 14) / 2, 340, x_name, anchor="middle"))
-    parts.append(_text(11, 158, y_name, anchor="middle", turn=-90))
     return _svg(parts, 350, label)
 
 
@@ -203,18 +205,47 @@ class _Axis:
         """A tick's number, with as many digits as its step needs."""
         if self.log:
             return f"{value:,.0f}"
-        digits = max(0, int(-np.floor(np.log10(self.step) + 1e-9)))
-        return f"{value + 0.0:,.{digits}f}" if digits < 5 else f"{value:.2g}"
+        largest = max(abs(self.low), abs(self.high))
+        digits = max(0, int(np.ceil(-np.log10(self.step) - 1e-9)))
+        if digits <= 4 and largest < 1e5:
+            return f"{value + 0.0:,.{digits}f}"
+        return f"{value:.{max(1, int(np.ceil(np.log10(largest / self.step))) + 1)}g}"
+
+    def room(self) -> float:
+        """The width that the numbers of an upright axis take, and its name."""
+        return 24 + max([_long(self.text(value)) for value in self.ticks()], default=0.0)
+
+
+def _frame(across: _Axis, up: _Axis, left: float, top: float, bottom: float, x_name: str, y_name: str) -> list[str]:
+    """Grid, numbers and names of two axes."""
+    parts, _ = _ticks(across, top, bottom)
+    for value in up.ticks():
+        y = up(value)
+        parts.append(f'<line class="grid" x1="{left:.1f}" x2="{WIDTH - 14}" y1="{y:.1f}" y2="{y:.1f}"/>')
+        parts.append(_text(left - 4, y + 4, up.text(value), anchor="end"))
+    parts.append(_text((left + WIDTH - 14) / 2, bottom + 34, x_name, anchor="middle"))
+    parts.append(_text(11, (top + bottom) / 2, y_name, anchor="middle", turn=-90))
+    return parts
 
 
 def _ticks(axis: _Axis, top: float, bottom: float, *, percent: bool = False) -> tuple[list[str], float]:
-    parts = []
+    """Lines and numbers of a level axis; numbers that would touch the one before are left out."""
+    parts, free = [], -np.inf
     for value in axis.ticks():
         x = axis(value)
         parts.append(f'<line class="grid" x1="{x:.1f}" x2="{x:.1f}" y1="{top}" y2="{bottom}"/>')
         shown = f"{100 * value:.3g} %" if percent else axis.text(value)
-        parts.append(_text(x, bottom + 15, shown, anchor="middle"))
+        half = _long(shown) / 2
+        if x - half > free and x + half < WIDTH + 4:
+            parts.append(_text(x, bottom + 15, shown, anchor="middle"))
+            free = x + half + 5
     return parts, bottom
+
+
+def _long(text: str) -> float:
+    """About how long a text is, letters of 11 units: wide ones count more."""
+    wide, narrow = "WMmw@%", "iljt.,:;'| I"
+    return sum(12.0 if ord(c) > 0x2E80 else 10.0 if c in wide else 3.6 if c in narrow else 6.7 for c in text)
 
 
 def _text(

@@ -10,7 +10,6 @@ from joblib import Parallel, delayed
 from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import accuracy_score, r2_score
-from sklearn.model_selection import train_test_split
 from sklearn.preprocessing import StandardScaler
 
 from .._base import presence
@@ -21,9 +20,12 @@ from ..comparison import (
     Leaderboard,
     candidates,
     default_kernels,
+    difference_interval,
     fit_quietly,
     interval,
-    is_numbers,
+    learner_of,
+    share_interval,
+    shown_to_learner,
     views_of,
 )  # fmt: skip
 from ..inspection import view_agreement
@@ -76,8 +78,10 @@ class Findings:
         Which views are present together, and in how many samples; the most frequent first.
     alignments : array of shape (n_views + 1, n_views + 1)
         Alignments of centered Gram matrices, the target's last; NaN where no sample has both.
-    model : pipeline
+    model : estimator
         The first of the board, fitted on all samples.
+    chosen : list of dict
+        The parameters chosen on all samples, then in each fold.
     certificate : Certificate or None
         What is proved about its fit.
     weights : dict
@@ -107,6 +111,7 @@ class Findings:
     patterns: list[tuple[tuple[bool, ...], int]]
     alignments: np.ndarray
     model: Any
+    chosen: list[dict[str, Any]]
     certificate: Any
     weights: dict[str, float]
     judge: str
@@ -212,26 +217,29 @@ def examine(
     names = [str(i) for i in (range(len(X)) if ids is None else ids)]
     if len(names) != len(X):
         raise ValueError(f"There are {len(X)} samples and {len(names)} names of samples; they must agree.")
-    known = candidates(X, y)
+    known = candidates(X, y, numbers=board.numbers)
     best: Comparison = board[0]
     everywhere = next((row for row in board if not row.name.endswith(" alone")), best)
     with progress(verbose, "looking into the data") as told:
         fits = _Fits(board, n_jobs, told)
         told("fitting on all samples", 0.05)
         model = board.fitted(best.name, X, y)
-        last = model[-1]
+        last = learner_of(model)
         told("asking the views one by one", 0.15)
         speaker, held = _spoken(fits, board, known, X, y)
         told("leaving views out", 0.4)
-        losses = _losses(fits, everywhere, X, y) if len(X.names) > 1 and everywhere.name in known else {}
+        losses = {} if everywhere.name.endswith(" alone") or len(X.names) < 2 else _losses(fits, everywhere, X, y)
         told("learning from fewer samples", 0.7)
         curve = _curve(fits, best, known, X, y)
         told("comparing kernels", 0.95)
-        alignments = _alignments(X, y, board.random_state)
-    calibration, how = _calibrated(fits, best, known, X, y) if not is_numbers(y) else (_deciles(best.answers, y), "")
-    agreed, disputed, rows = _disputes(held, y, names)
+        alignments = _alignments(X, y, board)
+    calibration, how = (_deciles(best.answers, y), "") if board.numbers else _calibrated(fits, best, known, X, y)
+    agreed, disputed, rows = _disputes(held, y, names, board.numbers)
+    each = zip(best.parameters, fits.models(best, known, X, y), strict=True)
+    chosen = [_chosen(best.parameters[0], model), *(_chosen(given, part) for given, part in each)]
     return Findings(
         title=title, X=X, y=y, board=board, patterns=_patterns(X), alignments=alignments, model=model,
+        chosen=chosen,
         certificate=last.certificate() if hasattr(last, "certificate") else None, weights=_weights(last),
         judge=everywhere.name, losses=losses, speaker=speaker, disagreements=rows, agreed=agreed, disputed=disputed,
         calibration=calibration, calibrated_by=how, curve=curve,
@@ -248,10 +256,14 @@ class _Fits:
         self.ratio = len(test) / len(train)
         self._models: dict[str, list[Any]] = {}
 
-    def scores(self, jobs: Sequence[tuple[Any, Views, np.ndarray, np.ndarray, np.ndarray]]) -> list[float]:
-        """Scores of (learner, X, y, train, test)."""
-        found: list[float] = Parallel(n_jobs=self.n_jobs)(delayed(_score)(*job) for job in jobs)
+    def answers(self, jobs: Sequence[tuple[Any, Views, np.ndarray, np.ndarray, np.ndarray]]) -> list[Any]:
+        """Answers of (learner, X, y, train, test) for the held-out samples; None where it could not be fitted."""
+        found: list[Any] = Parallel(n_jobs=self.n_jobs)(delayed(_answers)(*job) for job in jobs)
         return found
+
+    def measure(self, truth: np.ndarray, answers: np.ndarray) -> float:
+        """The score of answers."""
+        return float(r2_score(truth, answers) if self.board.numbers else accuracy_score(truth, answers))
 
     def models(self, row: Comparison, known: Any, X: Views, y: np.ndarray) -> list[Any]:
         """The learner of a row, fitted on each training part."""
@@ -271,8 +283,21 @@ def _fit(learner: Any, X: Views, y: np.ndarray, train: np.ndarray) -> Any:
     return fit_quietly(learner, X[train], y[train])
 
 
-def _score(learner: Any, X: Views, y: np.ndarray, train: np.ndarray, test: np.ndarray) -> float:
-    return float(_fit(learner, X, y, train).score(X[test], y[test]))
+def _answers(learner: Any, X: Views, y: np.ndarray, train: np.ndarray, test: np.ndarray) -> Any:
+    try:
+        return _fit(learner, X, y, train).predict(X[test])
+    except ValueError:  # too few samples, or one class only
+        return None
+
+
+def _chosen(parameters: dict[str, Any], model: Any) -> dict[str, Any]:
+    """What the search chose, and what the learner chose by itself, as names and values of the learner."""
+    last = learner_of(model)
+    given = last.get_params()
+    names = [key.partition(f"{type(last).__name__.lower()}__")[2] for key in parameters]
+    choosing = ("alpha", "between", "metric_penalty")
+    own = {name: getattr(last, f"{name}_") for name in choosing if hasattr(last, f"{name}_")}
+    return {**{name: given[name] for name in names}, **own}
 
 
 # -- the data
@@ -280,12 +305,11 @@ def _patterns(X: Views) -> list[tuple[tuple[bool, ...], int]]:
     return Counter(map(tuple, presence(X).tolist())).most_common()
 
 
-def _alignments(X: Views, y: np.ndarray, seed: int) -> np.ndarray:
+def _alignments(X: Views, y: np.ndarray, board: Leaderboard) -> np.ndarray:
     """Alignments between views, and of each with the target, on samples that have both."""
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng(board.random_state)
     chosen, m = default_kernels(X) or {}, len(X.names)
-    numeric = is_numbers(y)
-    ideal = y.astype(np.float64)[:, None] if numeric else (y[:, None] == np.unique(y)).astype(np.float64)
+    ideal = (y - y.mean())[:, None] if board.numbers else (y[:, None] == np.unique(y)).astype(np.float64)
     out, there = np.full((m + 1, m + 1), np.nan), presence(X)
     np.fill_diagonal(out, 1.0)
 
@@ -294,7 +318,7 @@ def _alignments(X: Views, y: np.ndarray, seed: int) -> np.ndarray:
         if X.kind(name) == "gram":
             return np.asarray(X[rows].block(name).values)[:, rows]
         block = X[rows][name]
-        block = StandardScaler().fit_transform(block) if X.kind(name) == "dense" else block
+        block = np.nan_to_num(StandardScaler().fit_transform(block)) if X.kind(name) == "dense" else block
         return np.asarray(as_kernel(chosen.get(name, "rbf")).resolved(block)(block))
 
     for v in range(m):
@@ -319,12 +343,11 @@ def _weights(last: Any) -> dict[str, float]:
 
 def _losses(fits: _Fits, row: Comparison, X: Views, y: np.ndarray) -> dict[str, tuple[float, float, float]]:
     """The score lost where a view is left out of training and of prediction, fold by fold, on the same samples."""
-    measure = r2_score if is_numbers(y) else accuracy_score
     jobs, places = [], []
     for v, name in enumerate(X.names):
         kept = np.flatnonzero(np.delete(presence(X), v, axis=1).any(axis=1))  # others have nothing left to learn from
         less = X[kept][[other for other in X.names if other != name]]
-        known = candidates(less, y[kept])
+        known = candidates(less, y[kept], numbers=fits.board.numbers)
         if row.name not in known:
             continue
         for chosen, split in zip(row.parameters, fits.board.splits, strict=True):
@@ -332,10 +355,19 @@ def _losses(fits: _Fits, row: Comparison, X: Views, y: np.ndarray) -> dict[str, 
             if len(train) and len(test) > 1:
                 jobs.append((_set(known[row.name][0], chosen), less, y[kept], train, test))
                 places.append((name, kept[test]))
-    found: dict[str, list[float]] = {}
-    for (name, test), score in zip(places, fits.scores(jobs), strict=True):
-        found.setdefault(name, []).append(float(measure(y[test], row.answers[test])) - score)
-    return {name: (float(np.mean(lost)), *interval(np.array(lost), fits.ratio)) for name, lost in found.items()}
+    lost: dict[str, list[float]] = {}
+    rights: dict[str, list[tuple[np.ndarray, np.ndarray]]] = {}
+    for (name, test), answers in zip(places, fits.answers(jobs), strict=True):
+        if answers is not None:
+            whole = row.answers[test]
+            lost.setdefault(name, []).append(fits.measure(y[test], whole) - fits.measure(y[test], answers))
+            rights.setdefault(name, []).append((whole == y[test], answers == y[test]))
+    found = {}
+    for name, values in lost.items():
+        ours, theirs = (np.concatenate(part) for part in zip(*rights[name], strict=True))
+        pair = None if fits.board.numbers else (ours, theirs)
+        found[name] = (float(np.mean(values)), *difference_interval(np.array(values), fits.ratio, pair))
+    return found
 
 
 def _spoken(
@@ -345,33 +377,32 @@ def _spoken(
     for row in board:
         if row.name.endswith(" alone") or row.name == "EarlyFusion" or len(X.names) < 2:
             continue
-        if not hasattr(known[row.name][0][-1], "view_decision_function"):
-            continue
+        learner = learner_of(known[row.name][0])
+        if not hasattr(learner, "view_decision_function") or hasattr(learner, "metric"):
+            continue  # where views meet in a metric, a view's part of the answer is none by itself
         m = len(X.names)
         votes, spread = np.full((len(X), m), None, dtype=object), np.full(len(X), np.nan)
         for model, (_, test) in zip(fits.models(row, known, X, y), board.splits, strict=True):
-            shown = X[test]
-            for step in model[:-1]:
-                shown = step.transform(shown)
-            told = view_agreement(model[-1], shown)
+            shown, last = shown_to_learner(model, X[test]), learner_of(model)
+            told = view_agreement(last, shown)
             spread[test] = told.spread
             if "votes" in told:
                 votes[test] = told.votes
             else:
-                own = model[-1].view_decision_function(shown)
-                own = own.reshape(len(test), m, -1)[:, :, 0]
+                own = last.view_decision_function(shown).reshape(len(test), m)
+                own = model.transformer_.inverse_transform(own.reshape(-1, 1)).reshape(len(test), m)
                 votes[test] = np.where(np.isnan(own), None, own)
+                spread[test] *= model.transformer_.scale_[0]
         return row.name, (X.names, votes, spread, row.answers)
     return "", None
 
 
 def _disputes(
-    held: Any, y: np.ndarray, names: Sequence[str], most: int = 12
+    held: Any, y: np.ndarray, names: Sequence[str], numeric: bool, most: int = 12
 ) -> tuple[tuple[int, float] | None, tuple[int, float] | None, list[Disagreement]]:
     if held is None:
         return None, None, []
     _, votes, spread, answers = held
-    numeric = is_numbers(y)
     several = ~np.isnan(spread)
     agreed = disputed = None
     if numeric:
@@ -436,17 +467,38 @@ def _deciles(answers: np.ndarray, y: np.ndarray) -> np.ndarray:
 
 def _curve(fits: _Fits, row: Comparison, known: Any, X: Views, y: np.ndarray) -> np.ndarray:
     """Held-out scores with part of the training samples, and with all of them."""
-    part, numeric = views_of(row.name, X), is_numbers(y)
-    least = 10 if numeric else 2 * len(np.unique(y))
+    part, numbers = views_of(row.name, X), fits.board.numbers
     full = len(fits.board.splits[0][0])
-    sizes = [size for size in (int(share * full) for share in SHARES) if size >= least]
-    jobs = []
+    least = 10 if numbers else 2 * len(np.unique(y))
+    sizes = sorted({size for size in (int(share * full) for share in SHARES) if size >= least})
+    rng = np.random.default_rng(fits.board.random_state)
+    jobs = [
+        (_set(known[row.name][0], chosen), part, y, _few(train, None if numbers else y[train], size, rng), test)
+        for size in sizes
+        for (train, test), chosen in zip(fits.board.splits, row.parameters, strict=True)
+    ]
+    answers, rows = fits.answers(jobs), []
     for size in sizes:
-        for (train, test), chosen in zip(fits.board.splits, row.parameters, strict=True):
-            few, _ = train_test_split(
-                train, train_size=size, stratify=None if numeric else y[train], random_state=fits.board.random_state
+        own = [answers.pop(0) for _ in fits.board.splits]
+        if all(answer is not None for answer in own):
+            scores = np.array(
+                [fits.measure(y[test], answer) for answer, (_, test) in zip(own, fits.board.splits, strict=True)]
             )
-            jobs.append((_set(known[row.name][0], chosen), part, y, few, test))
-    scores = np.array(fits.scores(jobs)).reshape(len(sizes), -1)
-    rows = [(size, own.mean(), *interval(own, fits.ratio)) for size, own in zip(sizes, scores, strict=True)]
+            low, high = interval(scores, fits.ratio)
+            if not numbers:
+                least_low, most_high = share_interval(float(scores.mean()), len(y))
+                low, high = max(min(low, least_low), 0.0), max(high, most_high)
+            rows.append((size, scores.mean(), low, min(high, 1.0)))
     return np.array([*rows, (full, row.score, row.low, row.high)], dtype=np.float64)
+
+
+def _few(train: np.ndarray, labels: np.ndarray | None, size: int, rng: np.random.Generator) -> np.ndarray:
+    """A part of the training samples at random, every class in it as often as among all, and at least once."""
+    order = rng.permutation(len(train))
+    if labels is None:
+        return train[np.sort(order[:size])]
+    chosen = []
+    for value in np.unique(labels):
+        own = order[labels[order] == value]
+        chosen.append(own[: max(1, round(size * len(own) / len(train)))])
+    return train[np.sort(np.concatenate(chosen))]

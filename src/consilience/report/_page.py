@@ -18,7 +18,7 @@ from .._base import presence
 from .._files import write_atomically
 from .._notebook import kernels_of
 from ..certificates import STATUSES
-from ..comparison import Comparison, interval, is_numbers
+from ..comparison import Comparison, difference_interval, learner_of
 from . import _charts as charts
 from ._examine import SAMPLES, Findings, StreamFindings
 
@@ -109,7 +109,7 @@ def _digest(text: str) -> str:
 
 # -- a comparison
 def _comparison(found: Findings, number: int) -> str:
-    numeric = is_numbers(found.y)
+    numeric = found.board.numbers
     return "".join(
         [
             f'<section class="part" id="part{number}"><h2>{escape(found.title)}</h2>',
@@ -137,7 +137,7 @@ def _verdict(found: Findings) -> str:
     said += f"{_score(best.score, measure)} ({_score(best.low, measure)} to {_score(best.high, measure)})."
     alone = next((row for row in found.board if row.name.endswith(" alone")), None)
     if alone is not None and alone is not best:
-        said += f" The best single view, {escape(alone.name.removesuffix(' alone'))}, has "
+        said += f" The best single view compared, {escape(alone.name.removesuffix(' alone'))}, has "
         said += f"{_score(alone.score, measure)}."
     tied = sum(_tied(found, row) for row in found.board[1:])
     if tied:
@@ -150,14 +150,16 @@ def _measured(measure: str) -> str:
 
 
 def _score(value: float, measure: str) -> str:
-    return f"{value:.3f}" if measure == "R2" else f"{100 * value:.1f} %"
+    return f"{value:.3f}" if measure == "R2" else f"{100 * value:.1f}\u00a0%"
 
 
 def _tied(found: Findings, row: Comparison) -> bool:
     """Whether the difference from the first has 0 in its interval."""
     train, test = found.board.splits[0]
-    low, high = interval(np.array(found.best.scores) - np.array(row.scores), len(test) / len(train))
-    return low <= 0 <= high
+    apart = np.array(found.best.scores) - np.array(row.scores)
+    rights = None if found.board.numbers else (found.best.answers == found.y, row.answers == found.y)
+    low, high = difference_interval(apart, len(test) / len(train), rights)
+    return bool(low <= 0 <= high)
 
 
 def _data(found: Findings, numeric: bool) -> str:
@@ -204,7 +206,9 @@ def _pattern(found: Findings) -> str:
         for pattern, k in found.patterns[:MOST_ROWS]
     ]
     table = _table([*found.X.names, "samples"], rows, numbers=(len(found.X.names),))
-    return f'<p class="soft">Which views are present together:</p>{table}'
+    more = len(found.patterns) - MOST_ROWS
+    rest = f'<p class="soft">And {more} rarer patterns.</p>' if more > 0 else ""
+    return f'<p class="soft">Which views are present together:</p>{table}{rest}'
 
 
 def _aligned(found: Findings) -> str:
@@ -239,27 +243,27 @@ def _board(found: Findings) -> str:
     heads = ["learner", _measured(measure), "low", "high", "", "seconds", "beside the first"]
     folds = len(found.board.splits)
     return (
-        f"<p>Nested cross-validation: {folds} folds, parameters chosen within the training part of each by "
-        f"{found.board.inner} more, so that scores are of samples that had no part in any choice but that of the first "
-        "row: the best of many is a little lucky. Seconds are of one fold, search included.</p>"
-        + _table(heads, rows, numbers=(1, 2, 3, 5), first="chosen")
+        f"<p>Nested cross-validation: {folds} folds. Parameters are chosen within the training part of each, by "
+        f"{found.board.inner} more folds or by the learner itself, so that scores are of samples that had no part in "
+        "any choice but that of the first row: the best of many is a little lucky. Seconds are of one fold, search "
+        f"included.{_failures(found)}</p>" + _table(heads, rows, numbers=(1, 2, 3, 5), first="chosen")
     )
 
 
+def _failures(found: Findings) -> str:
+    if not found.board.failed:
+        return ""
+    told = "; ".join(f"{name}: {reason}" for name, reason in found.board.failed.items())
+    return f" Could not be fitted: {escape(told)}"
+
+
 def _model(found: Findings) -> str:
-    last = found.model[-1]
+    last = learner_of(found.model)
     facts = [("learner", f"<code>{escape(type(last).__name__)}</code>"), ("fitted on", f"{len(found.X):,} samples")]
-    chosen = sorted({f"{k.partition('__')[2]} = {_value(v)}" for p in found.best.parameters for k, v in p.items()})
-    own = [
-        f"{name.strip('_')} = {_value(getattr(last, name))}" for name in ("alpha_", "between_") if hasattr(last, name)
-    ]
-    given: dict[str, Any] = getattr(last, "get_params", dict)()
-    grid = {k.partition("__")[2] for p in found.best.parameters for k in p}
-    own += [f"{k} = {_value(given[k])}" for k in sorted(grid) if k in given]
-    if own:
-        facts.append(("chosen on all samples", escape(", ".join(own))))
-    if chosen:
-        facts.append(("chosen in the folds", escape("; ".join(chosen))))
+    chosen = ["; ".join(f"{name} = {_value(value)}" for name, value in each.items()) for each in found.chosen]
+    if chosen[0]:
+        facts.append(("chosen on all samples", escape(chosen[0])))
+        facts.append(("chosen in the folds", escape(", or ".join(dict.fromkeys(chosen[1:])))))
     kernels = kernels_of(last)
     if kernels:
         facts.append(("kernels", escape("; ".join(f"{name}: {kernel}" for name, kernel in kernels.items()))))
@@ -298,7 +302,7 @@ def _views(found: Findings) -> str:
     elif len(weights) > 1:
         chart = charts.bars(list(found.weights.items()), "Weights of the views", percent=True)
         figures.append(_figure("<strong>Weights</strong> of the views in the chosen model.", chart))
-    last = found.model[-1]
+    last = learner_of(found.model)
     if hasattr(last, "metric_"):
         norms = last.metric_.block_norms()
         shares, names = norms / (norms.max() or 1.0), [str(name) for name in last.view_names_in_]
@@ -368,8 +372,8 @@ def _errors(found: Findings, numeric: bool) -> str:
 
 
 def _confusion(found: Findings) -> str:
-    classes = np.unique(np.concatenate([found.y.astype(str), found.best.answers.astype(str)]))
-    counts = confusion_matrix(found.y.astype(str), found.best.answers.astype(str), labels=classes)
+    classes = np.unique(found.y)
+    counts = confusion_matrix(found.y, found.best.answers, labels=classes)
     names = [str(name) for name in classes]
     if len(names) <= MOST_CLASSES:
         shares = counts / np.maximum(counts.sum(axis=1, keepdims=True), 1)
@@ -429,9 +433,9 @@ def _stream(found: StreamFindings, number: int) -> str:
     curves = []
     if len(result.curve):
         curves.append((found.learner, result.curve, ""))
-    for kind, (name, other) in zip(("third", "fourth"), found.others.items(), strict=False):
+    for k, (name, other) in enumerate(found.others.items()):
         if len(other.curve):
-            curves.append((name, other.curve, kind))
+            curves.append((name, other.curve, ("third", "fourth")[k % 2]))
     if bound is not None and bound < result.n_samples and len(result.curve):
         seen = result.curve[:, 0]
         share = np.column_stack([seen, np.minimum(bound / seen, 1.0)])
