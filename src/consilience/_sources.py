@@ -318,10 +318,10 @@ class _Layout:
                 if lost and (len(lost) < len(chosen) or fixed):
                     raise ValueError(f"`views` names the column '{lost[0]}' of '{view}', which {where} has not.")
         for name in plain if not isinstance(self.given, Mapping) else ():
-            if not _are_numbers([value for value in columns[name] if value is not None]):
+            if not _are_numbers([next(value for value in columns[name] if value is not None)]):
                 raise ValueError(
-                    f"Column '{name}' of {where} holds neither numbers nor strings. Make some of it, or leave it out by "
-                    "`views` (--views)."
+                    f"Column '{name}' of {where} holds neither numbers nor strings. Make some of it, or leave it out "
+                    "by `views` (--views)."
                 )
         self._settle(plain, where)
         found: dict[str, Any] = dict(whole)
