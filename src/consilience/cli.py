@@ -4,13 +4,29 @@ Exit codes: 0 done, 1 the data or the model will not do (one sentence says why),
 stopped by Ctrl-C. Nothing heavy is imported before a command runs.
 """
 
-import json
-import math
 import os
 import sys
 import warnings
 from pathlib import Path
 from typing import Annotated, Any
+
+from ._commands import (
+    BOARD,
+    about,
+    all_learners,
+    board_rows,
+    check_places,
+    is_numeric,
+    known_to,
+    labeled,
+    learner_called,
+    loaded,
+    made,
+    named,
+    quoted,
+    samples_of,
+    show,
+)  # fmt: skip
 
 try:
     import typer
@@ -73,28 +89,28 @@ def demo(
     from ._demo import demo_parts
     from .report import Findings, write_report
 
-    _check_places(report)
+    check_places(report)
     parts: list[Any] = []
     found: dict[str, Any] = {}
     for part in demo_parts(n_jobs=jobs, verbose=not json_out):
         parts.append(part)
         if isinstance(part, Findings):
-            found[part.title] = {"samples": len(part.X), "views": list(part.X.names), **_listed(part.board)}
+            found[part.title] = {"samples": len(part.X), "views": list(part.X.names), **board_rows(part.board)}
             if not json_out:
                 typer.echo(f"\n{part.title}: {part.X}\n")
-                _show({}, False, _BOARD, found[part.title]["leaderboard"])
+                show({}, False, BOARD, found[part.title]["leaderboard"])
         else:
             results = {part.learner: part.result, **part.others}
             rows = [{"learner": n, "mistakes": r.mistakes, "error": r.error} for n, r in results.items()]
             found[part.title] = {"samples": part.result.n_samples, "learners": rows}
             if not json_out:
                 typer.echo(f"\n{part.title}: {part.result.n_samples:,} samples, each predicted, then learned\n")
-                _show({}, False, ["learner", "mistakes", "error"], rows)
+                show({}, False, ["learner", "mistakes", "error"], rows)
                 typer.echo(f"\n{part.learner}: {part.certificate}")
     write_report(report, parts, title="Several views, one answer")
     found["report"] = str(report.absolute())
     if json_out:
-        _show(found, True)
+        show(found, True)
     else:
         typer.echo(f"\nThe report: {report.absolute()}")
 
@@ -126,22 +142,22 @@ def compare(
     from .comparison import compare as run
     from .persistence import save
 
-    _check_places(save_to, report)
+    check_places(save_to, report)
     if jobs == 0:
         raise ValueError("--jobs is at least 1, or -1 for one per core; got 0.")
-    samples, left_out = _labeled(_samples(data, views, target, id_column))
+    samples, left_out = labeled(samples_of(data, views, target, id_column))
     if left_out:
         typer.echo(f"{left_out} samples without a target are left out.", err=True)
     X, y = samples.X, samples.y
     board = run(
-        X, y, learners=_named(only, lambda: candidates(X, y, numbers=numbers)), numbers=numbers, folds=folds,
+        X, y, learners=named(only, lambda: candidates(X, y, numbers=numbers)), numbers=numbers, folds=folds,
         random_state=seed, n_jobs=jobs, verbose=not json_out,
     )  # fmt: skip
-    found: dict[str, Any] = {"samples": len(X), "views": list(X.names), **_listed(board)}
+    found: dict[str, Any] = {"samples": len(X), "views": list(X.names), **board_rows(board)}
     if left_out:
         found["left out"] = left_out
     if not json_out:
-        _show({}, False, _BOARD, found["leaderboard"])
+        show({}, False, BOARD, found["leaderboard"])
         for name, reason in board.failed.items():
             typer.echo(f"{name} could not be fitted: {reason}", err=True)
     if save_to is not None:
@@ -160,7 +176,7 @@ def compare(
         if not json_out:
             typer.echo(f"The report: {report.absolute()}")
     if json_out:
-        _show(found, True)
+        show(found, True)
 
 
 # -- fit, predict, evaluate
@@ -182,19 +198,19 @@ def fit(
     from sklearn.base import is_regressor
     from sklearn.pipeline import make_pipeline
 
-    from .comparison import is_numbers, scaled
+    from ._candidates import is_numbers, scaled
     from .persistence import save
 
-    _check_places(save_to)
-    samples = _samples(data, views, target, id_column)
-    cls = _learner(learner)
-    model = _made(cls, settings, numbers=_is_numeric(samples.y) and is_numbers(samples.y[samples.y == samples.y]))
-    whole = _is_numeric(samples.y) and bool((samples.y == samples.y).all())  # rows without a target may help too
+    check_places(save_to)
+    samples = samples_of(data, views, target, id_column)
+    cls = learner_called(learner)
+    model = made(cls, settings, numbers=is_numeric(samples.y) and is_numbers(samples.y[samples.y == samples.y]))
+    whole = is_numeric(samples.y) and bool((samples.y == samples.y).all())  # rows without a target may help too
     pipeline = scaled(samples.X, model, numbers=is_regressor(model) and whole) if scale else make_pipeline(model)
     pipeline.fit(samples.X, samples.y)
     save(pipeline, save_to)
-    found = {**_about(pipeline), "samples": len(samples.X), "saved": str(save_to)}
-    _show(found, json_out)
+    found = {**about(pipeline), "samples": len(samples.X), "saved": str(save_to)}
+    show(found, json_out)
 
 
 @app.command()
@@ -211,20 +227,18 @@ def predict(
     """Predict the samples of files."""
     from ._files import write_atomically
 
-    _check_places(out)
-    model = _loaded(model_file)
-    samples = _samples(data, views, None, id_column, model)
-    answers = model.predict(_known(model, samples.X)).tolist()
+    check_places(out)
+    model = loaded(model_file)
+    samples = samples_of(data, views, None, id_column, model)
+    answers = model.predict(known_to(model, samples.X)).tolist()
     names = list(range(len(answers))) if samples.ids is None else samples.ids.tolist()
     if out is not None:
-        lines = "\n".join(
-            ["id,prediction", *(f"{_quoted(a)},{_quoted(b)}" for a, b in zip(names, answers, strict=True))]
-        )
+        lines = "\n".join(["id,prediction", *(f"{quoted(a)},{quoted(b)}" for a, b in zip(names, answers, strict=True))])
         write_atomically(out, lambda file: file.write((lines + "\n").encode()))
-        _show({"predictions": len(answers), "written": str(out)}, json_out)
+        show({"predictions": len(answers), "written": str(out)}, json_out)
         return
     rows = [{"id": name, "prediction": answer} for name, answer in zip(names, answers, strict=True)]
-    _show({"predictions": rows}, json_out, ["id", "prediction"], rows)
+    show({"predictions": rows}, json_out, ["id", "prediction"], rows)
 
 
 @app.command()
@@ -240,11 +254,11 @@ def evaluate(
     from sklearn.base import is_classifier
     from sklearn.metrics import accuracy_score, balanced_accuracy_score, mean_squared_error, r2_score
 
-    model = _loaded(model_file)
-    samples, left_out = _labeled(_samples(data, views, target, id_column, model))
-    if not is_classifier(model) and not _is_numeric(samples.y):
+    model = loaded(model_file)
+    samples, left_out = labeled(samples_of(data, views, target, id_column, model))
+    if not is_classifier(model) and not is_numeric(samples.y):
         raise ValueError(f"The model predicts numbers, and the target has {samples.y[0]!r}, for example.")
-    answers = model.predict(_known(model, samples.X))
+    answers = model.predict(known_to(model, samples.X))
     if is_classifier(model):
         found = {
             "accuracy": float(accuracy_score(samples.y, answers)),
@@ -252,7 +266,7 @@ def evaluate(
         }
     else:
         found = {"R2": float(r2_score(samples.y, answers)), "mse": float(mean_squared_error(samples.y, answers))}
-    _show({**found, "samples": len(answers), **({"left out": left_out} if left_out else {})}, json_out)
+    show({**found, "samples": len(answers), **({"left out": left_out} if left_out else {})}, json_out)
 
 
 # -- streams
@@ -280,8 +294,8 @@ def stream(
     from .persistence import save
     from .streams import progressive_validation
 
-    _check_places(save_to, report)
-    model = _made(_learner(learner), settings)
+    check_places(save_to, report)
+    model = made(learner_called(learner), settings)
     given, target, _ = read_layout(views, target)
     target = target or "y"
     source: Any = _standard_input(stdin_is, target, given) if data == "-" else data
@@ -307,7 +321,7 @@ def stream(
         proof = _proved(model, result, data, options)
         write_report(report, StreamFindings(name, type(model).__name__, result, proof), title=f"{target} from {name}")
         found["report"] = str(report)
-    _show(found, json_out)
+    show(found, json_out)
 
 
 def _proved(model: Any, result: Any, data: str, options: dict[str, Any], most: int = 5000) -> Any:
@@ -339,9 +353,9 @@ def inspect(model_file: Annotated[Path, typer.Argument(help="A model file.")], j
 
     found = load(model_file)
     if isinstance(found, dict) and "model" in found:
-        _show({"checkpoint after": found["position"], **_about(found["model"])}, json_out)
+        show({"checkpoint after": found["position"], **about(found["model"])}, json_out)
     else:
-        _show(_about(found), json_out)
+        show(about(found), json_out)
 
 
 @app.command()
@@ -352,12 +366,12 @@ def learners(json_out: Json = False) -> None:
     from .online._frame import OnlineLearner
 
     rows = []
-    for name, cls in _learners().items():
-        kind = "stream" if issubclass(cls, OnlineLearner) else "classes" if is_classifier(_made(cls)) else "numbers"
-        if kind == "numbers" and not is_regressor(_made(cls)):
+    for name, cls in all_learners().items():
+        kind = "stream" if issubclass(cls, OnlineLearner) else "classes" if is_classifier(made(cls)) else "numbers"
+        if kind == "numbers" and not is_regressor(made(cls)):
             kind = "any"
         rows.append({"name": name, "for": kind, "what": (cls.__doc__ or "").strip().splitlines()[0]})
-    _show({"learners": rows}, json_out, ["name", "for", "what"], rows)
+    show({"learners": rows}, json_out, ["name", "for", "what"], rows)
 
 
 @app.command()
@@ -372,196 +386,7 @@ def kernels(json_out: Json = False) -> None:
         for name, cls in found.items()
         if isinstance(cls, type) and issubclass(cls, Kernel) and cls is not Kernel
     ]
-    _show({"kernels": rows}, json_out, ["name", "what"], rows)
-
-
-# -- pieces
-_BOARD = ["learner", "score", "low", "high", "seconds"]
-
-
-def _listed(board: Any) -> dict[str, Any]:
-    rows = [{"learner": r.name, "score": r.score, "low": r.low, "high": r.high, "seconds": r.seconds} for r in board]
-    return {"measure": board.measure, "leaderboard": rows}
-
-
-def _check_places(*paths: Path | None) -> None:
-    """Nothing is worked on for minutes and then not written."""
-    for path in paths:
-        if path is not None and not path.absolute().parent.is_dir():
-            raise ValueError(f"The folder '{path.absolute().parent}' does not exist. Make it first.")
-        if path is not None and path.is_dir():
-            raise ValueError(f"'{path}' is a folder. Name a file to write.")
-
-
-def _samples(data: list[Path], views: Any, target: str | None, id_column: str | None, model: Any = None) -> Any:
-    from .comparison import learner_of
-    from .files import read_samples
-
-    stored = getattr(learner_of(model), "_known", {}) if model is not None else {}
-    known = {name: columns for name, (_, _, columns) in stored.items() if columns}
-    return read_samples(data, views=views, target=target, ids=id_column, known=known)
-
-
-def _loaded(path: Path) -> Any:
-    """The model of a model file or of a checkpoint."""
-    from .persistence import load
-
-    found = load(path)
-    return found["model"] if isinstance(found, dict) and "model" in found else found
-
-
-def _is_numeric(y: Any) -> bool:
-    return y is not None and y.dtype.kind in "iuf"
-
-
-def _named(only: list[str] | None, known: Any) -> list[str] | None:
-    """Learners as they are called, however they were written."""
-    if not only:
-        return None
-    plain = {name.lower().replace("-", "").replace("_", ""): name for name in known()}
-    return [plain.get(name.lower().replace("-", "").replace("_", ""), name) for name in only]
-
-
-def _labeled(samples: Any) -> tuple[Any, int]:
-    """The samples that have a target, and how many have none."""
-    import numpy as np
-
-    from .files import Samples
-
-    y = samples.y
-    if y is None:
-        raise ValueError("Name the column of the class or target by --target (-y), or in the TOML file.")
-    known = np.array([v is not None and v == v for v in y.tolist()], dtype=bool)
-    if not known.any():
-        raise ValueError("No sample has a target.")
-    kept = y[known]
-    ids = None if samples.ids is None else samples.ids[known]
-    labels = np.array(kept.tolist()) if y.dtype == object else kept
-    return Samples(samples.X if known.all() else samples.X[known], labels, ids), int((~known).sum())
-
-
-def _known(model: Any, X: Any) -> Any:
-    """The views and columns that the model knows, so that files with the target or more columns serve too."""
-    from .comparison import learner_of
-    from .views import Views
-
-    last = learner_of(model)
-    if len(X.names) == len(last.view_names_in_) == 1 and X.names != tuple(last.view_names_in_):
-        X = Views._of({last.view_names_in_[0]: X.block(X.names[0])}, len(X), X.mask, {})  # one view needs no name
-    names = [name for name in X.names if name in last.view_names_in_]
-    blocks, columns = {name: X.block(name) for name in names}, dict(X.feature_names)
-    for name in names:
-        wanted, there = last._known.get(name, (None, 0, None))[2], X.feature_names.get(name)
-        if wanted and there and wanted != there:
-            lost = [column for column in wanted if column not in there]
-            if lost:
-                raise ValueError(f"View '{name}' has no column '{lost[0]}', which the model was fitted on.")
-            blocks[name], columns[name] = blocks[name][:, [there.index(column) for column in wanted]], wanted
-    if not names:
-        raise ValueError(
-            f"The model knows the views {', '.join(last.view_names_in_)}; the data have {', '.join(X.names)}."
-        )
-    mask = None if X.mask is None else X.mask[:, [X.names.index(name) for name in names]]
-    return Views._of(blocks, len(X), mask, columns)
-
-
-def _learners() -> dict[str, Any]:
-    import inspect as look
-
-    import consilience
-
-    found = {name: getattr(consilience, name) for name in consilience.__all__}
-    return {n: c for n, c in found.items() if look.isclass(c) and hasattr(c, "fit") and hasattr(c, "predict")}
-
-
-def _learner(name: str) -> Any:
-    found = _learners()
-    fitting = [known for known in found if known.lower() == name.lower().replace("-", "").replace("_", "")]
-    if not fitting:
-        raise ValueError(f"There is no learner '{name}'. `consilience learners` lists them.")
-    return found[fitting[0]]
-
-
-def _made(cls: Any, settings: list[str] | None = None, *, numbers: bool = False) -> Any:
-    from sklearn.linear_model import LogisticRegression, Ridge
-
-    plain = Ridge() if numbers else LogisticRegression(max_iter=5000)
-    model = cls(plain) if cls.__name__ in ("EarlyFusion", "LateFusion") else cls()
-    for setting in settings or []:
-        name, equals, value = setting.partition("=")
-        if not equals:
-            raise ValueError(f"--set takes name=value; got '{setting}'.")
-        try:
-            parsed = json.loads(value)
-        except ValueError:
-            parsed = {"None": None, "True": True, "False": False}.get(value, value)
-        model.set_params(**{name: parsed})
-    return model
-
-
-def _about(model: Any) -> dict[str, Any]:
-    from .comparison import learner_of
-
-    last = learner_of(model)
-    found: dict[str, Any] = {"learner": repr(last) if not hasattr(last, "view_names_in_") else type(last).__name__}
-    found["parameters"] = (
-        {k: v for k, v in last.get_params(deep=False).items() if v is not None} if hasattr(last, "get_params") else {}
-    )
-    for name in ("view_names_in_", "classes_", "n_features_in_", "view_weights_", "n_seen_", "mistakes_"):
-        if hasattr(last, name):
-            value = getattr(last, name)
-            found[name.strip("_").replace("_in", "").replace("_", " ")] = (
-                value.tolist() if hasattr(value, "tolist") else value
-            )
-    if hasattr(last, "certificate"):
-        found["certificate"] = str(last.certificate())
-    return found
-
-
-def _quoted(value: Any) -> str:
-    text = str(value)
-    return '"' + text.replace('"', '""') + '"' if any(c in text for c in ',"\n') else text
-
-
-def _plain(value: Any) -> Any:
-    """What JSON can hold: numbers that are none are null."""
-    if isinstance(value, dict):
-        return {str(key): _plain(part) for key, part in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_plain(part) for part in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value
-
-
-def _cell(value: Any, digits: int) -> Any:
-    from rich.text import Text
-
-    return Text(f"{value:.{digits}f}" if isinstance(value, float) else str(value))
-
-
-def _show(found: dict[str, Any], as_json: bool, columns: list[str] | None = None, rows: Any = None) -> None:
-    """Print as JSON, as a table, or line by line."""
-    if as_json:
-        typer.echo(json.dumps(_plain(found), default=str, allow_nan=False))
-        return
-    from rich.console import Console
-    from rich.table import Table
-
-    console = Console() if sys.stdout.isatty() else Console(width=10_000)  # lines of a file are not folded
-    if rows is not None and columns is not None:
-        table = Table(box=None, header_style="bold")
-        for column in columns:
-            numbers = all(isinstance(row[column], (int, float)) for row in rows)
-            table.add_column(column, justify="right" if numbers else "left", no_wrap=numbers, overflow="fold")
-        for row in rows:
-            table.add_row(*(_cell(row[column], 2 if column == "seconds" else 4) for column in columns))
-        console.print(table)
-        return
-    for name, value in found.items():
-        text = ", ".join(map(str, value)) if isinstance(value, (list, tuple)) else value
-        if isinstance(value, dict):
-            text = ", ".join(f"{k}={v!r}" for k, v in value.items())
-        line = f"{name:<18} {text:.4g}" if isinstance(text, float) else f"{name:<18} {text}"
-        console.print(line, markup=False, highlight=False, soft_wrap=True)
+    show({"kernels": rows}, json_out, ["name", "what"], rows)
 
 
 def main() -> None:

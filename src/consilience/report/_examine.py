@@ -13,21 +13,10 @@ from sklearn.metrics import accuracy_score, r2_score
 from sklearn.preprocessing import StandardScaler
 
 from .._base import presence
+from .._candidates import candidates, default_kernels, learner_of, shown_to_learner, views_of
 from .._notebook import weights_of
 from .._progress import progress
-from ..comparison import (
-    Comparison,
-    Leaderboard,
-    candidates,
-    default_kernels,
-    difference_interval,
-    fit_quietly,
-    interval,
-    learner_of,
-    share_interval,
-    shown_to_learner,
-    views_of,
-)  # fmt: skip
+from ..comparison import Comparison, Leaderboard, difference_interval, fit_quietly, interval, share_interval
 from ..inspection import view_agreement
 from ..kernels.gram import alignment
 from ..kernels.scalar import as_kernel

@@ -15,10 +15,11 @@ from sklearn.metrics import confusion_matrix
 
 from .. import __version__
 from .._base import presence
+from .._candidates import learner_of
 from .._files import write_atomically
 from .._notebook import kernels_of
 from ..certificates import STATUSES
-from ..comparison import Comparison, difference_interval, learner_of
+from ..comparison import Comparison, difference_interval
 from . import _charts as charts
 from ._examine import SAMPLES, Findings, StreamFindings
 
