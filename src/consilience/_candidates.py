@@ -160,14 +160,16 @@ def _of_classes(kernels: Any, numeric: bool, one_width: bool) -> list[tuple[Any,
         (ViewMetricRidgeClassifierCV(kernels=kernels), {}),
         (MultipleKernelRidgeClassifier(kernels=kernels), {"alpha": [1e-2, 1e-1, 1.0]}),
         (MaxMarginClassifier(kernels=kernels), {"C": [0.1, 1.0, 10.0]}),
-        (OrthogonalPerceptron("rbf", **online), {"p": [1.0, 2.0, 4.0]}),
-        (PassiveAggressive("rbf", **online), {}),
-        (KernelPerceptron(**online), {}),
+        (OrthogonalPerceptron("rbf", **online), {"p": [2.0, 4.0]}),  # p = 1 is the kernel perceptron
         (Projectron(**online), {}),
-        (MultiCueClassifier(**online), {}),
     ]
     if numeric:
         found += [(OnlinePerceptron(average=True, random_state=0), {}), (VectorPerceptron(random_state=0), {})]
+    found += [
+        (MultiCueClassifier(**online), {}),
+        (PassiveAggressive("rbf", **online), {}),
+        (KernelPerceptron(**online), {}),
+    ]
     if one_width:
         found.append((MatrixPerceptron("rbf", average=True, random_state=0), {}))
     return found

@@ -24,12 +24,12 @@ def demo_parts(n_jobs: int | None = None, verbose: bool = False) -> Iterator[Fin
     """Findings one after the other: three comparisons and a stream."""
     X, y = load_breast_cancer_views(return_X_y=True)
     y = np.array(["malignant", "benign"])[y]
-    yield _compared("Breast cancer", X, y, None, 5, n_jobs, verbose)
+    yield _compared("Breast cancer", X, y, None, 4, n_jobs, verbose)
     mask = np.random.default_rng(0).random((len(X), len(X.names))) > 1 / 3
     mask[~mask.any(axis=1), 0] = True
     yield _compared("Breast cancer, a third of the views missing", Views(X, mask=mask), y, FEW, 3, n_jobs, verbose)
     X, y = load_digits_views(return_X_y=True)
-    yield _compared("Digits, every other one", X[::2], y[::2], None, 3, n_jobs, verbose)
+    yield _compared("Digits, every third", X[::3], y[::3], None, 3, n_jobs, verbose)
     yield _streamed(f"Digits as a stream, scaled by {SCALING} before it", X, y)
 
 

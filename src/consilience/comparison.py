@@ -244,13 +244,14 @@ def _check_targets(X: Views, y: np.ndarray) -> None:
 
 
 def _turns(online: Sequence[str], chosen: Sequence[str], folds: int) -> list[tuple[str, int]]:
-    """Learners and folds in the order they are worked on: online learners last, but for one fold that comes first.
+    """Learners and folds in the order they are worked on: online learners last, but for a fold of the first three.
 
-    Their loops are compiled where they are used for the first time ever, which takes seconds: one process does it while
-    the others go through the rest.
+    Their loops are compiled where they are first used ever, which takes seconds: processes begin with that, each with
+    other loops, and do not all wait for it later.
     """
-    last = [(name, k) for name in online for k in range(folds)]
-    return last[:1] + [(name, k) for name in chosen if name not in online for k in range(folds)] + last[1:]
+    first = [(name, 0) for name in online[:3]]
+    rest = [(name, k) for name in (*(n for n in chosen if n not in online), *online) for k in range(folds)]
+    return first + [place for place in rest if place not in first]
 
 
 def _check_folds(y: np.ndarray, folds: int, numbers: bool) -> int:
