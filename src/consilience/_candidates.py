@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
+from sklearn.base import clone
 from sklearn.compose import TransformedTargetRegressor
 from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LogisticRegression, Ridge
@@ -99,8 +100,7 @@ def candidates(X: Views, y: Any, *, numbers: bool | None = None) -> dict[str, tu
         plain = LogisticRegression(max_iter=5000), {"estimator__C": [0.01, 0.1, 1.0, 10.0]}
     found = {type(learner).__name__: (learner, grid) for learner, grid in learners}
     if numeric:
-        if X.mask is None:
-            found["EarlyFusion"] = EarlyFusion(plain[0]), plain[1]
+        found["EarlyFusion"] = EarlyFusion(plain[0]), plain[1]
         found["LateFusion"] = LateFusion(plain[0]), plain[1]
         for name in X.names if len(X.names) > 1 else ():
             if X.present(name).all():  # else some samples would have no answer
@@ -110,7 +110,8 @@ def candidates(X: Views, y: Any, *, numbers: bool | None = None) -> dict[str, tu
 
 def scaled(X: Views, learner: Any, *, numbers: bool) -> Any:
     """A learner behind the scaling of dense views, their gaps filled, and of the numbers it predicts."""
-    steps = {name: _step(X[name]) for name in X.names if X.kind(name) == "dense"}
+    filled = make_pipeline(SimpleImputer(keep_empty_features=True), StandardScaler())  # gaps may come later too
+    steps = {name: clone(filled) for name in X.names if X.kind(name) == "dense"}
     pipeline = make_pipeline(PerView(steps), learner) if steps else make_pipeline(learner)
     return TransformedTargetRegressor(pipeline, transformer=StandardScaler()) if numbers else pipeline
 
@@ -127,13 +128,6 @@ def shown_to_learner(model: Any, X: Views) -> Views:
     inside = model.regressor_ if isinstance(model, TransformedTargetRegressor) else model
     seen: Views = inside[:-1].transform(X) if isinstance(inside, Pipeline) and len(inside) > 1 else X
     return seen
-
-
-def _step(block: Any) -> Any:
-    floats = isinstance(block, np.ndarray) and block.dtype.kind == "f"
-    gaps = np.isnan(block) if floats else np.zeros((1, 1), dtype=bool)
-    some = gaps.any(axis=1) & ~gaps.all(axis=1)
-    return make_pipeline(SimpleImputer(keep_empty_features=True), StandardScaler()) if some.any() else StandardScaler()
 
 
 def _with_grid(

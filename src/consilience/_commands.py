@@ -55,6 +55,12 @@ def named(only: list[str] | None, known: Any) -> list[str] | None:
     return [plain.get(name.lower().replace("-", "").replace("_", ""), name) for name in only]
 
 
+def not_alone(X: Any) -> list[str]:
+    """Which views have no row of their own in a comparison."""
+    lost = [name for name in X.names if not X.present(name).all()] if len(X.names) > 1 else []
+    return [f"Not compared alone, since some samples lack them: {', '.join(lost)}."] if lost else []
+
+
 def labeled(samples: Any) -> tuple[Any, int]:
     """The samples that have a target, and how many have none."""
     import numpy as np

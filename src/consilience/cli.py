@@ -23,6 +23,7 @@ from ._commands import (
     loaded,
     made,
     named,
+    not_alone,
     quoted,
     samples_of,
     show,
@@ -157,14 +158,12 @@ def compare(
     if left_out:
         found["left out"] = left_out
     if not json_out:
+        print(f"{board.measure} on held-out samples of {len(X):,}, with 95 % intervals")
         show({}, False, BOARD, found["leaderboard"])
+        for told in not_alone(X):
+            print(told, file=sys.stderr)
         for name, reason in board.failed.items():
             typer.echo(f"{name} could not be fitted: {reason}", err=True)
-    if save_to is not None:
-        save(board.fitted(board[0].name, X, y), save_to)
-        found["saved"] = str(save_to)
-        if not json_out:
-            typer.echo(f"{board[0].name} saved to {save_to}")
     if report is not None:
         from .report import examine, write_report
 
@@ -175,6 +174,11 @@ def compare(
         found["report"] = str(report.absolute())
         if not json_out:
             typer.echo(f"The report: {report.absolute()}")
+    if save_to is not None:
+        save(board.fitted(board[0].name, X, y), save_to)
+        found["saved"] = str(save_to)
+        if not json_out:
+            typer.echo(f"{board[0].name} saved to {save_to}")
     if json_out:
         show(found, True)
 
@@ -233,7 +237,8 @@ def predict(
     answers = model.predict(known_to(model, samples.X)).tolist()
     names = list(range(len(answers))) if samples.ids is None else samples.ids.tolist()
     if out is not None:
-        lines = "\n".join(["id,prediction", *(f"{quoted(a)},{quoted(b)}" for a, b in zip(names, answers, strict=True))])
+        pairs = [(id_column or "id", "prediction"), *zip(names, answers, strict=True)]
+        lines = "\n".join(f"{quoted(name)},{quoted(answer)}" for name, answer in pairs)
         write_atomically(out, lambda file: file.write((lines + "\n").encode()))
         show({"predictions": len(answers), "written": str(out)}, json_out)
         return

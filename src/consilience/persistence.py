@@ -14,6 +14,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import scipy.sparse as sp
 from sklearn.base import BaseEstimator
 
@@ -162,5 +163,5 @@ def _own_types() -> tuple[str, ...]:
         for value in vars(module).values():
             if isinstance(value, type) and issubclass(value, BaseEstimator) and value.__module__ == module.__name__:
                 found.append(value)
-    found += [sp.csr_array, sp.csr_matrix]
+    found += [sp.csr_array, sp.csr_matrix, np.dtype]
     return tuple(f"{cls.__module__}.{cls.__qualname__}" for cls in found)

@@ -21,7 +21,7 @@ from .._notebook import kernels_of
 from ..certificates import STATUSES
 from ..comparison import Comparison, difference_interval
 from . import _charts as charts
-from ._examine import SAMPLES, Findings, StreamFindings
+from ._examine import SAMPLES, Disagreement, Findings, StreamFindings
 
 MOST_CLASSES = 20  # that a confusion matrix can be read with
 MOST_ROWS = 40  # of a table of classes or patterns
@@ -79,6 +79,7 @@ def _page(parts: Sequence[Findings | StreamFindings], title: str) -> str:
     policy = f"default-src 'none'; style-src '{_digest(style)}'; script-src '{_digest(script)}'; base-uri 'none'"
     sections = [_stream(p, k) if isinstance(p, StreamFindings) else _comparison(p, k) for k, p in enumerate(parts)]
     links = "".join(f'<li><a href="#part{k}">{escape(part.title)}</a></li>' for k, part in enumerate(parts))
+    contents = f'<nav aria-label="Parts"><ul>{links}</ul></nav>' if len(parts) > 1 else ""
     made = datetime.now().astimezone().strftime("%Y-%m-%d %H:%M")
     return f"""<!DOCTYPE html>
 <html lang="en">
@@ -91,7 +92,7 @@ def _page(parts: Sequence[Findings | StreamFindings], title: str) -> str:
 </head>
 <body>
 <header><h1>{escape(title)}</h1><button id="theme" type="button" hidden>Dark</button></header>
-<nav aria-label="Parts"><ul>{links}</ul></nav>
+{contents}
 <main>
 {"".join(sections)}
 </main>
@@ -134,7 +135,11 @@ def _comparison(found: Findings, number: int) -> str:
 
 def _verdict(found: Findings) -> str:
     best, measure = found.best, found.board.measure
-    said = f"The best of {len(found.board)} learners is <strong>{escape(best.name)}</strong>: {_measured(measure)} "
+    single = sum(row.name.endswith(" alone") for row in found.board)
+    beside = f" and {single} single view{'s' * (single > 1)}" if single else ""
+    many = len(found.board) - single
+    said = f"The best of {many} learner{'s' * (many != 1)}{beside} is <strong>{escape(best.name)}</strong>: "
+    said += f"{_measured(measure)} "
     said += f"{_score(best.score, measure)} ({_score(best.low, measure)} to {_score(best.high, measure)})."
     alone = next((row for row in found.board if row.name.endswith(" alone")), None)
     if alone is not None and alone is not best:
@@ -142,7 +147,9 @@ def _verdict(found: Findings) -> str:
         said += f"{_score(alone.score, measure)}."
     tied = sum(_tied(found, row) for row in found.board[1:])
     if tied:
-        said += f" {tied} other{'s' * (tied > 1)} cannot be told from it on these folds."
+        said += (
+            f" {tied} of the {len(found.board) - 1} other rows cannot be told from {escape(best.name)} on these folds."
+        )
     return said
 
 
@@ -237,7 +244,7 @@ def _board(found: Findings) -> str:
             (row.high, _score(row.high, measure)),
             _Raw(charts.mini_interval(max(row.score, least), row.low, row.high, least, 1.0)),
             (row.seconds, f"{row.seconds:.2f}"),
-            "chosen" if row is found.best else "not told apart" if _tied(found, row) else "",
+            "chosen" if row is found.best else "not told apart" if _tied(found, row) else "worse",
         ]
         for row in found.board
     ]  # fmt: skip
@@ -341,13 +348,19 @@ def _disagreements(found: Findings, numeric: bool) -> str:
     if not found.disagreements:
         return f"<p>{said}</p>"
     rows = [
-        [row.sample, *row.votes, row.answer, row.truth, (row.spread, f"{row.spread:.2f}"),
-         _Mark("", "") if numeric else _Mark("right", "right") if row.answer == row.truth else _Mark("wrong", "wrong")]
+        [row.sample, *(vote or "missing" for vote in row.votes), row.answer, row.truth,
+         (row.spread, f"{row.spread:.2f}"), _answered(row, numeric)]
         for row in found.disagreements
     ]  # fmt: skip
     heads = ["sample", *found.X.names, "together", "truth", "spread", "" if numeric else "answer"]
     more = "<p>The samples that the views are furthest apart on: worth a look, or a second label.</p>"
     return f"<p>{said}</p>{more}" + _table(heads, rows, numbers=(len(heads) - 2,))
+
+
+def _answered(row: Disagreement, numeric: bool) -> "_Mark":
+    if numeric:
+        return _Mark("", "")
+    return _Mark("right", "right") if row.answer == row.truth else _Mark("wrong", "wrong")
 
 
 def _errors(found: Findings, numeric: bool) -> str:
