@@ -194,6 +194,11 @@ def test_models_know_their_columns_whatever_the_file_is_called(table):
     wide[["y", "b__r", "a__q", "a__p"]].assign(more=1.0).to_csv(table / "other.csv", index=False)
     one, two = (json.loads(run("predict", model, table / f, "--json").stdout) for f in ("wide.csv", "other.csv"))
     assert one == two
+    wide[["a__p", "b__r"]].to_csv(table / "less.csv", index=False)
+    with pytest.raises(ValueError, match="View 'a' has no column 'a__q', which the model was fitted on"):
+        run("predict", model, table / "less.csv")
+    wide[["b__r"]].to_csv(table / "one.csv", index=False)  # a whole view may be missing
+    assert len(json.loads(run("predict", model, table / "one.csv", "--json").stdout)["predictions"]) == 80
     run("stream", table / "train.csv", "--save", model)
     assert json.loads(run("evaluate", model, table / "test.csv", "-y", "y", "--json").stdout)["samples"] == 40
 

@@ -105,7 +105,7 @@ def read_samples(
     found: dict[str, Any] = {}
     columns: dict[str, tuple[str, ...]] = {}
     for table in tables:
-        parts = _as_known(table, known) if spec is None and known else {}
+        parts = _as_known(table, known, alone=len(tables) == 1) if spec is None and known else {}
         for name, (block, own) in (parts or _divided(table, spec, alone=len(tables) == 1)).items():
             if name in found:
                 raise ValueError(f"Two files have a view named '{name}'. Name views by `views`, or rename a file.")
@@ -290,8 +290,12 @@ def _divided(table: _Table, spec: Any, *, alone: bool) -> dict[str, tuple[Any, l
     return found
 
 
-def _as_known(table: _Table, known: Mapping[str, Sequence[str]]) -> dict[str, tuple[Any, list[str]]]:
+def _as_known(table: _Table, known: Mapping[str, Sequence[str]], *, alone: bool) -> dict[str, tuple[Any, list[str]]]:
     """The views of a model whose columns a file has: the one named like the file, else all."""
+    for view, columns in known.items() if alone else ():
+        lost = [name for name in columns if name not in table.columns]
+        if 0 < len(lost) < len(columns):
+            raise ValueError(f"View '{view}' has no column '{lost[0]}', which the model was fitted on.")
     having = [view for view, columns in known.items() if columns and set(columns) <= set(table.columns)]
     chosen = [table.name] if table.name in having else having
     return {view: _matrix(table, list(known[view])) for view in chosen}

@@ -1,7 +1,7 @@
 """What there is to say about a comparison or a stream, in numbers: everything that a report shows."""
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -210,7 +210,7 @@ def examine(
     best: Comparison = board[0]
     everywhere = next((row for row in board if not row.name.endswith(" alone")), best)
     with progress(verbose, "looking into the data") as told:
-        fits = _Fits(board, n_jobs, told)
+        fits = _Fits(board, n_jobs)
         told("fitting on all samples", 0.05)
         model = board.fitted(best.name, X, y)
         last = learner_of(model)
@@ -237,10 +237,10 @@ def examine(
 
 # -- fits on training parts
 class _Fits:
-    """Fits learners on parts of the folds, several at a time, and says how far it is."""
+    """Fits learners on parts of the folds, several at a time."""
 
-    def __init__(self, board: Leaderboard, n_jobs: int | None, told: Callable[[str, float | None], None]):
-        self.board, self.n_jobs, self.told = board, n_jobs, told
+    def __init__(self, board: Leaderboard, n_jobs: int | None):
+        self.board, self.n_jobs = board, n_jobs
         train, test = board.splits[0]
         self.ratio = len(test) / len(train)
         self._models: dict[str, list[Any]] = {}
