@@ -34,7 +34,7 @@ def read_block(name: str, value: Any) -> Block:
         kind = "dict" if isinstance(value, Mapping) else "string"
         raise TypeError(f"View '{name}' is one {kind}; a view is a table or a sequence with one entry per sample.")
     if sp.issparse(value):
-        block = _canonical(_floating(name, value.tocsr()))
+        block = _canonical(_floating(name, checked_sparse(value, f"View '{name}'").tocsr()))
     elif is_device_array(value):
         block = _device_block(value)
     else:
@@ -72,11 +72,65 @@ def _device_block(value: Any) -> Any:
     return value if xp.isdtype(value.dtype, "real floating") else xp.astype(value, xp.float64)
 
 
+def checked_sparse(matrix: Any, what: str) -> Any:
+    """Return a sparse matrix whose indices were validated, so that no compiled loop can leave its arrays.
+
+    SciPy validates indices neither when a matrix is built from its parts nor when it converts or slices one: the
+    check must come before any of these. `what` names the matrix in the error message.
+    """
+    if matrix.format not in ("coo", "csr", "csc", "bsr"):
+        return checked_sparse(matrix.tocsr(), what)  # made of Python lists, dicts or diagonals
+    shape = matrix.shape if matrix.ndim == 2 else (1, *matrix.shape)
+    if matrix.format == "coo":
+        coordinates = [matrix.row, matrix.col]
+        for axis, own, size in zip(("row", "column"), coordinates, shape, strict=True):
+            _check_indices(what, axis, own, size)
+    else:
+        coordinates = [matrix.indices]
+        _check_pointers(matrix, shape, what)
+    if any(len(own) != len(matrix.data) for own in coordinates):
+        raise ValueError(
+            f"{what} is a damaged sparse matrix: {len(matrix.data)} values, but "
+            f"{' and '.join(str(len(own)) for own in coordinates)} indices. Build the matrix again."
+        )
+    return matrix
+
+
+def _check_pointers(matrix: Any, shape: Sequence[int], what: str) -> None:
+    """Refuse a CSR, CSC or BSR matrix whose `indptr` or `indices` point outside its arrays."""
+    if matrix.format == "bsr":
+        shape = [size // block for size, block in zip(shape, matrix.data.shape[1:], strict=True)]
+    outer, inner = ("column", "row") if matrix.format == "csc" else ("row", "column")
+    major, minor = shape[::-1] if matrix.format == "csc" else shape
+    ends, stored = matrix.indptr, len(matrix.indices)
+    whole = ends.ndim == 1 and ends.dtype.kind in "iu" and len(ends) == major + 1
+    if not whole or ends[0] != 0 or (ends[1:] < ends[:-1]).any() or ends[-1] > stored:
+        raise ValueError(
+            f"{what} is a damaged sparse matrix: `indptr` must rise from 0 to at most {stored}, the number of stored "
+            f"indices, with {major + 1} entries for {major} {outer}s. Build the matrix again."
+        )
+    _check_indices(what, inner, matrix.indices[: int(ends[-1])], minor)
+
+
+def _check_indices(what: str, axis: str, indices: np.ndarray, size: int) -> None:
+    """Refuse indices that are not integers from 0 to `size` - 1."""
+    if indices.ndim != 1 or indices.dtype.kind not in "iu":
+        raise ValueError(f"{what} is a damaged sparse matrix: its {axis} indices are not integers.")
+    if len(indices) and (indices.min() < 0 or indices.max() >= size):
+        outside = indices.min() if indices.min() < 0 else indices.max()
+        raise ValueError(
+            f"{what} is a damaged sparse matrix: it has the {axis} index {outside}, but {size} {axis}s. Build the "
+            "matrix again, with indices from 0."
+        )
+
+
 def _canonical(matrix: Any) -> Any:
     """A CSR matrix with sorted indices, no duplicates, and indices of 32 bits where they fit; in a copy if need be.
 
     SciPy and scikit-learn sort and sum in place where they find a matrix otherwise, which would change the caller's.
+    What a matrix says of its own order is not trusted.
     """
+    matrix = type(matrix)((matrix.data, matrix.indices, matrix.indptr), shape=matrix.shape, copy=False)
     if len(matrix.data) > matrix.indptr[-1]:  # room to spare, which holds anything
         matrix = matrix.copy()
         matrix.prune()

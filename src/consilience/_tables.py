@@ -67,11 +67,12 @@ def _columns_of(name: str, chosen: Any, columns: Sequence[str], named: bool) -> 
         raise ValueError(f"View '{name}' must be given columns: a slice, positions, a mask or names; got {chosen!r}.")
     chosen = list(chosen)
     if chosen and isinstance(chosen[0], str):
-        unknown = [c for c in chosen if not named or c not in columns]
+        places = {column: j for j, column in enumerate(columns)} if named else {}
+        unknown = [c for c in chosen if c not in places]
         if unknown:
             has = f"has the columns {_blocks.quoted(columns)}" if named else "has no column names"
             raise ValueError(f"View '{name}' asks for the columns {_blocks.quoted(unknown)}, but the table {has}.")
-        return np.array([columns.index(c) for c in chosen])
+        return np.array([places[c] for c in chosen])
     where = np.asarray(chosen)
     if where.dtype == bool:
         if len(where) != len(columns):
@@ -108,7 +109,7 @@ def is_list_of_views(X: Any) -> bool:
 def one_table(X: Any) -> Any:
     """One view given bare, with scikit-learn's words where it has none of its own."""
     if sp.issparse(X):
-        return X.tocsr()
+        return _reading.checked_sparse(X, "The data").tocsr()
     if _reading.is_frame(X) or is_device_array(X):
         return X
     array = _reading.read_array("view0", X)

@@ -6,6 +6,7 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.neighbors import kneighbors_graph
 
+from ._reading import checked_sparse
 from .solvers._dense import multiply
 
 __all__ = ["laplacian", "nearest_neighbors"]
@@ -35,7 +36,11 @@ def laplacian(weights: Any, *, normalized: bool = False) -> Any:
     array([[ 2., -2.],
            [-2.,  2.]])
     """
-    W = sp.csr_array(weights) if sp.issparse(weights) else np.asarray(weights, dtype=np.float64)
+    W: Any
+    if sp.issparse(weights):
+        W = sp.csr_array(checked_sparse(weights, "The graph"))
+    else:
+        W = np.asarray(weights, dtype=np.float64)
     if W.ndim != 2 or W.shape[0] != W.shape[1]:
         raise ValueError(f"The weights of a graph are a square matrix; got shape {W.shape}.")
     if not np.isfinite(W.data if sp.issparse(W) else W).all():
