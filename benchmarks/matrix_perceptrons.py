@@ -24,7 +24,7 @@ from joblib import Parallel, delayed
 from consilience import KernelPerceptron, MatrixPerceptron, OnlinePerceptron, OrthogonalPerceptron, Views
 from consilience.datasets import fetch_a9a, fetch_news20
 from consilience.kernels import RBF
-from consilience.kernels.scalar import squared_distances
+from consilience.kernels._distances import squared_distances
 
 POWERS = tuple(range(1, 21))
 

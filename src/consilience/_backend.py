@@ -5,11 +5,12 @@ and in-place operators, which NumPy, PyTorch and CuPy share.
 """
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import contextmanager
 from functools import cache
 from itertools import pairwise
+from threading import Lock
 from typing import Any
 
 import numpy as np
@@ -78,11 +79,48 @@ def take_rows(x: Any, rows: np.ndarray) -> Any:
     return namespace(x).take(x, like(np.asarray(rows), x), axis=0)
 
 
-def few_threads(n: int, most: int = 500) -> AbstractContextManager[Any]:
+@contextmanager
+def few_threads(n: int, most: int = 500) -> Iterator[None]:
     """Hold BLAS to one thread while n x n matrices are small: its threads cost more than they bring, most of all where
     other work runs beside.
+
+    The limit is one of the whole process. Whoever enters first sets it and whoever leaves last restores it, so that
+    threads that fit or predict at the same time leave BLAS as they found it.
     """
-    return _pools().limit(limits=1, user_api="blas") if n <= most else nullcontext()
+    if n > most:
+        yield
+        return
+    _holders.enter()
+    try:
+        yield
+    finally:
+        _holders.leave()
+
+
+class _Holders:
+    """How many callers hold BLAS to one thread, and what restores its threads."""
+
+    def __init__(self) -> None:
+        self.lock, self.count, self.limit = Lock(), 0, None
+
+    def enter(self) -> None:
+        """Set the limit if nobody else holds it."""
+        with self.lock:
+            if self.count == 0:
+                self.limit = _pools().limit(limits=1, user_api="blas")
+            self.count += 1
+
+    def leave(self) -> None:
+        """Restore the threads if nobody else holds them."""
+        with self.lock:
+            self.count -= 1
+            if self.count == 0:
+                self.limit.restore_original_limits()  # type: ignore[attr-defined]
+
+
+_holders = _Holders()
+if hasattr(os, "register_at_fork"):  # a lock that another thread held at the fork would never be released
+    os.register_at_fork(after_in_child=_holders.__init__)  # type: ignore[misc]
 
 
 @cache

@@ -9,7 +9,7 @@ from . import _blocks
 from ._backend import to_numpy
 from ._base import presence
 from .kernels import Kernel, Polynomial
-from .kernels.base import integer_power
+from .kernels.base import check_overflow, integer_power
 from .views import Views
 
 Fill = Callable[[Views, np.ndarray], np.ndarray]
@@ -20,7 +20,7 @@ class JointKernel:
 
     A sum goes over the views that both samples have; where `scaled`, each sample is scaled by m over the number of its
     views, so that an absent view does not make it shorter. In products an absent view is the mean over the reference
-    samples that have it, in the space of the view's kernel.
+    samples that have it, by their weights, in the space of the view's kernel.
     """
 
     def __init__(
@@ -30,9 +30,11 @@ class JointKernel:
         combine: Any,
         means: dict[str, tuple[np.ndarray, float]] | None = None,
         *,
+        weights: np.ndarray | None = None,
         scaled: bool = True,
     ):
         self.kernels, self.X, self.combine = dict(kernels), X, combine
+        self.weights = np.ones(len(X)) if weights is None else weights
         self.terms = _terms(combine, tuple(X.names))
         self.scaled = scaled
         self.adds = isinstance(combine, str) and combine == "sum"
@@ -47,13 +49,19 @@ class JointKernel:
         present = np.flatnonzero(self.X.present(name))
         block = _blocks.take(self.X.block(name), present)
         fill = self.kernels[name]._against(block, np.float64)
-        means = np.zeros(len(self.X))
+        means, share = np.zeros(len(self.X)), self._shares(name)
         for start in range(0, len(present), 256):
             some = present[start : start + 256]
             rows = fill(_blocks.take(self.X.block(name), some), np.empty((len(some), len(present))))
-            means[some] = rows.mean(axis=1)
-        means[~self.X.present(name)] = means[present].mean()
-        return means, float(means[present].mean())
+            means[some] = rows @ share
+        grand = float(means[present] @ share)
+        means[~self.X.present(name)] = grand
+        return means, grand
+
+    def _shares(self, name: str) -> np.ndarray:
+        """The weights of the reference samples that have a view, with sum 1."""
+        own = self.weights[self.X.present(name)]
+        return own / own.sum()
 
     # -- rows
     def against(self, columns: np.ndarray, dtype: Any) -> Fill:
@@ -62,6 +70,10 @@ class JointKernel:
         scales = view_scales(self.X[columns]) if self.adds and self.scaled and self.X.mask is not None else None
 
         def fill(X: Views, out: np.ndarray) -> np.ndarray:
+            with np.errstate(over="ignore", invalid="ignore"):
+                return combined(X, out)
+
+        def combined(X: Views, out: np.ndarray) -> np.ndarray:
             first = True
             for weight, names in self.terms:
                 target = out if first else np.empty_like(out)
@@ -82,6 +94,8 @@ class JointKernel:
             if isinstance(self.combine, Polynomial):
                 out += self.combine.constant
                 out[...] = integer_power(out, int(self.combine.degree))
+            if not self.adds:
+                check_overflow(f"The kernel of all views with combine={self.combine!r}", out)
             return out
 
         return fill
@@ -113,7 +127,7 @@ class JointKernel:
                 self.means[name] = self._mean(name)
             means, grand = self.means[name]
             if len(rows) and to_all is not None and everyone is not None:
-                mean_rows = to_all(own, np.empty((len(rows), len(everyone)))).mean(axis=1)
+                mean_rows = to_all(own, np.empty((len(rows), len(everyone)))) @ self._shares(name)
                 out[np.ix_(rows, np.flatnonzero(~there))] = mean_rows[:, None]
             out[~here] = np.where(there, means[columns], grand)
             return out

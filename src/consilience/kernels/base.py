@@ -24,6 +24,7 @@ class Kernel(BaseEstimator, ABC):
     """
 
     __array_ufunc__ = None  # 0.5 * k with a NumPy scalar asks the kernel, not NumPy
+    _bounded = False  # whether values are from 0 to 1 whatever the data, so that they cannot overflow
     _precedence = 4  # of the expression: 1 a sum, 2 a product, 3 a power, 4 a name or a call
 
     def __call__(self, X: Any, Y: Any = None) -> Array:
@@ -42,7 +43,7 @@ class Kernel(BaseEstimator, ABC):
         Y = None if Y is None else read(Y)
         X = read(X, finite=not (self.reads_gram and isinstance(Y, Gram)))  # of a block only some columns may count
         kernel = self.resolved(X if Y is None else Y) if self._unresolved() else self
-        return kernel._gram(X, Y)
+        return kernel._finite_gram(X, Y)
 
     def diag(self, X: Any) -> Array:
         """Evaluate k(x, x) for every sample, without the matrix.
@@ -85,6 +86,11 @@ class Kernel(BaseEstimator, ABC):
         """Whether evaluating against training samples needs their own Gram matrix, not only their positions."""
         return any(child.keeps_gram for child in self._children())
 
+    @property
+    def may_be_indefinite(self) -> bool:
+        """Whether the values come from outside, so that they need not be those of a positive semi-definite kernel."""
+        return any(child.may_be_indefinite for child in self._children())
+
     def _children(self) -> list["Kernel"]:
         return [value for value in self.get_params(deep=False).values() if isinstance(value, Kernel)]
 
@@ -94,11 +100,19 @@ class Kernel(BaseEstimator, ABC):
     @abstractmethod
     def _gram(self, X: Block, Y: Block) -> Array: ...
 
+    def _finite_gram(self, X: Block, Y: Block) -> Array:
+        """Evaluate the kernel between blocks, and refuse values that overflow."""
+        with np.errstate(over="ignore", invalid="ignore"):
+            K = self._gram(X, Y)
+        if not self._bounded:
+            check_overflow(repr(self), K)
+        return K
+
     def _against(self, Y: Block, dtype: Any) -> Callable[[Block, np.ndarray], np.ndarray]:
         """A function (X, out) that fills `out` with k(X, Y), for many X against one Y; its parameters are numbers."""
 
         def fill(X: Block, out: np.ndarray) -> np.ndarray:
-            np.copyto(out, to_numpy(self._gram(X, Y)), casting="same_kind")
+            np.copyto(out, to_numpy(self._finite_gram(X, Y)), casting="same_kind")
             return out
 
         return fill
@@ -213,6 +227,18 @@ def check_numeric(kernel: Kernel, X: Block, Y: Block) -> None:
             )
     if Y is not None and X.shape[1] != Y.shape[1]:
         raise ValueError(f"{kernel!r} is evaluated between samples of {X.shape[1]} and of {Y.shape[1]} columns.")
+
+
+def check_overflow(what: str, K: Array) -> None:
+    """Refuse kernel values that are not finite; one sum tells where all are."""
+    xp = namespace(K)
+    with np.errstate(over="ignore", invalid="ignore"):
+        if bool(xp.isfinite(xp.sum(K))) or bool(xp.all(xp.isfinite(K))):
+            return
+    raise ValueError(
+        f"{what} has values that are NaN or too large for floating point between these samples. Scale the data, or use "
+        "a bounded kernel such as RBF() or normalize(kernel)."
+    )
 
 
 def check_nonnegative(kernel: Kernel, *blocks: Block) -> None:

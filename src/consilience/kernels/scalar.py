@@ -17,6 +17,7 @@ from sklearn.base import clone
 from .. import _blocks
 from .._backend import by_rows, few_threads, is_device_array, like, namespace, to_numpy
 from .._blocks import Block, Gram
+from ._distances import GaussianRows, double, inner, squared_distances, squared_norms
 from .base import Array, Kernel, check_degree, check_nonnegative, check_numeric, full, integer_power, precision, read
 from .gram import is_psd
 
@@ -36,11 +37,11 @@ class Linear(Kernel):
 
     def _gram(self, X: Block, Y: Block) -> Array:
         check_numeric(self, X, Y)
-        return _inner(X, Y)
+        return inner(X, Y)
 
     def _diagonal(self, X: Block) -> Array:
         check_numeric(self, X, None)
-        return _squared_norms(X)
+        return squared_norms(X)
 
 
 class Polynomial(Kernel):
@@ -74,14 +75,14 @@ class Polynomial(Kernel):
     def _gram(self, X: Block, Y: Block) -> Array:
         self._check()
         check_numeric(self, X, Y)
-        inner = _inner(X, Y)
-        inner += self.constant
-        return integer_power(inner, int(self.degree))
+        products = inner(X, Y)
+        products += self.constant
+        return integer_power(products, int(self.degree))
 
     def _diagonal(self, X: Block) -> Array:
         self._check()
         check_numeric(self, X, None)
-        return integer_power(_squared_norms(X) + self.constant, int(self.degree))
+        return integer_power(squared_norms(X) + self.constant, int(self.degree))
 
 
 class Mahalanobis(Kernel):
@@ -135,7 +136,7 @@ class Mahalanobis(Kernel):
 
     def _gram(self, X: Block, Y: Block) -> Array:
         check_numeric(self, X, Y)
-        return _inner(X @ self._matrix(X), X if Y is None else Y)
+        return inner(X @ self._matrix(X), X if Y is None else Y)
 
     def _matrix(self, X: Block) -> Array:
         single = str(X.dtype).endswith("float32")
@@ -151,6 +152,7 @@ class Mahalanobis(Kernel):
 class _Distance(Kernel):
     """exp(-gamma d(x, z)) for a distance d with d(x, x) = 0; gamma a number or read off the data by a rule."""
 
+    _bounded = True
     _rules: Mapping[str, Callable[[Any, Block], float]] = {
         "median": lambda kernel, X: kernel._by_distances(X, np.median),
         "mean_distance": lambda kernel, X: kernel._by_distances(X, np.mean),
@@ -239,25 +241,34 @@ class RBF(_Distance):
         self.gamma = gamma
 
     def _distances(self, X: Block, Y: Block) -> Array:
-        return squared_distances(X, Y)
+        kind = X.dtype if Y is None or X.dtype == Y.dtype else None
+        return _rounded(squared_distances(X, Y), kind)
 
     def _exponential(self, X: Block, Y: Block) -> Array:
         if is_device_array(X):
             return super()._exponential(X, Y)
         single = precision(X) == np.float32 and (Y is None or precision(Y) == np.float32)
-        gamma = float(self.gamma)
-        X, Y = _shifted(_double(X), None if Y is None else _double(Y))
-        norms_X = gamma * _squared_norms(X)
-        norms_Y = norms_X if Y is None else gamma * _squared_norms(Y)
-        at_once = not single and not sp.issparse(X)  # half the work where it is symmetric; else a block at a time
-        shape = (X.shape[0], (X if Y is None else Y).shape[0])
-        matrix = _inner(X, Y) if at_once else np.empty(shape, np.float32 if single else np.float64)
+        gamma, sparse = float(self.gamma), sp.issparse(X) or sp.issparse(Y)
+        reference = GaussianRows(X if Y is None else Y, gamma, move=not sparse)
+        X = reference.given if Y is None else double(X)
+        moved = reference.Y if Y is None else reference.moved(X)
+        norms = reference.norms if Y is None else gamma * squared_norms(moved)
+        at_once = not single and not sparse  # half the work where it is symmetric; else a block at a time
+        shape = (X.shape[0], reference.Y.shape[0])
+        matrix = (
+            inner(moved, None if Y is None else reference.Y)
+            if at_once
+            else np.empty(shape, np.float32 if single else np.float64)
+        )
         for start in range(0, len(matrix), 128):  # a block of rows goes through all steps while it is in the cache
             rows = slice(start, start + 128)
-            block = matrix[rows] if at_once else _inner(X[rows], X if Y is None else Y)
+            block = matrix[rows] if at_once else inner(moved[rows], reference.Y)
             block *= 2 * gamma
-            block -= norms_X[rows, None]
-            block -= norms_Y[None, :]
+            block -= norms[rows, None]
+            block -= reference.norms[None, :]
+            if Y is None:
+                np.fill_diagonal(block[:, start:], -np.inf)  # 1 in the end, whatever rounding makes of it
+            reference.refine(block, X[rows], norms[rows])
             np.minimum(block, 0, out=block)
             np.exp(block, out=matrix[rows], casting="same_kind")
         if Y is None:
@@ -268,29 +279,33 @@ class RBF(_Distance):
         if not isinstance(Y, np.ndarray) or not len(Y):
             return super()._against(Y, dtype)
         check_numeric(self, Y, None)
-        gamma, middle = float(self.gamma), _double(Y).mean(axis=0)
+        gamma = float(self.gamma)
+        reference = GaussianRows(Y, gamma)
 
-        def extended(X: np.ndarray, left: bool) -> np.ndarray:
-            """Rows whose inner products are the exponents -γ‖x - z‖²."""
-            X = _double(X) - middle
-            norms, ones = -gamma * _squared_norms(X)[:, None], np.ones((len(X), 1))
-            return np.hstack([2 * gamma * X, norms, ones] if left else [X, ones, norms])
+        def extended(X: np.ndarray, norms: np.ndarray, left: bool) -> np.ndarray:
+            """Rows whose inner products are the exponents -γ‖x - z‖², less what rounding could make positive."""
+            ones, less = np.ones((len(X), 1)), -(1 + reference.rounding) * norms[:, None]
+            return np.hstack([2 * gamma * X, less, ones] if left else [X, ones, less])
 
-        right = np.ascontiguousarray(extended(Y, left=False).T)
-        small = -right[-1].min() < 32  # else single precision would lose the small distances of large numbers
+        right = np.ascontiguousarray(extended(reference.Y, reference.norms, left=False).T)
+        small = reference.norms.max() < 32  # else single precision would lose the small distances of large numbers
         single = right.astype(np.float32) if small and dtype == np.float32 else None
 
         def fill(X: np.ndarray, out: np.ndarray) -> np.ndarray:
-            rows = extended(X, left=True)
-            columns = right
-            if single is not None and -rows[:, -2].min() < 32:
+            X = double(X)
+            moved = reference.moved(X)
+            norms = gamma * squared_norms(moved)
+            rows, columns = extended(moved, norms, left=True), right
+            if single is not None and norms.max(initial=0.0) < 32:
                 rows, columns = rows.astype(np.float32), single
             whole = columns.dtype == out.dtype
 
             def work(first: int, last: int) -> None:
-                part = out[first:last]
-                exponents = np.matmul(rows[first:last], columns, out=part) if whole else rows[first:last] @ columns
-                np.exp(exponents if whole else exponents.astype(out.dtype), out=part)
+                for start in range(first, last, 128):
+                    part = slice(start, min(start + 128, last))
+                    block = np.matmul(rows[part], columns, out=out[part]) if whole else rows[part] @ columns
+                    reference.refine(block, X[part], norms[part])
+                    np.exp(block, out=out[part], casting="same_kind")
 
             if out.size < 500_000:
                 work(0, len(out))
@@ -348,7 +363,7 @@ class ChiSquared(_Distance):
 
     def _distances(self, X: Block, Y: Block) -> Array:
         kind = X.dtype if Y is None or X.dtype == Y.dtype else None
-        X, Y = _double(X), None if Y is None else _double(Y)  # the sum of the three terms cancels
+        X, Y = double(X), None if Y is None else double(Y)  # the sum of the three terms cancels
         sums_X = _row_sums(X)
         sums_Y = sums_X if Y is None else _row_sums(Y)
         distances = _harmonic_sums(self, X, Y)
@@ -398,7 +413,7 @@ class Intersection(Kernel):
         check_numeric(self, X, Y)
         check_nonnegative(self, X, Y)
         kind = X.dtype if Y is None or X.dtype == Y.dtype else None
-        X, Y = _double(X), None if Y is None else _double(Y)  # the sum of the three terms cancels
+        X, Y = double(X), None if Y is None else double(Y)  # the sum of the three terms cancels
         sums_X = _row_sums(X)
         sums_Y = sums_X if Y is None else _row_sums(Y)
         common = _city_block(X, Y)
@@ -474,6 +489,11 @@ class Precomputed(Kernel):
         """Whether the data are a Gram matrix: yes."""
         return True
 
+    @property
+    def may_be_indefinite(self) -> bool:
+        """Whether the values need not be those of a positive semi-definite kernel: yes."""
+        return True
+
     def _gram(self, X: Block, Y: Block) -> Array:
         if Y is not None:
             reference = self.as_gram(Y)
@@ -526,6 +546,11 @@ class FromCallable(Kernel):
         self.func = func
         self.pairs = pairs
 
+    @property
+    def may_be_indefinite(self) -> bool:
+        """Whether the values need not be those of a positive semi-definite kernel: yes."""
+        return True
+
     def _gram(self, X: Block, Y: Block) -> Array:
         if not self.pairs:
             matrix = self.func(X, X if Y is None else Y)
@@ -550,35 +575,8 @@ class FromCallable(Kernel):
 
 
 # -- small tools
-def _inner(X: Block, Y: Block) -> Array:
-    """X Y' as a dense array, for any mixture of dense and sparse."""
-    product = X @ (X if Y is None else Y).T
-    return product.toarray() if sp.issparse(product) else product
-
-
-def _squared_norms(X: Block) -> Array:
-    if sp.issparse(X):
-        return np.asarray(X.multiply(X).sum(axis=1)).ravel()
-    if is_device_array(X):
-        return namespace(X).sum(X * X, axis=1)
-    return np.einsum("ij,ij->i", X, X)
-
-
 def _row_sums(X: Block) -> Array:
     return namespace(X).sum(X, axis=1) if is_device_array(X) else np.asarray(X.sum(axis=1)).ravel()
-
-
-def squared_distances(X: Block, Y: Block = None) -> Array:
-    """Squared Euclidean distances by one matrix product, ‖x‖² - 2x·z + ‖z‖², in double precision."""
-    kind = X.dtype if Y is None or X.dtype == Y.dtype else None
-    X, Y = _shifted(_double(X), None if Y is None else _double(Y))
-    norms_X = _squared_norms(X)
-    norms_Y = norms_X if Y is None else _squared_norms(Y)
-    distances = _inner(X, Y)
-    distances *= -2
-    distances += norms_X[:, None]
-    distances += norms_Y[None, :]
-    return _rounded(_at_least_zero(distances, symmetric=Y is None), kind)
 
 
 def _at_least_zero(distances: Array, symmetric: bool) -> Array:
@@ -594,22 +592,6 @@ def _at_least_zero(distances: Array, symmetric: bool) -> Array:
 def _rounded(values: Array, kind: Any) -> Array:
     """The values in the precision that the data had; None: as they are."""
     return values if kind is None else namespace(values).astype(values, kind, copy=False)
-
-
-def _double(X: Block) -> Block:
-    """The data in double precision."""
-    if is_device_array(X):
-        xp = namespace(X)
-        return xp.astype(X, xp.float64, copy=False)
-    return X.astype(np.float64, copy=False)
-
-
-def _shifted(X: Block, Y: Block) -> tuple[Block, Block]:
-    """Dense data moved so that their mean is 0: distances stay, cancellation shrinks."""
-    if sp.issparse(X) or sp.issparse(Y):
-        return X, Y
-    middle = namespace(X, Y).mean(X if Y is None else Y, axis=0)
-    return X - middle, None if Y is None else Y - middle
 
 
 def _sample_for_distances(X: Block, most: int = 2000) -> Block:

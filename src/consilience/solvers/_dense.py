@@ -25,6 +25,8 @@ def multiply(A: Any, B: np.ndarray) -> np.ndarray:
     """AB."""
     if sp.issparse(A):
         return A @ B
+    if not A.size or not B.size:  # BLAS refuses arrays without entries, and says so on standard output
+        return np.zeros((A.shape[0], B.shape[1]), dtype=np.result_type(A, B), order="F")
     (gemm,) = blas.get_blas_funcs(("gemm",), (A, B))
     (left, trans_a), (right, trans_b) = _fortran(A), _fortran(B)
     return gemm(1.0, left, right, trans_a=trans_a, trans_b=trans_b)
@@ -32,7 +34,7 @@ def multiply(A: Any, B: np.ndarray) -> np.ndarray:
 
 def gram_of(X: np.ndarray) -> np.ndarray:
     """X'X."""
-    if len(X) == 0:
+    if not X.size:
         return np.zeros((X.shape[1], X.shape[1]), dtype=X.dtype, order="F")
     (syrk,) = blas.get_blas_funcs(("syrk",), (X,))
     here, transposed = _fortran(X)
@@ -73,6 +75,17 @@ def cholesky_or_jitter(A: np.ndarray) -> tuple[np.ndarray, float]:
     raise np.linalg.LinAlgError("The matrix is not positive semi-definite.")
 
 
+def is_positive(A: np.ndarray) -> bool:
+    """Tell whether a symmetric matrix is positive semi-definite but for rounding: A plus a little of I has a factor."""
+    size = float(np.abs(A).max(initial=0.0))
+    little = max(1e-8, 8 * len(A) * float(np.finfo(A.dtype).eps)) * max(size, float(np.finfo(A.dtype).tiny))
+    try:
+        cholesky(add_to_diagonal(A.copy(order="F"), little))
+    except np.linalg.LinAlgError:
+        return False
+    return True
+
+
 def inverse(A: np.ndarray) -> np.ndarray:
     """The inverse of a symmetric positive definite matrix, which is used up."""
     factor = cholesky(A)
@@ -111,6 +124,8 @@ def sandwich(G: np.ndarray, B: Any, *, triangular: bool) -> np.ndarray:
 
 def forward(L: np.ndarray, T: np.ndarray) -> np.ndarray:
     """L⁻¹T for a lower triangular L."""
+    if not T.size:
+        return np.zeros(T.shape, dtype=np.result_type(L, T), order="F")
     (trsm,) = blas.get_blas_funcs(("trsm",), (L, T))
     here, transposed = _fortran(T)
     if transposed:  # L⁻¹T = (T'L⁻ᵀ)'

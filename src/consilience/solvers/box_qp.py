@@ -14,9 +14,8 @@ is solved again; then comes the best point between the start and that end. No st
 import numpy as np
 import scipy.linalg
 from scipy.linalg import blas, lapack
-from threadpoolctl import threadpool_limits
 
-from .._backend import by_rows
+from .._backend import by_rows, few_threads
 from .._progress import tell
 from ..certificates import Solution
 from ._compiled import principal_part, row_steps, visit_samples
@@ -53,7 +52,7 @@ def class_qp(
     movable = (upper > 0) & ~flat
     if not (Q_S - np.diag(Q_S.diagonal())).any():
         alpha = _solve_rows(Q, half, alpha, D, np.where(movable, upper, alpha), signs, tol, max_iter)
-    with threadpool_limits(1, "blas"):  # many small operations: threads would wait for each other most of the time
+    with few_threads(0):  # many small operations: threads would wait for each other most of the time
         return _rounds(Q, half, alpha, D, upper, signs, movable, tol, max_iter)
 
 
@@ -74,6 +73,8 @@ def _rounds(
     for n_iter in range(max_iter + 1):
         gradient = _gradient(Q, half, alpha, D, signs)
         primal, gap = primal_and_gap(alpha, gradient, D, upper)
+        if not np.isfinite(primal + gap):
+            raise FloatingPointError("the objective is not finite")
         tell(n_iter, gap)
         if best.gap is None or gap < best.gap:
             converged = gap <= tol * abs(primal)

@@ -155,6 +155,7 @@ class Coupled(ABC):
     l: int
     m: int
     coupled: bool
+    jitter = 0.0  # the multiple of the identity that a factor took
     present: np.ndarray  # (l, m)
     _kept: tuple[list[np.ndarray | None], list[np.ndarray]] | None = None
 
@@ -288,7 +289,6 @@ class CoupledGrams(Coupled):
         self.known = self.present.sum(axis=0)  # labeled rows of each view
         self.count = present.sum(axis=1)
         self.coupled = between > 0 and self.m > 1
-        self.jitter = 0.0
         self.shared = between * (np.ones(self.N) if weights is None else weights)  # bs
         self.views: list[Any] = []
         if self.coupled:

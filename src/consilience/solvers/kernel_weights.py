@@ -193,6 +193,8 @@ class BlockNorm(ViewPenalty):
 
     def room(self, u: np.ndarray) -> float:
         """The largest t with the dual norm of tu at most 1."""
+        if not np.isfinite(u).all():
+            raise FloatingPointError("norms are not finite")
         u = np.sort(u)[::-1]
         k, sums, squares = np.arange(1, len(u) + 1), np.cumsum(u), np.cumsum(u**2)
         last = int(np.flatnonzero(u >= _B * sums / (_A + k * _B))[-1])

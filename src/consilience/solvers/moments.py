@@ -61,8 +61,10 @@ class FeatureMoments:
         total = int(ends[-1])
         self.R = np.zeros((total, total), order="F")
         self.complete = True
+        self.n_rows = 0
         coupled = between > 0 and self.m > 1
         for block in blocks():
+            self.n_rows += len(block.s)
             self.complete &= bool(block.present[block.u > 0].all())
             if coupled:
                 count = block.present.sum(axis=1)
@@ -96,7 +98,11 @@ class FeatureMoments:
         return np.concatenate([np.full(part.stop - part.start, c[v]) for v, part in enumerate(self.parts)])
 
     def ridge_solution(self, c: np.ndarray) -> tuple[np.ndarray, float, float, float]:
-        """W, the value times l, the largest residual of the normal equations and the bound it puts on the error."""
+        """W, the value times l, the largest residual of the normal equations and the bound it puts on the error.
+
+        Sums over rows are rounded: an entry of A by a few eps √(A_ii A_jj), the value by as much of Σ u y². What the
+        residual does not show of that is added to the bound.
+        """
         X, Z, yy = self._data(c)
         d = self._spread(c)
         A = self.R + d[:, None] * X * d
@@ -106,7 +112,11 @@ class FeatureMoments:
         W += solve(L, right - multiply(A, W))
         rest = right - multiply(A, W)
         value = yy - float(np.sum(right * W))
-        return W, value, float(np.abs(rest).max()), float(np.sum(rest**2)) / self.ridge
+        rounding = np.finfo(np.float64).eps * (4 + np.sqrt(self.n_rows))
+        sizes = np.sqrt(np.maximum(A.diagonal() - self.ridge, 0))[:, None]
+        unseen = rounding * sizes * (np.sum(sizes * np.abs(W), axis=0) + np.sqrt(yy))
+        bound = float(np.sum((np.abs(rest) + unseen) ** 2)) / self.ridge + rounding * yy
+        return W, value, float(np.abs(rest).max()), bound
 
     def evaluate(self, c: np.ndarray) -> Evaluation:
         """φ(c), its gradient and ∇; all times l."""

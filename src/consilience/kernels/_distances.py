@@ -1,0 +1,167 @@
+"""Squared Euclidean distances by matrix products, as accurate as sums of squared differences where it matters.
+
+‖x - z‖² = ‖x‖² - 2x·z + ‖z‖² is one matrix product, but rounding leaves an error of about eps (‖x‖² + ‖z‖²), however
+near x and z are. So the origin is moved into the data, away from rows that lie far from the others. What is left are
+pairs of rows that lie near each other and far from the origin: these are computed again from their differences.
+"""
+
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from scipy.spatial.distance import cdist
+
+from .._backend import is_device_array, like, namespace, take_rows, to_numpy
+from .._blocks import Block
+
+Array = Any  # an array of NumPy, PyTorch or CuPy
+
+FAR = 256.0  # γ‖x‖² from which rounding of -γ‖x - z‖² is looked at; below, the kernel is right to about 1e-12
+NOTHING = -36.0  # exp of less than this is below the rounding of 1
+PAIRS = 1 << 20  # numbers held at a time where pairs of rows are compared
+SAMPLE = 64  # rows whose middle is taken where the mean of all is far from most
+
+
+def squared_norms(X: Block) -> Array:
+    """Return ‖x‖² of each row."""
+    if sp.issparse(X):
+        return np.asarray(X.multiply(X).sum(axis=1)).ravel()
+    if is_device_array(X):
+        return namespace(X).sum(X * X, axis=1)
+    return np.einsum("ij,ij->i", X, X)
+
+
+def inner(X: Block, Y: Block) -> Array:
+    """Return X Y' as a dense array, for any mixture of dense and sparse; Y = None is X again."""
+    product = X @ (X if Y is None else Y).T
+    return product.toarray() if sp.issparse(product) else product
+
+
+def double(X: Block) -> Block:
+    """Return the data in double precision."""
+    if is_device_array(X):
+        xp = namespace(X)
+        return xp.astype(X, xp.float64, copy=False)
+    return X.astype(np.float64, copy=False)
+
+
+def centered(Y: Block) -> tuple[Any, Block, Array]:
+    """Return the point that data are moved by, the moved data, and their squared norms.
+
+    The point is the mean, or a middle row where few rows lie so far out that the mean is far from all the others.
+    """
+    middle = namespace(Y).mean(Y, axis=0)
+    moved = Y - middle
+    norms = squared_norms(moved)
+    sizes = to_numpy(norms)
+    if not sizes.max(initial=0.0) > 100 * (sizes.sum() / max(len(sizes), 1)):  # of n rows one can have n times the mean
+        return middle, moved, norms
+    some = take_rows(Y, np.unique(np.linspace(0, Y.shape[0] - 1, SAMPLE).astype(int)))
+    middle = like(np.median(to_numpy(some), axis=0), Y)
+    moved = Y - middle
+    return middle, moved, squared_norms(moved)
+
+
+def squared_distances(X: Block, Y: Block = None) -> Array:
+    """Return the squared distances between rows, in double precision; Y = None is X again, with a diagonal of zeros."""
+    symmetric, sparse = Y is None, sp.issparse(X) or sp.issparse(Y)
+    Y = double(X if symmetric else Y)
+    X = Y if symmetric else double(X)
+    middle: Any = None
+    middle, moved_Y, norms_Y = (None, Y, squared_norms(Y)) if sparse else centered(Y)
+    moved_X = moved_Y if symmetric else X if sparse else X - middle
+    norms_X = norms_Y if symmetric else squared_norms(moved_X)
+    distances = inner(moved_X, None if symmetric else moved_Y)
+    distances *= -2
+    distances += norms_X[:, None]
+    distances += norms_Y[None, :]
+    if is_device_array(distances):
+        return _refined_on_host(namespace(distances).clip(distances, 0, None), X, Y, norms_X, norms_Y)
+    if symmetric:
+        np.fill_diagonal(distances, np.inf)
+    share = 1e10 * _rounding(X)  # below this share of the norms a distance has fewer than ten right digits
+    least = distances.min(axis=1, initial=np.inf)
+    rows = np.flatnonzero(~(least >= share * (norms_X + norms_Y.max(initial=0.0))))
+    for start in range(0, len(rows), 128):
+        some = rows[start : start + 128]
+        doubtful = ~(distances[some] >= share * (norms_X[some, None] + norms_Y))
+        _compare(distances, doubtful, X, Y, some, 1.0)
+    if symmetric:
+        np.fill_diagonal(distances, 0)
+    return distances
+
+
+def _rounding(X: Block) -> float:
+    """Return the error of an inner product of two rows over the product of their norms, with room to spare."""
+    return float(np.finfo(np.float64).eps * (4 + np.sqrt(X.shape[1])))
+
+
+def _refined_on_host(distances: Array, X: Array, Y: Array, norms_X: Array, norms_Y: Array) -> Array:
+    """Compute distances between rows far from the origin again, by NumPy; most data have no such rows."""
+    norms_X, norms_Y = to_numpy(norms_X), to_numpy(norms_Y)
+    limit = 1e6 * max(float(np.median(norms_Y)), np.finfo(np.float64).tiny)
+    rows, columns = np.flatnonzero(norms_X > limit), np.flatnonzero(norms_Y > limit)
+    if not len(rows) or not len(columns):
+        return distances
+    values = to_numpy(distances).copy()
+    values[np.ix_(rows, columns)] = cdist(to_numpy(X)[rows], to_numpy(Y)[columns], "sqeuclidean")
+    return like(values, distances)
+
+
+def _compare(out: np.ndarray, doubtful: np.ndarray, X: Block, Y: Block, rows: np.ndarray, scale: float) -> None:
+    """Put `scale` ‖x - z‖² at the doubtful places of out[rows], from the differences of the rows."""
+    if not sp.issparse(X) and not sp.issparse(Y) and 4 * np.count_nonzero(doubtful) > doubtful.size:
+        out[rows] = np.where(doubtful, scale * cdist(X[rows], Y, "sqeuclidean"), out[rows])
+        return
+    i, j = np.nonzero(doubtful)
+    step = max(1, PAIRS // X.shape[1])
+    for start in range(0, len(i), step):
+        r, c = rows[i[start : start + step]], j[start : start + step]
+        out[r, c] = scale * squared_norms(_difference(X[r], Y[c]))
+
+
+def _difference(X: Block, Z: Block) -> Block:
+    if sp.issparse(X) and sp.issparse(Z):
+        return X - Z
+    return np.asarray((X.toarray() if sp.issparse(X) else X) - (Z.toarray() if sp.issparse(Z) else Z))
+
+
+class GaussianRows:
+    """exp(-γ‖x - z‖²) between any rows x and the rows z of a reference, NumPy or CSR.
+
+    Parameters
+    ----------
+    Y : array or CSR matrix
+        The reference.
+    gamma : float
+        γ.
+    move : bool, default=True
+        Whether the origin is moved into the data; not where X or Y is sparse.
+    """
+
+    def __init__(self, Y: Block, gamma: float, *, move: bool = True):
+        self.gamma, self.rounding = gamma, _rounding(Y)
+        self.given = double(Y)
+        self.middle: Any
+        self.middle, self.Y, norms = centered(self.given) if move else (None, self.given, squared_norms(self.given))
+        self.norms = gamma * norms
+        self.farthest = float(self.norms.max(initial=0.0))
+
+    def moved(self, X: Block) -> Block:
+        """Return rows of new samples in double precision, seen from the origin of the reference."""
+        return X if self.middle is None else X - self.middle
+
+    def refine(self, block: np.ndarray, X: Block, norms: np.ndarray) -> None:
+        """Compute exponents -γ‖x - z‖² again where rounding may have spoiled them: both rows are far from the origin.
+
+        `norms` are γ‖x‖² of the moved rows. The rows X are as they were given, since moving them rounds too.
+        """
+        if not (self.farthest > FAR and norms.max(initial=0.0) > FAR):
+            return
+        rounding = 2 * self.rounding  # callers may have made exponents less by as much
+        reach = rounding * (norms + self.farthest)
+        rows = np.flatnonzero((norms > FAR) & ~(block.max(axis=1) + reach <= NOTHING))
+        if len(rows):
+            error = rounding * (norms[rows, None] + self.norms)
+            doubtful = ~(block[rows] + error <= NOTHING) & (self.norms > FAR)
+            _compare(block, doubtful, X, self.given, rows, -self.gamma)
