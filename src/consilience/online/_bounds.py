@@ -12,6 +12,7 @@ from sklearn.svm import LinearSVC
 
 from .. import _blocks
 from ..certificates import MistakeCertificate, passive_aggressive_bound, perceptron_bound, risk_bound
+from ..solvers._dense import is_positive
 from ..solvers.margin import margin_dual
 from ..views import Views
 from ._dual import Grams, Support
@@ -50,6 +51,10 @@ class _Columns:
         self.Z = read_matrix(X, offsets, machine.widths, first + sum(widths), machine.bias)
         self.spans = {name: slice(offsets[name], offsets[name] + machine.widths[name]) for name in offsets}
         self.shape = getattr(machine, "shape", "link")
+
+    def definite(self) -> bool:
+        """Inner products are positive semi-definite."""
+        return True
 
     def given(self, comparator: Any) -> np.ndarray:
         if not isinstance(comparator, Mapping):
@@ -125,6 +130,14 @@ class _Kernels:
         self.grams: Grams = machine.grams
         self.X, self.p = machine._read(X), setting.p
         self.all = np.arange(len(self.X))
+
+    def definite(self) -> bool:
+        """Whether kernels from outside are positive semi-definite between the samples, as the bounds need them."""
+        if not any(kernel.may_be_indefinite for kernel in self.grams.kernels.values()):
+            return True
+        some = self.X[np.unique(np.linspace(0, len(self.X) - 1, SAMPLES).astype(int))]
+        K = self.grams(some, some)
+        return all(is_positive(np.ascontiguousarray(K[:, g])) for g in self._groups())
 
     def given(self, comparator: Any) -> np.ndarray:
         return _samples(comparator, len(self.X))
@@ -246,6 +259,8 @@ def mistake_certificate(learner: Any, comparison: Comparison, setting: Setting |
         )
     passes = n // len(codes)
     data = (_Columns if hasattr(learner._machine, "offsets") else _Kernels)(learner._machine, X, setting)
+    if not data.definite():
+        return trivial
     sizes = data.sizes() * (2**0.5 if len(learner.classes_) > 2 else 1.0)
     best = replace(best, size=float(sizes.max()))
     outputs = 1 if len(learner.classes_) == 2 else len(learner.classes_)

@@ -1,7 +1,8 @@
 """Kernel online machines: a support with coefficients, learned by blocks of kernel values."""
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from copy import copy
+from typing import Any, Self
 
 import numpy as np
 
@@ -16,6 +17,7 @@ from ._steps import factors, kernel_pass, projectron_pass
 
 ENTRIES = 1 << 22  # kernel values held at a time
 BLOCK = 256  # samples whose kernels are made at a time, at most
+SPAN = 1e-10  # a share of k(x, x), or of the terms of a score, below which a Projectron counts it as zero
 NARROW = 1024  # columns of a sparse view up to which it is faster dense
 
 
@@ -25,6 +27,12 @@ class Grams:
     def __init__(self, shape: str, combine: Any = "sum", bias: bool = False):
         self.shape, self.combine, self.bias = shape, combine, bias
         self.kernels: dict[str, Kernel] = {}
+
+    def snapshot(self) -> "Grams":
+        """The same kernels, whatever views come later."""
+        other = copy(self)
+        other.kernels = dict(self.kernels)
+        return other
 
     def n_groups(self) -> int:
         m = len(self.kernels)
@@ -76,6 +84,12 @@ class Support:
     def __len__(self) -> int:
         return len(self.ids)
 
+    def snapshot(self) -> "Support":
+        """The same samples, whatever is kept later."""
+        other = copy(self)
+        other.parts = list(self.parts)
+        return other
+
     def add(self, X: Views, ids: np.ndarray) -> None:
         """Keep more samples."""
         if not len(X):
@@ -124,6 +138,15 @@ class _Dual:
 
     grams: Grams
     support: Support
+    changed_in_place: tuple[str, ...] = ()  # arrays that a pass writes to; others are made again
+
+    def snapshot(self) -> Self:
+        """A machine that what this one learns next does not change."""
+        other = copy(self)
+        other.grams, other.support = self.grams.snapshot(), self.support.snapshot()
+        for name in self.changed_in_place:
+            setattr(other, name, copy(getattr(self, name)))
+        return other
 
     def _blocks_of(self, n: int) -> list[slice]:
         size = max(16, min(BLOCK, ENTRIES // max(1, self.grams.n_groups() * (len(self.support) + BLOCK))))
@@ -131,7 +154,8 @@ class _Dual:
 
     def meet(self, X: Views, kernels: Mapping[str, Kernel], prior: Mapping[str, float] | None = None) -> None:
         """Take up the kernels of views that are new."""
-        new = {name: kernel for name, kernel in kernels.items() if name not in self.grams.kernels}
+        shown = [name for name in X.names if name not in self.grams.kernels and X.present(name).any()]
+        new = {name: kernels[name] for name in shown if name in kernels}
         if new:
             before = len(self.grams.kernels)
             self.grams.kernels.update(new)
@@ -149,6 +173,8 @@ class _Dual:
 
 class KernelMachine(_Dual):
     """The state of a kernel learner: support, coefficients by output, factors by group, sums for averages, events."""
+
+    changed_in_place = ("norms", "F", "C", "state", "events")
 
     def __init__(
         self,
@@ -319,11 +345,14 @@ def _positions(known: np.ndarray, ids: np.ndarray) -> np.ndarray:
 class ProjectronMachine(_Dual):
     """The state of a Projectron: support, the factor of its Gram matrix, coefficients."""
 
+    changed_in_place = ("state",)
+
     def __init__(self, grams: Grams, n_outputs: int, *, average: bool, budget: int | None):
         self.grams, self.average, self.budget, self.n_outputs = grams, average, budget or 0, n_outputs
         self.support = Support()
         self.alpha, self.beta = np.zeros((n_outputs, 0)), np.zeros((n_outputs, 0))
         self.L = np.zeros((0, 0))  # the Cholesky factor of the support's Gram matrix
+        self.state = np.zeros(1)  # the largest sum of terms so far
         self.n_steps = self.n_hypotheses = self.n_projections = 0
 
     def place(self, sources: Sequence[tuple[int, float]]) -> None:
@@ -354,7 +383,7 @@ class ProjectronMachine(_Dual):
                 updates, own = np.zeros(b, dtype=np.int64), K[np.arange(b), 0, S + np.arange(b)]
                 size = projectron_pass(
                     np.ascontiguousarray(K[:, 0]), own, codes[rows], alpha, beta, L, members, S,
-                    float(self.n_hypotheses), threshold, squared, plus, self.budget, TOL["float64"], scores[rows],
+                    float(self.n_hypotheses), threshold, squared, plus, self.budget, SPAN, self.state, scores[rows],
                     wrong[rows], updates,
                 )  # fmt: skip
                 entered = members[S:size] - S

@@ -5,6 +5,7 @@ import threading
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from itertools import pairwise
 from typing import Any, Self
 
 import numpy as np
@@ -16,6 +17,7 @@ from .. import _blocks
 from .._base import ViewClassifier, ViewParameters
 from .._inputs import read_labels, read_stream_labels, read_views_to_learn, read_views_to_predict, remember
 from .._progress import tell
+from .._reading import checked_sparse
 from ..certificates import Certificate
 from ..views import Views
 
@@ -37,7 +39,10 @@ def uninterrupted() -> Iterator[None]:
 
 
 class OnlineLearner(ViewClassifier, ViewParameters, ABC):
-    """A learner that sees samples one after the other; any chunking of the same samples gives the same state.
+    """A learner that sees samples one after the other; any chunking of the same samples gives the same decisions.
+
+    Views and classes join just before their first sample, and what rounding cannot tell apart counts as equal, so that
+    counts are the same and scores agree up to rounding, however a stream is cut.
 
     Subclasses define `_start` (empty state for ``classes_``), `_grow` (make room for a class), `_learn` (one pass over
     a piece) and `_scores`. Parameters `epochs`, `shuffle` and `random_state` are those of `fit`.
@@ -133,15 +138,24 @@ class OnlineLearner(ViewClassifier, ViewParameters, ABC):
         if fresh and known is None and not len(labels):
             return self  # nothing to learn from yet
         self._check_views(X, whole=False)
-        if fresh:
-            with self._whole(listens=False):
+        before = self._snapshot()
+        try:
+            if fresh:
                 self._begin(np.unique(labels[:1]) if announced is None else announced, announced is not None)
-        remember(self, X)  # all is read: from here on the state changes
-        if len(labels):
-            ids = range(self._next_id, self._next_id + len(labels))
-            self._next_id += len(labels)
-            self._pass(X if labeled.all() else X[labeled], labels, ids)
+            remember(self, X)
+            if len(labels):
+                ids = range(self._next_id, self._next_id + len(labels))
+                self._next_id += len(labels)
+                self._pass(X if labeled.all() else X[labeled], labels, ids)
+        except Exception:  # such as a kernel that overflows: the chunk leaves no trace
+            self.__dict__.clear()
+            self.__dict__.update(before)
+            raise
         return self
+
+    def _snapshot(self) -> dict[str, Any]:
+        """What brings the learner back to where it is now, should a chunk be refused halfway."""
+        return {**self.__dict__, "_curve": list(self._curve)} if hasattr(self, "_curve") else dict(self.__dict__)
 
     def _begin(self, classes: np.ndarray, announced: bool) -> None:
         self._known: dict[str, Any] = {}
@@ -150,11 +164,20 @@ class OnlineLearner(ViewClassifier, ViewParameters, ABC):
         self._late = 0  # samples whose class was not known before
         self._next_id = 0  # of samples to come
         self._passes = 1  # over the same samples
+        self._met: tuple[str, ...] = ()  # views that some sample had
         self._started_with = self._settings()
         self._curve: list[tuple[int, int]] = []
         self._start()
 
     def _pass(self, X: Views, labels: np.ndarray, ids: Any) -> None:
+        """Learn samples in order; a view that is new joins just before its first sample, however the stream is cut."""
+        first = {name: int(X.present(name).argmax()) for name in X.names if name not in self._met and _occurs(X, name)}
+        edges = [0, *sorted({row for row in first.values() if row > 0}), len(labels)]
+        for start, stop in pairwise(edges):
+            self._met = (*self._met, *(name for name, row in first.items() if row == start))
+            self._pass_known(X[start:stop], labels[start:stop], ids[start:stop])
+
+    def _pass_known(self, X: Views, labels: np.ndarray, ids: Any) -> None:
         """Learn samples in order, in pieces; a class that is new joins just before its first sample."""
         start, n, chunk = 0, len(labels), self._ready(X)
         while start < n:
@@ -308,6 +331,10 @@ class OnlineLearner(ViewClassifier, ViewParameters, ABC):
         return tags
 
 
+def _occurs(X: Views, name: str) -> bool:
+    return X.block(name) is not None and bool(X.present(name).any())
+
+
 def _marks(first: int, last: int) -> np.ndarray:
     """The counts in (first, last] that the error curve keeps: about 128 a doubling."""
     marks = []
@@ -387,7 +414,7 @@ def one_row(x: Mapping[str, Any]) -> Views:
         if hasattr(row, "to_numpy"):
             row = row.to_numpy()
         if sp.issparse(row):
-            rows[name] = row.reshape((1, -1))
+            rows[name] = checked_sparse(row, f"View '{name}'").reshape((1, -1))
         elif hasattr(row, "ndim"):
             rows[name] = row.reshape(1, -1)
         else:

@@ -50,6 +50,12 @@ class MachineLearner(OnlineLearner):
             check_count("budget", self.budget, optional=True)
 
     # -- state
+    def _snapshot(self) -> dict[str, Any]:
+        before = super()._snapshot()
+        if hasattr(self, "_machine"):
+            before.update(_machine=self._machine.snapshot(), kernels_=dict(self.kernels_))
+        return before
+
     def _start(self) -> None:
         self._machine = self._new_machine(_n_outputs(self.classes_))
         self.kernels_: dict[str, Kernel] = {}

@@ -18,7 +18,8 @@ TOL = {"float32": 1e-6, "float64": 1e-12}  # a score below this share of its ter
 class Rule(NamedTuple):
     """When and how far a learner steps: where the margin is at most `threshold`, by τ from `least` to `cap`.
 
-    τ = (1 - margin) / (curvature · size² + ridge) within these; a perceptron has least = cap.
+    τ = (1 - margin) / (curvature · size² + ridge) within these; a perceptron has least = cap. Weights whose terms
+    cancel up to `rounding` of them become 0: for samples that are rounded themselves.
     """
 
     threshold: float
@@ -26,6 +27,7 @@ class Rule(NamedTuple):
     cap: float
     ridge: float = 0.0
     curvature: float = 1.0
+    rounding: float = 0.0
 
 
 class Rows:
@@ -85,7 +87,13 @@ def known_views(X: Views, names: Sequence[str]) -> Views:
 
 
 def _is_row(row: Any, width: int) -> bool:
-    return sp.issparse(row) and row.format == "csr" and row.shape == (1, width) and row.has_canonical_format
+    """Whether a sparse row can be used as it is; others go the long way, where what is wrong with them is said."""
+    if not (sp.issparse(row) and row.format == "csr" and row.shape == (1, width)):
+        return False
+    k, ends = row.indices, row.indptr
+    if not (k.dtype.kind == "i" and len(ends) == 2 and ends[0] == 0 and ends[1] == len(k) == len(row.data)):
+        return False
+    return not len(k) or bool(k[0] >= 0 and k[-1] < width and (k[1:] > k[:-1]).all())
 
 
 def _joined(parts: list[np.ndarray]) -> np.ndarray:
@@ -121,6 +129,10 @@ class LinearMachine:
         self.n_hypotheses = 0  # how many have been in use, one per sample
         self._cache: tuple[bool, np.ndarray] | None = None  # W as it was last asked for
 
+    def snapshot(self) -> "LinearMachine":
+        """Itself: samples are read whole before the first is learned, so that nothing is refused halfway."""
+        return self
+
     # -- growth
     def meet(self, X: Views, prior: Mapping[str, float] | None = None) -> None:
         """Make room for views that are new, and for columns in double precision."""
@@ -128,8 +140,10 @@ class LinearMachine:
         if not self.offsets and new:
             single = all(X.block(name).dtype == np.float32 for name in new)
             self.V = self.V.astype(np.float32 if single else np.float64)
-        elif self.V.dtype == np.float32 and any(b is not None and b.dtype != np.float32 for b in map(X.block, X.names)):
-            self.V = self.V.astype(np.float64)
+        elif self.V.dtype == np.float32:
+            shown = [X.block(name) for name in X.names if X.present(name).any()]
+            if any(block is not None and block.dtype != np.float32 for block in shown):
+                self.V = self.V.astype(np.float64)
         for name in new:
             width = _blocks.width(X.block(name))
             self.widths[name] = width
@@ -204,9 +218,11 @@ class LinearMachine:
         """From one weight vector of a column to the next in pairs; 0 where there is one only."""
         return len(self.offsets) if self.shape == "matrix" else 0
 
-    def learn(self, rows: Rows, codes: np.ndarray, rule: Rule) -> tuple[np.ndarray, np.ndarray]:
-        """Scores before each sample was learned, and where they were wrong."""
-        n, T, tol = len(codes), self.n_outputs, TOL[self.V.dtype.name]
+    def learn(
+        self, rows: Rows, codes: np.ndarray, rule: Rule, tol: float | None = None
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Scores before each sample was learned, and where they were wrong; `tol` is that of data which are rounded."""
+        n, T, tol = len(codes), self.n_outputs, TOL[self.V.dtype.name] if tol is None else tol
         self._cache = None
         self.n_hypotheses += n
         scores, wrong = np.empty((n, T)), np.empty(n, dtype=bool)
@@ -331,6 +347,10 @@ class LinkMachine:
         self.n_steps = self.n_hypotheses = 0
         self.events = Events()
         self.changes: list[sp.csr_array] = []
+
+    def snapshot(self) -> "LinkMachine":
+        """Itself: samples are read whole before the first is learned, so that nothing is refused halfway."""
+        return self
 
     def meet(self, X: Views) -> None:
         """Make room for views that are new."""

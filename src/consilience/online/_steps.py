@@ -144,7 +144,7 @@ def _margin(scores, code, rival):  # type: ignore[no-untyped-def]
 
 @njit(cache=True)
 def _step(rule, margin, size):  # type: ignore[no-untyped-def]
-    _, least, cap, ridge, curvature = rule
+    least, cap, ridge, curvature = rule[1], rule[2], rule[3], rule[4]
     below = curvature * size + ridge
     if least < cap and 1 - margin <= 1e-10:  # no loss but by rounding
         return 0.0
@@ -184,13 +184,14 @@ def _squares(values, start, stop, i, group, own):  # type: ignore[no-untyped-def
 
 
 @njit(cache=True, inline="always")
-def _add_row(values, columns, start, stop, cstart, i, group, a, V, U, C):  # type: ignore[no-untyped-def]
-    """V += a x of row i, and U += a C x where it is kept."""
+def _add_row(values, columns, start, stop, cstart, i, group, a, rounding, V, U, C):  # type: ignore[no-untyped-def]
+    """V += a x of row i, 0 where its terms cancel up to `rounding` of them, and U += a C x where it is kept."""
     for l in range(len(group)):
         first, last, at = start[i, l], stop[i, l], cstart[i, l]
         x, k = values[first:last], columns[at : at + last - first]
         for j in range(len(x)):
-            V[k[j]] += a * x[j]
+            before, change = V[k[j]], a * x[j]
+            V[k[j]] = before + change if abs(before + change) > rounding * abs(change) else 0.0
         if len(U):
             for j in range(len(x)):
                 U[k[j]] += a * C[group[l]] * x[j]
@@ -244,7 +245,7 @@ def binary_pass(values, columns, start, stop, cstart, B, group, codes, V, U, nor
         if len(B):
             B[0, 0] += a
             B[1, 0] += a * C[0]
-        _add_row(values, columns, start, stop, cstart, i, group, a, V, U, C)
+        _add_row(values, columns, start, stop, cstart, i, group, a, rule[5], V, U, C)
         if moving:
             for g in range(len(F)):
                 norms[g] += 2 * a * dots[g] + a * a * own[g]
@@ -294,16 +295,20 @@ def _own_products(values, columns, start, stop, cstart, group, stride, own):  # 
 
 
 @njit(cache=True)
-def _add_matrix(values, columns, start, stop, cstart, group, stride, t, a, V, U, C):  # type: ignore[no-untyped-def]
-    """V += a X in output t, each view in its own weight vector, and U += a X C where it is kept."""
+def _add_matrix(values, columns, start, stop, cstart, group, stride, t, a, rounding, V, U, C):  # type: ignore[no-untyped-def]
+    """V += a X in output t, each view in its own weight vector, 0 where its terms cancel up to `rounding` of them, and
+    U += a X C where it is kept.
+    """
     for l in range(len(group)):
         shift = cstart[l] - start[l]
         for j in range(start[l], stop[l]):
             c = columns[j + shift]
-            V[c, l if stride > 0 else 0, t] += a * values[j]
+            k, change = l if stride > 0 else 0, a * values[j]
+            total = V[c, k, t] + change
+            V[c, k, t] = total if abs(total) > rounding * abs(change) else 0.0
             if len(U):
-                for k in range(V.shape[1]):
-                    U[c, k, t] += a * C[group[l] + k * stride, t] * values[j]
+                for w in range(V.shape[1]):
+                    U[c, w, t] += a * C[group[l] + w * stride, t] * values[j]
 
 
 @njit(cache=True)
@@ -360,7 +365,7 @@ def linear_pass(values, columns, start, stop, cstart, B, group, stride, codes, V
             if len(B):
                 B[0, t] += a
                 B[1, t] += a * C[0, t]
-            _add_matrix(values, columns, row[0], row[1], row[2], group, stride, t, a, V, U, C)
+            _add_matrix(values, columns, row[0], row[1], row[2], group, stride, t, a, rule[5], V, U, C)
             if moving:
                 _turn(dots, own, t, a, stride, norms)
                 factors(norms[:, t], prior, p, L if stride > 0 else G, F[:, t])
@@ -603,11 +608,13 @@ def _solve(L, size, k, half, d):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True)
-def projectron_pass(K, own, codes, alpha, beta, L, members, size, C, threshold, squared, plus, budget, tol, scores, wrong, updates):  # type: ignore[no-untyped-def]  # noqa: E501  # fmt: skip
+def projectron_pass(K, own, codes, alpha, beta, L, members, size, C, threshold, squared, plus, budget, tol, state, scores, wrong, updates):  # type: ignore[no-untyped-def]  # noqa: E501  # fmt: skip
     """One pass of Projectron(++) over a block; K[i] holds the kernel with the support, then with the block.
 
     `members` are the positions of the support among the columns of K, `size` of them, L the Cholesky factor of their
-    Gram matrix; alpha[t, s] and beta (averages) go by place in the support. Returns the new size.
+    Gram matrix; alpha[t, s] and beta (averages) go by place in the support. Scores that differ by less than `tol` of
+    the largest terms so far, state[0], are ties, and so are distances and the threshold: solving with L leaves more
+    rounding than sums do. Returns the new size.
     """
     T, most = alpha.shape
     total, large = np.empty(T), np.empty(T)
@@ -617,7 +624,8 @@ def projectron_pass(K, own, codes, alpha, beta, L, members, size, C, threshold, 
             k[s] = K[i, members[s]]
         for t in range(T):
             total[t] = _sum(alpha[t, :size], k[:size])
-            large[t] = _sum(np.abs(alpha[t, :size]), np.abs(k[:size]))
+            state[0] = max(state[0], _sum(np.abs(alpha[t, :size]), np.abs(k[:size])))
+        large[:] = state[0]  # where coefficients cancel, what is left is rounding of what they were
         code, rival = codes[i], _rival(total, codes[i], large, tol)
         margin = _clean(total, code, rival, large, tol)
         for t in range(len(total)):
@@ -628,9 +636,10 @@ def projectron_pass(K, own, codes, alpha, beta, L, members, size, C, threshold, 
             continue
         _solve(L, size, k, half, d)
         inside = _sum(half[:size], half[:size])
-        residual = max(own[i] - inside, 0.0)
+        residual = own[i] - inside if own[i] - inside > tol * own[i] else 0.0  # within rounding of the span
         distance = residual if squared else np.sqrt(residual)
-        grows = margin <= 0 and distance > threshold and residual > 1e-10 * own[i] and not 0 < budget <= size
+        reached = residual - (threshold if squared else threshold**2) > tol * own[i]
+        grows = margin <= 0 and reached and residual > 0 and not 0 < budget <= size
         tau = 1.0
         if margin > 0:
             excess = 1 - margin - (distance / threshold if threshold > 0 else np.inf * (distance > 0))

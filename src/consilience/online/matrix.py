@@ -7,6 +7,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from .. import _blocks
+from ..kernels import Kernel
 from ..kernels.scalar import as_kernel
 from ..views import Views
 from ._bounds import Setting
@@ -207,7 +208,8 @@ class MatrixPerceptron(MachineLearner):
     p : float, default=2.0
         At least 1.
     unequal : {"refuse", "pad", "repeat"}, default="refuse"
-        What is done with views of fewer columns than the widest: nothing, zeros are added, or they are repeated.
+        How views of different widths are handled: they are refused, padded with zeros to the widest, or repeated up
+        to the widest. In a stream a view wider than those before it can be padded for, but not repeated for.
     average : {False, True, "voted"}, default=False
         Whether predictions are by the last hypothesis, the mean of all, or their vote.
     margin : float, default=0.0
@@ -282,6 +284,8 @@ class MatrixPerceptron(MachineLearner):
         check_choice("unequal", self.unequal, ("refuse", "pad", "repeat"))
         self._check_common()
 
+    _width: int  # of the widest view so far
+
     def _by_columns(self) -> bool:
         return self._is_linear() and self.average != "voted"
 
@@ -294,25 +298,45 @@ class MatrixPerceptron(MachineLearner):
     def _check_views(self, X: Views, whole: bool) -> None:
         super()._check_views(X, whole)
         widths = {name: _blocks.width(X.block(name)) for name in X.names if X.block(name) is not None}
-        known = getattr(self, "_width", None) if hasattr(self, "n_seen_") else None
-        widest = max(widths.values()) if known is None else known
-        for name, width in widths.items():
+        for name in widths:
             if X.kind(name) not in ("dense", "sparse"):
                 raise ValueError(
                     f"View '{name}' holds {X.kind(name)}; the matrix perceptron takes numbers, a column of a matrix "
                     "per view. OrthogonalPerceptron takes a kernel for each view."
                 )
-            if width > widest or (width < widest and self.unequal == "refuse"):
-                raise ValueError(
-                    f"View '{name}' has {width} columns, the widest has {widest}: the matrix perceptron needs views of "
-                    "one width. Use OrthogonalPerceptron, which takes views of any, or unequal='pad' or 'repeat' for "
-                    "shorter ones."
-                )
+        started = hasattr(self, "n_seen_")
+        first = {name: 0 if whole else int(X.present(name).argmax()) for name in widths if X.present(name).any()}
+        at_once = [widths[name] for name, row in first.items() if row == min(first.values())]
+        widest = self._width if started and not whole else max(at_once, default=1)
         self._next_width = widest
+        for name in sorted(first, key=lambda name: first[name]):
+            if widths[name] > widest and self.unequal == "pad":
+                widest = widths[name]
+            if widths[name] > widest or (widths[name] < widest and self.unequal == "refuse"):
+                raise ValueError(
+                    f"View '{name}' has {widths[name]} columns, the widest view so far {widest}: the matrix perceptron "
+                    "needs views of one width. Use OrthogonalPerceptron, which takes views of any width, or "
+                    "unequal='pad'; unequal='repeat' is for views that are narrower than those before them."
+                )
 
     def _start(self) -> None:
         super()._start()
         self._width = self._next_width
+
+    def _widen(self, X: Views) -> None:
+        """Pad what is kept with zeros where a wider view comes late."""
+        widest = max((_blocks.width(X.block(name)) for name in X.names if X.present(name).any()), default=0)
+        if widest > self._width:
+            self._width = widest
+            if isinstance(self._machine, KernelMachine):
+                support = self._machine.support
+                support.parts = [self._equal(part) for part in support.parts]
+
+    def _kernels_of(self, X: Views) -> dict[str, Kernel]:
+        """One kernel for all views: that of the first."""
+        for kernel in list(self.kernels_.values())[:1]:
+            self.kernels_.update({name: kernel for name in X.names if X.present(name).any()})
+        return super()._kernels_of(X)
 
     def _equal(self, X: Views) -> Views:
         """Views of fewer columns padded with zeros, or repeated."""
@@ -323,6 +347,7 @@ class MatrixPerceptron(MachineLearner):
         return Views._of(blocks, len(X), X.mask, {})
 
     def _ready(self, X: Views) -> Any:
+        self._widen(X)
         return super()._ready(self._equal(X))
 
     def _prepare(self, X: Views) -> None:

@@ -1,6 +1,7 @@
 """OMCL: an online learner per view, and one on top of their margins."""
 
 from collections.abc import Mapping
+from copy import copy, deepcopy
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,8 @@ from .kernelized import Projectron
 
 __all__ = ["MultiCueClassifier"]
 
+MARGINS = 1e-9  # the rounding that margins of the first layer have, as a share of the terms of a score
+
 
 class MultiCueClassifier(OnlineLearner):
     """OMCL, online multi-cue learning in two layers (Jie, Orabona and Caputo 2009).
@@ -27,7 +30,8 @@ class MultiCueClassifier(OnlineLearner):
         s_v = f_v(x_v),   f(x) = <w, (s_1, .., s_m)>,   w <- w + τ y s,  τ = min(C, ℓ/‖s‖²)
 
     With K classes each view gives K margins, and there is one w per class. A view that is absent gives zeros, and its
-    learner does not learn from the sample.
+    learner does not learn from the sample. However a stream is cut, scores agree up to rounding; on samples that come
+    again and again margins can tie exactly, and then rounding may decide.
 
     Parameters
     ----------
@@ -147,8 +151,18 @@ class MultiCueClassifier(OnlineLearner):
                 learner._check_parameters()
                 learner._check_views(own, whole)
 
+    def _snapshot(self) -> dict[str, Any]:
+        before = super()._snapshot()
+        if "learners_" in before:
+            kept = {name: copy(learner) for name, learner in self.learners_.items()}
+            for name, learner in self.learners_.items():
+                kept[name].__dict__ = learner._snapshot()
+            before.update(learners_=kept, _top=deepcopy(self._top))
+        return before
+
     def _start(self) -> None:
         self.learners_: dict[str, OnlineLearner] = {}
+        self._largest: dict[str, float] = {}  # margin of each view so far
         self._top = LinearMachine("joint", self._n_outputs(), average=bool(self.average))
 
     def _n_outputs(self) -> int:
@@ -208,10 +222,17 @@ class MultiCueClassifier(OnlineLearner):
             if len(there):
                 scores, wrong = learner._learn(learner._ready(own), codes[there], ids[there])
                 learner._count(wrong)
-                margins[name][there] = self._outputs(scores)
+                margins[name][there] = self._cleaned(name, self._outputs(scores))
         Z = self._margin_views(margins)
         self._top.meet(Z)
-        return self._top.learn(self._top.read(Z), codes, Rule(1.0, 0.0, float(self.C)))
+        rule = Rule(1.0, 0.0, float(self.C), rounding=MARGINS)
+        return self._top.learn(self._top.read(Z), codes, rule, tol=MARGINS)
+
+    def _cleaned(self, name: str, margins: np.ndarray) -> np.ndarray:
+        """Margins without those that are rounding of the largest so far: a sample may have nothing else."""
+        largest = np.maximum.accumulate(np.append(self._largest.get(name, 0.0), np.abs(margins).max(axis=1)))
+        self._largest = {**self._largest, name: float(largest[-1])}
+        return np.where(np.abs(margins) <= MARGINS * largest[1:, None], 0.0, margins)
 
     def _outputs(self, scores: np.ndarray) -> np.ndarray:
         return scores[:, 1:] - scores[:, :1] if scores.shape[1] == 2 else scores

@@ -19,8 +19,9 @@ from ..certificates import PerceptronCertificate, vector_perceptron_bounds
 from ..kernels import Linear, kernels_by_view, reference_views, resolve_kernels
 from ..kernels.outputs import label_vectors
 from ..kernels.scalar import as_kernel
+from ..solvers._dense import is_positive
 from ..solvers.margin import margin_dual
-from ..views import Views
+from ..views import Views, to_float64
 from ._frame import OnlineLearner
 from ._learner import check_kernel, stream_kernel
 from ._vector_steps import coefficient_pass, operator_pass
@@ -28,6 +29,7 @@ from ._vector_steps import coefficient_pass, operator_pass
 __all__ = ["VectorPerceptron"]
 
 BLOCK = 256  # samples whose kernels are made at a time
+ENTRIES = 1 << 20  # kernel values held at a time, where predictions are made
 
 
 class VectorPerceptron(OnlineLearner):
@@ -284,6 +286,11 @@ class VectorPerceptron(OnlineLearner):
             if hasattr(self, name):
                 delattr(self, name)
 
+    def _snapshot(self) -> dict[str, Any]:
+        before = super()._snapshot()
+        before.update({name: dict(before[name]) for name in ("kernels_", "coef_") if name in before})
+        return before
+
     _late_classes = False  # the label vectors are between all classes
     _piece = 1024
 
@@ -354,7 +361,10 @@ class VectorPerceptron(OnlineLearner):
         if not self.coef_:
             if not hasattr(self, "_support") or not len(self._support):
                 return self._no_sums(len(X))
-            return self._label_sums(X, self._support, self.dual_coef_, self._codes)
+            size = max(BLOCK, ENTRIES // len(self._support))  # rows whose kernels are held at a time
+            parts = [X[start : start + size] for start in range(0, len(X), size)]
+            kept = (self._support, self.dual_coef_, self._codes)
+            return np.concatenate([self._label_sums(part, *kept) for part in parts])
         sums = self._no_sums(len(X))
         for name in X.names:
             there = np.flatnonzero(X.present(name))
@@ -378,8 +388,8 @@ class VectorPerceptron(OnlineLearner):
                 T = len(self.classes_)
                 place = sp.csr_array((alpha[there], (codes[there], np.arange(len(there)))), shape=(T, len(there)))
                 news = place @ (block if sp.issparse(block) else _blocks.to_numpy(block))
-                before = self.coef_.setdefault(name, np.zeros((block.shape[1], T)))
-                before += (news.toarray() if sp.issparse(news) else news).T
+                before = self.coef_.get(name, np.zeros((block.shape[1], T)))
+                self.coef_[name] = before + (news.toarray() if sp.issparse(news) else news).T
 
     def _scores(self, X: Views) -> np.ndarray:
         return self._outputs(self._sums(X) @ self._gram)
@@ -409,7 +419,7 @@ class VectorPerceptron(OnlineLearner):
             return PerceptronCertificate(status="streamed", updates=self.updates_)
         X = read_views_to_predict(self, X)
         labels = read_labels(y, len(X), classes=self.classes_)
-        X, codes = X[np.flatnonzero(labels.labeled)], labels.codes[labels.labeled]
+        X, codes = to_float64(X[np.flatnonzero(labels.labeled)]), labels.codes[labels.labeled]
         K = self._joint(X).cross(X)
         Q = K * self._gram[np.ix_(codes, codes)]
         sums = self._sums(X)
@@ -417,7 +427,8 @@ class VectorPerceptron(OnlineLearner):
         margin = float(margins.min() / max(self._norm(), 1e-300))
         if self.algorithm != "operator":
             return PerceptronCertificate(status="streamed", updates=self.updates_, margin=margin)
-        widest = _widest_margin(Q)
+        from_outside = any(kernel.may_be_indefinite for kernel in self.kernels_.values())
+        widest = _widest_margin(Q) if not from_outside or is_positive(K) else None
         if widest is None:
             return PerceptronCertificate(status="streamed", updates=self.updates_, margin=margin)
         size = float(Q.diagonal().max())
