@@ -115,8 +115,10 @@ def test_weights():
     assert read_weights(None, 3).tolist() == [1, 1, 1]
     assert read_weights(2, 3).tolist() == [2, 2, 2]
     labels = read_labels(["a", "a", "a", "b", None], 5)
-    assert class_weights("balanced", labels).tolist() == [2 / 3, 2 / 3, 2 / 3, 2, 1]
-    assert class_weights({"b": 5}, labels).tolist() == [1, 1, 1, 5, 1]
+    assert class_weights("balanced", labels, np.ones(5)).tolist() == [2 / 3, 2 / 3, 2 / 3, 2, 1]
+    twice = class_weights("balanced", labels, np.array([1.0, 1.0, 1.0, 3.0, 9.0]))  # unlabeled ones do not count
+    assert twice.tolist() == [1, 1, 1, 1, 1]
+    assert class_weights({"b": 5}, labels, np.ones(5)).tolist() == [1, 1, 1, 5, 1]
 
 
 @given(st.integers(0, 1000))

@@ -284,8 +284,8 @@ ERRORS = {
     "`view_weights` must be 'uniform' or 2 numbers above 0, one per view; got [0, 1].": (
         lambda: LateFusion(LogisticRegression(), view_weights=[0, 1]).fit(V, y)
     ),
-    "View 'b': This solver needs samples of at least 2 classes": lambda: LateFusion(LogisticRegression()).fit(
-        Views({"a": A, "b": B}, mask={"b": y == 1}), y
+    "View 'b': LogisticRegression could not be fitted: This solver needs samples of at least 2 classes": (
+        lambda: LateFusion(LogisticRegression()).fit(Views({"a": A, "b": B}, mask={"b": y == 1}), y)
     ),
     "`view_weights` must be 'uniform' or 2 numbers above 0, one per view; got 'best'.": (
         lambda: LateFusion(LogisticRegression(), view_weights="best").fit(V, y)

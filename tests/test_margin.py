@@ -78,17 +78,14 @@ def test_the_dual_is_that_of_the_twin(T, kind, C):
 
 
 @pytest.mark.parametrize("kind", ["simplex", "indicator", "vectors"])
-def test_the_dual_is_that_of_a_conic_solver(kind):
-    cvxpy = pytest.importorskip("cvxpy")
+def test_the_dual_is_that_of_a_conic_solver(cp, kind):
     X, y = blobs(n=60, T=5)
     A = label_matrices(5)[kind]
     K = RBF(0.3)(X)
     Q = K * A[np.ix_(y, y)]
     root = np.linalg.cholesky(Q + 1e-11 * np.eye(60))
-    alpha = cvxpy.Variable(60)
-    program = cvxpy.Problem(
-        cvxpy.Minimize(0.5 * cvxpy.sum_squares(root.T @ alpha) - cvxpy.sum(alpha)), [alpha >= 0, alpha <= 2]
-    )
+    alpha = cp.Variable(60)
+    program = cp.Problem(cp.Minimize(0.5 * cp.sum_squares(root.T @ alpha) - cp.sum(alpha)), [alpha >= 0, alpha <= 2])
     program.solve(solver="CLARABEL", tol_gap_rel=1e-11, tol_gap_abs=1e-11)
     found = margin_dual(rows_of(K), A, y, np.full(60, 2.0), np.ones(60), tol=1e-10, max_iter=10_000)
     np.testing.assert_allclose(found.objective - found.gap, -program.value, rtol=1e-6)
@@ -228,15 +225,12 @@ def test_features_give_the_answer_of_their_kernel(sparse, kind):
 
 # -- the bias
 @pytest.mark.parametrize("T", [2, 3, 5])
-def test_a_bias_is_that_of_the_conic_solver(T):
-    cvxpy = pytest.importorskip("cvxpy")
+def test_a_bias_is_that_of_the_conic_solver(cp, T):
     X, y = blobs(n=60, T=T)
     Y = cs.simplex_codes(T)
-    W, b, slack = cvxpy.Variable((Y.shape[1], 3)), cvxpy.Variable(Y.shape[1]), cvxpy.Variable(60)
-    margins = cvxpy.sum(cvxpy.multiply(Y[y], X @ W.T + cvxpy.reshape(b, (1, Y.shape[1]), order="C")), axis=1)
-    program = cvxpy.Problem(
-        cvxpy.Minimize(0.5 * cvxpy.sum_squares(W) + 2 * cvxpy.sum(slack)), [margins >= 1 - slack, slack >= 0]
-    )
+    W, b, slack = cp.Variable((Y.shape[1], 3)), cp.Variable(Y.shape[1]), cp.Variable(60)
+    margins = cp.sum(cp.multiply(Y[y], X @ W.T + cp.reshape(b, (1, Y.shape[1]), order="C")), axis=1)
+    program = cp.Problem(cp.Minimize(0.5 * cp.sum_squares(W) + 2 * cp.sum(slack)), [margins >= 1 - slack, slack >= 0])
     program.solve(solver="CLARABEL", tol_gap_rel=1e-11, tol_gap_abs=1e-11)
     model = cs.MaxMarginClassifier("linear", C=2.0, fit_bias=True, tol=1e-7).fit(X, y)
     proof = model.certificate()
@@ -489,9 +483,9 @@ def test_constant_columns_are_not_blown_up():
 
 def test_kernels_that_are_not_finite_are_refused():
     X, y = blobs(n=30)
-    with pytest.raises(ValueError, match="values that are not finite"):
+    with pytest.raises(ValueError, match=r"View 'view0' has values up to .*e\+200; above 1.34e\+148 their squares"):
         cs.MaxMarginClassifier("linear").fit(1e200 * X, y)
-    with pytest.raises(ValueError, match="values that are not finite"):
+    with pytest.raises(ValueError, match=r"View 'view0': .* has values that are NaN or too large"):
         cs.MaxMarginClassifier(lambda A, B: np.full((len(A), len(B)), np.nan)).fit(X, y)
 
 

@@ -55,7 +55,8 @@ class TinyRidgeClassifier(ViewClassifier, _SumOfKernels):
         labels = read_labels(y, len(X), self.unlabeled)
         self.classes_ = labels.classes
         rows = labels.labeled
-        weights = read_weights(sample_weight, len(X)) * class_weights(self.class_weight, labels)
+        weights = read_weights(sample_weight, len(X))
+        weights = weights * class_weights(self.class_weight, labels, weights)
         return self._solve(X[rows], labels.signs()[rows], weights[rows])
 
 

@@ -48,14 +48,21 @@ class ViewParameters(BaseEstimator):
 
     @contextmanager
     def _whole(self, *, listens: bool = True) -> Iterator[None]:
-        """A fit that is refused or interrupted leaves the learner as it was; with `verbose` it shows how far it is."""
+        """A fit that is refused or interrupted leaves the learner as it was; with `verbose` it shows how far it is.
+
+        Numbers that leave the range of floating point on the way end in a sentence.
+        """
         before = dict(self.__dict__)
+        shown = listens and bool(getattr(self, "verbose", False))
         try:
-            with listening(listens and bool(getattr(self, "verbose", False)), type(self).__name__):
+            with listening(shown, type(self).__name__), np.errstate(over="ignore", invalid="ignore", divide="ignore"):
                 yield
-        except BaseException:
+            _check_fitted_numbers(self)
+        except BaseException as error:
             self.__dict__.clear()
             self.__dict__.update(before)
+            if _is_out_of_range(error):
+                raise _out_of_range(self) from error
             raise
 
     def _repr_html_inner(self) -> str:
@@ -130,6 +137,48 @@ def _with_part(outer: str, held: Mapping[str, Any], inner: str, value: Any) -> d
     if not hasattr(part, "set_params"):
         raise ValueError(f"'{outer}__{inner}' has nothing to set: `{outer}` has {part!r} for '{name}'.")
     return {**held, name: clone(part).set_params(**{inner[len(name) + 2 :]: value})}
+
+
+# -- numbers that leave the range of floating point
+def _is_out_of_range(error: BaseException) -> bool:
+    """Tell errors of arithmetic and of LAPACK, whose texts say nothing of the learner's input."""
+    raw = ("infs or NaNs", "NaN to integer", "infinity to integer", "did not converge")
+    arithmetic = (ArithmeticError, np.linalg.LinAlgError)
+    return isinstance(error, arithmetic) or (type(error) is ValueError and any(text in str(error) for text in raw))
+
+
+def _out_of_range(learner: Any) -> ValueError:
+    numbers = {k: v for k, v in learner.get_params(deep=False).items() if isinstance(v, float) and np.isfinite(v)}
+    given = ", ".join(f"{name}={value:g}" for name, value in numbers.items())
+    return ValueError(
+        f"{type(learner).__name__} found no finite solution: the targets, the sample weights, the kernels or the "
+        f"parameters{f' ({given})' * bool(given)} are too large, too small or too far apart for floating point. Scale "
+        "the views, y and the weights, and choose penalties nearer to 1."
+    )
+
+
+def _check_fitted_numbers(learner: Any) -> None:
+    """Refuse a fit whose coefficients, weights or certificate are not finite."""
+    solution = getattr(learner, "solution_", None)
+    found = [
+        value for value in (getattr(solution, "objective", None), getattr(solution, "gap", None)) if value is not None
+    ]
+    for name in ("dual_coef_", "coef_", "view_weights_"):
+        value = vars(learner).get(name)
+        found += list(value.values()) if isinstance(value, dict) else [value] if value is not None else []
+    if not all(np.isfinite(np.sum(value)) or np.isfinite(value).all() for value in found):
+        raise FloatingPointError("the fit is not finite")
+
+
+def finite_outputs(learner: Any, outputs: np.ndarray) -> np.ndarray:
+    """Return predictions or scores; refuse them where they overflow."""
+    if not np.isfinite(np.sum(outputs)) and not np.isfinite(outputs).all():
+        row = int(np.argwhere(~np.isfinite(outputs))[0][0])
+        raise ValueError(
+            f"{type(learner).__name__} has no finite prediction for sample {row}: its values are too large for the "
+            "coefficients. Scale the samples as those given to fit."
+        )
+    return outputs
 
 
 # -- the batch learner
@@ -218,7 +267,7 @@ class ViewRegressor(RegressorMixin):
         array of shape (n_samples,) or (n_samples, n_outputs)
             The targets.
         """
-        outputs = self._combined(X)
+        outputs = finite_outputs(self, self._combined(X))
         return outputs[:, 0] if self._one_output else outputs
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
@@ -266,7 +315,7 @@ class ViewClassifier(ClassifierMixin):
         array of shape (n_samples,) or (n_samples, n_classes)
             Scores; with two classes one score, positive for the second.
         """
-        outputs = self._combined(X)
+        outputs = finite_outputs(self, self._combined(X))
         return outputs[:, 0] if outputs.shape[1] == 1 else outputs
 
     def predict(self, X: Any) -> np.ndarray:

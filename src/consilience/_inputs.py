@@ -16,12 +16,16 @@ from . import _blocks, _reading
 from ._backend import is_device_array
 from .views import Views, as_views, is_mapping
 
+_LARGEST = float(np.sqrt(np.finfo(np.float64).max)) * 1e-6  # so that a million million squares can be added
+
 
 # -- reading data
 def read_views_to_fit(learner: Any, X: Any) -> Views:
     """Read the training samples, remember their views on the learner, leave out views that no sample has."""
     X = _read(learner, X)
-    X = _with_grams(learner, X).check_finite()._numbered()
+    X = _with_grams(learner, X)._numbered()
+    for name in X.names:
+        _check_numbers(name, X)
     learner._known = {}
     remember(learner, X)
     learner._used_views = tuple(name for name in X.names if X.present(name).any())
@@ -46,19 +50,24 @@ def read_views_to_learn(learner: Any, X: Any, fresh: bool, grams: bool = False) 
 
 
 def _check_numbers(name: str, X: Views) -> None:
-    """Refuse NaN, infinity, and numbers whose squares are beyond floating point; by one pass where all is well."""
+    """Refuse NaN, infinity, and numbers whose squares and sums may overflow; by one pass where all is well."""
     block = X.block(name)
-    numeric = X.kind(name) in ("dense", "sparse") and not is_device_array(block)
-    if numeric:
-        values = block.data if sp.issparse(block) else np.asarray(block).reshape(-1)
-        with np.errstate(over="ignore", invalid="ignore"):
-            if np.isfinite(np.dot(values, values)):
-                return
-            largest = np.abs(values[np.isfinite(values)]).max(initial=0.0)
-            fits = np.isfinite(largest * largest * values.dtype.type(len(values)))
+    if X.kind(name) not in ("dense", "sparse") or is_device_array(block):
+        _blocks.check_finite(f"View '{name}'", block, X.present(name))
+        return
+    values = block.data if sp.issparse(block) else np.asarray(block).reshape(-1)
+    limit = float(np.sqrt(np.finfo(values.dtype).max)) * 1e-6  # so that a million million squares can be added
+    with np.errstate(over="ignore", invalid="ignore"):
+        if np.dot(values, values) <= values.dtype.type(limit) ** 2:
+            return
     _blocks.check_finite(f"View '{name}'", block, X.present(name))
-    if numeric and not fits:
-        raise ValueError(f"View '{name}' has values up to {largest:.3g}, too large to be squared and summed. Scale it.")
+    largest = float(np.abs(values[np.isfinite(values)]).max(initial=0.0))
+    if largest > limit:
+        remedy = "Scale it" + (", or give float64 data." if values.dtype == np.float32 else ".")
+        raise ValueError(
+            f"View '{name}' has values up to {largest:.3g}; above {limit:.3g} their squares and sums can overflow. "
+            f"{remedy}"
+        )
 
 
 def read_views_to_predict(learner: Any, X: Any) -> Views:
@@ -79,9 +88,15 @@ def read_views_to_predict(learner: Any, X: Any) -> Views:
             f"{type(learner).__name__} learned from the views {_blocks.quoted(learner._used_views)}; the samples given "
             f"have only {_blocks.quoted(X.names)}, which was absent in every training sample."
         )
+    bare = np.flatnonzero(~np.any([X.present(name) for name in used], axis=0))
+    if len(bare):
+        raise ValueError(
+            f"{_blocks.rows_text(bare)} none of the views that {type(learner).__name__} learned from, "
+            f"{_blocks.quoted(learner._used_views)}: nothing was learned from the others. Leave such samples out."
+        )
     for name in used:  # a plain block against training samples is looked at when its columns are known
         if not (learner._view_is_gram(name) and X.kind(name) in ("dense", "sparse")):
-            _blocks.check_finite(f"View '{name}'", X.block(name), X.present(name))
+            _check_numbers(name, X)
     return X[used].align(learner._used_views)
 
 
@@ -273,6 +288,11 @@ def read_targets(y: Any, n: int) -> tuple[np.ndarray, np.ndarray]:
     Y = Y.reshape(n, -1)
     if np.isinf(Y).any():
         raise ValueError("Input y contains infinity or a value too large for float64.")
+    largest = float(np.nanmax(np.abs(Y), initial=0.0))
+    if largest > _LARGEST:
+        raise ValueError(
+            f"y has values up to {largest:.3g}; above {_LARGEST:.3g} their squares and sums can overflow. Scale y."
+        )
     labeled = np.asarray(~np.isnan(Y).any(axis=1))
     part = np.flatnonzero(~labeled & ~np.isnan(Y).all(axis=1))
     if len(part):
@@ -299,10 +319,18 @@ def read_weights(sample_weight: Any, n: int) -> np.ndarray:
     return weights
 
 
-def class_weights(class_weight: Any, labels: Labels) -> np.ndarray:
-    """Return the weight of each sample's class: None, "balanced" or a dict, as scikit-learn reads them; 1 unlabeled."""
+def class_weights(class_weight: Any, labels: Labels, s: np.ndarray) -> np.ndarray:
+    """Return the weight of each sample's class: None, "balanced" or a dict, as scikit-learn reads them; 1 unlabeled.
+
+    "Balanced" counts samples by their weights `s`, so that a weight of 2 is a sample that stands twice.
+    """
     known = labels.classes[labels.codes[labels.labeled]]
-    by_class = compute_class_weight(class_weight, classes=labels.classes, y=known)
+    if isinstance(class_weight, str) and class_weight == "balanced":
+        counts = np.bincount(labels.codes[labels.labeled], weights=s[labels.labeled], minlength=len(labels.classes))
+        total = counts.sum() / np.count_nonzero(counts) if counts.any() else 1.0
+        by_class = np.divide(total, counts, out=np.ones_like(counts), where=counts > 0)
+    else:
+        by_class = compute_class_weight(class_weight, classes=labels.classes, y=known)
     if not (np.isfinite(by_class).all() and (by_class >= 0).all()):
         raise ValueError(f"`class_weight` must be finite and at least 0 for every class; got {class_weight!r}.")
     return np.where(labels.labeled, by_class[labels.codes], 1.0)

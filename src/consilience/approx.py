@@ -22,6 +22,7 @@ from ._inputs import read_views_to_fit, read_views_to_predict, remember
 from .kernels.base import Array, Kernel
 from .kernels.multiview import kernels_by_view, reference_block, resolve_kernels
 from .kernels.scalar import RBF, Laplacian
+from .solvers._dense import is_positive
 from .views import Views
 
 __all__ = ["Nystroem", "RandomFeatures"]
@@ -50,7 +51,8 @@ class _Features(TransformerMixin, ViewParameters, auto_wrap_output_keys=None):  
         self
             The fitted transformer.
         """
-        return self.fit_read(read_views_to_fit(self, X))
+        with self._whole(listens=False):
+            return self.fit_read(read_views_to_fit(self, X))
 
     def fit_read(self, X: Views) -> "_Features":
         """Find the map of each view of samples that a learner has read already, whose order is known."""
@@ -191,7 +193,14 @@ class Nystroem(_Features):
         self._roots: dict[str, Array] = {}
         for name, chosen in self.landmark_indices_.items():
             block = take_rows(X.block(name), chosen)
-            self._roots[name] = inverse_root(self.kernels_[name](block))
+            with _blocks.naming(name):
+                between = self.kernels_[name](block)
+                if self.kernels_[name].may_be_indefinite and not is_positive(to_numpy(between)):
+                    raise ValueError(
+                        f"{self.kernels_[name]!r} is not positive semi-definite between the landmarks. Use another "
+                        "kernel; `consilience.kernels.nearest_psd` makes a matrix positive semi-definite."
+                    )
+            self._roots[name] = inverse_root(between)
             self._landmarks[name] = reference_block(self.kernels_[name], block)
 
     def _shared_landmarks(self, X: Views, draw: Any) -> dict[str, np.ndarray]:

@@ -77,7 +77,8 @@ class PerView(TransformerMixin, ViewParameters, auto_wrap_output_keys=None):  # 
         self
             The fitted transformer.
         """
-        self._fit(X, y, transform=False)
+        with self._whole(listens=False):
+            self._fit(X, y, transform=False)
         return self
 
     def fit_transform(self, X: Any, y: Any = None) -> Views:
@@ -95,7 +96,8 @@ class PerView(TransformerMixin, ViewParameters, auto_wrap_output_keys=None):  # 
         Views
             The transformed views.
         """
-        return self._joined(*self._fit(X, y, transform=True))
+        with self._whole(listens=False):
+            return self._joined(*self._fit(X, y, transform=True))
 
     def _fit(self, X: Any, y: Any, transform: bool) -> tuple[Views, dict[str, Any]]:
         X = self._read(X)
@@ -223,6 +225,9 @@ def _plain(result: Any) -> Any:
 
 def _output_names(transformer: Any, names_in: tuple[str, ...] | None) -> tuple[str, ...] | None:
     try:
-        return tuple(str(c) for c in transformer.get_feature_names_out(names_in and np.asarray(names_in, dtype=object)))
+        given = transformer.get_feature_names_out(names_in and np.asarray(names_in, dtype=object))
     except (AttributeError, TypeError, ValueError):  # the transformer has no names to give
         return None
+    names = tuple(str(c) for c in given)
+    made_up = names_in is None and names == tuple(f"x{k}" for k in range(len(names)))  # for columns without names
+    return None if made_up else names

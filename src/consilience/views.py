@@ -473,6 +473,16 @@ def as_views(
     return Views({"view0": _tables.one_table(X)}, mask=mask, precomputed=precomputed)
 
 
+def to_float64(X: Views) -> Views:
+    """Return the same samples with single precision made double, but for Gram matrices and arrays of devices."""
+    blocks = {}
+    for name in X.names:
+        block = X.block(name)
+        ours = X.kind(name) in ("dense", "sparse") and not is_device_array(block)
+        blocks[name] = block.astype(np.float64) if ours and block.dtype == np.float32 else block
+    return Views._of(blocks, len(X), X.mask, X.feature_names)
+
+
 # -- names, masks, rows
 def is_mapping(X: Any) -> bool:
     """Tell a dict of views from scipy's sparse dicts of keys."""

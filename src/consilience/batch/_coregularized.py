@@ -11,6 +11,7 @@ import scipy.sparse as sp
 from .. import _blocks
 from .._backend import few_threads, to_numpy
 from .._base import presence
+from .._reading import checked_sparse
 from ..certificates import Solution, warn_unless_converged
 from ..graphs import WeightLaplacian, kernel_neighbors, nearest_neighbors, weighted_laplacian
 from ..solvers.coupled import CoupledGrams, NotPositive, row_scale
@@ -81,7 +82,7 @@ class CoRegularized(KernelLearner):
                     if form.single:
                         continue
                     raise not_positive(self, error) from error
-                if not form.single or solution.status != "inexact":
+                if not form.single or solution.status not in ("inexact", "jitter"):
                     break
         self._keep(rows, coefficients, form)
         self.view_weights_ = c
@@ -170,15 +171,21 @@ def _negative(graph: str, smallest: float) -> ValueError:
     )
 
 
+def _matrix(L: Any) -> Any:
+    """Read a Laplacian as a CSR or dense matrix."""
+    if sp.issparse(L):
+        return sp.csr_array(checked_sparse(L, "Its Laplacian"))
+    return np.asarray(L, dtype=np.float64)
+
+
 def _given_laplacian(graph: Any, rows: Rows, name: str, here: np.ndarray) -> Any:
     """A Laplacian by a callable on the rows that have the view, or a matrix over all samples."""
     if callable(graph):
-        L = graph(rows.X[here][name])
-        L = sp.csr_array(L) if sp.issparse(L) else np.asarray(L, dtype=np.float64)
+        L = _matrix(graph(rows.X[here][name]))
         if L.shape != (len(here), len(here)):
             raise ValueError(f"`graph` must return one row and column per sample given, {len(here)}; got {L.shape}.")
     else:
-        L = sp.csr_array(graph) if sp.issparse(graph) else np.asarray(graph, dtype=np.float64)
+        L = _matrix(graph)
         positions = rows.order[here]
         if L.shape != (rows.n, rows.n):
             raise ValueError(

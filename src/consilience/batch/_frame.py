@@ -7,19 +7,22 @@ from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import numpy as np
+import scipy.sparse as sp
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from .. import _blocks
-from .._backend import is_device_array, to_numpy
+from .._backend import to_numpy
 from .._base import BatchLearner, ViewClassifier
 from .._inputs import class_weights, read_labels, read_targets, read_views_to_fit, read_weights
+from .._reading import checked_sparse
 from ..approx import Nystroem
 from ..certificates import Certificate, Solution
 from ..kernels import kernels_by_view, present_grams, reference_views, resolve_kernels, view_grams
+from ..solvers._dense import is_positive
 from ..solvers.coupled import NotPositive
 from ..solvers.weights import sphere_starts
-from ..views import Views
+from ..views import Views, to_float64
 
 ROWS = 4096  # rows at a time where features or predictions are made
 
@@ -143,7 +146,8 @@ class KernelLearner(BatchLearner):
         whole = np.array_equal(kept, np.arange(dual.shape[1]))
         self.dual_coef_ = dual if whole else np.ascontiguousarray(dual[:, kept])
         self.support_ = rows.order[kept]
-        self.X_fit_ = reference_views(self.kernels_, rows.X[kept])
+        X = rows.X[kept]  # predictions are made in the precision that coefficients were found in
+        self.X_fit_ = reference_views(self.kernels_, X if form.single else to_float64(X))
 
     def _view_outputs(self, X: Views) -> np.ndarray:
         parts = [self._outputs_of(X[start : start + ROWS]) for start in range(0, len(X), ROWS)]
@@ -230,7 +234,7 @@ class ReadsClasses(ViewClassifier, ReadsTargets):
         self._check_parameters()
         X = read_views_to_fit(self, X)
         s = read_weights(sample_weight, len(X))
-        y = y.toarray() if hasattr(y, "toarray") else y
+        y = checked_sparse(y, "y").toarray() if sp.issparse(y) else y
         self._indicator = y is not None and np.asarray(y).ndim == 2 and np.asarray(y).shape[1] > 1
         if self._indicator:
             if self.class_weight is not None:
@@ -243,7 +247,8 @@ class ReadsClasses(ViewClassifier, ReadsTargets):
             return self._fit_targets(X, 2 * Y - 1, labeled, s, s)
         labels = read_labels(y, len(X), self.unlabeled)
         self.classes_ = labels.classes
-        return self._fit_targets(X, labels.signs(), labels.labeled, s, s * class_weights(self.class_weight, labels))
+        u = s * class_weights(self.class_weight, labels, s)
+        return self._fit_targets(X, labels.signs(), labels.labeled, s, u)
 
     def predict(self, X: Any) -> np.ndarray:
         """Predict classes, or the indicator of labels.
@@ -259,7 +264,7 @@ class ReadsClasses(ViewClassifier, ReadsTargets):
             The classes; 0 and 1 where y was an indicator.
         """
         check_is_fitted(self)
-        return (self._combined(X) > 0).astype(int) if self._indicator else super().predict(X)
+        return (self.decision_function(X) > 0).astype(int) if self._indicator else super().predict(X)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -292,7 +297,7 @@ class Grams:
     def __init__(self, learner: KernelLearner, rows: Rows, *, double: bool):
         self.rows = [np.flatnonzero(rows.X.present(name)) for name in rows.X.names]
         self.single = not double and all(_is_single(rows.X, name) for name in rows.X.names)
-        X = rows.X if self.single else in_double(rows.X)
+        X = rows.X if self.single else to_float64(rows.X)
         grams = [to_numpy(K) for K in present_grams(learner.kernels_, X)]
         self.grams = [np.ascontiguousarray(K, dtype=np.float32 if self.single else np.float64) for K in grams]
         K: Any
@@ -303,6 +308,8 @@ class Grams:
                     f"View '{name}': its kernel matrix is not symmetric: entries that should be equal differ by "
                     f"{np.abs(K[some] - K[:, some].T).max():.4g}. Give (K + K') / 2 if that is meant."
                 )
+            if learner.kernels_[name].may_be_indefinite and not is_positive(K):
+                raise not_positive_kernels(learner, NotPositive(rows.X.names.index(name)))
 
 
 class Features:
@@ -316,13 +323,13 @@ class Features:
         self.features = Nystroem(
             kernels=learner.kernels_, n_components=learner.n_components, shared=shared, random_state=seed
         )
-        self.features.fit_read(in_double(rows.X))  # in single precision directions would be lost
+        self.features.fit_read(to_float64(rows.X))  # in single precision directions would be lost
         self.names = rows.X.names
         self.sizes = [self.features.sizes[name] for name in self.names]
 
     def side_by_side(self, X: Views) -> np.ndarray:
         """The features of all views, zero where a view is absent."""
-        features = self.features.transform(in_double(X))
+        features = self.features.transform(to_float64(X))
         parts = [dense_view(features, name, size) for name, size in zip(self.names, self.sizes, strict=True)]
         return np.asarray(np.hstack(parts), dtype=np.float64)
 
@@ -337,13 +344,3 @@ def _is_single(X: Views, name: str) -> bool:
     if isinstance(block, _blocks.Gram):
         return block.values is not None and block.values.dtype == np.float32
     return str(getattr(block, "dtype", "")).endswith("float32")
-
-
-def in_double(X: Views) -> Views:
-    """The same with single precision made double, but for kernels that are given and arrays of devices."""
-    blocks = {}
-    for name in X.names:
-        block = X.block(name)
-        ours = X.kind(name) in ("dense", "sparse") and not is_device_array(block)
-        blocks[name] = block.astype(np.float64) if ours and _is_single(X, name) else block
-    return Views._of(blocks, len(X), X.mask, X.feature_names)

@@ -17,15 +17,18 @@ from .._joint import JointKernel, view_scales
 from ..approx import Nystroem, inverse_root
 from ..certificates import Solution, warn_unless_converged
 from ..kernels import Linear, reference_views
+from ..solvers._dense import is_positive
+from ..solvers.coupled import NotPositive
 from ..solvers.margin import margin_dual
 from ..solvers.margin_bias import answers_alone, with_bias
 from ..solvers.margin_features import LabelRows, margin_features
 from ..views import Views
-from ._frame import ROWS, Features, KernelLearner, Rows
+from ._frame import ROWS, Features, KernelLearner, Rows, not_positive_kernels
 
 EPS = np.finfo(np.float64).eps
 FEW = 2000  # so few samples are learned faster by their Gram matrix, linear kernels too
 SINGLE = 100  # up to this C·k(x, x) rounding in single precision stays far below the gap
+LOOKED = 4000  # samples between which a kernel from outside is checked for being positive semi-definite
 HELD = 4000  # so many different outputs have their kernel held as a matrix
 
 
@@ -96,6 +99,8 @@ class MaxMargin(KernelLearner):
     fit_bias: bool
     cache_size: float
     warm_start: bool
+    _means: dict[str, tuple[np.ndarray, float]]  # what stands for absent views in products
+    _fit_weights: np.ndarray  # of the samples in X_fit_, by which these means are taken
 
     def _check_parameters(self) -> None:
         self._check_numbers(above=("C", "cache_size"), least=("tol",))
@@ -105,8 +110,8 @@ class MaxMargin(KernelLearner):
             raise ValueError(f"`normalize` is 'item', 'variable' or None; got {self.normalize!r}.")
 
     # -- samples
-    def _normalized(self, X: Views) -> Views:
-        """The training samples with rows of length 1, or columns of mean 0 and variance 1."""
+    def _normalized(self, X: Views, s: np.ndarray) -> Views:
+        """The training samples with rows of length 1, or columns of mean 0 and variance 1 by the weights `s`."""
         self._centers: dict[str, tuple[np.ndarray, np.ndarray]] = {}
         kinds = {"item": ("dense", "sparse"), "variable": ("dense",), None: ()}[self.normalize]
         for name in X.names if kinds else ():
@@ -118,10 +123,15 @@ class MaxMargin(KernelLearner):
                     f"{remedy} and leave `normalize` out."
                 )
             if self.normalize == "variable":
-                values = _blocks.to_numpy(_blocks.take(X.block(name), np.flatnonzero(X.present(name)))).astype(
-                    np.float64
+                there = np.flatnonzero(X.present(name) & (s > 0))
+                there = there if len(there) else np.flatnonzero(X.present(name))
+                values = _blocks.to_numpy(_blocks.take(X.block(name), there)).astype(np.float64)
+                share, n = (
+                    s[there] / s[there].sum() if s[there].any() else np.full(len(there), 1 / len(there)),
+                    len(there),
                 )
-                center, spread, n = values.mean(axis=0), values.std(axis=0), len(values)
+                center = share @ values
+                spread = np.sqrt(share @ (values - center) ** 2)
                 least = np.sqrt(n * EPS) * spread + n * EPS * np.abs(center)  # rounding of a column that is constant
                 self._centers[name] = (center, np.where(spread > least, spread, 1.0))
         return self._scaled(X)
@@ -158,7 +168,8 @@ class MaxMargin(KernelLearner):
                 "the bias alone would meet every margin (in the dual Σ α_i y_i = 0 leaves α = 0 only). Use labels that "
                 "balance, such as 'simplex', or leave `fit_bias` out."
             )
-        joint = JointKernel(self.kernels_, rows.X, self.combine)
+        joint = JointKernel(self.kernels_, rows.X, self.combine, weights=rows.s)
+        proved = self._check_definite(joint)
         small = labels.alike is not None or labels.vectors is not None or labels.n <= FEW // 10
         form: Any = _KernelForm(self, joint, labels)
         if self.n_components is not None or (small and _is_linear(joint)):
@@ -175,9 +186,26 @@ class MaxMargin(KernelLearner):
                 "Use positive semi-definite kernels; `consilience.kernels.nearest_psd` makes one of a matrix."
             ) from error
         self.solution_ = replace(solution, x=solution.x[0])
+        if not proved and solution.converged:  # the gap is a bound only where kernels are positive semi-definite
+            self.solution_ = replace(self.solution_, gap=None, status="settled")
         self.view_weights_ = np.ones(len(self._used_views))
         self._keep_support(rows, labels, form)
         warn_unless_converged(self.solution_, type(self).__name__)
+
+    def _check_definite(self, joint: JointKernel) -> bool:
+        """Refuse kernels from outside that are not positive semi-definite; return whether all samples were checked."""
+        proved = True
+        for name, kernel in joint.kernels.items():
+            there = np.flatnonzero(joint.X.present(name))
+            if not kernel.may_be_indefinite:
+                continue
+            if len(there) > LOOKED:
+                there, proved = there[np.linspace(0, len(there) - 1, LOOKED).astype(int)], False
+            with _blocks.naming(name):
+                K = np.asarray(_blocks.to_numpy(kernel(_blocks.take(joint.X.block(name), there))), dtype=np.float64)
+            if not is_positive(K):
+                raise not_positive_kernels(self, NotPositive(joint.X.names.index(name)))
+        return proved
 
     def _optimum(self, form: Any, labels: LabelKernel, upper: np.ndarray, x0: np.ndarray | None) -> Solution:
         """α first in x, with the bias where it is asked for."""
@@ -201,7 +229,7 @@ class MaxMargin(KernelLearner):
         kept = kept[np.argsort(rows.order[kept])]
         self._n_fit = rows.n
         self.support_, self.dual_coef_, self._of_support = rows.order[kept], alpha[kept], labels.of[kept]
-        for name in ("coef_", "X_fit_", "_features", "_in_fit", "_means", "_landmark_root"):
+        for name in ("coef_", "X_fit_", "_features", "_in_fit", "_means", "_fit_weights", "_landmark_root"):
             if hasattr(self, name):
                 delattr(self, name)
         form.keep(self, kept)
@@ -222,7 +250,7 @@ class MaxMargin(KernelLearner):
 
     def _label_sums(self, X: Views, n_labels: int) -> np.ndarray:
         """Σ α_i k(x, x_i) over the support of each label, (n, n_labels)."""
-        joint = JointKernel(self.kernels_, self.X_fit_, self.combine, dict(self._means))
+        joint = JointKernel(self.kernels_, self.X_fit_, self.combine, dict(self._means), weights=self._fit_weights)
         place = self._place(n_labels)
         parts = [X[start : start + ROWS] for start in range(0, len(X), ROWS)]
         return np.concatenate([(place @ joint.cross(part, self._in_fit).T).T for part in parts])
@@ -248,7 +276,7 @@ class MaxMargin(KernelLearner):
         if not hasattr(self, "_landmark_root"):
             outputs = self._outputs_over_features(X)
             return np.where(presence(X)[:, :, None], outputs, 0.0).sum(axis=1) * view_scales(X)[:, None]
-        joint = JointKernel(self.kernels_, self.X_fit_, self.combine, dict(self._means))
+        joint = JointKernel(self.kernels_, self.X_fit_, self.combine, dict(self._means), weights=self._fit_weights)
         parts = [X[start : start + ROWS] for start in range(0, len(X), ROWS)]
         return (
             np.concatenate([joint.cross(part, self._in_fit) @ self._landmark_root for part in parts])
@@ -334,7 +362,7 @@ class _KernelForm:
         some = kept if self.joint.adds else np.arange(len(X))
         learner.X_fit_ = reference_views(learner.kernels_, X[some])
         learner._in_fit = np.arange(len(kept)) if self.joint.adds else kept
-        learner._means = self.joint.means
+        learner._means, learner._fit_weights = self.joint.means, self.joint.weights[some]
 
 
 class _FeatureForm:
@@ -387,6 +415,7 @@ class _FeatureForm:
             learner.coef_, learner._landmark_root = {"all views": W}, self.root
             learner.X_fit_ = reference_views(learner.kernels_, self.joint.X)  # absent views stand for means over all
             learner._in_fit, learner._means = self.landmarks, self.joint.means
+            learner._fit_weights = self.joint.weights
             return
         ends = np.cumsum(self.sizes)
         learner.coef_ = {

@@ -187,8 +187,6 @@ class MetricFrame(ReadsTargets):
     def _fit_fixed(self, rows: Rows, data: MetricData) -> Self:
         metric = self._metric_of(rows, data)
         w, learned = self._given_weights(), None
-        if self._is("diagonal") and isinstance(data, GramData):
-            data.check_positive()
         if w is None:
             learned = self._learn_fixed_weights(data, metric)
             w = np.abs(learned.x) if self._is("diagonal") else learned.x

@@ -15,7 +15,7 @@ import numpy as np
 
 from .._base import presence
 from ..solvers._dense import add_to_diagonal, cholesky, forward, gram_of, multiply, solve
-from ..solvers.coupled import NotPositive, row_scale
+from ..solvers.coupled import row_scale
 from ..solvers.kernel_weights import GramFit
 from ..solvers.metric import Spectrum, direct_metric, eigen, rank_one_metric, within_reach
 from ..solvers.ridge import missing_slopes
@@ -335,14 +335,6 @@ class GramData(MetricData):
     def products(self, coefficients: Sequence[np.ndarray]) -> np.ndarray:
         """The inner products of functions, outputs by outputs, all views together."""
         return np.sum([multiply(a.T, multiply(K, a)) for K, a in zip(self.grams, coefficients, strict=True)], axis=0)
-
-    def check_positive(self) -> None:
-        """Refuse kernels that are not positive semi-definite."""
-        for v, K in enumerate(self.grams):
-            try:
-                cholesky(add_to_diagonal(K.copy(order="F"), 1e-8 * max(float(np.abs(K).max()), 1e-300)))
-            except np.linalg.LinAlgError as error:
-                raise NotPositive(v) from error
 
     def for_prediction(self, G: np.ndarray) -> list[np.ndarray]:
         """S½G by view."""

@@ -109,8 +109,9 @@ class GramRidge(Problem):
     def solve(self, c: np.ndarray) -> tuple[list[np.ndarray], Solution]:
         """a_v with f_v = K_v a_v."""
         coefficients = [np.zeros((len(K), self.Y.shape[1])) for K in self.form.grams]
-        value, worst, gap = self.lost, 0.0, 0.0
+        value, worst, gap, jitter = self.lost, 0.0, 0.0, 0.0
         for system, vectors in self._parts():
+            jitter = max(jitter, system.jitter)
             Y = self.Y @ vectors
             r, _ = ridge_forces(system.labeled_kernel(c), Y, self.u)
             found = system.coefficients(c, r)
@@ -120,12 +121,13 @@ class GramRidge(Problem):
             worst, gap = max(worst, rest), gap + bound
             for total, part in zip(coefficients, found, strict=True):
                 total += part @ vectors.T
-        return coefficients, _direct(value / self.form.scale, gap / self.form.scale, worst / self.form.scale)
+        scale = self.form.scale
+        return coefficients, _direct(value / scale, gap / scale, worst / scale, jitter)
 
 
-def _direct(objective: float, gap: float, residual: float) -> Solution:
+def _direct(objective: float, gap: float, residual: float, jitter: float = 0.0) -> Solution:
     """A direct solution, and whether rounding left it one."""
-    status = "exact" if gap <= 1e-6 * abs(objective) else "inexact"
+    status = "inexact" if not gap <= 1e-6 * abs(objective) else "jitter" if jitter else "exact"
     return Solution(None, gap, 1, status, objective=objective, residual=residual)
 
 

@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
 from .. import _blocks
 from .._backend import is_device_array, take_rows, to_numpy
-from .._base import BatchLearner, combine_views, presence
+from .._base import BatchLearner, combine_views, finite_outputs, presence
 from .._blocks import Gram
 from .._inputs import labeled_rows, read_labels, read_targets, read_views_to_fit, read_views_to_predict, read_weights
 from ..certificates import Certificate, Solution
@@ -144,11 +144,14 @@ class _Fusion(BatchLearner):
 
 
 def _fit_one(estimator: Any, data: Any, target: Any, weights: np.ndarray | None) -> Any:
-    if weights is None:
-        return clone(estimator).fit(data, target)
-    if not has_fit_parameter(estimator, "sample_weight"):
-        raise TypeError(f"{type(estimator).__name__} takes no sample_weight; fit without it or wrap another estimator.")
-    return clone(estimator).fit(data, target, sample_weight=weights)
+    name = type(estimator).__name__
+    if weights is not None and not has_fit_parameter(estimator, "sample_weight"):
+        raise TypeError(f"{name} takes no sample_weight; fit without it or wrap another estimator.")
+    given = {} if weights is None else {"sample_weight": weights}
+    try:
+        return clone(estimator).fit(data, target, **given)
+    except (ValueError, ArithmeticError, np.linalg.LinAlgError) as error:
+        raise ValueError(f"{name} could not be fitted: {str(error).strip().rstrip('.')}.") from error
 
 
 class EarlyFusion(_Fusion):
@@ -217,17 +220,19 @@ class EarlyFusion(_Fusion):
         self
             The fitted learner.
         """
-        if self.fill not in ("mean", "nan"):
-            raise ValueError(f"EarlyFusion: fill must be 'mean' or 'nan'; got {self.fill!r}.")
-        X = read_views_to_fit(self, X)
-        target, labeled = self._targets(X, y)
-        weights = read_weights(sample_weight, len(X)) * labeled
-        self._means = {name: _column_means(X, name, weights) for name in X.names}
-        part = None if sample_weight is None else weights[labeled]
-        self.estimator_ = _fit_one(self.estimator, self._table(X[labeled]), target[labeled], part)
-        self.view_weights_ = np.ones(len(X.names))
-        self.solution_ = Solution(x=None, gap=None, n_iter=1, status="delegated")
-        return self
+        with self._whole(listens=False):
+            if self.fill not in ("mean", "nan"):
+                raise ValueError(f"EarlyFusion: fill must be 'mean' or 'nan'; got {self.fill!r}.")
+            X = read_views_to_fit(self, X)
+            target, labeled = self._targets(X, y)
+            weights = read_weights(sample_weight, len(X)) * labeled
+            self._means = {name: _column_means(X, name, weights) for name in X.names}
+            used = weights > 0  # a weight of 0 leaves a sample out, whatever the estimator makes of it
+            part = None if sample_weight is None else weights[used]
+            self.estimator_ = _fit_one(self.estimator, self._table(X[used]), target[used], part)
+            self.view_weights_ = np.ones(len(X.names))
+            self.solution_ = Solution(x=None, gap=None, n_iter=1, status="delegated")
+            return self
 
     def predict(self, X: Any) -> np.ndarray:
         """Predict classes or targets: what the estimator predicts.
@@ -243,7 +248,8 @@ class EarlyFusion(_Fusion):
             The predictions.
         """
         table = self._table(read_views_to_predict(self, X))
-        return self.estimator_.predict(table)
+        answers = self.estimator_.predict(table)
+        return answers if is_classifier(self) else finite_outputs(self, answers)
 
     @available_if(_gives_probabilities)
     def predict_proba(self, X: Any) -> np.ndarray:
@@ -260,7 +266,7 @@ class EarlyFusion(_Fusion):
             Probabilities.
         """
         table = self._table(read_views_to_predict(self, X))
-        return self.estimator_.predict_proba(table)
+        return finite_outputs(self, self.estimator_.predict_proba(table))
 
     @available_if(lambda self: is_classifier(self) and _have(self, "decision_function"))
     def decision_function(self, X: Any) -> np.ndarray:
@@ -277,7 +283,7 @@ class EarlyFusion(_Fusion):
             What the estimator gives.
         """
         table = self._table(read_views_to_predict(self, X))
-        return self.estimator_.decision_function(table)
+        return finite_outputs(self, self.estimator_.decision_function(table))
 
     def _view_outputs(self, X: Views) -> np.ndarray:
         outputs = []
@@ -406,34 +412,41 @@ class LateFusion(_Fusion):
         self
             The fitted learner.
         """
-        X = read_views_to_fit(self, X)
-        target, labeled = self._targets(X, y)
-        weights = None if sample_weight is None else read_weights(sample_weight, len(X))
-        weight = _read_view_weights(self.view_weights, self.view_names_in_)
-        used = np.array([weight[self.view_names_in_.index(name)] for name in X.names])
-        self.view_weights_ = used / used.sum()
-        chosen = dict(self.estimators or {})
-        unknown = [name for name in chosen if name not in self.view_names_in_]
-        if unknown:
-            raise ValueError(
-                f"`estimators` names the view {_blocks.quoted(unknown)}; the views are {_blocks.quoted(X.names)}."
-            )
-        self.estimators_: dict[str, Any] = {}
-        self._train: dict[str, Gram] = {}
-        for name in X.names:
-            rows = np.flatnonzero(X.present(name) & labeled)
-            if not len(rows):
-                raise ValueError(f"View '{name}' has no labeled sample to learn from. Drop the view, or label some.")
-            part = None if weights is None else weights[rows]
-            estimator = chosen.get(name, self.estimator)
-            block = X.block(name)
-            if isinstance(block, Gram):
-                self._train[name] = block.reference(strip=True)[rows]
-            block = take_rows(block, rows)
-            with _blocks.naming(name):
-                self.estimators_[name] = _fit_one(estimator, self._data(name, block), target[rows], part)
-        self.solution_ = Solution(x=None, gap=None, n_iter=1, status="delegated")
-        return self
+        with self._whole(listens=False):
+            X = read_views_to_fit(self, X)
+            target, labeled = self._targets(X, y)
+            weights = read_weights(sample_weight, len(X))
+            weight = _read_view_weights(self.view_weights, self.view_names_in_)
+            chosen = dict(self.estimators or {})
+            unknown = [name for name in chosen if name not in self.view_names_in_]
+            if unknown:
+                raise ValueError(
+                    f"`estimators` names the view {_blocks.quoted(unknown)}; the views are {_blocks.quoted(X.names)}."
+                )
+            self.estimators_: dict[str, Any] = {}
+            self._train: dict[str, Gram] = {}
+            for name in X.names:
+                counted = X.present(name) & (weights > 0)  # a weight of 0 leaves a sample out
+                rows = np.flatnonzero(counted & labeled)
+                if not counted.any():
+                    continue
+                if not len(rows):
+                    raise ValueError(
+                        f"View '{name}' has no labeled sample to learn from. Drop the view, or label some."
+                    )
+                part = None if sample_weight is None else weights[rows]
+                estimator = chosen.get(name, self.estimator)
+                block = X.block(name)
+                if isinstance(block, Gram):
+                    self._train[name] = block.reference(strip=True)[rows]
+                block = take_rows(block, rows)
+                with _blocks.naming(name):
+                    self.estimators_[name] = _fit_one(estimator, self._data(name, block), target[rows], part)
+            self._used_views = tuple(self.estimators_)
+            used = np.array([weight[self.view_names_in_.index(name)] for name in self._used_views])
+            self.view_weights_ = used / used.sum()
+            self.solution_ = Solution(x=None, gap=None, n_iter=1, status="delegated")
+            return self
 
     def _data(self, name: str, block: Any) -> Any:
         """A view as its estimator takes it: a Gram as its block against the training samples, others as they are."""
@@ -448,7 +461,7 @@ class LateFusion(_Fusion):
 
     def _combined(self, X: Any) -> np.ndarray:
         X = read_views_to_predict(self, X)
-        return combine_views(self._outputs_by_view(X), self.view_weights_, presence(X))
+        return finite_outputs(self, combine_views(self._outputs_by_view(X), self.view_weights_, presence(X)))
 
     def predict(self, X: Any) -> np.ndarray:
         """Predict classes or targets.

@@ -67,7 +67,6 @@ class MultipleKernelFrame(ReadsTargets):
         m = len(self._used_views)
         nu = data.nu(np.full(m, 1 / m))
         if isinstance(data, GramData):
-            data.check_positive()
             kernels = data.plain_kernels(nu, np.ones(m))
         else:
             C, c = data.summed(nu)
@@ -495,7 +494,6 @@ class OutputKernelRidge(ViewRegressor, ReadsTargets):
     def _spectrum(self, data: GramData | FeatureData, w: np.ndarray) -> Spectrum:
         if isinstance(data, FeatureData):
             return data.spectrum(w)
-        data.check_positive()
         total = np.asfortranarray(np.sum(data.plain_kernels(data.nu(w), w**2), axis=0))
         return Spectrum.of_gram(*within_reach(*eigen(total)), data.Y, lambda B: B)
 

@@ -171,7 +171,8 @@ class MaxMarginClassifier(ViewClassifier, MaxMargin):
             self._check_parameters()
             X = read_views_to_fit(self, X)
             labels = read_labels(y, len(X), self.unlabeled)
-            u = read_weights(sample_weight, len(X)) * class_weights(self.class_weight, labels)
+            s = read_weights(sample_weight, len(X))
+            u = s * class_weights(self.class_weight, labels, s)
             u = np.where(labels.labeled, u, 0.0)
             weighted = np.unique(labels.codes[u > 0])
             if self.fit_bias and len(weighted) == 1:
@@ -179,7 +180,7 @@ class MaxMarginClassifier(ViewClassifier, MaxMargin):
                 raise ValueError(
                     f"`fit_bias` is for two classes or more; samples with a weight have one class, {only!r}."
                 )
-            X = self._normalized(X)
+            X = self._normalized(X, s)
             rows = self._arrange(X, labels.labeled, u, with_unlabeled=False)
             self.classes_ = labels.classes
             of = rows.first(labels.codes)

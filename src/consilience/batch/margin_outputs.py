@@ -11,8 +11,10 @@ from sklearn.metrics import r2_score
 from sklearn.utils.validation import check_is_fitted
 
 from .. import _blocks
+from .._base import finite_outputs
 from .._inputs import read_views_to_fit, read_weights
 from ..kernels import Kernel, Linear
+from ..solvers._dense import is_positive
 from ..views import Views
 from ._frame import ROWS
 from ._margin import HELD, LabelKernel, MaxMargin
@@ -164,8 +166,9 @@ class MaxMarginRegressor(RegressorMixin, MaxMargin):
             X = read_views_to_fit(self, X)
             kernel, matrix = read_output_kernel(self.output_kernel)
             outputs = read_outputs(y, len(X), matrix)
-            s = np.where(outputs.labeled, read_weights(sample_weight, len(X)), 0.0)
-            X = self._normalized(X)
+            weights = read_weights(sample_weight, len(X))
+            s = np.where(outputs.labeled, weights, 0.0)
+            X = self._normalized(X, weights)
             rows = self._arrange(X, outputs.labeled, s, with_unlabeled=False)
             self._outputs, self._one_column = outputs.values, outputs.one_column
             self._reads_items = outputs.values.dtype.kind in "UO"
@@ -189,6 +192,11 @@ class MaxMarginRegressor(RegressorMixin, MaxMargin):
         if type(resolved) is Linear and not sp.issparse(block):
             return LabelKernel.of_vectors(of, np.asarray(block, dtype=np.float64))
         A = np.asarray(resolved(block), dtype=np.float64) if len(self._outputs) <= HELD else None
+        if A is not None and resolved.may_be_indefinite and not is_positive(A):
+            raise ValueError(
+                f"`output_kernel`: {resolved!r} is not positive semi-definite between the outputs in y. Use another "
+                "kernel, or give the matrix between all candidates; `consilience.kernels.nearest_psd` makes one."
+            )
         rows = A.__getitem__ if A is not None else lambda which: np.asarray(resolved(_blocks.take(block, which), block))
         return LabelKernel(of, len(self._outputs), rows, A)
 
@@ -236,7 +244,7 @@ class MaxMarginRegressor(RegressorMixin, MaxMargin):
         size = max(1, min(ROWS, 2**24 // len(self.candidates_)))
         for start in range(0, len(X), size):
             sums = self._sums(X[start : start + size])
-            yield self._scores(sums if self._bias is None else sums + self._bias)
+            yield finite_outputs(self, self._scores(sums if self._bias is None else sums + self._bias))
 
     def candidate_scores(self, X: Any) -> np.ndarray:
         """Return the score of every candidate.

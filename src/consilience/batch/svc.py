@@ -1,6 +1,7 @@
 """Support vector machines over several views: simplex codes for all classes at once, or one class against the rest."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
@@ -220,7 +221,7 @@ class CoRegularizedSVC(ViewClassifier, CoRegularized):
         labels = read_labels(y, len(X), self.unlabeled)
         self.classes_ = labels.classes
         s = read_weights(sample_weight, len(X))
-        u = s * class_weights(self.class_weight, labels)
+        u = s * class_weights(self.class_weight, labels, s)
         penalties = self._penalties()
         codes = self._read_codes(labels)
         rows = self._arrange(X, labels.labeled & (u > 0), s, with_unlabeled=self._with_unlabeled(penalties))
@@ -243,6 +244,8 @@ class CoRegularizedSVC(ViewClassifier, CoRegularized):
             found = machine.solve(kernel, tol=tol, max_iter=self.max_iter)
             coefficients = system.coefficients(c, machine.forces(found.x))
             solution = machine.judge(found, system.outputs(c, coefficients), self.tol)
+            if solution.converged and system.jitter:
+                solution = replace(solution, status="jitter")
             parts = coefficients if isinstance(form, GramForm) else form.split(coefficients)
             return parts, c, solution if learned is None else with_learned(solution, learned)
 
