@@ -156,7 +156,7 @@ def test_another_format_is_refused_by_name(path):
             load(path)
     for nothing in (b"", b"no archive", b"PK\x05\x06" + 18 * b"\0"):
         rewrite(path, head, nothing)
-        with pytest.raises(ValueError, match="what it holds is no model"):
+        with pytest.raises(ValueError, match="what it holds is not a model"):
             load(path)
     rewrite(path, {"format": "x"}, payload, digest=False)
     with pytest.raises(ValueError, match="its header cannot be read"):

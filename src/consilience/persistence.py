@@ -1,8 +1,9 @@
 """Model files: nothing on disk is trusted, no code runs on load, writes are atomic.
 
 A file is one line of magic, one line of JSON (format, version of the library, SHA-256 of the rest), then the model as
-skops writes it. Damage is seen by the digest before anything is read; types are checked against an explicit list before
-anything is built.
+skops writes it. Damage is seen by the digest before anything is read. The digest protects against accidents, not
+against malice: so sizes are checked before anything is unpacked, types against an explicit list before anything is
+built, and states (shapes, index ranges) before the model is returned.
 """
 
 import hashlib
@@ -21,6 +22,8 @@ from sklearn.base import BaseEstimator
 from . import __version__
 from ._blocks import Gram
 from ._files import write_atomically
+from ._states import BadState, check_state
+from ._unpacking import TooLarge, check_sizes
 from .batch._view_metric import ViewMetric
 from .certificates import Certificate, Solution
 from .online._dual import Grams, KernelMachine, ProjectronMachine, Support
@@ -130,15 +133,28 @@ def load(path: str | os.PathLike[str], *, trusted: Sequence[str] = ()) -> Any:
     if hashlib.sha256(payload).hexdigest() != digest:
         raise ValueError(f"'{path}' is damaged: its checksum does not match its content. Save the model again.")
     try:
+        check_sizes(payload)
         foreign = _untrusted(payload, trusted)
+    except TooLarge as error:
+        raise ValueError(f"'{path}' is refused: {error}.") from error
     except Exception as error:  # no zip archive, no schema in it: whatever skops stumbles on
-        raise ValueError(f"'{path}' is damaged: what it holds is no model. Save the model again.") from error
+        raise ValueError(f"'{path}' is damaged: what it holds is not a model. Save the model again.") from error
     if foreign:
         raise ValueError(
             f"'{path}' is refused: it holds {', '.join(foreign)}, which are not trusted. If you know the file, name "
             "them by trusted=[...]."
         )
-    return skops.loads(payload, trusted=[*_own_types(), *trusted])
+    try:
+        model = skops.loads(payload, trusted=[*_own_types(), *trusted])
+    except Exception as error:
+        raise ValueError(
+            f"'{path}' is damaged: its content cannot be read as a model. Save the model again."
+        ) from error
+    try:
+        check_state(model)
+    except BadState as error:
+        raise ValueError(f"'{path}' is damaged: {error}. Save the model again.") from error
+    return model
 
 
 def _skops() -> Any:
