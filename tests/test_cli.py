@@ -1,12 +1,17 @@
 """The command line and what it stands on: files, comparisons; from three Parquet files to a leaderboard."""
 
+import contextlib
+import io
 import json
 import os
 import re
 import signal
+import stat
 import subprocess
 import sys
+import threading
 import time
+import warnings
 
 import numpy as np
 import pandas as pd
@@ -14,6 +19,9 @@ import pytest
 import scipy.sparse as sp
 from sklearn.base import ClassifierMixin
 from sklearn.datasets import dump_svmlight_file
+from sklearn.decomposition import PCA
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
 
 import consilience as cs
 from consilience.comparison import candidates, compare
@@ -23,7 +31,8 @@ from consilience.streams import read_csv_lines
 typer = pytest.importorskip("typer", reason="typer is not installed")
 from typer.testing import CliRunner  # noqa: E402
 
-from consilience.cli import app  # noqa: E402
+from consilience._commands import csv_lines  # noqa: E402
+from consilience.cli import app, main  # noqa: E402
 
 X, y = cs.datasets.load_breast_cancer_views(return_X_y=True)
 X, y = X[:150], np.array(["malignant", "benign"])[y[:150]]
@@ -152,7 +161,7 @@ def test_layouts(tmp_path):
     arrays = read_samples([tmp_path / "n.npz"], target="y")
     assert arrays.X.names == ("a", "b")
     Z = sp.random_array((6, 5), density=0.5, random_state=0, format="csr")
-    dump_svmlight_file(Z, [0, 1] * 3, str(tmp_path / "s.libsvm"))
+    dump_svmlight_file(Z, [0, 1] * 3, str(tmp_path / "s.libsvm"), zero_based=False)
     sparse = read_samples([tmp_path / "s.libsvm"])
     assert sparse.X.kind("s") == "sparse"
     assert sparse.y.tolist() == [0, 1] * 3
@@ -317,6 +326,20 @@ def shell(*words, **given):
     )
 
 
+def ended(*words):
+    """The exit code of a command, and what it wrote to standard error, without a new process."""
+    before, said = sys.argv, io.StringIO()
+    sys.argv = ["consilience", *map(str, words)]
+    try:
+        with warnings.catch_warnings(), contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(said):
+            main()
+    except SystemExit as end:
+        return end.code or 0, said.getvalue()
+    finally:
+        sys.argv = before
+    raise AssertionError("a command ends by an exit code")
+
+
 def test_errors_are_one_sentence_and_nothing_is_written(files):
     done = shell("fit", files / "mean.parquet", "-y", "none", "-l", "LateFusion", "--save", files / "m.cons")
     assert done.returncode == 1
@@ -436,3 +459,270 @@ def test_annotated_matrices_and_their_modalities(tmp_path):
     np.testing.assert_allclose(cells.X["rna"][[place[c] for c in obs.index]], rna.X)
     np.testing.assert_allclose(cells.X["protein"][[place[c] for c in ("c3", "c1", "c4")]], protein.X.toarray())
     assert not cells.X.present("protein")[place["c2"]]
+
+
+# -- outputs
+@pytest.fixture
+def people(tmp_path):
+    """A table of one view, its model, and its predictions."""
+    height, weight = np.random.default_rng(0).normal([170, 70], 10, size=(40, 2)).T
+    frame = pd.DataFrame({"height": height, "weight": weight, "y": np.where(height > 170, "tall", "short")})
+    frame.to_csv(tmp_path / "people.csv", index=False)
+    run(
+        "fit",
+        tmp_path / "people.csv",
+        "-y",
+        "y",
+        "-l",
+        "MaxMarginClassifier",
+        "--no-scale",
+        "--save",
+        tmp_path / "m.cons",
+    )
+    return tmp_path
+
+
+def predicted(*words):
+    return json.loads(run("predict", *words, "--json").stdout)["predictions"]
+
+
+@pytest.mark.skipif(os.name == "nt", reason="devices, pipes and permissions are those of POSIX")
+def test_outputs_go_to_devices_pipes_and_links(people, tmp_path):
+    model, data, pipe, got = people / "m.cons", people / "people.csv", tmp_path / "pipe", []
+    os.mkfifo(pipe)
+    reader = threading.Thread(target=lambda: got.append(pipe.read_text()), daemon=True)
+    reader.start()
+    run("predict", model, data, "--out", pipe)
+    reader.join(30)
+    assert len(got[0].splitlines()) == 41
+    assert stat.S_ISFIFO(pipe.stat().st_mode)
+    (tmp_path / "link.cons").symlink_to("away.cons")
+    run("fit", data, "-y", "y", "-l", "LateFusion", "--save", tmp_path / "link.cons")
+    assert (tmp_path / "link.cons").is_symlink()
+    assert cs.load(tmp_path / "away.cons").predict(read_samples([data], target="y").X).shape == (40,)
+    model.chmod(0o600)
+    run("fit", data, "-y", "y", "-l", "LateFusion", "--save", model)
+    assert stat.S_IMODE(model.stat().st_mode) == 0o600
+    with open(tmp_path / "printed.csv", "w") as file:
+        words = [sys.executable, "-m", "consilience.cli", "predict", model, data, "--out", "/dev/stdout"]
+        assert subprocess.run(words, stdout=file).returncode == 0
+    assert len(pd.read_csv(tmp_path / "printed.csv")) == 40  # the predictions and nothing else
+
+
+def test_places_are_checked_before_the_work(people, tmp_path, monkeypatch):
+    data, model = people / "people.csv", people / "m.cons"
+    fit = ("fit", data, "-y", "y", "-l", "LateFusion", "--save")
+    assert ended(*fit, data) == (
+        1, f"Error: '{data}' is read, and would be replaced by what is written. Name another file to write.\n",
+    )  # fmt: skip
+    assert ended("predict", model, data, "--out", model)[0] == 1
+    assert ended(*fit, tmp_path) == (1, f"Error: '{tmp_path}' is a folder. Name a file to write.\n")
+    code, said = ended("stream", data, "--save", tmp_path / "a", "--checkpoint", tmp_path / "." / "a")
+    assert (code, "are the same file; each output needs its own." in said) == (1, True)
+    assert ended("stream", data, "--save", os.devnull, "--report", os.devnull)[0] == 0
+    monkeypatch.setattr(os, "access", lambda place, mode: not mode & os.W_OK)
+    for words in ((*fit, tmp_path / "x"), ("demo", "--report", tmp_path / "x"), ("stream", data, "--checkpoint", "x"),
+                  ("predict", model, data, "--out", tmp_path / "x")):  # fmt: skip
+        code, said = ended(*words)
+        assert code == 1
+        assert re.fullmatch(r"Error: The folder '.*' is read-only for you. Name a file in another folder.\n", said)
+
+
+def test_cells_that_begin_like_formulas_get_an_apostrophe(tmp_path):
+    names = ["=1+1", "-5", "+3", "-x", "@sum", "a,b", 'q"', "\tx", "plain", "'=x"]
+    frame = pd.DataFrame({"=id": names * 4, "n__1": range(40), "y": ["=cmd", "-1"] * 20})
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    model, out = tmp_path / "m.cons", tmp_path / "out.csv"
+    run("fit", tmp_path / "t.csv", "--id", "=id", "-y", "y", "-l", "KernelPerceptron", "--save", model)
+    told = run("predict", model, tmp_path / "t.csv", "--id", "=id", "--out", out, "--json")
+    lines = out.read_text().splitlines()
+    assert lines[0] == "'=id,prediction"
+    assert [line.rsplit(",", 1)[0] for line in lines[1:11]] == [
+        "'=1+1", "-5", "+3", "'-x", "'@sum", '"a,b"', '"q"""', "'\tx", "plain", "'=x",
+    ]  # fmt: skip
+    assert {line.rsplit(",", 1)[1] for line in lines[1:]} <= {"'=cmd", "-1"}
+    count = sum(line.startswith("'") for line in lines) - 4 + sum(line.endswith(",'=cmd") for line in lines)
+    assert json.loads(told.stdout)["changed cells"] == count
+    assert f"{count} cells that begin like formulas got an apostrophe" in told.stderr
+
+
+def test_numbers_are_cells_as_they_are():
+    values = [(-1.5, -3), (float("-inf"), -1e-300), ("-1e5", "+.5"), ("-1e", "+-5"), ("-", "--")]
+    text, changed = csv_lines(values)
+    assert text.splitlines() == ["-1.5,-3", "-inf,-1e-300", "-1e5,+.5", "'-1e,'+-5", "'-,'--"]
+    assert changed == 4
+
+
+# -- what a model knows, against what files have
+def test_names_of_columns_decide_also_where_there_is_one_view(people, tmp_path):
+    model, frame = people / "m.cons", pd.read_csv(people / "people.csv")
+    whole = predicted(model, people / "people.csv")
+    frame[["y", "weight", "height"]].assign(more=1.0, text="x").to_csv(tmp_path / "other.csv", index=False)
+    assert predicted(model, tmp_path / "other.csv") == whole
+    frame.rename(columns={"height": "height_cm", "weight": "weight_kg"}).to_csv(tmp_path / "new.csv", index=False)
+    assert ended("predict", model, tmp_path / "new.csv") == (1, (
+        "Error: The model was fitted on the view 'people' with the column 'height', which 'new.csv' does not have: it "
+        "has height_cm, weight_kg, y. Give the columns by the names they had at fit.\n"
+    ))  # fmt: skip
+    frame[["height"]].assign(weight_kg=frame["weight"]).to_csv(tmp_path / "new.csv", index=False)
+    assert "View 'people' has no column 'weight'" in ended("predict", model, tmp_path / "new.csv")[1]
+    (tmp_path / "v.toml").write_text('[views]\nbody = ["w*", "h*"]\n')
+    assert predicted(model, people / "people.csv", "--views", tmp_path / "v.toml") == whole
+    (tmp_path / "v.toml").write_text('[views]\nbody = ["w*"]\n')
+    code, said = ended("predict", model, people / "people.csv", "--views", tmp_path / "v.toml")
+    assert (code, "View 'people' has no column 'height'" in said) == (1, True)
+
+
+def kinds_of_views(path):
+    """A file whose class is in a view that has no names of columns, and noise in another."""
+    y = np.array(["p", "q"] * 20)
+    noise, signal = np.random.default_rng(0).normal(size=(40, 2)), np.c_[y == "p", y == "q"] * 1.0
+    if path.suffix == ".npz":
+        np.savez(path, noise=noise, signal=signal, y=y)
+    elif path.name == "texts.csv":
+        words = np.where(y == "p", "the cat sat", "dogs bark")
+        pd.DataFrame({"signal": words, "n1": noise[:, 0], "n2": noise[:, 1], "y": y}).to_csv(path, index=False)
+    else:
+        pd.DataFrame({"signal": signal.tolist(), "n1": noise[:, 0], "n2": noise[:, 1], "y": y}).to_parquet(path)
+    return path
+
+
+FITS = {
+    "compare": ("compare", "--folds", 2, "-j", 1, "-l", "CoRegularizedRidgeClassifierCV"),
+    "fit": ("fit", "-l", "CoRegularizedRidgeClassifier"),
+    "unscaled": ("fit", "--no-scale", "-l", "CoRegularizedRidgeClassifier"),
+}
+
+
+@pytest.mark.parametrize(("name", "how"), [
+    ("texts.csv", "compare"), ("lists.parquet", "compare"), ("lists.parquet", "fit"), ("matrices.npz", "fit"),
+    ("matrices.npz", "unscaled"),
+])  # fmt: skip
+def test_no_view_is_lost_between_fit_and_predict(name, how, tmp_path):
+    path, model = kinds_of_views(tmp_path / name), tmp_path / "m.cons"
+    run(*FITS[how], path, "-y", "y", "--save", model)
+    done = run("evaluate", model, path, "-y", "y", "--json")
+    assert json.loads(done.stdout) == {"accuracy": 1.0, "balanced accuracy": 1.0, "samples": 40}
+    assert done.stderr == ""
+    assert [row["prediction"] for row in predicted(model, path)] == ["p", "q"] * 20
+
+
+def test_a_view_that_no_file_has_is_told(tmp_path):
+    path, model = kinds_of_views(tmp_path / "matrices.npz"), tmp_path / "m.cons"
+    run("fit", path, "-y", "y", "-l", "CoRegularizedRidgeClassifier", "--save", model)
+    arrays = dict(np.load(path))
+    np.savez(tmp_path / "less.npz", noise=arrays["noise"], y=arrays["y"])
+    for words in (("predict", model, tmp_path / "less.npz"), ("evaluate", model, tmp_path / "less.npz", "-y", "y")):
+        done = run(*words, "--json")
+        assert json.loads(done.stdout)["missing views"] == ["signal"]
+        assert done.stderr.startswith("Views of the model that are missing in every sample: 'signal'.")
+        assert "missing in every sample: 'signal'" in run(*words).stderr
+    done = run("predict", model, tmp_path / "less.npz", "--out", tmp_path / "out.csv", "--json")
+    assert json.loads(done.stdout)["missing views"] == ["signal"]
+    np.savez(tmp_path / "none.npz", other=arrays["noise"], y=arrays["y"])
+    code, said = ended("predict", model, tmp_path / "none.npz")
+    assert code == 1
+    assert "fitted on the views 'noise', 'signal', none of which is in 'none.npz': it has y, other." in said
+    np.savez(tmp_path / "wide.npz", signal=arrays["noise"][:, :1], y=arrays["y"])
+    assert "View 'signal' has 1 columns in 'wide.npz', but the model was fitted on 2" in ended(
+        "predict", model, tmp_path / "wide.npz"
+    )[1]  # fmt: skip
+
+
+def test_a_file_called_like_one_view_has_the_others_too(tmp_path):
+    frame = pd.DataFrame({"a__1": [0.0, 1.0] * 20, "b__1": np.random.default_rng(0).normal(size=40), "y": [0, 1] * 20})
+    frame.to_csv(tmp_path / "wide.csv", index=False)
+    frame.to_csv(tmp_path / "b.csv", index=False)
+    run("fit", tmp_path / "wide.csv", "-y", "y", "-l", "LateFusion", "--save", tmp_path / "m.cons")
+    done = run("evaluate", tmp_path / "m.cons", tmp_path / "b.csv", "-y", "y", "--json")
+    assert json.loads(done.stdout)["accuracy"] == 1.0
+    assert done.stderr == ""
+
+
+def test_columns_that_several_views_have_are_not_guessed(files):
+    model, given = files / "m.cons", ("--id", "sample")
+    run("fit", *views_of(files), *given, "-y", "diagnosis", "-l", "LateFusion", "--save", model)
+    assert len(predicted(model, files / "mean.parquet", *given)) == 150
+    os.rename(files / "mean.parquet", files / "new.parquet")
+    code, said = ended("predict", model, files / "new.parquet", *given)
+    assert code == 1
+    assert "Column 'c0' of 'new.parquet' may be of the view 'mean' or of 'error'" in said
+
+
+def test_libsvm_files_are_as_wide_as_the_model(tmp_path):
+    train, less, more = (tmp_path / f"{name}.libsvm" for name in ("train", "less", "more"))
+    train.write_text("1 1:1 2:2 5:1\n0 1:2 3:1\n" * 20)
+    less.write_text("1 1:1 2:2\n0 1:2 3:1\n" * 5)
+    more.write_text("1 1:1 7:2\n0 1:2 3:1\n" * 5)
+    for words in (("fit", train, "-l", "LateFusion"), ("stream", train)):
+        run(*words, "--save", tmp_path / "m.cons")
+        assert json.loads(run("evaluate", tmp_path / "m.cons", less, "--json").stdout)["accuracy"] == 1.0
+        code, said = ended("predict", tmp_path / "m.cons", more)
+        assert code == 1
+        assert "has 7 columns in 'more.libsvm', but the model was fitted on 5" in said
+
+
+def test_models_made_in_python_are_used_on_files(tmp_path):
+    rng, y = np.random.default_rng(0), np.array([0, 1] * 20)
+    Z = cs.Views(a=rng.normal(size=(40, 4)) + 3 * y[:, None], b=rng.normal(size=(40, 3)))
+    frame = pd.DataFrame({f"{view}__{j}": Z[view][:, j] for view in Z.names for j in range(Z[view].shape[1])})
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    model = make_pipeline(cs.PerView(PCA(2)), cs.LateFusion(LogisticRegression())).fit(Z, y)
+    cs.save(model, tmp_path / "m.cons")  # whose learner knows pca0 and pca1, which no file has
+    assert [row["prediction"] for row in predicted(tmp_path / "m.cons", tmp_path / "t.csv")] == model.predict(
+        Z
+    ).tolist()
+    cs.save(cs.kernels.RBF(), tmp_path / "k.cons")
+    code, said = ended("predict", tmp_path / "k.cons", tmp_path / "t.csv")
+    assert code == 1
+    assert "k.cons' holds RBF, which does not say what views it was fitted on." in said
+
+
+# -- files that cannot be read
+EMPTY = ["t.npz", "t.csv", "t.tsv", "t.parquet", "t.libsvm", "t.h5ad"]
+
+
+@pytest.mark.parametrize("name", EMPTY)
+def test_an_empty_file_is_an_error_and_not_an_interrupt(name, tmp_path):
+    if name == "t.h5ad":
+        pytest.importorskip("anndata", reason="anndata is not installed")
+    (tmp_path / name).write_bytes(b"")
+    code, said = ended("fit", tmp_path / name, "-y", "y", "-l", "LateFusion", "--save", tmp_path / "m.cons")
+    assert code == 1
+    assert re.match(f"Error: '{name}' (cannot be read|has no samples).*\n$", said)
+
+
+@pytest.mark.parametrize("name", ["t.jsonl", "t.csv", "t.parquet", "t.libsvm"])
+def test_an_empty_stream_is_an_error(name, tmp_path):
+    (tmp_path / name).write_bytes(b"")
+    code, said = ended("stream", tmp_path / name)
+    assert code == 1
+    assert name in said
+    assert len(said.splitlines()) == 1
+
+
+def test_an_end_of_file_from_anywhere_is_an_error(tmp_path, monkeypatch):
+    def cut(*_, **__):
+        raise EOFError("No data left in file")
+
+    monkeypatch.setattr("consilience.persistence.load", cut)
+    code, said = ended("inspect", tmp_path / "m.cons")
+    assert (code, said.strip()) == (1, "Error: A file ends too early: No data left in file")
+
+
+SMALL = {
+    "'t.csv' has two columns named 'a'.": {"t.csv": b"a,a,y\n1,2,x\n3,4,z\n"},
+    "'t.csv' is not encoded in UTF-8": {"t.csv": b"a,y\n1,\xe9\n2,\xfc\n"},
+    "l.toml' gives the view 'a' as 5;": {"t.csv": b"a,y\n1,x\n2,z\n", "l.toml": b'target = "y"\n[views]\na = 5\n'},
+}
+
+
+@pytest.mark.parametrize("message", SMALL)
+def test_odd_files_get_one_sentence(message, tmp_path):
+    for name, content in SMALL[message].items():
+        (tmp_path / name).write_bytes(content)
+    layout = ["--views", tmp_path / "l.toml"] if "l.toml" in SMALL[message] else []
+    code, said = ended("fit", tmp_path / "t.csv", "-y", "y", "-l", "LateFusion", "--save", tmp_path / "m", *layout)
+    assert code == 1
+    assert message in said
+    assert len(said.splitlines()) == 1

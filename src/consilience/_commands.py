@@ -2,11 +2,16 @@
 
 import json
 import math
+import os
+import re
 import sys
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
 BOARD = ["learner", "score", "low", "high", "seconds"]
+_FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n")  # how a cell begins that spreadsheet programs may run
+_NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?|[+-]?(inf|nan)")
 
 
 def board_rows(board: Any) -> dict[str, Any]:
@@ -15,23 +20,81 @@ def board_rows(board: Any) -> dict[str, Any]:
     return {"measure": board.measure, "leaderboard": rows}
 
 
-def check_places(*paths: Path | None) -> None:
-    """Nothing is worked on for minutes and then not written."""
-    for path in paths:
-        if path is not None and not path.absolute().parent.is_dir():
-            raise ValueError(f"The folder '{path.absolute().parent}' does not exist. Make it first.")
-        if path is not None and path.is_dir():
-            raise ValueError(f"'{path}' is a folder. Name a file to write.")
+def check_places(*outputs: Path | None, inputs: Sequence[Path] = ()) -> None:
+    """Refuse, before any work is done, places that cannot be written, that are read too, or that are named twice."""
+    from ._files import check_output
+
+    seen: dict[str, Path] = {}
+    read = {os.path.realpath(path) for path in inputs}
+    for path in [output for output in outputs if output is not None]:
+        try:
+            check_output(path)
+        except OSError as error:
+            raise ValueError(str(error)) from error
+        real = os.path.realpath(path)
+        if path.exists() and not path.is_file():
+            continue  # a device or a pipe takes more than one output
+        if real in read:
+            raise ValueError(f"'{path}' is read, and would be replaced by what is written. Name another file to write.")
+        if real in seen:
+            raise ValueError(f"'{seen[real]}' and '{path}' are the same file; each output needs its own.")
+        seen[real] = path
 
 
-def samples_of(data: list[Path], views: Any, target: str | None, id_column: str | None, model: Any = None) -> Any:
-    """The samples of files; a model says which of their columns it knows."""
-    from ._candidates import learner_of
+def samples_of(data: list[Path], views: Any, target: str | None, id_column: str | None, known: Any = None) -> Any:
+    """The samples of files; where a model is used, `known` is what it knows of its views."""
     from .files import read_samples
 
-    stored = getattr(learner_of(model), "_known", {}) if model is not None else {}
-    known = {name: columns for name, (_, _, columns) in stored.items() if columns}
     return read_samples(data, views=views, target=target, ids=id_column, known=known)
+
+
+def known_views(model: Any, source: Path) -> dict[str, tuple[str, int | None, Any]]:
+    """Return kind, width and column names of each view, as a model file wants them before any step of a pipeline."""
+    from sklearn.compose import TransformedTargetRegressor
+    from sklearn.pipeline import Pipeline
+
+    model = getattr(model, "best_estimator_", model)
+    inside = getattr(model, "regressor_", None) if isinstance(model, TransformedTargetRegressor) else model
+    steps = [step for _, step in inside.steps] if isinstance(inside, Pipeline) else [inside]
+    stored = getattr(steps[-1], "_known", None)
+    if not stored or not hasattr(model, "predict"):
+        raise ValueError(
+            f"'{source}' holds {type(model).__name__}, which does not say what views it was fitted on. Give the file "
+            "of a fitted estimator of this package."
+        )
+    first = steps[0] if len(steps) == 2 else None
+    return {view: about if len(steps) == 1 else _before(first, view, about) for view, about in stored.items()}
+
+
+def _before(step: Any, view: str, about: tuple[str, int, Any]) -> tuple[str, int | None, Any]:
+    """What a view was before each view was transformed; column names are known where the columns stay the same."""
+    transformer: Any = getattr(step, "transformers_", {}).get(view)
+    if isinstance(transformer, str):  # passthrough
+        return about
+    _, width, names = about
+    wide = getattr(transformer, "n_features_in_", None)
+    if wide is None:
+        return "", None, None
+    try:
+        probe = [f"{view}__{k}" for k in range(wide)]
+        same = wide == width and list(transformer.get_feature_names_out(probe)) == probe
+    except (AttributeError, TypeError, ValueError):  # no names come out of it
+        same = False
+    return "numbers", wide, names if same else None
+
+
+def tell_missing(known: Any, X: Any) -> dict[str, list[str]]:
+    """Say which views of a model no sample has; return them for JSON."""
+    missing = [view for view in known if view not in X.names or not X.present(view).any()]
+    if not missing:
+        return {}
+    listed = ", ".join(f"'{view}'" for view in missing)
+    print(
+        f"Views of the model that are missing in every sample: {listed}. The others decide. If the files have them, "
+        "say by --views which columns they are made of.",
+        file=sys.stderr,
+    )
+    return {"missing views": missing}
 
 
 def loaded(path: Path) -> Any:
@@ -77,31 +140,6 @@ def labeled(samples: Any) -> tuple[Any, int]:
     ids = None if samples.ids is None else samples.ids[known]
     labels = np.array(kept.tolist()) if y.dtype == object else kept
     return Samples(samples.X if known.all() else samples.X[known], labels, ids), int((~known).sum())
-
-
-def known_to(model: Any, X: Any) -> Any:
-    """The views and columns that the model knows, so that files with the target or more columns serve too."""
-    from ._candidates import learner_of
-    from .views import Views
-
-    last = learner_of(model)
-    if len(X.names) == len(last.view_names_in_) == 1 and X.names != tuple(last.view_names_in_):
-        X = Views._of({last.view_names_in_[0]: X.block(X.names[0])}, len(X), X.mask, {})  # one view needs no name
-    names = [name for name in X.names if name in last.view_names_in_]
-    blocks, columns = {name: X.block(name) for name in names}, dict(X.feature_names)
-    for name in names:
-        wanted, there = last._known.get(name, (None, 0, None))[2], X.feature_names.get(name)
-        if wanted and there and wanted != there:
-            lost = [column for column in wanted if column not in there]
-            if lost:
-                raise ValueError(f"View '{name}' has no column '{lost[0]}', which the model was fitted on.")
-            blocks[name], columns[name] = blocks[name][:, [there.index(column) for column in wanted]], wanted
-    if not names:
-        raise ValueError(
-            f"The model knows the views {', '.join(last.view_names_in_)}; the data have {', '.join(X.names)}."
-        )
-    mask = None if X.mask is None else X.mask[:, [X.names.index(name) for name in names]]
-    return Views._of(blocks, len(X), mask, columns)
 
 
 def all_learners() -> dict[str, Any]:
@@ -161,9 +199,24 @@ def about(model: Any) -> dict[str, Any]:
     return found
 
 
-def quoted(value: Any) -> str:
-    """A cell of a CSV file."""
+def csv_lines(rows: Iterable[Sequence[Any]]) -> tuple[str, int]:
+    """Return rows as CSV, and how many cells were changed so that spreadsheet programs do not run them as formulas."""
+    changed, lines = 0, []
+    for row in rows:
+        safe = [_harmless(value) for value in row]
+        changed += sum(text != str(value) for text, value in zip(safe, row, strict=True))
+        lines.append(",".join(map(_quoted, safe)) + "\n")
+    return "".join(lines), changed
+
+
+def _harmless(value: Any) -> str:
+    """A cell as text; an apostrophe stands before text that begins like a formula, never before numbers."""
     text = str(value)
+    formula = isinstance(value, str) and text.startswith(_FORMULA) and not _NUMBER.fullmatch(text)
+    return "'" + text if formula else text
+
+
+def _quoted(text: str) -> str:
     return '"' + text.replace('"', '""') + '"' if any(c in text for c in ',"\n\r') else text
 
 

@@ -1,22 +1,198 @@
 """Writing files: whole or not at all."""
 
+import io
 import os
+import re
 import secrets
+import stat
+import sys
+import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import IO
 
+try:
+    import fcntl
+except ImportError:  # Windows
+    fcntl = None  # type: ignore[assignment]
+
+_A_DAY = 86_400.0  # seconds; no write takes as long
+_WRITE = os.O_WRONLY | getattr(os, "O_BINARY", 0)
+
 
 def write_atomically(path: Path, write: Callable[[IO[bytes]], object]) -> None:
-    """Write beside the target, then rename: a reader sees the old file or the whole new one, never a part."""
-    partial = path.with_name(f".{path.name}.{secrets.token_hex(8)}.partial")
-    handle = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o666)
+    """Write a file whole or not at all: first beside the target, then by a rename.
+
+    A reader sees the old file or the whole new one, never a part. A link stays a link, and the file that it names is
+    replaced. An existing file keeps its permissions, and its owner and group where that is allowed; other names of it
+    (hard links) keep the old content. A device or a pipe is written to; a pipe without a reader makes the writer wait.
+    """
+    try:
+        check_output(path)
+        status = _status(path)
+        if is_standard_output(path) or (status is not None and not stat.S_ISREG(status.st_mode)):
+            _write_into(path, write)
+        else:
+            _replace(Path(os.path.realpath(path)), write)
+    except OSError as error:
+        if error.strerror is None:  # a sentence already
+            raise
+        raise type(error)(f"'{path}' cannot be written: {error.strerror}.") from error
+
+
+def check_output(path: Path) -> None:
+    """Refuse a path that `write_atomically` could not write: a folder, a place that does not exist or is protected."""
+    try:
+        status = _status(path)
+    except OSError as error:  # links in a circle, a file where a folder should be
+        raise type(error)(f"'{path}' cannot be written: {error.strerror}.") from error
+    if status is not None and stat.S_ISDIR(status.st_mode):
+        raise IsADirectoryError(f"'{path}' is a folder. Name a file to write.")
+    if status is not None and not os.access(path, os.W_OK):
+        raise PermissionError(f"'{path}' is write-protected. Give it write permission, or name another file.")
+    folder = Path(os.path.realpath(path)).parent
+    if status is None and not folder.is_dir():
+        raise FileNotFoundError(f"The folder '{folder}' does not exist. Make it first.")
+    if (status is None or stat.S_ISREG(status.st_mode)) and not os.access(folder, os.W_OK | os.X_OK):
+        why = "" if status is None else f"'{path}' can only be replaced as a whole, and "
+        sentence = f"{why}the folder '{folder}' is read-only for you. Name a file in another folder."
+        raise PermissionError(sentence[0].upper() + sentence[1:])
+
+
+def is_standard_output(path: Path) -> bool:
+    """Tell whether a path is ``/dev/stdout``, by whatever name, and so goes where this process prints."""
+    if not os.path.abspath(path).startswith(("/dev/", "/proc/")):
+        return False
+    try:
+        return os.path.samestat(os.stat(path), os.fstat(1))
+    except OSError:
+        return False
+
+
+def _status(path: Path) -> os.stat_result | None:
+    """Return what is known of the file behind all links; None where there is none."""
+    try:
+        return os.stat(path)
+    except FileNotFoundError:
+        return None
+
+
+def _write_into(path: Path, write: Callable[[IO[bytes]], object]) -> None:
+    """Write to a device or pipe, once all is ready."""
+    content = io.BytesIO()
+    write(content)
+    if is_standard_output(path):  # after what was printed before, also where it goes to a file
+        sys.stdout.flush()
+        handle = os.dup(1)
+    else:
+        handle = os.open(path, _WRITE | getattr(os, "O_NOCTTY", 0))
+    with os.fdopen(handle, "wb") as file:
+        file.write(content.getbuffer())
+
+
+def _replace(target: Path, write: Callable[[IO[bytes]], object]) -> None:
+    _remove_leftovers(target)
+    before = _status(target)
+    partial, handle = _begin(target, private=before is not None)
     try:
         with os.fdopen(handle, "wb") as file:
             write(file)
             file.flush()
-            os.fsync(file.fileno())
-        os.replace(partial, path)
+            if before is not None:
+                _keep_permissions(handle, before)
+            os.fsync(handle)
+            if fcntl is not None:  # still locked, so that nobody takes it for a leftover
+                os.replace(partial, target)
+        if fcntl is None:  # Windows renames closed files only
+            os.replace(partial, target)
     except BaseException:
-        partial.unlink()
+        with suppress(OSError):
+            partial.unlink()
         raise
+    _sync_folder(target.parent)
+
+
+def _begin(target: Path, *, private: bool) -> tuple[Path, int]:
+    """Open a new file beside the target, locked for as long as it is open."""
+    while True:
+        partial = target.with_name(f".{_short(target.name)}.{secrets.token_hex(8)}.partial")
+        handle = os.open(partial, _WRITE | os.O_CREAT | os.O_EXCL, 0o600 if private else 0o666)
+        _lock(handle, wait=True)
+        if os.path.lexists(partial):
+            return partial, handle
+        os.close(handle)  # another process took it for a leftover before the lock was held
+
+
+def _short(name: str) -> str:
+    """The name, or as much of it as leaves room for what partial files add to it."""
+    return name if len(os.fsencode(name)) <= 220 else name[:50]
+
+
+def _lock(handle: int, *, wait: bool) -> bool | None:
+    """Lock an open file; False where another holds the lock, None where there are no locks."""
+    if fcntl is None:
+        return None
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except OSError:  # a file system without locks
+        return None
+    return True
+
+
+def _remove_leftovers(target: Path) -> None:
+    """Remove what killed processes left of the same target, but not what is locked or, without locks, of today."""
+    pattern = re.compile(rf"\.{re.escape(_short(target.name))}\.[0-9a-f]{{16}}\.partial")
+    with suppress(OSError), os.scandir(target.parent) as entries:
+        found = [entry.path for entry in entries if pattern.fullmatch(entry.name)]
+        for path in found:
+            with suppress(OSError):
+                _remove_leftover(path)
+
+
+def _remove_leftover(path: str) -> None:
+    status = os.lstat(path)
+    if not stat.S_ISREG(status.st_mode):
+        return
+    old = time.time() - status.st_mtime > _A_DAY
+    if fcntl is None:
+        if old:
+            os.unlink(path)
+        return
+    handle = os.open(path, os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK)
+    try:
+        free = _lock(handle, wait=False)
+        if free or (free is None and old):
+            os.unlink(path)
+    finally:
+        os.close(handle)
+
+
+def _keep_permissions(handle: int, before: os.stat_result) -> None:
+    """Give the new file the owner, the group and the permissions of the old one."""
+    if not hasattr(os, "fchown"):
+        return
+    mode, now = before.st_mode & 0o777, os.fstat(handle)
+    if (now.st_uid, now.st_gid) != (before.st_uid, before.st_gid):
+        try:
+            os.fchown(handle, before.st_uid, before.st_gid)
+        except OSError:
+            try:
+                os.fchown(handle, -1, before.st_gid)
+            except OSError:  # another group gets no more than everybody
+                mode &= 0o707 | (mode & 0o007) << 3
+    os.fchmod(handle, mode)
+
+
+def _sync_folder(folder: Path) -> None:
+    """Make the rename last, where the system can."""
+    if os.name == "nt":
+        return
+    with suppress(OSError):
+        handle = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)

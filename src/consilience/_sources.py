@@ -3,7 +3,11 @@
 import csv
 import json
 import os
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from decimal import Decimal
+from fnmatch import translate
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -11,10 +15,12 @@ from typing import Any
 import numpy as np
 from sklearn.datasets import load_svmlight_file
 
-from ._tables import by_prefix, matching
+from ._tables import by_prefix
 from .views import Views, as_views
 
 _PIECE = 1 << 22  # bytes of a libsvm file read at a time
+_MOST_COLUMNS = 1 << 26  # of a libsvm file: a vector of so many numbers takes half a gigabyte
+_WHOLE = re.compile(r"-?[0-9]{1,4000}")  # Python refuses to read longer ones
 _WORDS = {"true": 1.0, "false": 0.0}  # numbers that CSV writes in letters
 
 
@@ -111,25 +117,109 @@ def _read_parquet(path: Path, target: str, layout: "_Layout", chunk: int) -> Ite
         import pyarrow.parquet as pq
     except ImportError as error:
         raise ImportError("Parquet files need the package pyarrow: pip install 'consilience[frames]'.") from error
-    with pq.ParquetFile(path) as file:
-        if target not in file.schema_arrow.names:
-            raise ValueError(f"'{path.name}' has no column '{target}'; name that of the class by `target` (--target).")
+    where = f"'{path.name}'"
+    with naming_file(where, "Parquet"):
+        file = pq.ParquetFile(path)
+    with file:
+        names = file.schema_arrow.names
+        check_unique(names, where)
+        if target not in names:
+            raise ValueError(f"{where} has no column '{target}'; name that of the class by `target` (--target).")
         layout.expect(_number_columns(file.schema_arrow, target))
-        for batch in file.iter_batches(batch_size=chunk):
-            columns = {name: batch.column(name).to_pylist() for name in batch.schema.names}
+        for part in _named(_batches(file, chunk), where, "Parquet"):
+            columns = {name: values for name, values in part.items() if not is_row_number(name)}
             labels = columns.pop(target)
-            yield layout.views(columns, f"'{path.name}'", fixed=True), labels
+            yield layout.views(columns, where, fixed=True), labels
+
+
+def _batches(file: Any, chunk: int) -> Iterator[dict[str, list[Any]]]:
+    for batch in file.iter_batches(batch_size=chunk):
+        values = (column.to_pylist() for column in batch.columns)
+        yield dict(zip(batch.schema.names, values, strict=True))
 
 
 def _number_columns(schema: Any, target: str) -> list[str]:
     import pyarrow as pa
 
     tests = (pa.types.is_integer, pa.types.is_floating, pa.types.is_boolean, pa.types.is_decimal)
-    return [field.name for field in schema if field.name != target and any(test(field.type) for test in tests)]
+    fields = [field for field in schema if field.name != target and not is_row_number(field.name)]
+    return [field.name for field in fields if any(test(field.type) for test in tests)]
+
+
+# -- what all files have in common
+@contextmanager
+def naming_file(where: str, kind: str, errors: Any = Exception) -> Iterator[None]:
+    """Make one sentence with the file's name of whatever a package raises on a damaged file."""
+    try:
+        yield
+    except ImportError:
+        raise
+    except errors as error:
+        if isinstance(error, OSError) and error.errno is not None and error.strerror:
+            raise type(error)(f"{where} cannot be read: {error.strerror}.") from error
+        if isinstance(error, UnicodeDecodeError):
+            raise ValueError(f"{where} is not encoded in UTF-8: {error.reason}. Save it as UTF-8.") from error
+        said = "".join(c if c.isprintable() else " " for c in str(error)[:300])  # no codes that terminals obey
+        said = " ".join(said.split()).rstrip(". ") or type(error).__name__
+        raise ValueError(f"{where} cannot be read as {kind}: {said}. It may be empty, cut off or damaged.") from error
+
+
+def _named(items: Iterable[Any], where: str, kind: str, errors: Any = Exception) -> Iterator[Any]:
+    """The items of a file that is read step by step, errors with its name."""
+    with naming_file(where, kind, errors):
+        yield from items
+
+
+def check_unique(names: Sequence[str], where: str) -> None:
+    """Refuse two columns of one name; columns without a name are not among them."""
+    seen: set[str] = set()
+    for name in names:
+        if name and name in seen:
+            raise ValueError(f"{where} has two columns named '{name}'. Rename or remove one of them.")
+        seen.add(name)
+
+
+def is_row_number(name: str) -> bool:
+    """Tell the column of row numbers that pandas writes to Parquet or, without a name, to CSV."""
+    return not name or name.startswith("__index_level_")
+
+
+def names_matching(names: Iterable[str], patterns: Iterable[str]) -> list[str]:
+    """Return the names that are given themselves or fit a pattern such as ``mfcc_*``, in their own order."""
+    given = set(patterns)
+    wild = [re.compile(translate(pattern)).match for pattern in given if is_pattern(pattern)]
+    return [name for name in names if name in given or any(fits(name) for fits in wild)]
+
+
+def is_pattern(name: str) -> bool:
+    """Tell a pattern from a plain name."""
+    return any(sign in name for sign in "*?[")
+
+
+def load_libsvm(path: Path, **part: Any) -> tuple[Any, np.ndarray]:
+    """Read a libsvm file or a part of it. Columns are counted from 1, so that no two files can differ by a shift."""
+    where = f"'{path.name}'"
+    try:
+        with naming_file(where, "libsvm"):
+            X, y = load_svmlight_file(str(path), zero_based=False, **part)
+    except ValueError as error:
+        if "Invalid index 0 " in str(error.__cause__):
+            raise ValueError(
+                f"{where} has a column with the number 0; libsvm files number columns from 1 on. Add 1 to all column "
+                "numbers; in scikit-learn: dump_svmlight_file(..., zero_based=False)."
+            ) from error
+        raise
+    last = int(X.indices.max(initial=0)) + 1
+    if last > _MOST_COLUMNS:
+        raise ValueError(
+            f"{where} has a column with the number {last}; numbers up to {_MOST_COLUMNS} are read. Number the columns "
+            "from 1 on, without gaps."
+        )
+    return X, y
 
 
 def _read_json(path: Path, target: str, views: Any, chunk: int) -> Iterator[tuple[Views, Any]]:
-    with path.open(encoding="utf-8") as file:
+    with path.open(encoding="utf-8-sig") as file:
         yield from read_json_lines(file, f"'{path.name}'", target=target, views=views, chunk=chunk)
 
 
@@ -164,12 +254,12 @@ def read_json_lines(
     [(('audio',), ['a', 'b'])]
     """
     layout, records = _Layout(views), []
-    for number, line in enumerate(lines, start=1):
+    for number, line in enumerate(_named(lines, where, "JSON lines", UnicodeDecodeError), start=1):
         if not line.strip():
             continue
         try:
             record = json.loads(line)
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise ValueError(f"Line {number} of {where} is no JSON: {error}.") from error
         if not isinstance(record, dict) or target not in record:
             raise ValueError(f"Line {number} of {where} is no object with the key '{target}'.")
@@ -222,14 +312,13 @@ def read_csv_lines(
     [(('sound', 'size'), ['a', 'b'])]
     """
     reader = csv.reader(lines, delimiter=delimiter)
-    rows = (row for row in reader if row)
+    rows = (row for row in _named(reader, where, "CSV", (UnicodeDecodeError, csv.Error)) if row)
     names = next(rows, None)
     if not names:
         raise ValueError(f"{where} is empty; its first line names the columns.")
     if target not in names:
         raise ValueError(f"{where} has no column '{target}' for the class; name that by `target` (--target).")
-    if len(set(names)) < len(names):
-        raise ValueError(f"{where} has two columns named '{next(n for n in names if names.count(n) > 1)}'.")
+    check_unique(names, where)
     layout, texts, of_class = _Layout(views), set[str](), None
     first = True
     while part := list(islice(rows, chunk)):
@@ -239,6 +328,7 @@ def read_csv_lines(
                     f"{where} has a row of {len(row)} cells near line {reader.line_num}, not {len(names)}."
                 )
         cells = dict(zip(names, zip(*part, strict=True), strict=True))
+        cells.pop("", None)  # row numbers that pandas wrote
         labels = cells.pop(target)
         if first:
             texts = {name for name, values in cells.items() if not all(_is_number(v) for v in values if v)}
@@ -256,7 +346,7 @@ def read_csv_lines(
 
 def _class_of(labels: Sequence[str]) -> Any:
     """Whether classes are whole numbers as they are written (01 is none), other numbers, or strings."""
-    whole = [label for label in labels if label.lstrip("-").isdecimal()]
+    whole = [label for label in labels if _WHOLE.fullmatch(label)]
     if any(str(int(label)) != label for label in whole):
         return str
     numbers = all(_is_number(label) and label.lower() not in _WORDS for label in labels)
@@ -314,7 +404,8 @@ class _Layout:
         plain = [n for n, values in columns.items() if n not in whole and any(x is not None for x in values)]
         if isinstance(self.given, Mapping):
             for view, chosen in self.given.items():
-                lost = [name for name in chosen if not matching(list(columns), [name])]
+                unknown = [name for name in chosen if name not in columns]
+                lost = [name for name in unknown if not (is_pattern(name) and names_matching(columns, [name]))]
                 if lost and (len(lost) < len(chosen) or fixed):
                     raise ValueError(f"`views` names the column '{lost[0]}' of '{view}', which {where} has not.")
         for name in plain if not isinstance(self.given, Mapping) else ():
@@ -352,21 +443,21 @@ class _Layout:
 def _table(columns: list[list[Any]], names: Sequence[str], where: str) -> np.ndarray:
     try:
         return np.array(columns, dtype=np.float64).T
-    except (TypeError, ValueError) as error:
-        odd = next(name for name, values in zip(names, columns, strict=True) if not _are_numbers(values))
+    except (TypeError, ValueError, OverflowError) as error:
+        odd = next((n for n, values in zip(names, columns, strict=True) if not _are_numbers(values)), names[0])
         raise ValueError(
-            f"Column '{odd}' of {where} holds no numbers: {error}. Make numbers of it, or leave it out by `views` "
-            "(--views)."
+            f"Column '{odd}' of {where} holds something else than numbers: {str(error).rstrip('.')}. Make numbers of "
+            "it, or leave it out by `views` (--views)."
         ) from error
 
 
 def _are_numbers(values: list[Any]) -> bool:
-    return all(isinstance(value, (int, float, np.number)) for value in values)
+    return all(isinstance(value, (int, float, np.number, Decimal)) for value in values)
 
 
 def _divided(names: list[str], views: Any) -> dict[str, list[str]]:
     if isinstance(views, Mapping):
-        return {view: matching(names, chosen) or list(chosen) for view, chosen in views.items()}
+        return {view: names_matching(names, chosen) or list(chosen) for view, chosen in views.items()}
     if views == "prefix" or (views is None and all("__" in name for name in names)):
         return by_prefix(names)
     if views is not None:
@@ -381,9 +472,9 @@ def _read_libsvm(path: Path, views: Any, chunk: int) -> Iterator[tuple[Views, An
     pieces = [(offset, min(_PIECE, size - offset)) for offset in range(0, size, _PIECE)]
     width, most = 1, np.iinfo(np.int32).max
     for offset, length in pieces:  # the columns of all rows, before the first is learned
-        X, _ = load_svmlight_file(str(path), n_features=most, offset=offset, length=length, zero_based=False)
+        X, _ = load_libsvm(path, n_features=most, offset=offset, length=length)
         width = max(width, int(X.indices.max(initial=0)) + 1)
     for offset, length in pieces:
-        X, y = load_svmlight_file(str(path), n_features=width, offset=offset, length=length, zero_based=False)
+        X, y = load_libsvm(path, n_features=width, offset=offset, length=length)
         for start in range(0, len(y), chunk):
             yield as_views(X[start : start + chunk], views), y[start : start + chunk]

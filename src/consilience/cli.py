@@ -1,7 +1,7 @@
 """The command line: demo, fit, predict, evaluate, compare, stream and inspect from files.
 
-Exit codes: 0 done, 1 the data or the model will not do (one sentence says why), 2 the command was not understood, 130
-stopped by Ctrl-C. Nothing heavy is imported before a command runs.
+Exit codes: 0 done, 1 the data or the model cannot be used (one sentence says why), 2 the command was not understood,
+130 stopped by Ctrl-C. Nothing heavy is imported before a command runs.
 """
 
 import os
@@ -16,17 +16,18 @@ from ._commands import (
     all_learners,
     board_rows,
     check_places,
+    csv_lines,
     is_numeric,
-    known_to,
+    known_views,
     labeled,
     learner_called,
     loaded,
     made,
     named,
     not_alone,
-    quoted,
     samples_of,
     show,
+    tell_missing,
 )  # fmt: skip
 
 try:
@@ -143,7 +144,7 @@ def compare(
     from .comparison import compare as run
     from .persistence import save
 
-    check_places(save_to, report)
+    check_places(save_to, report, inputs=data)
     if jobs == 0:
         raise ValueError("--jobs is at least 1, or -1 for one per core; got 0.")
     samples, left_out = labeled(samples_of(data, views, target, id_column))
@@ -205,7 +206,7 @@ def fit(
     from ._candidates import is_numbers, scaled
     from .persistence import save
 
-    check_places(save_to)
+    check_places(save_to, inputs=data)
     samples = samples_of(data, views, target, id_column)
     cls = learner_called(learner)
     model = made(cls, settings, numbers=is_numeric(samples.y) and is_numbers(samples.y[samples.y == samples.y]))
@@ -224,26 +225,37 @@ def predict(
     views: Layout = None,
     id_column: Id = None,
     out: Annotated[
-        Path | None, typer.Option("--out", help="A CSV file for the predictions; else they are printed.")
+        Path | None,
+        typer.Option(
+            "--out",
+            help="A CSV file, device or pipe for the predictions; else they are printed. Text that begins with = + - "
+            "@, a tab or a line break gets an apostrophe (') in front, so that spreadsheet programs do not run it.",
+        ),
     ] = None,
     json_out: Json = False,
 ) -> None:
     """Predict the samples of files."""
-    from ._files import write_atomically
+    from ._files import is_standard_output, write_atomically
 
-    check_places(out)
+    check_places(out, inputs=[model_file, *data])
     model = loaded(model_file)
-    samples = samples_of(data, views, None, id_column, model)
-    answers = model.predict(known_to(model, samples.X)).tolist()
+    known = known_views(model, model_file)
+    samples = samples_of(data, views, None, id_column, known)
+    missing = tell_missing(known, samples.X)
+    answers = model.predict(samples.X).tolist()
     names = list(range(len(answers))) if samples.ids is None else samples.ids.tolist()
-    if out is not None:
-        pairs = [(id_column or "id", "prediction"), *zip(names, answers, strict=True)]
-        lines = "\n".join(f"{quoted(name)},{quoted(answer)}" for name, answer in pairs)
-        write_atomically(out, lambda file: file.write((lines + "\n").encode()))
-        show({"predictions": len(answers), "written": str(out)}, json_out)
+    pairs = list(zip(names, answers, strict=True))
+    if out is None:
+        rows = [{"id": name, "prediction": answer} for name, answer in pairs]
+        show({"predictions": rows, **missing}, json_out, ["id", "prediction"], rows)
         return
-    rows = [{"id": name, "prediction": answer} for name, answer in zip(names, answers, strict=True)]
-    show({"predictions": rows}, json_out, ["id", "prediction"], rows)
+    text, changed = csv_lines([(id_column or "id", "prediction"), *pairs])
+    write_atomically(out, lambda file: file.write(text.encode()))
+    if changed:
+        typer.echo(f"{changed} cells that begin like formulas got an apostrophe (') in front.", err=True)
+    if not is_standard_output(out):
+        told = {"predictions": len(answers), "written": str(out), **missing}
+        show({**told, **({"changed cells": changed} if changed else {})}, json_out)
 
 
 @app.command()
@@ -260,10 +272,12 @@ def evaluate(
     from sklearn.metrics import accuracy_score, balanced_accuracy_score, mean_squared_error, r2_score
 
     model = loaded(model_file)
-    samples, left_out = labeled(samples_of(data, views, target, id_column, model))
+    known = known_views(model, model_file)
+    samples, left_out = labeled(samples_of(data, views, target, id_column, known))
+    missing = tell_missing(known, samples.X)
     if not is_classifier(model) and not is_numeric(samples.y):
         raise ValueError(f"The model predicts numbers, and the target has {samples.y[0]!r}, for example.")
-    answers = model.predict(known_to(model, samples.X))
+    answers = model.predict(samples.X)
     if is_classifier(model):
         found = {
             "accuracy": float(accuracy_score(samples.y, answers)),
@@ -271,7 +285,7 @@ def evaluate(
         }
     else:
         found = {"R2": float(r2_score(samples.y, answers)), "mse": float(mean_squared_error(samples.y, answers))}
-    show({**found, "samples": len(answers), **({"left out": left_out} if left_out else {})}, json_out)
+    show({**found, "samples": len(answers), **({"left out": left_out} if left_out else {}), **missing}, json_out)
 
 
 # -- streams
@@ -299,7 +313,7 @@ def stream(
     from .persistence import save
     from .streams import progressive_validation
 
-    check_places(save_to, report)
+    check_places(checkpoint, save_to, report, inputs=[] if data == "-" else [Path(data)])
     model = made(learner_called(learner), settings)
     given, target, _ = read_layout(views, target)
     target = target or "y"
@@ -311,8 +325,12 @@ def stream(
         )
     except KeyboardInterrupt as stopped:  # the sentence says where all was saved
         raise _Stopped(str(stopped)) from stopped
+    name = "standard input" if data == "-" else Path(data).name
     if not result.n_samples:
-        raise ValueError("The stream has no samples with a class.")
+        raise ValueError(
+            f"The stream has no samples with a class. See whether '{name}' is empty, and name the column of classes by "
+            "--target (-y)."
+        )
     found: dict[str, Any] = {"samples": result.n_samples, "mistakes": result.mistakes, "error": result.error}
     if save_to is not None:
         save(model, save_to)
@@ -322,7 +340,6 @@ def stream(
     if report is not None:
         from .report import StreamFindings, write_report
 
-        name = "standard input" if data == "-" else Path(data).name
         proof = _proved(model, result, data, options)
         write_report(report, StreamFindings(name, type(model).__name__, result, proof), title=f"{target} from {name}")
         found["report"] = str(report)
@@ -409,6 +426,9 @@ def main() -> None:
             typer.echo("Stopped.", err=True)
         sys.exit(code)
     except (_Stopped, typer.Abort, KeyboardInterrupt) as stopped:
+        if isinstance(stopped.__cause__, EOFError):  # which typer takes for the end of a dialog
+            typer.echo(f"Error: A file ends too early: {stopped.__cause__}", err=True)
+            sys.exit(1)
         typer.echo(str(stopped) or "Stopped.", err=True)
         sys.exit(130)
     except Exception as error:
@@ -417,9 +437,16 @@ def main() -> None:
             sys.exit(error.exit_code)
         if debug:
             raise
-        lost = getattr(error, "filename", None) if isinstance(error, FileNotFoundError) else None
-        typer.echo(f"Error: There is no file '{lost}'." if lost else f"Error: {error}", err=True)
+        typer.echo(f"Error: {_sentence(error)}", err=True)
         sys.exit(1)
+
+
+def _sentence(error: Exception) -> str:
+    if isinstance(error, FileNotFoundError) and error.filename:
+        return f"There is no file '{error.filename}'."
+    if isinstance(error, OSError) and error.strerror:  # of the system
+        return f"'{error.filename}': {error.strerror}." if error.filename else f"{error.strerror}."
+    return str(error) or type(error).__name__
 
 
 if __name__ == "__main__":

@@ -1,19 +1,27 @@
 """Samples from files: Parquet, CSV, NPZ, libsvm, MuData, AnnData; views by prefix, pattern, TOML, or a file each."""
 
 import tomllib
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+import warnings
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn.datasets import load_svmlight_file
 
-from ._tables import by_prefix, matching
+from ._blocks import quoted
+from ._reading import checked_sparse, is_missing
+from ._sources import check_unique, is_pattern, is_row_number, load_libsvm, names_matching, naming_file
+from ._tables import by_prefix
 from .views import Views
 
 __all__ = ["Samples", "read_layout", "read_samples"]
+
+_LONGEST_ROW = 1 << 26  # bytes of a CSV file
+
+Known = Mapping[str, tuple[str, int | None, Sequence[str] | None]]  # view -> kind, width, column names
 
 
 @dataclass(frozen=True)
@@ -39,10 +47,21 @@ class Samples:
 class _Table:
     """One file: columns by name, and blocks that are views by themselves."""
 
-    name: str
+    name: str  # of the view that a file is
+    file: str
     columns: dict[str, np.ndarray] = field(default_factory=dict)
     blocks: dict[str, Any] = field(default_factory=dict)
-    notes: bool = False  # whether columns are notes on the samples, no views unless asked for
+    names: dict[str, tuple[str, ...]] = field(default_factory=dict)  # of the columns of blocks, where they have some
+    notes: bool = False  # whether columns are notes on the samples, not views unless asked for
+    numbered: bool = False  # whether columns are known by number, and zeros are not stored
+
+
+class _Part(NamedTuple):
+    """A view that was found in a file, and the names of its columns where they have some."""
+
+    block: Any
+    names: tuple[str, ...]
+    table: _Table
 
 
 def read_samples(
@@ -51,15 +70,15 @@ def read_samples(
     views: Any = None,
     target: str | None = None,
     ids: str | None = None,
-    known: Mapping[str, Sequence[str]] | None = None,
+    known: Known | None = None,
 ) -> Samples:
     """Read samples from one file, or from one file per view.
 
     Parameters
     ----------
     paths : sequence of path
-        One file (.parquet, .csv, .npz, .libsvm, .svm, .h5ad, .h5mu), or several whose rows are matched by the column
-        `ids`: each is a view named after its file, and rows that a file does not have are a missing view.
+        One file (.parquet, .csv, .tsv, .npz, .libsvm, .svm, .h5ad, .h5mu), or several whose rows are matched by the
+        column `ids`: each is a view named after its file, and rows that a file does not have are a missing view.
     views : dict, "prefix", path of a .toml file, or None
         Columns of each view, as names or patterns (``{"audio": ["mfcc_*"]}``); a TOML file has them in ``[views]``. By
         default ``audio__mfcc1`` belongs to ``audio`` where all columns are named so, and else a file is a view.
@@ -68,8 +87,10 @@ def read_samples(
     ids : str, optional
         The column that names the samples.
     known : dict, optional
-        View -> columns that a fitted model knows: where `views` is None they say what belongs where, and other columns
-        are passed over.
+        What a fitted model knows of each view: a tuple of its kind ("numbers", "objects" or "gram"), its number of
+        columns and their names; the last two may be None. Columns are found by these names, in any order. A view
+        without names is found by its own name, or by position where it is the only one; then the number of columns
+        must agree. Other columns are passed over, and a view that no file has is missing.
 
     Returns
     -------
@@ -91,107 +112,183 @@ def read_samples(
     if not given:
         raise ValueError("No file was given.")
     spec, target, ids = read_layout(views, target, ids)
-    tables = [_read(path) for path in given]
-    if target is None and len(tables) == 1 and given[0].suffix.lower() in (".libsvm", ".svm", ".svmlight"):
+    tables = [_read(path, _texts(known)) for path in given]
+    if target is None and len(tables) == 1 and tables[0].numbered:
         target = "y"  # the first number of each row
     names: np.ndarray | None
     if len(tables) > 1:
-        tables, names = _matched(tables, ids, [path.name for path in given])
+        tables, names = _matched(tables, ids)
     else:
         if ids is not None and ids not in tables[0].columns:
-            raise ValueError(f"'{given[0].name}' has no column '{ids}'; its columns are {_listed(tables[0])}.")
+            raise ValueError(f"'{tables[0].file}' has no column '{ids}'; its columns are {_listed(tables[0])}.")
         names = None if ids is None else tables[0].columns.pop(ids)
     y = _target(tables, target)
-    found: dict[str, Any] = {}
-    columns: dict[str, tuple[str, ...]] = {}
-    for table in tables:
-        parts = _as_known(table, known, alone=len(tables) == 1) if spec is None and known else {}
-        for name, (block, own) in (parts or _divided(table, spec, alone=len(tables) == 1)).items():
-            if name in found:
-                raise ValueError(f"Two files have a view named '{name}'. Name views by `views`, or rename a file.")
-            found[name] = block
-            if own:
-                columns[name] = tuple(own)
-    if isinstance(spec, Mapping):
-        lost = [name for name in spec if name not in found]
-        if lost:
-            raise ValueError(f"No column is of the view '{lost[0]}': {', '.join(spec[lost[0]])}.")
-    if not found:
-        raise ValueError("No view is left: the files have no columns besides target and names.")
-    X = Views(found)
+    found = (
+        _known_views(tables, known) if spec is None and known else _views_of(tables, spec, missing_allowed=bool(known))
+    )
+    if known:
+        found = _as_fitted(found, known, tables)
+    X = Views({name: part.block for name, part in found.items()})
+    for what, values in ((target, y), (ids, names)):
+        if values is not None and len(values) != len(X):
+            raise ValueError(f"'{what}' of '{given[0].name}' has {len(values)} values for {len(X)} samples.")
+    columns = {name: part.names for name, part in found.items() if part.names}
     return Samples(Views._of({name: X.block(name) for name in X.names}, len(X), X.mask, columns), y, names)
 
 
 # -- reading one file
-def _read(path: Path) -> _Table:
+def _read(path: Path, texts: Sequence[str] = ()) -> _Table:
     if not path.exists():
         raise FileNotFoundError(f"There is no file '{path}'.")
-    readers = {
-        ".parquet": _read_arrow, ".pq": _read_arrow, ".csv": _read_arrow, ".tsv": _read_arrow, ".npz": _read_npz,
-        ".libsvm": _read_libsvm, ".svm": _read_libsvm, ".svmlight": _read_libsvm, ".h5ad": _read_annotated,
-        ".h5mu": _read_annotated,
-    }  # fmt: skip
-    reader = readers.get(path.suffix.lower())
-    if reader is None:
-        raise ValueError(f"'{path.name}' is none of {', '.join(readers)}.")
-    return reader(path)
-
-
-def _read_arrow(path: Path) -> _Table:
-    try:
-        import pyarrow as pa
-        import pyarrow.csv as csv
-        import pyarrow.parquet as pq
-    except ImportError as error:
-        raise ImportError("Parquet and CSV files need pyarrow: pip install 'consilience[frames]'.") from error
-    try:
-        if path.suffix.lower() in (".csv", ".tsv"):
-            options = csv.ParseOptions(delimiter="\t" if path.suffix.lower() == ".tsv" else ",")
-            found = csv.read_csv(
-                path, parse_options=options, convert_options=csv.ConvertOptions(strings_can_be_null=True)
-            )
-        else:
-            found = pq.read_table(path)
-    except pa.ArrowInvalid as error:
-        raise ValueError(f"'{path.name}' cannot be read: {error}.") from error
-    table = _Table(path.stem)
-    for name in found.column_names:
-        if name.startswith("__index_level_"):  # row numbers that pandas left behind
-            continue
-        column = found.column(name)
-        if pa.types.is_list(column.type) or pa.types.is_large_list(column.type):
-            table.blocks[name] = _rows(column.to_pylist())
-        elif pa.types.is_boolean(column.type) and column.null_count == 0:
-            table.columns[name] = np.array(column.to_pylist(), dtype=bool)
-        elif pa.types.is_boolean(column.type):
-            table.columns[name] = column.cast(pa.int8()).cast(pa.float64()).to_numpy()
-        elif pa.types.is_floating(column.type) or pa.types.is_integer(column.type) or pa.types.is_decimal(column.type):
-            whole = pa.types.is_integer(column.type) and column.null_count == 0
-            table.columns[name] = column.to_numpy() if whole else column.cast(pa.float64()).to_numpy()
-        else:
-            table.columns[name] = np.array(column.to_pylist(), dtype=object)
+    kind = path.suffix.lower()
+    if kind in (".parquet", ".pq", ".csv", ".tsv"):
+        table = _read_arrow(path, texts)
+    elif kind == ".npz":
+        table = _read_npz(path)
+    elif kind in (".libsvm", ".svm", ".svmlight"):
+        table = _read_libsvm(path)
+    elif kind in (".h5ad", ".h5mu"):
+        table = _read_annotated(path)
+    else:
+        raise ValueError(
+            f"'{path.name}' is not a file of samples: its name ends in none of .parquet, .pq, .csv, .tsv, .npz, "
+            ".libsvm, .svm, .svmlight, .h5ad, .h5mu."
+        )
+    if not any(len(values) for values in table.columns.values()) and not any(
+        block is None or block.shape[0] for block in table.blocks.values()
+    ):
+        raise ValueError(
+            f"'{path.name}' has no samples. Give a file with at least one row besides the names of columns."
+        )
     return table
 
 
-def _rows(lists: list[Any]) -> np.ndarray:
-    width = max((len(row) for row in lists if row is not None), default=1)
-    return np.array([np.full(width, np.nan) if row is None else row for row in lists], dtype=np.float64)
+def _texts(known: Known | None) -> list[str]:
+    """The columns that a model knows as text, also where a CSV file has digits in them."""
+    return [name for view, (kind, _, names) in (known or {}).items() if kind == "objects" for name in names or [view]]
+
+
+def _read_arrow(path: Path, texts: Sequence[str]) -> _Table:
+    try:
+        import pyarrow as pa
+    except ImportError as error:
+        raise ImportError("Parquet and CSV files need pyarrow: pip install 'consilience[frames]'.") from error
+    as_text = path.suffix.lower() in (".csv", ".tsv")
+    kind = "CSV" if as_text else "Parquet"
+    with naming_file(f"'{path.name}'", kind):
+        found = _load_csv(path, texts) if as_text else _load_parquet(path)
+        names, columns = found.column_names, found.columns  # by position: each look-up of a name goes through them all
+    check_unique(names, f"'{path.name}'")
+    if as_text and "" in names:
+        warnings.warn(
+            f"'{path.name}' has a column without a name, such as pandas writes for row numbers. It is passed over; "
+            "give it a name to use it.",
+            stacklevel=3,
+        )
+    table = _Table(path.stem, path.name)
+    for name, column in zip(names, columns, strict=True):
+        if is_row_number(name):
+            continue
+        if as_text and pa.types.is_binary(column.type):
+            raise ValueError(
+                f"'{path.name}' is not encoded in UTF-8: column '{name}' has other bytes. Save it as UTF-8."
+            )
+        where = f"Column '{name}' of '{path.name}'"
+        if _is_list(column.type):
+            table.blocks[name] = _rows(column.to_pylist(), where)
+        else:
+            with naming_file(where, kind):
+                table.columns[name] = _values(column)
+    return table
+
+
+def _load_csv(path: Path, texts: Sequence[str]) -> Any:
+    import pyarrow as pa
+    from pyarrow import csv
+
+    block = min(max(path.stat().st_size, 1 << 20), _LONGEST_ROW)  # rows longer than a block are refused
+    types = {name: pa.string() for name in texts}
+    return csv.read_csv(
+        path,
+        read_options=csv.ReadOptions(block_size=block),
+        parse_options=csv.ParseOptions(delimiter="\t" if path.suffix.lower() == ".tsv" else ","),
+        convert_options=csv.ConvertOptions(strings_can_be_null=True, column_types=types),
+    )
+
+
+def _load_parquet(path: Path) -> Any:
+    import pyarrow.parquet as pq
+
+    if path.is_dir():
+        return pq.read_table(path)
+    with pq.ParquetFile(path) as file:  # read_table stumbles on two columns of a name
+        return file.read()
+
+
+def _is_list(kind: Any) -> bool:
+    import pyarrow as pa
+
+    nested = pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind)
+    return nested and (pa.types.is_floating(kind.value_type) or pa.types.is_integer(kind.value_type))
+
+
+def _values(column: Any) -> np.ndarray:
+    """One column of Arrow: numbers with NaN where missing, or objects with None."""
+    import pyarrow as pa
+
+    kind = column.type
+    if pa.types.is_boolean(kind) and column.null_count == 0:
+        return column.to_numpy().astype(bool)
+    if pa.types.is_boolean(kind):
+        return column.cast(pa.int8()).cast(pa.float64()).to_numpy()
+    if pa.types.is_integer(kind) and column.null_count == 0:
+        return column.to_numpy()
+    if pa.types.is_floating(kind) or pa.types.is_integer(kind) or pa.types.is_decimal(kind):
+        return column.cast(pa.float64()).to_numpy()
+    return _objects(column.to_pylist())
+
+
+def _objects(items: Sequence[Any]) -> np.ndarray:
+    found = np.empty(len(items), dtype=object)
+    for k, item in enumerate(items):  # one by one, since lists are items here
+        found[k] = item
+    return found
+
+
+def _rows(lists: list[Any], where: str) -> np.ndarray | None:
+    """Lists as the rows of a matrix, NaN where there is none; None where there is none at all."""
+    lengths = {len(row) for row in lists if row is not None}
+    if len(lengths) > 1:
+        raise ValueError(f"{where} has lists of {min(lengths)} and of {max(lengths)} numbers. Make them equally long.")
+    if not lengths:
+        return None
+    blank = [np.nan] * lengths.pop()
+    return np.array([blank if row is None else row for row in lists], dtype=np.float64)
 
 
 def _read_npz(path: Path) -> _Table:
-    table = _Table(path.stem)
+    table = _Table(path.stem, path.name)
     try:
-        with np.load(path, allow_pickle=False) as arrays:
-            for name in arrays.files:
-                (table.columns if arrays[name].ndim == 1 else table.blocks)[name] = arrays[name]
-    except (ValueError, OSError) as error:
-        raise ValueError(f"'{path.name}' cannot be read as NPZ without running code in it: {error}.") from error
+        with naming_file(f"'{path.name}'", "NPZ"), np.load(path, allow_pickle=False) as arrays:
+            found = {name: arrays[name] for name in arrays.files}
+    except ValueError as error:
+        if "pickle" not in str(error):
+            raise
+        raise ValueError(
+            f"'{path.name}' cannot be read as NPZ: it holds Python objects, which could run code, or is not an NPZ "
+            "file at all. Save arrays of numbers or strings by numpy.savez."
+        ) from error
+    for name, values in found.items():
+        if values.ndim == 1:
+            table.columns[name] = values if values.dtype.kind in "biuf" else _objects(values.tolist())
+        elif values.ndim:
+            table.blocks[name] = values
     return table
 
 
 def _read_libsvm(path: Path) -> _Table:
-    X, y = load_svmlight_file(str(path))
-    return _Table(path.stem, {"y": y}, {path.stem: X})
+    X, y = load_libsvm(path)
+    return _Table(path.stem, path.name, {"y": y}, {path.stem: X}, numbered=True)
 
 
 def _read_annotated(path: Path) -> _Table:
@@ -200,15 +297,54 @@ def _read_annotated(path: Path) -> _Table:
         module = __import__(kind)
     except ImportError as error:
         raise ImportError(f"'{path.name}' needs the package {kind}: pip install 'consilience[omics]'.") from error
-    data = module.read_h5mu(path) if kind == "mudata" else module.read_h5ad(path)
-    table = _Table(path.stem, {str(name): data.obs[name].to_numpy() for name in data.obs.columns})
-    table.notes = True
-    table.columns["obs_names"] = np.asarray(data.obs_names, dtype=object)
-    parts = data.mod if kind == "mudata" else {path.stem: data}
-    for name, part in parts.items():
-        rows = data.obs_names.get_indexer(part.obs_names)
-        table.blocks[name] = _placed(part.X, rows, data.n_obs)
+    with naming_file(f"'{path.name}'", "MuData" if kind == "mudata" else "AnnData"):
+        data = module.read_h5mu(path) if kind == "mudata" else module.read_h5ad(path)
+        columns = {str(name): _of_pandas(data.obs[name]) for name in data.obs.columns}
+    table = _Table(path.stem, path.name, {**columns, "obs_names": _objects(list(data.obs_names))}, notes=True)
+    for name, part in data.mod.items() if kind == "mudata" else [(path.stem, data)]:
+        if part.X is None:
+            raise ValueError(f"'{path.name}' has no matrix X of '{name}'. Write one, or remove '{name}'.")
+        values = checked_sparse(part.X, f"The matrix of '{name}' in '{path.name}'") if sp.issparse(part.X) else part.X
+        if kind == "mudata":
+            values = _placed(
+                values, _rows_among(part.obs_names, data.obs_names, f"'{name}' in '{path.name}'"), data.n_obs
+            )
+        table.blocks[name] = values
+        table.names[name] = _distinct(map(str, part.var_names))
     return table
+
+
+def _distinct(names: Iterable[str]) -> tuple[str, ...]:
+    """Names as AnnData makes them unique: the second ``g`` is ``g-1``."""
+    found: dict[str, None] = {}
+    counts: dict[str, int] = {}
+    for name in names:
+        own = name
+        while own in found:
+            counts[name] = counts.get(name, 0) + 1
+            own = f"{name}-{counts[name]}"
+        found[own] = None
+    return tuple(found)
+
+
+def _of_pandas(series: Any) -> np.ndarray:
+    """One column of pandas: numbers with NaN where missing, or objects with None."""
+    if series.dtype.kind in "biuf":
+        values = series.to_numpy()
+        return series.to_numpy(dtype=np.float64, na_value=np.nan) if values.dtype == object else values
+    return _objects([None if is_missing(value) else value for value in series.to_numpy(dtype=object)])
+
+
+def _rows_among(own: Any, every: Any, what: str) -> np.ndarray:
+    """The positions of the samples of a modality among those of all."""
+    if not (own.is_unique and every.is_unique):
+        raise ValueError(f"Samples of {what} have one name twice, so they cannot be matched. Make `obs_names` unique.")
+    rows = np.asarray(every.get_indexer(own))
+    if (rows < 0).any():
+        raise ValueError(
+            f"{what} has the sample '{own[int(np.argmin(rows))]}', which the file as a whole does not have."
+        )
+    return rows
 
 
 # -- what belongs where
@@ -235,20 +371,38 @@ def read_layout(views: Any, target: str | None = None, ids: str | None = None) -
     >>> read_layout({"audio": "mfcc_*"}, target="word")
     ({'audio': ['mfcc_*']}, 'word', None)
     """
+    where = "`views`"
     if isinstance(views, (str, Path)) and str(views).endswith(".toml"):
-        try:
-            with open(views, "rb") as file:
-                content = tomllib.load(file)
-        except tomllib.TOMLDecodeError as error:
-            raise ValueError(f"'{views}' is no TOML: {error}.") from error
-        if not isinstance(content.get("views"), dict):
-            raise ValueError(f"'{views}' has no table [views] with columns or patterns by view.")
+        where, content = f"'{views}'", _read_toml(Path(views))
         views, target, ids = content["views"], target or content.get("target"), ids or content.get("id")
+        for key, value in (("target", target), ("id", ids)):
+            if value is not None and not isinstance(value, str):
+                raise ValueError(f"{where} names the column `{key}` by {value!r}; give its name as a string.")
     if isinstance(views, Mapping):
-        return {str(n): [p] if isinstance(p, str) else [str(x) for x in p] for n, p in views.items()}, target, ids
+        return {str(name): _patterns(where, name, chosen) for name, chosen in views.items()}, target, ids
     if views not in (None, "prefix"):
         raise ValueError(f"`views` is a dict of view -> columns, 'prefix', a .toml file or None; got {views!r}.")
     return views, target, ids
+
+
+def _read_toml(path: Path) -> dict[str, Any]:
+    if not path.exists():
+        raise FileNotFoundError(f"There is no file '{path}'.")
+    with naming_file(f"'{path}'", "TOML"), open(path, "rb") as file:
+        content = tomllib.load(file)
+    if not isinstance(content.get("views"), dict) or not content["views"]:
+        raise ValueError(f"'{path}' has no table [views] with columns or patterns by view.")
+    return content
+
+
+def _patterns(where: str, view: Any, chosen: Any) -> list[str]:
+    listed = [chosen] if isinstance(chosen, str) else chosen
+    if not isinstance(listed, (list, tuple)) or not listed or not all(isinstance(name, str) for name in listed):
+        raise ValueError(
+            f"{where} gives the view '{view}' as {chosen!r}; give a column name, a pattern such as 'mfcc_*', or a list "
+            "of them, as strings."
+        )
+    return list(listed)
 
 
 def _target(tables: Sequence[_Table], target: str | None) -> np.ndarray | None:
@@ -258,87 +412,272 @@ def _target(tables: Sequence[_Table], target: str | None) -> np.ndarray | None:
     if not having:
         raise ValueError(f"No file has a column '{target}'; there are {', '.join(_listed(t) for t in tables)}.")
     if len(having) > 1:
-        raise ValueError(f"Several files have the column '{target}': {', '.join(t.name for t in having)}. Keep one.")
+        raise ValueError(f"Several files have the column '{target}': {', '.join(t.file for t in having)}. Keep one.")
     return having[0].columns.pop(target)
 
 
 def _listed(table: _Table) -> str:
-    names = [*table.columns, *table.blocks]
-    return ", ".join(names[:8]) + (f" and {len(names) - 8} more" if len(names) > 8 else "")
+    named = [name for block in table.blocks for name in table.names.get(block, (block,))]
+    return _some([*named, *table.columns] if table.notes else [*table.columns, *named])
 
 
-def _divided(table: _Table, spec: Any, *, alone: bool) -> dict[str, tuple[Any, list[str]]]:
-    """The views of one file, and the names of their columns where they have some."""
+def _some(names: Collection[str]) -> str:
+    return ", ".join(islice(names, 8)) + (f" and {len(names) - 8} more" if len(names) > 8 else "")
+
+
+def _views_of(tables: Sequence[_Table], spec: Any, *, missing_allowed: bool) -> dict[str, _Part]:
+    """The views of all files as `views` says, or by default."""
+    found: dict[str, _Part] = {}
+    for table in tables:
+        _add(found, _divided(table, spec, alone=len(tables) == 1))
     if isinstance(spec, Mapping):
-        chosen = {view: matching(list(table.columns), patterns) for view, patterns in spec.items()}
-        for name in dict.fromkeys(name for own in chosen.values() for name in own):
-            _check_values(table, name)
-        blocks = {view: matching(list(table.blocks), patterns) for view, patterns in spec.items()}
-        found = {view: _matrix(table, names) for view, names in chosen.items() if names}
-        return {**found, **{view: (table.blocks[names[0]], []) for view, names in blocks.items() if names}}
-    found = {name: (block, []) for name, block in table.blocks.items()}
+        there = {name for table in tables for name in (*table.columns, *table.blocks)}
+        for view, patterns in spec.items():
+            unknown = [name for name in patterns if name not in there]
+            lost = [name for name in unknown if not (is_pattern(name) and names_matching(there, [name]))]
+            if lost and (view in found or not missing_allowed):
+                raise ValueError(
+                    f"No column is of the view '{view}': {', '.join(lost)}."
+                    if view not in found
+                    else f"View '{view}' has no column '{lost[0]}' in {quoted(table.file for table in tables)}."
+                )
+    if not found and not missing_allowed:
+        raise ValueError("No view is left: the files have no columns besides target and names.")
+    return found
+
+
+def _add(found: dict[str, _Part], parts: Mapping[str, _Part]) -> None:
+    for name, part in parts.items():
+        if name in found:
+            raise ValueError(f"Two files have a view named '{name}'. Name views by `views`, or rename a file.")
+        found[name] = part
+
+
+def _divided(table: _Table, spec: Any, *, alone: bool) -> dict[str, _Part]:
+    """The views of one file."""
+    if isinstance(spec, Mapping):
+        chosen = {view: _chosen(table, view, patterns) for view, patterns in spec.items()}
+        return {view: part for view, part in chosen.items() if part is not None}
+    found = {name: _Part(block, table.names.get(name, ()), table) for name, block in table.blocks.items()}
     names = [] if table.notes else list(table.columns)
     for name in names:
         _check_values(table, name)
     if spec == "prefix" or (spec is None and names and all("__" in name for name in names)):
         return {**found, **{view: _matrix(table, own) for view, own in by_prefix(names).items()}}
     numeric = [name for name in names if table.columns[name].dtype != object]
+    texts = [name for name in names if table.columns[name].dtype == object]
     if numeric:
         found[table.name] = _matrix(table, numeric)
     if alone or not numeric:
-        found.update({name: (table.columns[name], []) for name in names if name not in numeric})
+        found.update({name: _matrix(table, [name]) for name in texts})
+    elif texts:
+        warnings.warn(
+            f"'{table.file}' has columns of text besides numbers: {_some(texts)}. They are passed over, since each "
+            "file is one view; give them a view by --views (`views`).",
+            stacklevel=4,
+        )
     return found
 
 
-def _as_known(table: _Table, known: Mapping[str, Sequence[str]], *, alone: bool) -> dict[str, tuple[Any, list[str]]]:
-    """The views of a model whose columns a file has: the one named like the file, else all."""
-    for view, columns in known.items() if alone else ():
-        lost = [name for name in columns if name not in table.columns]
-        if 0 < len(lost) < len(columns):
-            raise ValueError(f"View '{view}' has no column '{lost[0]}', which the model was fitted on.")
-    having = [view for view, columns in known.items() if columns and set(columns) <= set(table.columns)]
-    chosen = [table.name] if table.name in having else having
-    return {view: _matrix(table, list(known[view])) for view in chosen}
+def _chosen(table: _Table, view: str, patterns: Sequence[str]) -> _Part | None:
+    """The columns, or the one block, of a file that patterns choose."""
+    names, blocks = names_matching(table.columns, patterns), names_matching(table.blocks, patterns)
+    if len(blocks) > 1 or (names and blocks):
+        both = quoted([*blocks, *names][:2])
+        raise ValueError(
+            f"View '{view}' is made of {both} of '{table.file}'; a matrix is a view alone. Name one of them."
+        )
+    if blocks:
+        return _Part(table.blocks[blocks[0]], table.names.get(blocks[0], ()), table)
+    return _matrix(table, names) if names else None
 
 
 def _check_values(table: _Table, name: str) -> None:
     values = table.columns[name]
-    first = next((v for v in values.tolist() if v is not None), "") if values.dtype == object else ""
+    first = next((v for v in values if v is not None), "") if values.dtype == object else ""
     if not isinstance(first, (str, bytes, list, tuple)):
         raise ValueError(
-            f"Column '{name}' of '{table.name}' holds {type(first).__name__} values, which are no view. Make numbers "
+            f"Column '{name}' of '{table.file}' holds {type(first).__name__} values, which are no view. Make numbers "
             "or strings of them, or say by --views (`views`) which columns to take."
         )
 
 
-def _matrix(table: _Table, names: list[str]) -> tuple[np.ndarray, list[str]]:
-    text = [name for name in names if table.columns[name].dtype == object]
-    if text and len(names) == 1:
-        return table.columns[text[0]], []
-    if text:
-        raise ValueError(f"Column '{text[0]}' of '{table.name}' holds no numbers. Give it a view of its own, or none.")
-    return np.column_stack([np.asarray(table.columns[name], dtype=np.float64) for name in names]), names
+def _matrix(table: _Table, names: Sequence[str]) -> _Part:
+    """Columns as one view: numbers side by side, or one column of text."""
+    for name in names:
+        _check_values(table, name)
+    if len(names) == 1 and table.columns[names[0]].dtype == object:
+        return _Part(table.columns[names[0]], tuple(names), table)
+    columns = [_numbers(table, name) for name in names]
+    short = next((name for name, own in zip(names, columns, strict=True) if len(own) != len(columns[0])), None)
+    if short is not None:
+        raise ValueError(
+            f"'{table.file}' has {len(columns[0])} values of '{names[0]}' and {len(table.columns[short])} of "
+            f"'{short}'; columns of one view have one value per sample."
+        )
+    return _Part(np.column_stack(columns), tuple(names), table)
+
+
+def _numbers(table: _Table, name: str) -> np.ndarray:
+    values = table.columns[name]
+    if values.dtype != object:
+        return values.astype(np.float64)
+    if any(value is not None for value in values):
+        raise ValueError(f"Column '{name}' of '{table.file}' holds no numbers. Give it a view of its own, or none.")
+    return np.full(len(values), np.nan)  # a column without any value
+
+
+# -- what a fitted model knows
+def _known_views(tables: Sequence[_Table], known: Known) -> dict[str, _Part]:
+    """The views of a model that files have: by the names of their columns, or of the views where columns have none."""
+    found: dict[str, _Part] = {}
+    partly: dict[str, str] = {}
+    for table in tables:
+        _add(found, _known_parts(table, known, partly))
+    for view, sentence in partly.items():
+        if view not in found:
+            raise ValueError(sentence)
+    return found
+
+
+def _known_parts(table: _Table, known: Known, partly: dict[str, str]) -> dict[str, _Part]:
+    """The views of a model that one file has; `partly` gets a sentence on those of which it has some columns."""
+    homes: dict[str | None, Mapping[str, Any]] = {None: table.columns}
+    homes.update({block: dict.fromkeys(names) for block, names in table.names.items()})
+    named = {view: names for view, (_, _, names) in known.items() if names}
+    owners: dict[tuple[str | None, str], str] = {}
+    parts: dict[str, _Part] = {}
+    order = sorted(named, key=lambda view: view != table.name)  # first the view that is called like the file
+    for view in order:
+        whole = [home for home, there in homes.items() if all(name in there for name in named[view])]
+        home = view if view in whole else next(iter(whole), None)
+        if whole and not _is_taken(view, named[view], home, owners, table):
+            owners.update({(home, name): view for name in named[view]})
+            block = None if home is None else _Part(table.blocks[home], table.names[home], table)
+            parts[view] = _matrix(table, named[view]) if block is None else block
+    for view in [view for view in order if view not in parts]:
+        for home, there in homes.items():
+            lost = next((name for name in named[view] if name not in there), None)
+            if lost is not None and any(name in there and (home, name) not in owners for name in named[view]):
+                partly[view] = _without_column(view, lost, table, there)
+    taken = {name for home, name in owners if home is None}
+    for view in [view for view in known if view not in parts]:
+        part = _unnamed(table, view, known, taken) if view not in named else _block_of(table, view, known)
+        if part is not None and view not in named:
+            parts[view] = part
+    return parts
+
+
+def _without_column(view: str, column: str, table: _Table, there: Collection[str]) -> str:
+    has = f"It has {_some(there)}." if there else "Its columns have no names."
+    return f"View '{view}' has no column '{column}', which the model was fitted on, in '{table.file}'. {has}"
+
+
+def _is_taken(view: str, names: Sequence[str], home: Any, owners: Mapping[Any, str], table: _Table) -> bool:
+    """Whether the columns are those of the view that is called like the file; else no two views can share some."""
+    shared = next((name for name in names if (home, name) in owners), None)
+    if shared is None:
+        return False
+    owner = owners[home, shared]
+    if owner in (table.name, home):
+        return True
+    raise ValueError(
+        f"Column '{shared}' of '{table.file}' may be of the view '{owner}' or of '{view}': the model knows it in both. "
+        "Name the file after its view, or say by --views (`views`) which columns make which view."
+    )
+
+
+def _unnamed(table: _Table, view: str, known: Known, taken: set[str]) -> _Part | None:
+    """A view whose columns have no names in the model: by its own name, or the only one of a file by position."""
+    kind, width, _ = known[view]
+    if view not in table.blocks and view in table.columns and (kind != "numbers" or width in (None, 1)):
+        return _matrix(table, [view])
+    block = _block_of(table, view, known)
+    if block is not None:
+        return block
+    free = [] if table.notes else [name for name in table.columns if name not in taken]
+    prefixed = [name for name in free if name.startswith(f"{view}__")]
+    if prefixed:
+        return _matrix(table, prefixed)
+    if view == table.name or (len(known) == 1 and not table.blocks):
+        numeric = [name for name in free if table.columns[name].dtype != object]
+        texts = [name for name in free if table.columns[name].dtype == object]
+        if numeric and kind != "objects":
+            return _matrix(table, numeric)
+        return _matrix(table, texts) if len(texts) == 1 and kind != "numbers" else None
+    return None
+
+
+def _block_of(table: _Table, view: str, known: Known) -> _Part | None:
+    """The block of a file that is called like the view, or the only one where the model knows one view."""
+    only = next(iter(table.blocks), None) if len(known) == len(table.blocks) == 1 else None
+    name = view if view in table.blocks else only
+    return None if name is None else _Part(table.blocks[name], table.names.get(name, ()), table)
+
+
+def _as_fitted(found: Mapping[str, _Part], known: Known, tables: Sequence[_Table]) -> dict[str, _Part]:
+    """The views that a model knows, with its columns in its order."""
+    only = next(iter(known)) if len(known) == 1 else None
+    if only is not None and len(found) == 1:
+        found = dict(zip([only], found.values(), strict=True))  # the one view of a model may have another name
+    kept = {view: _with_columns(view, part, known[view]) for view, part in found.items() if view in known}
+    if kept:
+        return kept
+    files, has = quoted(table.file for table in tables), "; ".join(_listed(table) for table in tables)
+    names = None if only is None else known[only][2]
+    if names:
+        lost = next((name for name in names if not any(name in table.columns for table in tables)), names[0])
+        raise ValueError(
+            f"The model was fitted on the view '{only}' with the column '{lost}', which {files} does not have: it has "
+            f"{has}. Give the columns by the names they had at fit."
+        )
+    raise ValueError(
+        f"The model was fitted on the views {quoted(known)}, none of which is in {files}: it has {has}. Give views and "
+        "columns by the names they had at fit, or say by --views (`views`) which columns make which view."
+    )
+
+
+def _with_columns(view: str, part: _Part, about: tuple[str, int | None, Sequence[str] | None]) -> _Part:
+    """The columns of a view that the model knows: by name, else by position if there are as many."""
+    kind, width, names = about
+    block, own, table = part
+    if names:
+        place = {name: k for k, name in enumerate(own)}
+        lost = next((name for name in names if name not in place), None)
+        if lost is not None:
+            raise ValueError(_without_column(view, lost, table, own))
+        if tuple(names) != own:
+            block = block[:, [place[name] for name in names]]
+        return _Part(block, tuple(names), table)
+    if kind != "numbers" or width is None or block is None or len(block.shape) != 2 or block.shape[1] == width:
+        return part
+    if table.numbered and block.shape[1] < width:  # the last columns are zero in every row
+        return _Part(sp.csr_array((block.data, block.indices, block.indptr), shape=(block.shape[0], width)), own, table)
+    raise ValueError(
+        f"View '{view}' has {block.shape[1]} columns in '{table.file}', but the model was fitted on {width}, without "
+        "names. Give the same columns in the same order."
+    )
 
 
 # -- files of one view each
-def _matched(tables: Sequence[_Table], ids: str | None, files: Sequence[str]) -> tuple[list[_Table], np.ndarray]:
+def _matched(tables: Sequence[_Table], ids: str | None) -> tuple[list[_Table], np.ndarray]:
     """Rows of all files in one order; what a file does not have is absent."""
     if ids is None:
         raise ValueError("Several files are matched by a column that names the samples: give its name by `ids` (--id).")
     keys = []
     for table in tables:
         if ids not in table.columns:
-            raise ValueError(f"'{table.name}' has no column '{ids}'; its columns are {_listed(table)}.")
+            raise ValueError(f"'{table.file}' has no column '{ids}'; its columns are {_listed(table)}.")
         own = table.columns.pop(ids)
         if len(set(own.tolist())) < len(own):
-            raise ValueError(f"'{table.name}' has a sample twice in its column '{ids}'.")
+            raise ValueError(f"'{table.file}' has a sample twice in its column '{ids}'.")
         keys.append(own)
     for k, own in enumerate(keys):
         others = [key for other in keys[:k] + keys[k + 1 :] for key in other.tolist()]
         if len(own) and others and not set(own.tolist()) & set(others):
             raise ValueError(
-                f"No sample of '{files[k]}' is in another file: its column '{ids}' has {own.tolist()[0]!r}, the others "
-                f"{others[0]!r}, for example. Write the names in one way, numbers or strings, in all files."
+                f"No sample of '{tables[k].file}' is in another file: its column '{ids}' has {own.tolist()[0]!r}, the "
+                f"others {others[0]!r}, for example. Write the names in one way, numbers or strings, in all files."
             )
     order = list(dict.fromkeys(key for own in keys for key in own.tolist()))
     place = {key: k for k, key in enumerate(order)}
@@ -347,17 +686,18 @@ def _matched(tables: Sequence[_Table], ids: str | None, files: Sequence[str]) ->
         rows = np.array([place[key] for key in own.tolist()])
         columns = {name: _placed(values, rows, len(order)) for name, values in table.columns.items()}
         blocks = {name: _placed(block, rows, len(order)) for name, block in table.blocks.items()}
-        matched.append(_Table(table.name, columns, blocks, table.notes))
+        matched.append(replace(table, columns=columns, blocks=blocks))
     return matched, np.array(order)
 
 
 def _placed(values: Any, rows: np.ndarray, n: int) -> Any:
     """Values at their rows among n, missing elsewhere."""
-    if len(rows) == n and (rows == np.arange(n)).all():
+    if values is None or (len(rows) == n and (rows == np.arange(n)).all()):
         return values
     if sp.issparse(values):
-        dense = values.toarray()
-        return _placed(dense, rows, n)
+        values = values.toarray()
+    if values.shape[0] != len(rows):
+        raise ValueError(f"A column has {values.shape[0]} values for {len(rows)} samples; all of a file have as many.")
     if values.dtype == object or values.dtype.kind in "US":
         out = np.full((n, *values.shape[1:]), None, dtype=object)
     else:
