@@ -5,7 +5,7 @@ PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11; 
 BIN = $(VENV)/bin
 PIP = $(BIN)/python -m pip --disable-pip-version-check
 
-.PHONY: demo test lint docs bench clean
+.PHONY: demo test test-skipped fuzz lint docs bench clean
 
 demo: $(VENV)/.cli
 	@mkdir -p build
@@ -16,6 +16,14 @@ build/demo.html:
 
 test: $(VENV)/.test
 	$(BIN)/python -m pytest -n auto
+
+# The tests that an earlier run listed in build/skipped.txt by CONSILIENCE_SKIPPED: what needs more than `make test` has.
+test-skipped: $(VENV)/.dev
+	$(BIN)/python -m pytest -n auto @build/skipped.txt
+
+# Random cases for ten minutes, from a new seed each time; a failure names the command that repeats it.
+fuzz: $(VENV)/.test
+	$(BIN)/python tests/fuzz.py --seconds $(or $(SECONDS),600) --seed $(or $(SEED),$(shell date +%s))
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff check .

@@ -19,6 +19,10 @@ def squared_distance(x, z):
     return sum((a - b) ** 2 for a, b in zip(x, z, strict=True))
 
 
+def gaussian(x, z, gamma):
+    return np.exp(-gamma * squared_distance(x, z))
+
+
 def city_block(x, z):
     return sum(abs(a - b) for a, b in zip(x, z, strict=True))
 
@@ -161,24 +165,30 @@ def coregularized_labeled_kernel(grams, laplacians, l, alpha, between, within, c
 
 
 def coregularized_least_squares(grams, laplacians, present, Y, s, alpha, between, within, c):
-    """The objective itself, stacked as rows of one least squares problem; absent views have no terms. f_v as a list."""
+    """Minimize the objective, stacked as rows of one least squares problem; absent views have no terms. f_v as a list.
+
+    The unknowns are b_v, where f_v = R_v b_v and K_v = R_v R_v'. The norm of f_v is then that of b_v, and the rows of
+    its penalty are √α times the identity. No singular value is below √α, so that none has to be truncated. With the
+    coefficients of K_v as unknowns, the singular values fall gradually to rounding level. What is truncated there
+    depends on the version of LAPACK, and the solution with it.
+    """
     m, (l, P) = len(grams), Y.shape
     scale, rows, right = s[:l].sum(), [], []
-    ours = [np.hstack([K if w == v else np.zeros_like(K) for w in range(m)]) for v, K in enumerate(grams)]
+    roots = [U * np.sqrt(np.maximum(values, 0)) for values, U in map(np.linalg.eigh, grams)]
+    ours = [np.hstack([R if w == v else np.zeros_like(R) for w in range(m)]) for v, R in enumerate(roots)]
     nu = np.abs(c).sum() / (present @ np.abs(c))
     rows.append(
         np.sqrt(s[:l] / scale)[:, None] * sum(c[v] * (nu * present[:, v])[:l, None] * ours[v][:l] for v in range(m))
     )
     right.append(np.sqrt(s[:l] / scale)[:, None] * Y)
-    for v, (K, L) in enumerate(zip(grams, laplacians, strict=True)):
-        for matrix, weight in ((K, alpha), (K @ L @ K, within)):
-            values, U = np.linalg.eigh(matrix)
-            half = np.sqrt(weight * np.maximum(values, 0))[:, None] * U.T
-            rows.append(np.hstack([half if w == v else np.zeros_like(half) for w in range(m)]))
+    rows.append(np.sqrt(alpha) * np.eye(ours[0].shape[1]))
+    for v, L in enumerate(laplacians):
+        values, U = np.linalg.eigh(L)
+        rows.append(np.sqrt(within * np.maximum(values, 0))[:, None] * (U.T @ ours[v]))
         rows += [np.sqrt(between * s * present[:, v] * present[:, w])[:, None] * (ours[v] - ours[w]) for w in range(v)]
     right += [np.zeros((len(part), P)) for part in rows[1:]]
-    A = np.linalg.lstsq(np.vstack(rows), np.vstack(right), rcond=1e-13)[0]
-    return [ours[v] @ A for v in range(m)]
+    b = np.linalg.lstsq(np.vstack(rows), np.vstack(right))[0]
+    return [ours[v] @ b for v in range(m)]
 
 
 def simplex_smo(Q_G, of, P, eps, rng, max_steps, alpha=None):

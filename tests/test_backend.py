@@ -1,15 +1,21 @@
 """The same code on NumPy, array-api-strict and, where it is installed, PyTorch."""
 
+import os
 import sys
+import threading
+import warnings
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
+from threadpoolctl import threadpool_info, threadpool_limits
 
 import cases
+import consilience as cs
 from consilience import EarlyFusion, LateFusion, Nystroem, RandomFeatures, Views
-from consilience._backend import by_rows, is_device_array, like, namespace, take_rows, to_numpy
+from consilience._backend import by_rows, few_threads, is_device_array, like, namespace, take_rows, to_numpy
 from consilience.kernels import (
     RBF,
     AdditiveChiSquared,
@@ -151,3 +157,142 @@ def test_an_error_in_a_thread_is_not_lost():
 
     with pytest.raises(RuntimeError, match="broken"):
         by_rows(work, 100, 10**9)
+
+
+def test_loops_are_compiled_without_a_cache_where_no_folder_can_be_written(monkeypatch):
+    import numba
+
+    from consilience import _jit
+
+    def refusing(cache=False, *, real=numba.njit, **options):
+        def decorate(function):
+            if cache:
+                raise RuntimeError(f"cannot cache function {function.__name__!r}: no locator available for file 'f.py'")
+            return real(**options)(function)
+
+        return decorate
+
+    monkeypatch.setattr(numba, "njit", refusing)
+    _jit._tell.cache_clear()
+    with pytest.warns(UserWarning, match="Compiled loops cannot be cached, since no cache folder can be written to"):
+        double = _jit.jit()(lambda x: 2 * x)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # said once
+        triple = _jit.jit(nogil=True)(lambda x: 3 * x)
+    assert (double(3), triple(3)) == (6, 9)
+
+
+# -- threads of BLAS
+def blas_threads():
+    return {pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"}
+
+
+@pytest.fixture
+def three_threads():
+    """Set BLAS to a number of threads that neither the machine nor the library would choose."""
+    with threadpool_limits(3, "blas"):
+        if blas_threads() != {3}:
+            pytest.skip("BLAS does not take a number of threads")
+        yield
+
+
+def in_threads(work, count=8):
+    errors = []
+
+    def guarded():
+        try:
+            work()
+        except BaseException as error:
+            errors.append(error)
+
+    threads = [threading.Thread(target=guarded) for _ in range(count)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not errors
+
+
+THREADED = {
+    "kernel perceptron": cs.KernelPerceptron(RBF(0.5), random_state=0),
+    "voted": cs.KernelPerceptron(RBF(0.5), average="voted", random_state=0),
+    "projectron": cs.Projectron(RBF(0.5), random_state=0),
+    "ridge": cs.CoRegularizedRidgeClassifier(RBF(0.5)),
+    "svc": cs.CoRegularizedSVC(RBF(0.5)),
+}
+
+
+@pytest.mark.parametrize("name", THREADED)
+def test_threads_that_predict_and_fit_leave_blas_as_it_was(name, three_threads):
+    rows = np.random.default_rng(0).normal(size=(150, 4))
+    labels = (rows[:, 0] * rows[:, 1] > 0).astype(int)
+    model = THREADED[name].fit(rows, labels)
+    expected = model.decision_function(rows)
+
+    def work():
+        for _ in range(5):
+            assert np.array_equal(model.decision_function(rows), expected)
+        clone(model).fit(rows[:60], labels[:60])
+
+    in_threads(work)
+    assert blas_threads() == {3}
+
+
+def test_whoever_holds_blas_last_restores_it(three_threads):
+    first, second = few_threads(10), few_threads(10)
+    first.__enter__()
+    assert blas_threads() == {1}
+    second.__enter__()
+    first.__exit__(None, None, None)  # not nested: threads end in any order
+    assert blas_threads() == {1}
+    second.__exit__(None, None, None)
+    assert blas_threads() == {3}
+    with few_threads(10), few_threads(10**6), few_threads(10):
+        assert blas_threads() == {1}
+    assert blas_threads() == {3}
+    with pytest.raises(RuntimeError, match="broken"), few_threads(10):
+        raise RuntimeError("broken")
+    assert blas_threads() == {3}
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
+def test_a_child_that_was_forked_while_threads_held_blas_fits():
+    held, release = threading.Event(), threading.Event()
+
+    def hold():
+        with few_threads(10):
+            held.set()
+            release.wait(60)
+
+    keeper = threading.Thread(target=hold)
+    keeper.start()
+    held.wait(60)
+    child = os.fork()
+    if child == 0:  # the thread that holds BLAS is not in the child
+        try:
+            with few_threads(10), few_threads(10):
+                fine = (X @ X.T).shape == (30, 30)
+            cs.KernelPerceptron(RBF(0.5)).partial_fit(X, np.arange(30) % 2).predict(X)
+            os._exit(0 if fine else 1)
+        except BaseException:
+            os._exit(2)
+    _, status = os.waitpid(child, 0)
+    release.set()
+    keeper.join()
+    assert os.waitstatus_to_exitcode(status) == 0
+
+
+@pytest.mark.parametrize("between", [0.0, 0.1])
+def test_blas_writes_nothing_where_a_view_is_in_unlabeled_samples_only(between, capfd):
+    rng = np.random.default_rng(0)
+    y = np.r_[rng.normal(size=5), np.full(5, np.nan)]
+    views = Views({"a": rng.normal(size=(10, 2)), "b": rng.normal(size=(10, 3))}, mask={"b": np.arange(10) >= 5})
+    for learner in (
+        cs.CoRegularizedRidge(within=0.1, between=between),
+        cs.CoRegularizedRidge(within=0.1, between=between, view_weights="learned"),
+        cs.CoRegularizedRidge(within=0.1, between=between, n_components=3, random_state=0),
+    ):
+        assert np.isfinite(learner.fit(views, y).predict(views)).all()
+    classes = np.where(np.isnan(y), np.nan, np.arange(10) % 2)
+    cs.CoRegularizedSVC(within=0.1, between=between).fit(views, classes)
+    assert capfd.readouterr() == ("", "")

@@ -2,7 +2,6 @@
 
 import warnings
 
-import cvxpy as cp
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -44,7 +43,7 @@ def learner(alpha, p, **more):
 @pytest.mark.filterwarnings("error")
 @pytest.mark.parametrize("p", [p for p in NORMS if p not in (1.001, 1000.0)])  # powers that a conic solver can take
 @pytest.mark.parametrize("alpha", [0.1, 3.0])
-def test_multiple_kernels_equal_a_conic_solver(p, alpha):
+def test_multiple_kernels_equal_a_conic_solver(cp, p, alpha):
     grams, Y = problem(1, n=15, P=2)
     roots = [np.linalg.cholesky(K + 1e-12 * np.eye(15)) for K in grams]
     W = [cp.Variable((15, 2)) for _ in grams]
@@ -246,7 +245,7 @@ def test_output_kernels_equal_the_published_alternation(alpha, P):
     np.testing.assert_allclose(model.predict(views(grams)), outputs, atol=5e-5)
 
 
-def test_output_kernels_equal_a_conic_solver():
+def test_output_kernels_equal_a_conic_solver(cp):
     grams, Y = problem(12, n=10, m=1, P=3)
     root = np.linalg.cholesky(grams[0] + 1e-12 * np.eye(10))
     W, L, T = cp.Variable((10, 3)), cp.Variable((3, 3), PSD=True), cp.Variable((10, 10), symmetric=True)

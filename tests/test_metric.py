@@ -3,7 +3,6 @@
 import tracemalloc
 import warnings
 
-import cvxpy as cp
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -51,8 +50,8 @@ def coefficients(model):
     return np.concatenate(list(model.dual_coef_))
 
 
-def conic(M, Y, alpha, penalty, blocks=None):
-    """The program in A and G as a conic solver takes it: one metric for all columns of Y."""
+def conic(cp, M, Y, alpha, penalty, blocks=None):
+    """Solve the program in A and G by a conic solver: one metric for all columns of Y."""
     q, P = M.shape[1], Y.shape[1]
     A, G, T = cp.Variable((q, q), PSD=True), cp.Variable((q, P)), cp.Variable((P, P), symmetric=True)
     size = cp.sum_squares(A)
@@ -89,9 +88,9 @@ def trimmed(A, rank):
 # -- the exact solutions are those of a conic solver
 @pytest.mark.parametrize(("alpha", "penalty"), PENALTIES)
 @pytest.mark.parametrize("seed", [0, 1])
-def test_learned_metric_equals_a_conic_solver(alpha, penalty, seed):
+def test_learned_metric_equals_a_conic_solver(cp, alpha, penalty, seed):
     grams, Y, w, _ = problem(seed)
-    value, A, G = conic(reference.stacked(grams, w), Y, alpha, penalty)
+    value, A, G = conic(cp, reference.stacked(grams, w), Y, alpha, penalty)
     model = learner(alpha, penalty, w).fit(views(grams), Y[:, 0])
     assert abs(model.certificate().objective - value) <= 1e-6 * value
     assert np.abs(model.metric_.toarray() - trimmed(A, 1)).max() <= 1e-5 * max(np.abs(A).max(), 1)
@@ -100,9 +99,9 @@ def test_learned_metric_equals_a_conic_solver(alpha, penalty, seed):
 
 @pytest.mark.parametrize(("alpha", "penalty"), PENALTIES)
 @pytest.mark.parametrize("m", [2, 3])
-def test_block_sparse_metric_equals_a_conic_solver(alpha, penalty, m):
+def test_block_sparse_metric_equals_a_conic_solver(cp, alpha, penalty, m):
     grams, Y, w, _ = problem(m, n=9, m=m)
-    value, A, _ = conic(reference.stacked(grams, w), Y, alpha, penalty, [9] * m)
+    value, A, _ = conic(cp, reference.stacked(grams, w), Y, alpha, penalty, [9] * m)
     model = learner(alpha, penalty, w, metric="block_sparse").fit(views(grams), Y[:, 0])
     assert abs(model.certificate().objective - value) <= 1e-6 * value
     assert np.abs(model.metric_.toarray() - trimmed(A, 1)).max() <= 1e-5 * max(np.abs(A).max(), 1)
@@ -110,9 +109,9 @@ def test_block_sparse_metric_equals_a_conic_solver(alpha, penalty, m):
 
 @pytest.mark.parametrize(("alpha", "penalty"), PENALTIES)
 @pytest.mark.parametrize("P", [2, 3])
-def test_shared_metric_equals_a_conic_solver(alpha, penalty, P):
+def test_shared_metric_equals_a_conic_solver(cp, alpha, penalty, P):
     grams, Y, w, _ = problem(P, n=8, P=P)
-    value, A, _ = conic(reference.stacked(grams, w), Y, alpha, penalty)
+    value, A, _ = conic(cp, reference.stacked(grams, w), Y, alpha, penalty)
     model = learner(alpha, penalty, w, shared_metric=True).fit(views(grams), Y)
     assert abs(model.certificate().objective - value) <= 1e-6 * value
     assert np.abs(model.metric_.toarray() - A).max() <= 1e-5 * max(np.abs(A).max(), 1)

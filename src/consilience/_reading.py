@@ -164,7 +164,10 @@ def from_sequence(name: str, value: Any) -> np.ndarray:
                 f"The rows of view '{name}' have different lengths; samples need the same columns."
             ) from error
     if isinstance(first, (list, tuple)) and len(first) and isinstance(first[0], (list, np.ndarray)):
-        return np.asarray(items)
+        try:
+            return np.asarray(items)
+        except ValueError as error:
+            raise ValueError(f"The samples of view '{name}' are nested lists of different shapes.") from error
     return _objects(items)
 
 
@@ -182,7 +185,10 @@ def objects_or_numbers(value: np.ndarray) -> np.ndarray:
     """Read one column: (n, 1) of float64 where all that is not missing is a number, else objects with None."""
     items = [None if is_missing(x) else str(x) if isinstance(x, np.str_) else x for x in value]
     if any(x is not None for x in items) and all(x is None or isinstance(x, numbers.Real) for x in items):
-        return np.array([np.nan if x is None else float(x) for x in items])[:, None]
+        try:
+            return np.array([np.nan if x is None else float(x) for x in items])[:, None]
+        except OverflowError as error:
+            raise ValueError("A column has a whole number that is too large for float64.") from error
     return _objects(items)
 
 
@@ -199,10 +205,10 @@ def _floating(name: str, value: Any) -> Any:
         )
     try:
         return value.astype(np.float32 if value.dtype == np.float16 else np.float64)
-    except (TypeError, ValueError) as error:
-        raise type(error)(
-            f"View '{name}' cannot be read as numbers: {error}. Encode its columns first, or give strings as a "
-            "sequence with one entry per sample."
+    except (TypeError, ValueError, OverflowError) as error:
+        raise (ValueError if isinstance(error, OverflowError) else type(error))(
+            f"View '{name}' cannot be read as numbers: {str(error).rstrip('.')}. Encode its columns first, or give "
+            "strings as a sequence with one entry per sample."
         ) from error
 
 
@@ -241,7 +247,8 @@ def as_frame(value: Any) -> Any:
     try:
         return narwhals.from_native(value, eager_only=True)
     except Exception as error:  # a lazy frame, columns of the same name: narwhals says what
-        raise ValueError(f"The data frame ({type(value).__name__}) cannot be read: {error}") from error
+        reason = " ".join(str(error).split()).rstrip(".")
+        raise ValueError(f"The data frame ({type(value).__name__}) cannot be read: {reason}.") from error
 
 
 def read_frame(name: str, value: Any) -> tuple[Any, tuple[str, ...]]:

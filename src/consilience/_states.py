@@ -266,6 +266,7 @@ def _check_parts(machine: KernelMachine | ProjectronMachine) -> None:
 def _check_learner(learner: Any) -> None:
     """Check what all fitted learners keep of their views and classes."""
     fitted = vars(learner)
+    _require(set(learner._get_param_names()) <= set(fitted), "a parameter is missing")
     if "view_names_in_" in fitted:
         _require(_names(learner.view_names_in_), "view_names_in_")
     if "_used_views" in fitted:

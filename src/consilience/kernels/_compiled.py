@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from numba import njit
 
 from .._backend import by_rows
+from .._jit import jit
 
 
 def mirror(matrix: np.ndarray) -> None:
@@ -40,7 +40,7 @@ def harmonic_sums(X: Any, Y: Any) -> np.ndarray:
     return out
 
 
-@njit(cache=True, nogil=True, fastmath={"reassoc", "contract", "nsz", "arcp"})
+@jit(nogil=True, fastmath={"reassoc", "contract", "nsz", "arcp"})
 def _harmonic_dense(start, stop, X, Y, symmetric, out):  # type: ignore[no-untyped-def]
     tiny = np.finfo(X.dtype).tiny  # keeps 0/0 at 0 without a branch
     for i in range(start, stop):
@@ -51,7 +51,7 @@ def _harmonic_dense(start, stop, X, Y, symmetric, out):  # type: ignore[no-untyp
             out[i, j] = 2 * total
 
 
-@njit(cache=True, nogil=True)
+@jit(nogil=True)
 def _harmonic_sparse(start, stop, x_ptr, x_col, x_val, y_ptr, y_col, y_val, width, symmetric, out):  # type: ignore[no-untyped-def]
     row = np.zeros(width, dtype=out.dtype)
     for i in range(start, stop):
@@ -92,7 +92,7 @@ def _pairs(bounds: np.ndarray, first: np.ndarray, last: np.ndarray) -> int:
     return int(np.diff(bounds)[: len(first)] @ (bounds[last] - bounds[first]))
 
 
-@njit(cache=True, nogil=True)
+@jit(nogil=True)
 def _subsequence_rows(start, stop, codes, bounds, first, last, length, decay, out):  # type: ignore[no-untyped-def]
     longest = 0
     for i in range(start, stop):
@@ -104,7 +104,7 @@ def _subsequence_rows(start, stop, codes, bounds, first, last, length, decay, ou
             out[i, j - first[i]] = _gap_weighted(codes[bounds[j] : bounds[j + 1]], t, length, decay, prefixes)
 
 
-@njit(cache=True, nogil=True)
+@jit(nogil=True)
 def _gap_weighted(s, t, length, decay, prefixes):  # type: ignore[no-untyped-def]
     # Lodhi et al. 2002: prefixes[i, b] is K'_i(s up to now, t[:b]); from length down to 1, so that level i - 1 is still
     # that of s without its last symbol x when level i asks for it. ending is K''_i, the part of K' that ends in x.
@@ -143,7 +143,7 @@ def common_subtrees(
     by_rows(lambda a, b: _subtree_rows(a, b, *arrays), len(first), _pairs(bounds, first, last))
 
 
-@njit(cache=True, nogil=True)
+@jit(nogil=True)
 def _subtree_rows(start, stop, bounds, production, links, children, by_production, place, first, last, decay, out):  # type: ignore[no-untyped-def]
     n_productions = production.max() + 1 if len(production) else 0
     count = np.zeros(n_productions, dtype=np.int64)  # how often tree i has a production
@@ -165,7 +165,7 @@ def _subtree_rows(start, stop, bounds, production, links, children, by_productio
             count[production[by_production[k]]] = 0
 
 
-@njit(cache=True, nogil=True)
+@jit(nogil=True)
 def _subtree_pair(start, stop, production, links, children, by_production, place, count, head, decay, stack, offset):  # type: ignore[no-untyped-def]
     # The nodes v of one tree, children first. stack[offset[v] + r] is C(v, r-th node of the other tree with the same
     # production); the values of the children of v lie on top of the stack and give way to those of v.

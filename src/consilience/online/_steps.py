@@ -5,11 +5,12 @@ most the threshold, and V += ±τ X. Perceptrons have least = cap = step, passiv
 """
 
 import numpy as np
-from numba import njit
+
+from .._jit import jit
 
 
 # -- pieces
-@njit(cache=True)
+@jit()
 def _dot(V, x, k):  # type: ignore[no-untyped-def]
     """Σ_j V[k_j] x_j by four sums that do not wait for each other."""
     s0, s1, s2, s3 = 0.0, 0.0, 0.0, 0.0
@@ -24,7 +25,7 @@ def _dot(V, x, k):  # type: ignore[no-untyped-def]
     return (s0 + s1) + (s2 + s3)
 
 
-@njit(cache=True)
+@jit()
 def _sum(alpha, K):  # type: ignore[no-untyped-def]
     s0, s1, s2, s3 = 0.0, 0.0, 0.0, 0.0
     last = len(alpha) & ~3
@@ -38,7 +39,7 @@ def _sum(alpha, K):  # type: ignore[no-untyped-def]
     return (s0 + s1) + (s2 + s3)
 
 
-@njit(cache=True)
+@jit()
 def _power(x, exponent):  # type: ignore[no-untyped-def]
     """x^exponent, for whole exponents of use without the function that is slow."""
     if exponent == 0:
@@ -48,7 +49,7 @@ def _power(x, exponent):  # type: ignore[no-untyped-def]
     return x * x if exponent == 2 else x**exponent
 
 
-@njit(cache=True)
+@jit()
 def _shares(values, p, F):  # type: ignore[no-untyped-def]
     """F = (v / (Σ v^p)^(1/p))^(p-1) for values of at least 0; unchanged where all are 0."""
     top, total = 0.0, 0.0
@@ -62,7 +63,7 @@ def _shares(values, p, F):  # type: ignore[no-untyped-def]
             F[g] = _power(values[g] / scale, p - 1)
 
 
-@njit(cache=True)
+@jit()
 def factors(norms, prior, p, n_views, F):  # type: ignore[no-untyped-def]
     """F with W = V F: (N/‖V‖²)^(p-1), N = V'V, plus the prior norms on its diagonal; by eigenvalues if N is whole."""
     if len(norms) < n_views * n_views or n_views == 1:  # orthogonal: the diagonal of N
@@ -91,7 +92,7 @@ def factors(norms, prior, p, n_views, F):  # type: ignore[no-untyped-def]
                 F[k * n_views + l] = total
 
 
-@njit(cache=True)
+@jit()
 def _weighed(F, dots, t):  # type: ignore[no-untyped-def]
     total = 0.0
     for g in range(len(F)):
@@ -99,7 +100,7 @@ def _weighed(F, dots, t):  # type: ignore[no-untyped-def]
     return total
 
 
-@njit(cache=True)
+@jit()
 def _rival(scores, code, whole, tol):  # type: ignore[no-untyped-def]
     """The best class but one's own, the first of those that rounding cannot tell apart; -1 with one output."""
     best = -1
@@ -112,7 +113,7 @@ def _rival(scores, code, whole, tol):  # type: ignore[no-untyped-def]
     return best
 
 
-@njit(cache=True)
+@jit()
 def _is_close(scores, code, rival, near):  # type: ignore[no-untyped-def]
     """Whether the margin is near zero, or another class is near the rival, so that terms have to be looked at."""
     if abs(_margin(scores, code, rival)) <= near:
@@ -123,7 +124,7 @@ def _is_close(scores, code, rival, near):  # type: ignore[no-untyped-def]
     return close
 
 
-@njit(cache=True)
+@jit()
 def _clean(scores, code, rival, whole, tol):  # type: ignore[no-untyped-def]
     """The margin, 0 where it is rounding; sets the only score where there is one."""
     margin = _margin(scores, code, rival)
@@ -135,14 +136,14 @@ def _clean(scores, code, rival, whole, tol):  # type: ignore[no-untyped-def]
     return margin
 
 
-@njit(cache=True)
+@jit()
 def _margin(scores, code, rival):  # type: ignore[no-untyped-def]
     if rival < 0:
         return scores[0] if code == 1 else -scores[0]
     return scores[code] - scores[rival]
 
 
-@njit(cache=True)
+@jit()
 def _step(rule, margin, size):  # type: ignore[no-untyped-def]
     least, cap, ridge, curvature = rule[1], rule[2], rule[3], rule[4]
     below = curvature * size + ridge
@@ -151,7 +152,7 @@ def _step(rule, margin, size):  # type: ignore[no-untyped-def]
     return max(least, min(cap, (1 - margin) / below)) if below > 0 else least
 
 
-@njit(cache=True)
+@jit()
 def _group_size(own, p):  # type: ignore[no-untyped-def]
     """The squared group norm (Σ_g ‖x_g‖^2p)^(1/p)."""
     top, total = 0.0, 0.0
@@ -164,7 +165,7 @@ def _group_size(own, p):  # type: ignore[no-untyped-def]
 
 
 # -- linear, two classes; inlined by hand of numba, since a call with so many arrays takes as long as a row
-@njit(cache=True, inline="always")
+@jit(inline="always")
 def _absolute(values, columns, start, stop, cstart, i, group, V, F):  # type: ignore[no-untyped-def]
     """Σ |terms| of the score of row i."""
     whole = 0.0
@@ -174,7 +175,7 @@ def _absolute(values, columns, start, stop, cstart, i, group, V, F):  # type: ig
     return whole
 
 
-@njit(cache=True, inline="always")
+@jit(inline="always")
 def _squares(values, start, stop, i, group, own):  # type: ignore[no-untyped-def]
     """own = ‖x_g‖² of row i."""
     own[:] = 0
@@ -183,7 +184,7 @@ def _squares(values, start, stop, i, group, own):  # type: ignore[no-untyped-def
             own[group[l]] += float(values[j]) ** 2
 
 
-@njit(cache=True, inline="always")
+@jit(inline="always")
 def _add_row(values, columns, start, stop, cstart, i, group, a, rounding, V, U, C):  # type: ignore[no-untyped-def]
     """V += a x of row i, 0 where its terms cancel up to `rounding` of them, and U += a C x where it is kept."""
     for l in range(len(group)):
@@ -197,7 +198,7 @@ def _add_row(values, columns, start, stop, cstart, i, group, a, rounding, V, U, 
                 U[k[j]] += a * C[group[l]] * x[j]
 
 
-@njit(cache=True)
+@jit()
 def binary_pass(values, columns, start, stop, cstart, B, group, codes, V, U, norms, F, C, prior, p, rule, tol, state, scores, wrong):  # type: ignore[no-untyped-def]  # noqa: E501  # fmt: skip
     """One pass for two classes, a weight per column; views are groups with factors F.
 
@@ -255,7 +256,7 @@ def binary_pass(values, columns, start, stop, cstart, B, group, codes, V, U, nor
 
 
 # -- linear, any number of classes and of weights per column
-@njit(cache=True)
+@jit()
 def _row_products(values, columns, start, stop, cstart, group, stride, absolute, V, dots):  # type: ignore[no-untyped-def]
     """<v_k, x_l> for the pairs of a weight vector and a view, or the sums of absolute terms."""
     dots[:] = 0
@@ -269,7 +270,7 @@ def _row_products(values, columns, start, stop, cstart, group, stride, absolute,
                     dots[group[l] + k * stride, t] += abs(z) if absolute else z
 
 
-@njit(cache=True)
+@jit()
 def _overlap(values, columns, start, stop, cstart, k, l):  # type: ignore[no-untyped-def]
     """<x_k, x_l> of two views of one row, columns in order."""
     i, j, total = start[k], start[l], 0.0
@@ -282,7 +283,7 @@ def _overlap(values, columns, start, stop, cstart, k, l):  # type: ignore[no-unt
     return total
 
 
-@njit(cache=True)
+@jit()
 def _own_products(values, columns, start, stop, cstart, group, stride, own):  # type: ignore[no-untyped-def]
     own[:] = 0
     L = len(group)
@@ -294,7 +295,7 @@ def _own_products(values, columns, start, stop, cstart, group, stride, own):  # 
             own[group[l] + k * stride] = _overlap(values, columns, start, stop, cstart, k, l)
 
 
-@njit(cache=True)
+@jit()
 def _add_matrix(values, columns, start, stop, cstart, group, stride, t, a, rounding, V, U, C):  # type: ignore[no-untyped-def]
     """V += a X in output t, each view in its own weight vector, 0 where its terms cancel up to `rounding` of them, and
     U += a X C where it is kept.
@@ -311,7 +312,7 @@ def _add_matrix(values, columns, start, stop, cstart, group, stride, t, a, round
                     U[c, w, t] += a * C[group[l] + w * stride, t] * values[j]
 
 
-@njit(cache=True)
+@jit()
 def _turn(dots, own, t, a, side, norms):  # type: ignore[no-untyped-def]
     """N = V'V as V += a X: N += a (V'X + X'V) + a² X'X; `side` views make whole matrices, 0 the diagonal alone."""
     for g in range(len(own)):
@@ -319,7 +320,7 @@ def _turn(dots, own, t, a, side, norms):  # type: ignore[no-untyped-def]
         norms[g, t] += a * (dots[g, t] + dots[other, t]) + a * a * own[g]
 
 
-@njit(cache=True)
+@jit()
 def linear_pass(values, columns, start, stop, cstart, B, group, stride, codes, V, U, norms, F, C, prior, p, rule, tol, state, scores, wrong, steps):  # type: ignore[no-untyped-def]  # noqa: E501  # fmt: skip
     """One pass with weights V[column, k, class]: k = 0 where views have columns of their own (stride 0), or one weight
     vector per view over shared columns (stride = number of views). Fills scores, mistakes and steps by class.
@@ -371,7 +372,7 @@ def linear_pass(values, columns, start, stop, cstart, B, group, stride, codes, V
                 factors(norms[:, t], prior, p, L if stride > 0 else G, F[:, t])
 
 
-@njit(cache=True)
+@jit()
 def row_scores(values, columns, start, stop, cstart, B, group, stride, V, U, F, n_hypotheses):  # type: ignore[no-untyped-def]
     """Scores of one row by the factors F; with U (not empty) of the mean of `n_hypotheses`."""
     G, T = F.shape
@@ -389,13 +390,13 @@ def row_scores(values, columns, start, stop, cstart, B, group, stride, V, U, F, 
 
 
 # -- linear with the p-norm link
-@njit(cache=True)
+@jit()
 def _factor(power, scale, p):  # type: ignore[no-untyped-def]
     """‖v‖_p^(2-p) scale^(p-1), by which W = sign(v)(|v|/scale)^(p-1) becomes w."""
     return scale * power ** (2 / p - 1) if power > 0 else 1.0
 
 
-@njit(cache=True)
+@jit()
 def _rescale(t, V, W, last, U, power, scale, C, p):  # type: ignore[no-untyped-def]
     """Take the scale of a class from its largest |v|, a power of two; what averages have so far is put into U."""
     top = 0.0
@@ -415,7 +416,7 @@ def _rescale(t, V, W, last, U, power, scale, C, p):  # type: ignore[no-untyped-d
     C[t] = 0
 
 
-@njit(cache=True)
+@jit()
 def _link_row(values, columns, start, stop, cstart, a, t, V, W, last, U, power, scale, base, C, p, changes):  # type: ignore[no-untyped-def]  # fmt: skip
     """v += a x in class t, with W, its power, what averages and votes need; returns the largest |v| over the scale."""
     top = 0.0
@@ -437,7 +438,7 @@ def _link_row(values, columns, start, stop, cstart, a, t, V, W, last, U, power, 
     return top
 
 
-@njit(cache=True)
+@jit()
 def _first_scale(values, start, stop, a):  # type: ignore[no-untyped-def]
     """A power of two from the largest entry of a row; 0 of a row of zeros."""
     top = 0.0
@@ -447,7 +448,7 @@ def _first_scale(values, start, stop, a):  # type: ignore[no-untyped-def]
     return 2.0 ** np.ceil(np.log2(top)) if top > 0 else 0.0
 
 
-@njit(cache=True)
+@jit()
 def link_pass(values, columns, start, stop, cstart, codes, V, W, last, U, power, scale, base, C, p, rule, tol, state, scores, wrong, steps, changes, history):  # type: ignore[no-untyped-def]  # noqa: E501  # fmt: skip
     """One pass with w = c W, W = sign(v)(|v|/scale)^(p-1) and c its factor by class; `power` holds Σ(|v|/scale)^p.
 
@@ -501,7 +502,7 @@ def link_pass(values, columns, start, stop, cstart, codes, V, W, last, U, power,
 
 
 # -- by kernels
-@njit(cache=True)
+@jit()
 def _kernel_sums(alpha, K, F, dots, total):  # type: ignore[no-untyped-def]
     """dots[g, t] = Σ α_ts K_gs, and their sums by the factors."""
     for t in range(len(total)):
@@ -511,7 +512,7 @@ def _kernel_sums(alpha, K, F, dots, total):  # type: ignore[no-untyped-def]
             total[t] += F[g, t] * dots[g, t]
 
 
-@njit(cache=True)
+@jit()
 def _forget(alive, alpha, beta, kept, budget, oldest, newest):  # type: ignore[no-untyped-def]
     """Drop the oldest of the support until the budget is met; returns where to go on, and how many are left."""
     while kept > budget and oldest <= newest:
@@ -525,7 +526,7 @@ def _forget(alive, alpha, beta, kept, budget, oldest, newest):  # type: ignore[n
     return oldest, kept
 
 
-@njit(cache=True)
+@jit()
 def kernel_pass(K, own, codes, slots, alpha, beta, norms, F, C, prior, p, n_views, out_kernel, rule, tol, state, alive, budget, scores, wrong, steps, history):  # type: ignore[no-untyped-def]  # noqa: E501  # fmt: skip
     """One pass over a block: K[i, g, s] between its samples and the support, then the block; own[i, g] = k_g(x, x).
 
@@ -595,7 +596,7 @@ def kernel_pass(K, own, codes, slots, alpha, beta, norms, F, C, prior, p, n_view
             oldest, kept = _forget(alive, alpha, beta, kept, budget, oldest, S + i)
 
 
-@njit(cache=True)
+@jit()
 def _solve(L, size, k, half, d):  # type: ignore[no-untyped-def]
     """L half = k and L' d = half, L lower triangular."""
     for r in range(size):
@@ -607,7 +608,7 @@ def _solve(L, size, k, half, d):  # type: ignore[no-untyped-def]
             d[q] -= L[r, q] * d[r]
 
 
-@njit(cache=True)
+@jit()
 def projectron_pass(K, own, codes, alpha, beta, L, members, size, C, threshold, squared, plus, budget, tol, state, scores, wrong, updates):  # type: ignore[no-untyped-def]  # noqa: E501  # fmt: skip
     """One pass of Projectron(++) over a block; K[i] holds the kernel with the support, then with the block.
 
@@ -666,7 +667,7 @@ def projectron_pass(K, own, codes, alpha, beta, L, members, size, C, threshold, 
 
 
 # -- the vote of all hypotheses
-@njit(cache=True)
+@jit()
 def voted_pass(K, slots, outputs, coefs, weights, lives, out_kernel, votes):  # type: ignore[no-untyped-def]
     """Let every hypothesis vote: event e adds coefs[e] K[i, g, slots[e]] to output outputs[e], whose factors become
     weights[e, g]; the hypothesis then lives for lives[e] samples (0: the next event belongs to it too).

@@ -1,10 +1,11 @@
 """Compiled passes of the vector perceptron; `vector.py` drives them."""
 
 import numpy as np
-from numba import njit
+
+from .._jit import jit
 
 
-@njit(cache=True)
+@jit()
 def operator_pass(sums, K, codes, A, margin, step, updated, wrong):  # type: ignore[no-untyped-def]
     """Figure 1 over a block of samples in order: where <y_i, Wφ_i> < margin, W += step y_i φ_i'.
 
@@ -24,7 +25,7 @@ def operator_pass(sums, K, codes, A, margin, step, updated, wrong):  # type: ign
                 sums[j, codes[i]] += step * K[i, j]
 
 
-@njit(cache=True)
+@jit()
 def coefficient_pass(Q, order, alpha, margin, step):  # type: ignore[no-untyped-def]
     """Figure 2 over the samples in order: where Σ_j α_j Q_ij < margin, α += step Q_i; returns how often."""
     updates = 0

@@ -1,10 +1,11 @@
 """Compiled passes over arrays; drivers in the files beside this one check, stop and speak."""
 
 import numpy as np
-from numba import njit
+
+from .._jit import jit
 
 
-@njit(cache=True)
+@jit()
 def visit_samples(Q, half, order, x, H, D, upper, signs, tol):  # type: ignore[no-untyped-def]
     """Minimize over the P variables of each sample in turn; x (l, P) and H = (signs ∘ x)'Q (P, l) are changed.
 
@@ -30,7 +31,7 @@ def visit_samples(Q, half, order, x, H, D, upper, signs, tol):  # type: ignore[n
                     row[j] += step * column[j]
 
 
-@njit(cache=True)
+@jit()
 def _settle(q, half, x, gradient, upper, sign, tol):  # type: ignore[no-untyped-def]
     """Minimize over one sample's variables, one after the other, until no gradient is above `tol`."""
     P = len(x)
@@ -50,7 +51,7 @@ def _settle(q, half, x, gradient, upper, sign, tol):  # type: ignore[no-untyped-
             return
 
 
-@njit(cache=True)
+@jit()
 def principal_part(Q, rows, scaling, ridge):  # type: ignore[no-untyped-def]
     """The lower triangle of scaling·Q[rows, rows] + ridge·I, in single precision.
 
@@ -66,7 +67,7 @@ def principal_part(Q, rows, scaling, ridge):  # type: ignore[no-untyped-def]
     return part
 
 
-@njit(cache=True, nogil=True)
+@jit(nogil=True)
 def row_steps(Q, factor, x, gradient, upper, sign, linear, tol, max_steps):  # type: ignore[no-untyped-def]
     """Minimize ½ factor (s∘x)'Q(s∘x) - linear'x over a box, a variable a step, the largest violation first: O(l) each.
 

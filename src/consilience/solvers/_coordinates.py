@@ -1,10 +1,11 @@
 """Compiled coordinate steps for the dual of maximum margin regression; `margin.py` drives them."""
 
 import numpy as np
-from numba import njit
+
+from .._jit import jit
 
 
-@njit(cache=True)
+@jit()
 def violations(a, g, upper, out):  # type: ignore[no-untyped-def]
     """Fill `out` with how far each variable is from optimal; return the duality gap Σ a g⁺ + (upper - a) g⁻."""
     gap = 0.0
@@ -19,7 +20,7 @@ def violations(a, g, upper, out):  # type: ignore[no-untyped-def]
     return gap
 
 
-@njit(cache=True)
+@jit()
 def _minimum(a, v, q, upper):  # type: ignore[no-untyped-def]
     """Where a variable has its minimum within 0..upper, at gradient v and curvature q."""
     if q <= 0.0:
@@ -27,7 +28,7 @@ def _minimum(a, v, q, upper):  # type: ignore[no-untyped-def]
     return min(max(a - v / q, 0.0), upper)
 
 
-@njit(cache=True)
+@jit()
 def _settle(Q, g, a, upper, eps, sweeps):  # type: ignore[no-untyped-def]
     """Minimize over few variables in turn, where the gradient is above `eps`; a and g are changed."""
     for _ in range(sweeps):
@@ -48,7 +49,7 @@ def _settle(Q, g, a, upper, eps, sweeps):  # type: ignore[no-untyped-def]
             break
 
 
-@njit(cache=True)
+@jit()
 def kernel_steps(chosen, rows, K, A, of, g, a, upper, eps, sweeps):  # type: ignore[no-untyped-def]
     """Minimize over the chosen variables, in at most `sweeps` turns over them; a is changed, its change returned.
 
@@ -66,13 +67,13 @@ def kernel_steps(chosen, rows, K, A, of, g, a, upper, eps, sweeps):  # type: ign
     return new - before
 
 
-@njit(cache=True)
+@jit()
 def _add(step, row, g):  # type: ignore[no-untyped-def]
     for j in range(len(g)):
         g[j] += step * row[j]
 
 
-@njit(cache=True)
+@jit()
 def spread(change, of_rows, rows, K, ends, labels, g):  # type: ignore[no-untyped-def]
     """Bring the gradient up to date with changes of some variables.
 
@@ -92,7 +93,7 @@ def spread(change, of_rows, rows, K, ends, labels, g):  # type: ignore[no-untype
             _add(change[k] * extra[p], row[same], g[same])
 
 
-@njit(cache=True)
+@jit()
 def add_rows(d, of_rows, K, A, of, g):  # type: ignore[no-untyped-def]
     """g += Σ_k d_k A[of_rows[k], of] ∘ K[k], A the label kernel."""
     for k in range(len(d)):
@@ -101,7 +102,7 @@ def add_rows(d, of_rows, K, A, of, g):  # type: ignore[no-untyped-def]
             g[j] += d[k] * labels[of[j]] * K[k, j]
 
 
-@njit(cache=True)
+@jit()
 def class_steps(ends, grams, starts, base, features, w, seen, g, a, upper, eps, sweeps):  # type: ignore[no-untyped-def]
     """One turn over the classes: minimize over the variables of each, in at most `sweeps` turns over them.
 
@@ -138,7 +139,7 @@ def class_steps(ends, grams, starts, base, features, w, seen, g, a, upper, eps, 
     return moved
 
 
-@njit(cache=True, fastmath={"reassoc", "contract"})
+@jit(fastmath={"reassoc", "contract"})
 def _dot(x, z):  # type: ignore[no-untyped-def]
     total = 0.0
     for j in range(len(x)):
@@ -146,7 +147,7 @@ def _dot(x, z):  # type: ignore[no-untyped-def]
     return total
 
 
-@njit(cache=True)
+@jit()
 def dense_steps(order, Phi, norms, of, rows, read, write, W, target, a, upper, least):  # type: ignore[no-untyped-def]
     """One turn over the variables of samples with features Phi; W and a are changed.
 
@@ -180,7 +181,7 @@ def dense_steps(order, Phi, norms, of, rows, read, write, W, target, a, upper, l
     return largest, kept
 
 
-@njit(cache=True)
+@jit()
 def sparse_steps(order, data, indices, indptr, norms, of, rows, read, write, W, target, a, upper, least):  # type: ignore[no-untyped-def]
     """The same for features in compressed rows; only their nonzeros are touched."""
     largest, kept = 0.0, 0
