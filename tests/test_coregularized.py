@@ -972,7 +972,7 @@ def test_kernels_that_are_no_kernels():
     for model in (cs.CoRegularizedSVC("precomputed"), cs.CoRegularizedRidge("precomputed", alpha=1e-3)):
         with pytest.raises(ValueError, match="View 'v0': its kernel matrix is not symmetric"):
             model.fit(as_views([S]), y)
-        with pytest.raises(ValueError, match="are not positive semi-definite"):
+        with pytest.raises(ValueError, match="View 'v0': its kernel matrix is not positive semi-definite, so the problem"):
             model.fit(as_views([S + S.T]), y)
 
 
@@ -1070,3 +1070,15 @@ def test_an_interrupted_refit_leaves_the_model_as_it_was(model, monkeypatch):
     with pytest.raises(KeyboardInterrupt):
         model.fit({"other": X["mean"]}, np.where(y == 1, "good", "bad"))
     assert (model.predict(X) == expected).all()
+
+
+def test_jitter_is_reported(monkeypatch):
+    from consilience.solvers import coupled
+
+    honest = coupled.cholesky_or_jitter
+    monkeypatch.setattr(coupled, "cholesky_or_jitter", lambda H: (honest(H)[0], 1e-12))  # as if H were singular
+    rng = np.random.default_rng(0)
+    X, y = cs.Views(a=rng.normal(size=(30, 2)), b=rng.normal(size=(30, 3))), rng.normal(size=30)
+    for learner, target in ((cs.CoRegularizedRidge(between=0.1), y), (cs.CoRegularizedSVC(between=0.1), y > 0)):
+        with pytest.warns(ConvergenceWarning, match="so a small multiple of the identity was added"):
+            assert learner.fit(X, target).certificate().status == "jitter"

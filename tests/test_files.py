@@ -607,7 +607,7 @@ def test_reading_takes_time_in_proportion_to_the_columns(tmp_path, monkeypatch):
     for d in (2_500, 20_000):
         names = [f"c{j}" for j in range(d)]
         table = pa.table({**{name: [0.5, 1.5] for name in names}, **{f"t{j}": ["a", "b"] for j in range(d // 16)}})
-        monkeypatch.setattr("consilience.files._load_parquet", lambda _, table=table: table)
+        monkeypatch.setattr("consilience._formats._load_parquet", lambda _, table=table: table)
         known = {"v": ("numbers", d, tuple(reversed(names)))}
         views = {"v": names[::2], "w": names[1::2]}
         taken[d] = [

@@ -34,6 +34,8 @@ def namespace(*arrays: Any) -> Any:
     >>> namespace(np.ones(3)).__name__
     'numpy'
     """
+    if len(arrays) == 1 and isinstance(arrays[0], np.ndarray):
+        return np
     given = [x for x in arrays if x is not None]
     foreign = [x for x in given if is_device_array(x)]
     if not foreign:

@@ -116,7 +116,7 @@ def _check_indices(what: str, axis: str, indices: np.ndarray, size: int) -> None
     """Refuse indices that are not integers from 0 to `size` - 1."""
     if indices.ndim != 1 or indices.dtype.kind not in "iu":
         raise ValueError(f"{what} is a damaged sparse matrix: its {axis} indices are not integers.")
-    if len(indices) and (indices.min() < 0 or indices.max() >= size):
+    if len(indices) and indices.view(f"u{indices.itemsize}").max() >= size:  # negative ones are huge without a sign
         outside = indices.min() if indices.min() < 0 else indices.max()
         raise ValueError(
             f"{what} is a damaged sparse matrix: it has the {axis} index {outside}, but {size} {axis}s. Build the "

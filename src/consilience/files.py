@@ -2,8 +2,8 @@
 
 import tomllib
 import warnings
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -12,14 +12,12 @@ import numpy as np
 import scipy.sparse as sp
 
 from ._blocks import quoted
-from ._reading import checked_sparse, is_missing
-from ._sources import check_unique, is_pattern, is_row_number, load_libsvm, names_matching, naming_file
+from ._formats import Table, placed, read_table
+from ._sources import is_pattern, names_matching, naming_file
 from ._tables import by_prefix
 from .views import Views
 
 __all__ = ["Samples", "read_layout", "read_samples"]
-
-_LONGEST_ROW = 1 << 26  # bytes of a CSV file
 
 Known = Mapping[str, tuple[str, int | None, Sequence[str] | None]]  # view -> kind, width, column names
 
@@ -43,25 +41,12 @@ class Samples:
     ids: np.ndarray | None = None
 
 
-@dataclass
-class _Table:
-    """One file: columns by name, and blocks that are views by themselves."""
-
-    name: str  # of the view that a file is
-    file: str
-    columns: dict[str, np.ndarray] = field(default_factory=dict)
-    blocks: dict[str, Any] = field(default_factory=dict)
-    names: dict[str, tuple[str, ...]] = field(default_factory=dict)  # of the columns of blocks, where they have some
-    notes: bool = False  # whether columns are notes on the samples, not views unless asked for
-    numbered: bool = False  # whether columns are known by number, and zeros are not stored
-
-
 class _Part(NamedTuple):
     """A view that was found in a file, and the names of its columns where they have some."""
 
     block: Any
     names: tuple[str, ...]
-    table: _Table
+    table: Table
 
 
 def read_samples(
@@ -112,7 +97,7 @@ def read_samples(
     if not given:
         raise ValueError("No file was given.")
     spec, target, ids = read_layout(views, target, ids)
-    tables = [_read(path, _texts(known)) for path in given]
+    tables = [read_table(path, _texts(known)) for path in given]
     if target is None and len(tables) == 1 and tables[0].numbered:
         target = "y"  # the first number of each row
     names: np.ndarray | None
@@ -136,215 +121,9 @@ def read_samples(
     return Samples(Views._of({name: X.block(name) for name in X.names}, len(X), X.mask, columns), y, names)
 
 
-# -- reading one file
-def _read(path: Path, texts: Sequence[str] = ()) -> _Table:
-    if not path.exists():
-        raise FileNotFoundError(f"There is no file '{path}'.")
-    kind = path.suffix.lower()
-    if kind in (".parquet", ".pq", ".csv", ".tsv"):
-        table = _read_arrow(path, texts)
-    elif kind == ".npz":
-        table = _read_npz(path)
-    elif kind in (".libsvm", ".svm", ".svmlight"):
-        table = _read_libsvm(path)
-    elif kind in (".h5ad", ".h5mu"):
-        table = _read_annotated(path)
-    else:
-        raise ValueError(
-            f"'{path.name}' is not a file of samples: its name ends in none of .parquet, .pq, .csv, .tsv, .npz, "
-            ".libsvm, .svm, .svmlight, .h5ad, .h5mu."
-        )
-    if not any(len(values) for values in table.columns.values()) and not any(
-        block is None or block.shape[0] for block in table.blocks.values()
-    ):
-        raise ValueError(
-            f"'{path.name}' has no samples. Give a file with at least one row besides the names of columns."
-        )
-    return table
-
-
 def _texts(known: Known | None) -> list[str]:
     """The columns that a model knows as text, also where a CSV file has digits in them."""
     return [name for view, (kind, _, names) in (known or {}).items() if kind == "objects" for name in names or [view]]
-
-
-def _read_arrow(path: Path, texts: Sequence[str]) -> _Table:
-    try:
-        import pyarrow as pa
-    except ImportError as error:
-        raise ImportError("Parquet and CSV files need pyarrow: pip install 'consilience[frames]'.") from error
-    as_text = path.suffix.lower() in (".csv", ".tsv")
-    kind = "CSV" if as_text else "Parquet"
-    with naming_file(f"'{path.name}'", kind):
-        found = _load_csv(path, texts) if as_text else _load_parquet(path)
-        names, columns = found.column_names, found.columns  # by position: each look-up of a name goes through them all
-    check_unique(names, f"'{path.name}'")
-    if as_text and "" in names:
-        warnings.warn(
-            f"'{path.name}' has a column without a name, such as pandas writes for row numbers. It is passed over; "
-            "give it a name to use it.",
-            stacklevel=3,
-        )
-    table = _Table(path.stem, path.name)
-    for name, column in zip(names, columns, strict=True):
-        if is_row_number(name):
-            continue
-        if as_text and pa.types.is_binary(column.type):
-            raise ValueError(
-                f"'{path.name}' is not encoded in UTF-8: column '{name}' has other bytes. Save it as UTF-8."
-            )
-        where = f"Column '{name}' of '{path.name}'"
-        if _is_list(column.type):
-            table.blocks[name] = _rows(column.to_pylist(), where)
-        else:
-            with naming_file(where, kind):
-                table.columns[name] = _values(column)
-    return table
-
-
-def _load_csv(path: Path, texts: Sequence[str]) -> Any:
-    import pyarrow as pa
-    from pyarrow import csv
-
-    block = min(max(path.stat().st_size, 1 << 20), _LONGEST_ROW)  # rows longer than a block are refused
-    types = {name: pa.string() for name in texts}
-    return csv.read_csv(
-        path,
-        read_options=csv.ReadOptions(block_size=block),
-        parse_options=csv.ParseOptions(delimiter="\t" if path.suffix.lower() == ".tsv" else ","),
-        convert_options=csv.ConvertOptions(strings_can_be_null=True, column_types=types),
-    )
-
-
-def _load_parquet(path: Path) -> Any:
-    import pyarrow.parquet as pq
-
-    if path.is_dir():
-        return pq.read_table(path)
-    with pq.ParquetFile(path) as file:  # read_table stumbles on two columns of a name
-        return file.read()
-
-
-def _is_list(kind: Any) -> bool:
-    import pyarrow as pa
-
-    nested = pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind)
-    return nested and (pa.types.is_floating(kind.value_type) or pa.types.is_integer(kind.value_type))
-
-
-def _values(column: Any) -> np.ndarray:
-    """One column of Arrow: numbers with NaN where missing, or objects with None."""
-    import pyarrow as pa
-
-    kind = column.type
-    if pa.types.is_boolean(kind) and column.null_count == 0:
-        return column.to_numpy().astype(bool)
-    if pa.types.is_boolean(kind):
-        return column.cast(pa.int8()).cast(pa.float64()).to_numpy()
-    if pa.types.is_integer(kind) and column.null_count == 0:
-        return column.to_numpy()
-    if pa.types.is_floating(kind) or pa.types.is_integer(kind) or pa.types.is_decimal(kind):
-        return column.cast(pa.float64()).to_numpy()
-    return _objects(column.to_pylist())
-
-
-def _objects(items: Sequence[Any]) -> np.ndarray:
-    found = np.empty(len(items), dtype=object)
-    for k, item in enumerate(items):  # one by one, since lists are items here
-        found[k] = item
-    return found
-
-
-def _rows(lists: list[Any], where: str) -> np.ndarray | None:
-    """Lists as the rows of a matrix, NaN where there is none; None where there is none at all."""
-    lengths = {len(row) for row in lists if row is not None}
-    if len(lengths) > 1:
-        raise ValueError(f"{where} has lists of {min(lengths)} and of {max(lengths)} numbers. Make them equally long.")
-    if not lengths:
-        return None
-    blank = [np.nan] * lengths.pop()
-    return np.array([blank if row is None else row for row in lists], dtype=np.float64)
-
-
-def _read_npz(path: Path) -> _Table:
-    table = _Table(path.stem, path.name)
-    try:
-        with naming_file(f"'{path.name}'", "NPZ"), np.load(path, allow_pickle=False) as arrays:
-            found = {name: arrays[name] for name in arrays.files}
-    except ValueError as error:
-        if "pickle" not in str(error):
-            raise
-        raise ValueError(
-            f"'{path.name}' cannot be read as NPZ: it holds Python objects, which could run code, or is not an NPZ "
-            "file at all. Save arrays of numbers or strings by numpy.savez."
-        ) from error
-    for name, values in found.items():
-        if values.ndim == 1:
-            table.columns[name] = values if values.dtype.kind in "biuf" else _objects(values.tolist())
-        elif values.ndim:
-            table.blocks[name] = values
-    return table
-
-
-def _read_libsvm(path: Path) -> _Table:
-    X, y = load_libsvm(path)
-    return _Table(path.stem, path.name, {"y": y}, {path.stem: X}, numbered=True)
-
-
-def _read_annotated(path: Path) -> _Table:
-    kind = "mudata" if path.suffix.lower() == ".h5mu" else "anndata"
-    try:
-        module = __import__(kind)
-    except ImportError as error:
-        raise ImportError(f"'{path.name}' needs the package {kind}: pip install 'consilience[omics]'.") from error
-    with naming_file(f"'{path.name}'", "MuData" if kind == "mudata" else "AnnData"):
-        data = module.read_h5mu(path) if kind == "mudata" else module.read_h5ad(path)
-        columns = {str(name): _of_pandas(data.obs[name]) for name in data.obs.columns}
-    table = _Table(path.stem, path.name, {**columns, "obs_names": _objects(list(data.obs_names))}, notes=True)
-    for name, part in data.mod.items() if kind == "mudata" else [(path.stem, data)]:
-        if part.X is None:
-            raise ValueError(f"'{path.name}' has no matrix X of '{name}'. Write one, or remove '{name}'.")
-        values = checked_sparse(part.X, f"The matrix of '{name}' in '{path.name}'") if sp.issparse(part.X) else part.X
-        if kind == "mudata":
-            values = _placed(
-                values, _rows_among(part.obs_names, data.obs_names, f"'{name}' in '{path.name}'"), data.n_obs
-            )
-        table.blocks[name] = values
-        table.names[name] = _distinct(map(str, part.var_names))
-    return table
-
-
-def _distinct(names: Iterable[str]) -> tuple[str, ...]:
-    """Names as AnnData makes them unique: the second ``g`` is ``g-1``."""
-    found: dict[str, None] = {}
-    counts: dict[str, int] = {}
-    for name in names:
-        own = name
-        while own in found:
-            counts[name] = counts.get(name, 0) + 1
-            own = f"{name}-{counts[name]}"
-        found[own] = None
-    return tuple(found)
-
-
-def _of_pandas(series: Any) -> np.ndarray:
-    """One column of pandas: numbers with NaN where missing, or objects with None."""
-    if series.dtype.kind in "biuf":
-        values = series.to_numpy()
-        return series.to_numpy(dtype=np.float64, na_value=np.nan) if values.dtype == object else values
-    return _objects([None if is_missing(value) else value for value in series.to_numpy(dtype=object)])
-
-
-def _rows_among(own: Any, every: Any, what: str) -> np.ndarray:
-    """The positions of the samples of a modality among those of all."""
-    if not (own.is_unique and every.is_unique):
-        raise ValueError(f"Samples of {what} have one name twice, so they cannot be matched. Make `obs_names` unique.")
-    rows = np.asarray(every.get_indexer(own))
-    if (rows < 0).any():
-        raise ValueError(
-            f"{what} has the sample '{own[int(np.argmin(rows))]}', which the file as a whole does not have."
-        )
-    return rows
 
 
 # -- what belongs where
@@ -405,7 +184,7 @@ def _patterns(where: str, view: Any, chosen: Any) -> list[str]:
     return list(listed)
 
 
-def _target(tables: Sequence[_Table], target: str | None) -> np.ndarray | None:
+def _target(tables: Sequence[Table], target: str | None) -> np.ndarray | None:
     if target is None:
         return None
     having = [table for table in tables if target in table.columns]
@@ -416,7 +195,7 @@ def _target(tables: Sequence[_Table], target: str | None) -> np.ndarray | None:
     return having[0].columns.pop(target)
 
 
-def _listed(table: _Table) -> str:
+def _listed(table: Table) -> str:
     named = [name for block in table.blocks for name in table.names.get(block, (block,))]
     return _some([*named, *table.columns] if table.notes else [*table.columns, *named])
 
@@ -425,7 +204,7 @@ def _some(names: Collection[str]) -> str:
     return ", ".join(islice(names, 8)) + (f" and {len(names) - 8} more" if len(names) > 8 else "")
 
 
-def _views_of(tables: Sequence[_Table], spec: Any, *, missing_allowed: bool) -> dict[str, _Part]:
+def _views_of(tables: Sequence[Table], spec: Any, *, missing_allowed: bool) -> dict[str, _Part]:
     """The views of all files as `views` says, or by default."""
     found: dict[str, _Part] = {}
     for table in tables:
@@ -453,7 +232,7 @@ def _add(found: dict[str, _Part], parts: Mapping[str, _Part]) -> None:
         found[name] = part
 
 
-def _divided(table: _Table, spec: Any, *, alone: bool) -> dict[str, _Part]:
+def _divided(table: Table, spec: Any, *, alone: bool) -> dict[str, _Part]:
     """The views of one file."""
     if isinstance(spec, Mapping):
         chosen = {view: _chosen(table, view, patterns) for view, patterns in spec.items()}
@@ -479,7 +258,7 @@ def _divided(table: _Table, spec: Any, *, alone: bool) -> dict[str, _Part]:
     return found
 
 
-def _chosen(table: _Table, view: str, patterns: Sequence[str]) -> _Part | None:
+def _chosen(table: Table, view: str, patterns: Sequence[str]) -> _Part | None:
     """The columns, or the one block, of a file that patterns choose."""
     names, blocks = names_matching(table.columns, patterns), names_matching(table.blocks, patterns)
     if len(blocks) > 1 or (names and blocks):
@@ -492,7 +271,7 @@ def _chosen(table: _Table, view: str, patterns: Sequence[str]) -> _Part | None:
     return _matrix(table, names) if names else None
 
 
-def _check_values(table: _Table, name: str) -> None:
+def _check_values(table: Table, name: str) -> None:
     values = table.columns[name]
     first = next((v for v in values if v is not None), "") if values.dtype == object else ""
     if not isinstance(first, (str, bytes, list, tuple)):
@@ -502,7 +281,7 @@ def _check_values(table: _Table, name: str) -> None:
         )
 
 
-def _matrix(table: _Table, names: Sequence[str]) -> _Part:
+def _matrix(table: Table, names: Sequence[str]) -> _Part:
     """Columns as one view: numbers side by side, or one column of text."""
     for name in names:
         _check_values(table, name)
@@ -518,7 +297,7 @@ def _matrix(table: _Table, names: Sequence[str]) -> _Part:
     return _Part(np.column_stack(columns), tuple(names), table)
 
 
-def _numbers(table: _Table, name: str) -> np.ndarray:
+def _numbers(table: Table, name: str) -> np.ndarray:
     values = table.columns[name]
     if values.dtype != object:
         return values.astype(np.float64)
@@ -528,7 +307,7 @@ def _numbers(table: _Table, name: str) -> np.ndarray:
 
 
 # -- what a fitted model knows
-def _known_views(tables: Sequence[_Table], known: Known) -> dict[str, _Part]:
+def _known_views(tables: Sequence[Table], known: Known) -> dict[str, _Part]:
     """The views of a model that files have: by the names of their columns, or of the views where columns have none."""
     found: dict[str, _Part] = {}
     partly: dict[str, str] = {}
@@ -540,7 +319,7 @@ def _known_views(tables: Sequence[_Table], known: Known) -> dict[str, _Part]:
     return found
 
 
-def _known_parts(table: _Table, known: Known, partly: dict[str, str]) -> dict[str, _Part]:
+def _known_parts(table: Table, known: Known, partly: dict[str, str]) -> dict[str, _Part]:
     """The views of a model that one file has; `partly` gets a sentence on those of which it has some columns."""
     homes: dict[str | None, Mapping[str, Any]] = {None: table.columns}
     homes.update({block: dict.fromkeys(names) for block, names in table.names.items()})
@@ -561,19 +340,19 @@ def _known_parts(table: _Table, known: Known, partly: dict[str, str]) -> dict[st
             if lost is not None and any(name in there and (home, name) not in owners for name in named[view]):
                 partly[view] = _without_column(view, lost, table, there)
     taken = {name for home, name in owners if home is None}
-    for view in [view for view in known if view not in parts]:
-        part = _unnamed(table, view, known, taken) if view not in named else _block_of(table, view, known)
-        if part is not None and view not in named:
+    for view in [view for view in known if view not in parts and view not in named]:
+        part = _unnamed(table, view, known, taken)
+        if part is not None:
             parts[view] = part
     return parts
 
 
-def _without_column(view: str, column: str, table: _Table, there: Collection[str]) -> str:
+def _without_column(view: str, column: str, table: Table, there: Collection[str]) -> str:
     has = f"It has {_some(there)}." if there else "Its columns have no names."
     return f"View '{view}' has no column '{column}', which the model was fitted on, in '{table.file}'. {has}"
 
 
-def _is_taken(view: str, names: Sequence[str], home: Any, owners: Mapping[Any, str], table: _Table) -> bool:
+def _is_taken(view: str, names: Sequence[str], home: Any, owners: Mapping[Any, str], table: Table) -> bool:
     """Whether the columns are those of the view that is called like the file; else no two views can share some."""
     shared = next((name for name in names if (home, name) in owners), None)
     if shared is None:
@@ -587,7 +366,7 @@ def _is_taken(view: str, names: Sequence[str], home: Any, owners: Mapping[Any, s
     )
 
 
-def _unnamed(table: _Table, view: str, known: Known, taken: set[str]) -> _Part | None:
+def _unnamed(table: Table, view: str, known: Known, taken: set[str]) -> _Part | None:
     """A view whose columns have no names in the model: by its own name, or the only one of a file by position."""
     kind, width, _ = known[view]
     if view not in table.blocks and view in table.columns and (kind != "numbers" or width in (None, 1)):
@@ -608,14 +387,14 @@ def _unnamed(table: _Table, view: str, known: Known, taken: set[str]) -> _Part |
     return None
 
 
-def _block_of(table: _Table, view: str, known: Known) -> _Part | None:
+def _block_of(table: Table, view: str, known: Known) -> _Part | None:
     """The block of a file that is called like the view, or the only one where the model knows one view."""
     only = next(iter(table.blocks), None) if len(known) == len(table.blocks) == 1 else None
     name = view if view in table.blocks else only
     return None if name is None else _Part(table.blocks[name], table.names.get(name, ()), table)
 
 
-def _as_fitted(found: Mapping[str, _Part], known: Known, tables: Sequence[_Table]) -> dict[str, _Part]:
+def _as_fitted(found: Mapping[str, _Part], known: Known, tables: Sequence[Table]) -> dict[str, _Part]:
     """The views that a model knows, with its columns in its order."""
     only = next(iter(known)) if len(known) == 1 else None
     if only is not None and len(found) == 1:
@@ -660,7 +439,7 @@ def _with_columns(view: str, part: _Part, about: tuple[str, int | None, Sequence
 
 
 # -- files of one view each
-def _matched(tables: Sequence[_Table], ids: str | None) -> tuple[list[_Table], np.ndarray]:
+def _matched(tables: Sequence[Table], ids: str | None) -> tuple[list[Table], np.ndarray]:
     """Rows of all files in one order; what a file does not have is absent."""
     if ids is None:
         raise ValueError("Several files are matched by a column that names the samples: give its name by `ids` (--id).")
@@ -684,23 +463,7 @@ def _matched(tables: Sequence[_Table], ids: str | None) -> tuple[list[_Table], n
     matched = []
     for table, own in zip(tables, keys, strict=True):
         rows = np.array([place[key] for key in own.tolist()])
-        columns = {name: _placed(values, rows, len(order)) for name, values in table.columns.items()}
-        blocks = {name: _placed(block, rows, len(order)) for name, block in table.blocks.items()}
+        columns = {name: placed(values, rows, len(order)) for name, values in table.columns.items()}
+        blocks = {name: placed(block, rows, len(order)) for name, block in table.blocks.items()}
         matched.append(replace(table, columns=columns, blocks=blocks))
     return matched, np.array(order)
-
-
-def _placed(values: Any, rows: np.ndarray, n: int) -> Any:
-    """Values at their rows among n, missing elsewhere."""
-    if values is None or (len(rows) == n and (rows == np.arange(n)).all()):
-        return values
-    if sp.issparse(values):
-        values = values.toarray()
-    if values.shape[0] != len(rows):
-        raise ValueError(f"A column has {values.shape[0]} values for {len(rows)} samples; all of a file have as many.")
-    if values.dtype == object or values.dtype.kind in "US":
-        out = np.full((n, *values.shape[1:]), None, dtype=object)
-    else:
-        out = np.full((n, *values.shape[1:]), np.nan)
-    out[rows] = values
-    return out

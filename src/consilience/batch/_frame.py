@@ -193,6 +193,14 @@ def not_positive_kernels(learner: KernelLearner, error: np.linalg.LinAlgError) -
     )
 
 
+def indefinite(name: str) -> ValueError:
+    """Return the error for a kernel from outside that is not positive semi-definite."""
+    return ValueError(
+        f"View '{name}': its kernel matrix is not positive semi-definite, so the problem has no minimum. Use a positive "
+        "semi-definite kernel; `consilience.kernels.nearest_psd` makes one of a matrix."
+    )
+
+
 def with_learned(solution: Solution, learned: Solution) -> Solution:
     """The solution for c, with what is proved of c: its gap is that to the best c, where one is known."""
     gap = None
@@ -309,7 +317,7 @@ class Grams:
                     f"{np.abs(K[some] - K[:, some].T).max():.4g}. Give (K + K') / 2 if that is meant."
                 )
             if learner.kernels_[name].may_be_indefinite and not is_positive(K):
-                raise not_positive_kernels(learner, NotPositive(rows.X.names.index(name)))
+                raise indefinite(name)
 
 
 class Features:

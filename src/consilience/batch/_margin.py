@@ -18,12 +18,11 @@ from ..approx import Nystroem, inverse_root
 from ..certificates import Solution, warn_unless_converged
 from ..kernels import Linear, reference_views
 from ..solvers._dense import is_positive
-from ..solvers.coupled import NotPositive
 from ..solvers.margin import margin_dual
 from ..solvers.margin_bias import answers_alone, with_bias
 from ..solvers.margin_features import LabelRows, margin_features
 from ..views import Views
-from ._frame import ROWS, Features, KernelLearner, Rows, not_positive_kernels
+from ._frame import ROWS, Features, KernelLearner, Rows, indefinite
 
 EPS = np.finfo(np.float64).eps
 FEW = 2000  # so few samples are learned faster by their Gram matrix, linear kernels too
@@ -204,7 +203,7 @@ class MaxMargin(KernelLearner):
             with _blocks.naming(name):
                 K = np.asarray(_blocks.to_numpy(kernel(_blocks.take(joint.X.block(name), there))), dtype=np.float64)
             if not is_positive(K):
-                raise not_positive_kernels(self, NotPositive(joint.X.names.index(name)))
+                raise indefinite(name)
         return proved
 
     def _optimum(self, form: Any, labels: LabelKernel, upper: np.ndarray, x0: np.ndarray | None) -> Solution:

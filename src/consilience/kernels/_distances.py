@@ -5,6 +5,7 @@ near x and z are. So the origin is moved into the data, away from rows that lie 
 pairs of rows that lie near each other and far from the origin: these are computed again from their differences.
 """
 
+import math
 from typing import Any
 
 import numpy as np
@@ -16,19 +17,21 @@ from .._blocks import Block
 
 Array = Any  # an array of NumPy, PyTorch or CuPy
 
+EPS = float(np.finfo(np.float64).eps)
 FAR = 256.0  # γ‖x‖² from which rounding of -γ‖x - z‖² is looked at; below, the kernel is right to about 1e-12
 NOTHING = -36.0  # exp of less than this is below the rounding of 1
 PAIRS = 1 << 20  # numbers held at a time where pairs of rows are compared
+OUTLYING = 100  # times the mean squared norm from which a row is taken to spoil the mean
 SAMPLE = 64  # rows whose middle is taken where the mean of all is far from most
 
 
 def squared_norms(X: Block) -> Array:
     """Return ‖x‖² of each row."""
+    if isinstance(X, np.ndarray):
+        return np.einsum("ij,ij->i", X, X)
     if sp.issparse(X):
         return np.asarray(X.multiply(X).sum(axis=1)).ravel()
-    if is_device_array(X):
-        return namespace(X).sum(X * X, axis=1)
-    return np.einsum("ij,ij->i", X, X)
+    return namespace(X).sum(X * X, axis=1)
 
 
 def inner(X: Block, Y: Block) -> Array:
@@ -39,6 +42,8 @@ def inner(X: Block, Y: Block) -> Array:
 
 def double(X: Block) -> Block:
     """Return the data in double precision."""
+    if isinstance(X, np.ndarray):
+        return X.astype(np.float64, copy=False)
     if is_device_array(X):
         xp = namespace(X)
         return xp.astype(X, xp.float64, copy=False)
@@ -48,15 +53,17 @@ def double(X: Block) -> Block:
 def centered(Y: Block) -> tuple[Any, Block, Array]:
     """Return the point that data are moved by, the moved data, and their squared norms.
 
-    The point is the mean, or a middle row where few rows lie so far out that the mean is far from all the others.
+    The point is the mean, or a middle row where few rows lie so far out that the mean is far from all the others: of n
+    rows one can have a squared norm of n times their mean.
     """
-    middle = namespace(Y).mean(Y, axis=0)
+    n = Y.shape[0]
+    middle = namespace(Y).sum(Y, axis=0) / max(n, 1)
     moved = Y - middle
     norms = squared_norms(moved)
-    sizes = to_numpy(norms)
-    if not sizes.max(initial=0.0) > 100 * (sizes.sum() / max(len(sizes), 1)):  # of n rows one can have n times the mean
+    sizes = to_numpy(norms) if n > OUTLYING else np.zeros(1)
+    if not sizes.max() > OUTLYING * sizes.mean():
         return middle, moved, norms
-    some = take_rows(Y, np.unique(np.linspace(0, Y.shape[0] - 1, SAMPLE).astype(int)))
+    some = take_rows(Y, np.unique(np.linspace(0, n - 1, SAMPLE).astype(int)))
     middle = like(np.median(to_numpy(some), axis=0), Y)
     moved = Y - middle
     return middle, moved, squared_norms(moved)
@@ -75,11 +82,12 @@ def squared_distances(X: Block, Y: Block = None) -> Array:
     distances *= -2
     distances += norms_X[:, None]
     distances += norms_Y[None, :]
+    share = 1e10 * _rounding(X)  # below this share of the norms a distance has fewer than ten right digits
     if is_device_array(distances):
-        return _refined_on_host(namespace(distances).clip(distances, 0, None), X, Y, norms_X, norms_Y)
+        limits = share * (norms_X[:, None] + norms_Y[None, :])
+        return _refined_on_host(distances, X, Y, limits, symmetric)
     if symmetric:
         np.fill_diagonal(distances, np.inf)
-    share = 1e10 * _rounding(X)  # below this share of the norms a distance has fewer than ten right digits
     least = distances.min(axis=1, initial=np.inf)
     rows = np.flatnonzero(~(least >= share * (norms_X + norms_Y.max(initial=0.0))))
     for start in range(0, len(rows), 128):
@@ -93,18 +101,22 @@ def squared_distances(X: Block, Y: Block = None) -> Array:
 
 def _rounding(X: Block) -> float:
     """Return the error of an inner product of two rows over the product of their norms, with room to spare."""
-    return float(np.finfo(np.float64).eps * (4 + np.sqrt(X.shape[1])))
+    return EPS * (4 + math.sqrt(X.shape[1]))
 
 
-def _refined_on_host(distances: Array, X: Array, Y: Array, norms_X: Array, norms_Y: Array) -> Array:
-    """Compute distances between rows far from the origin again, by NumPy; most data have no such rows."""
-    norms_X, norms_Y = to_numpy(norms_X), to_numpy(norms_Y)
-    limit = 1e6 * max(float(np.median(norms_Y)), np.finfo(np.float64).tiny)
-    rows, columns = np.flatnonzero(norms_X > limit), np.flatnonzero(norms_Y > limit)
-    if not len(rows) or not len(columns):
+def _refined_on_host(distances: Array, X: Array, Y: Array, limits: Array, symmetric: bool) -> Array:
+    """Compute distances below their limits again, by NumPy; most data have only those of a row from itself."""
+    xp = namespace(distances)
+    doubtful = xp.logical_not(distances >= limits)
+    if symmetric:
+        diagonal = xp.eye(distances.shape[0], dtype=distances.dtype, device=distances.device) > 0
+        distances = xp.where(diagonal, xp.zeros_like(distances), distances)
+        doubtful = xp.logical_and(doubtful, xp.logical_not(diagonal))
+    rows = np.flatnonzero(to_numpy(xp.any(doubtful, axis=1)))
+    if not len(rows):
         return distances
     values = to_numpy(distances).copy()
-    values[np.ix_(rows, columns)] = cdist(to_numpy(X)[rows], to_numpy(Y)[columns], "sqeuclidean")
+    _compare(values, to_numpy(doubtful)[rows], to_numpy(X), to_numpy(Y), rows, 1.0)
     return like(values, distances)
 
 

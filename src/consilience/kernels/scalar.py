@@ -288,7 +288,7 @@ class RBF(_Distance):
             return np.hstack([2 * gamma * X, less, ones] if left else [X, ones, less])
 
         right = np.ascontiguousarray(extended(reference.Y, reference.norms, left=False).T)
-        small = reference.norms.max() < 32  # else single precision would lose the small distances of large numbers
+        small = reference.farthest < 32  # else single precision would lose the small distances of large numbers
         single = right.astype(np.float32) if small and dtype == np.float32 else None
 
         def fill(X: np.ndarray, out: np.ndarray) -> np.ndarray:
