@@ -193,6 +193,7 @@ def blank(block: Block, absent: np.ndarray) -> Block:
         keep = sp.diags_array((~absent).astype(block.dtype), format="csr")
         blanked = (keep @ block).tocsr()
         blanked.eliminate_zeros()
+        blanked.sort_indices()  # a product leaves them in any order
         return blanked
     if block.dtype == object:
         if all(x is None for x in block[absent]):

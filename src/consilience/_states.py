@@ -13,7 +13,9 @@ from sklearn.base import BaseEstimator
 
 from ._blocks import Gram, width
 from ._reading import checked_sparse
+from .approx import Nystroem, RandomFeatures
 from .batch._frame import KernelLearner
+from .batch.fusion import EarlyFusion, LateFusion
 from .certificates import STATUSES, Certificate, Solution
 from .kernels import Kernel
 from .online._dual import Grams, KernelMachine, ProjectronMachine, Support
@@ -48,7 +50,7 @@ def check_state(model: Any) -> None:
     except BadState:
         raise
     except Exception as error:  # an attribute is missing, or is of another type than its checks expect
-        raise BadState(f"its parts do not fit together ({error})") from error
+        raise BadState("its parts do not fit together") from error
 
 
 def _walk(value: Any, seen: set[int]) -> None:
@@ -58,7 +60,10 @@ def _walk(value: Any, seen: set[int]) -> None:
     seen.add(id(value))
     if sp.issparse(value):
         _require(value.format == "csr" or not _is_ours(value), "a sparse matrix is not in CSR format")
-        checked_sparse(value, "A sparse matrix")
+        try:
+            checked_sparse(value, "A sparse matrix")
+        except ValueError as error:
+            raise BadState("a sparse matrix points outside its arrays") from error
         return
     for part in _parts(value):
         _walk(part, seen)
@@ -348,6 +353,43 @@ def _check_batch(learner: KernelLearner) -> None:
     _require(all(isinstance(k, Kernel) for k in fitted.get("kernels_", {}).values()), "kernels_")
 
 
+def _check_features(features: Nystroem | RandomFeatures) -> None:
+    if "view_names_in_" not in vars(features):
+        return
+    used = set(features._used_views)
+    _require(set(features.kernels_) == used, "kernels_")
+    if isinstance(features, RandomFeatures):
+        _require(set(features._weights) == set(features._phases) == used, "weights of features")
+        shapes = [(features._weights[name].shape, features._phases[name].shape) for name in used]
+        _require(all(len(w) == 2 and b == w[1:] for w, b in shapes), "weights of features")
+        return
+    _require(set(features._roots) == set(features._landmarks) == set(features.landmark_indices_) == used, "landmarks")
+    for name, root in features._roots.items():
+        landmarks = features._landmarks[name]
+        block = isinstance(landmarks, Gram) or len(landmarks.shape) == (1 if landmarks.dtype == object else 2)
+        _require(block and root.ndim == 2 and len(root) == landmarks.shape[0], "landmarks")
+
+
+def _check_fusion(learner: EarlyFusion | LateFusion) -> None:
+    if "solution_" not in vars(learner):
+        _require("view_names_in_" not in vars(learner), "solution_")
+        return
+    _array(learner, "view_weights_", (len(learner._used_views),))
+    if isinstance(learner, LateFusion):
+        fits = isinstance(learner.estimators_, dict) and tuple(learner.estimators_) == tuple(learner._used_views)
+        _require(fits and isinstance(learner._train, dict), "estimators_")
+        parts = list(learner.estimators_.values())
+    else:
+        _require(set(learner._means) == set(learner._used_views), "_means")
+        parts = [learner.estimator_]
+    for part in parts:
+        _require(isinstance(part, BaseEstimator), "an estimator")
+        if hasattr(learner, "classes_"):
+            _require(len(part.classes_) and np.isin(part.classes_, learner.classes_).all(), "classes_ of an estimator")
+    _require(isinstance(learner.estimator, BaseEstimator), "estimator")
+    _require(isinstance(getattr(learner, "estimators", None), (dict, type(None))), "estimators")
+
+
 _CHECKS: dict[type, Any] = {
     Views: _check_views,
     Gram: _check_gram,
@@ -365,4 +407,8 @@ _CHECKS: dict[type, Any] = {
     MultiCueClassifier: _check_cues,
     VectorPerceptron: _check_vector,
     KernelLearner: _check_batch,
+    Nystroem: _check_features,
+    RandomFeatures: _check_features,
+    EarlyFusion: _check_fusion,
+    LateFusion: _check_fusion,
 }

@@ -196,8 +196,8 @@ def not_positive_kernels(learner: KernelLearner, error: np.linalg.LinAlgError) -
 def indefinite(name: str) -> ValueError:
     """Return the error for a kernel from outside that is not positive semi-definite."""
     return ValueError(
-        f"View '{name}': its kernel matrix is not positive semi-definite, so the problem has no minimum. Use a positive "
-        "semi-definite kernel; `consilience.kernels.nearest_psd` makes one of a matrix."
+        f"View '{name}': its kernel matrix is not positive semi-definite, so the problem has no minimum. Use a "
+        "positive semi-definite kernel; `consilience.kernels.nearest_psd` makes one of a matrix."
     )
 
 

@@ -149,6 +149,7 @@ class MaxMargin(KernelLearner):
             elif sp.issparse(block):
                 lengths = np.sqrt(np.asarray(block.multiply(block).sum(axis=1)).ravel())
                 blocks[name] = sp.csr_array(sp.diags_array(1 / np.where(lengths > 0, lengths, 1.0)) @ block)
+                blocks[name].sort_indices()  # a product leaves them in any order
             else:
                 values = _blocks.to_numpy(block).astype(np.float64)
                 lengths = np.sqrt(np.einsum("ij,ij->i", values, values))[:, None]
