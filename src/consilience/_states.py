@@ -15,7 +15,10 @@ from ._blocks import Gram, width
 from ._reading import checked_sparse
 from .approx import Nystroem, RandomFeatures
 from .batch._frame import KernelLearner
+from .batch._margin import MaxMargin
 from .batch.fusion import EarlyFusion, LateFusion
+from .batch.margin import MaxMarginClassifier
+from .batch.margin_outputs import MaxMarginRegressor
 from .certificates import STATUSES, Certificate, Solution
 from .kernels import Kernel
 from .online._dual import Grams, KernelMachine, ProjectronMachine, Support
@@ -350,7 +353,30 @@ def _check_batch(learner: KernelLearner) -> None:
     if "dual_coef_" in fitted and learner.dual_coef_.ndim == 3:
         _array(learner, "dual_coef_", (m, len(learner.X_fit_), None))
         _require(learner.X_fit_.names == learner._used_views, "X_fit_")
-    _require(all(isinstance(k, Kernel) for k in fitted.get("kernels_", {}).values()), "kernels_")
+    kernels = fitted.get("kernels_", {})
+    _require(all(isinstance(k, Kernel) for k in kernels.values()), "kernels_")
+    if "solution_" in fitted:
+        _require(isinstance(learner.solution_, Solution), "solution_")
+        _require(set(learner._used_views) <= set(kernels), "kernels_")
+
+
+def _check_margin(learner: MaxMargin) -> None:
+    if "dual_coef_" not in vars(learner):
+        return
+    S = len(learner.dual_coef_)
+    _array(learner, "dual_coef_", (S,))
+    labels = len(learner._outputs) if isinstance(learner, MaxMarginRegressor) else len(learner.classes_)
+    for name, limit in (("_of_support", labels), ("support_", learner._n_fit)):
+        values = _array(learner, name, (S,), "iu")
+        _require(not S or (values.min() >= 0 and values.max() < limit), name)
+    if "_in_fit" in vars(learner):
+        inside, n = _array(learner, "_in_fit", (None,), "iu"), len(learner.X_fit_)
+        _require(not len(inside) or (inside.min() >= 0 and inside.max() < n), "_in_fit")
+        _array(learner, "_fit_weights", (n,))
+    if isinstance(learner, MaxMarginRegressor) and learner._between is not None:
+        _array(learner, "_between", (labels, len(learner.candidates_)))
+    if isinstance(learner, MaxMarginClassifier):
+        _array(learner, "_label_gram", (labels, labels))
 
 
 def _check_features(features: Nystroem | RandomFeatures) -> None:
@@ -407,6 +433,7 @@ _CHECKS: dict[type, Any] = {
     MultiCueClassifier: _check_cues,
     VectorPerceptron: _check_vector,
     KernelLearner: _check_batch,
+    MaxMargin: _check_margin,
     Nystroem: _check_features,
     RandomFeatures: _check_features,
     EarlyFusion: _check_fusion,
