@@ -160,7 +160,7 @@ def test_layouts(tmp_path):
     np.savez(tmp_path / "n.npz", a=np.ones((3, 2)), b=np.zeros((3, 4)), y=[0, 1, 0])
     arrays = read_samples([tmp_path / "n.npz"], target="y")
     assert arrays.X.names == ("a", "b")
-    Z = sp.random_array((6, 5), density=0.5, random_state=0, format="csr")
+    Z = sp.csr_array(np.random.default_rng(0).integers(3, size=(6, 5)).astype(float))
     dump_svmlight_file(Z, [0, 1] * 3, str(tmp_path / "s.libsvm"), zero_based=False)
     sparse = read_samples([tmp_path / "s.libsvm"])
     assert sparse.X.kind("s") == "sparse"

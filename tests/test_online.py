@@ -1,6 +1,7 @@
 """Online learners against naive twins, their papers' special cases, and independent programs."""
 
 import pickle
+import tracemalloc
 from itertools import pairwise
 
 import numpy as np
@@ -9,7 +10,7 @@ import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.base import clone
-from sklearn.linear_model import Perceptron
+from sklearn.linear_model import LogisticRegression, Perceptron
 
 import consilience as cs
 import reference
@@ -349,9 +350,8 @@ def same_state(one, other, X):
 @pytest.mark.parametrize("name", ALL)
 def test_any_chunking_gives_the_same_state(name, average):
     learner = clone(ALL[name])
-    if average == "voted" and (name in ("projectron", "cues", "cues of perceptrons") or "budget" in name):
-        pytest.skip("keeps no history to vote with")
-    learner.set_params(average=average)
+    no_history = name in ("projectron", "cues", "cues of perceptrons") or "budget" in name
+    learner.set_params(average=True if average == "voted" and no_history else average)
     X, y = stream(9, n=90, n_classes=4, missing="kernel" not in name)
     labels = np.array(["d", "b", "a", "c"])[y]  # classes appear in an order that is not theirs
     order = np.argsort(y > 1, kind="stable")  # and two of them late
@@ -966,3 +966,166 @@ def test_the_comparator_zero_is_named_where_it_is_the_best():
     proof = cs.OnlinePerceptron(5).partial_fit(A, y).certificate(A, y)
     assert "since there were no more samples" not in str(proof)
     assert proof.size is not None
+
+
+# -- however a stream is cut
+def in_chunks(learner, X, y, step, classes=(0, 1)):
+    """The learner after chunks of `step` samples, each with the views that occur in it."""
+    model = clone(learner)
+    for start in range(0, len(y), step):
+        part = X[start : start + step]
+        shown = [name for name in part.names if part.present(name).any()]
+        model.partial_fit(part[shown], y[start : start + step], classes=classes if start == 0 else None)
+    return model
+
+
+LATE = {
+    "prior norms": cs.OrthogonalPerceptron(prior_norms=1.0),
+    "prior norms, aggressive": cs.OrthogonalPerceptron(prior_norms=1.0, p=2, aggressive=True),
+    "prior norms by view": cs.OrthogonalPerceptron(prior_norms={"a": 2.0, "b": 0.5}, p=3),
+    "prior norms, kernels": cs.OrthogonalPerceptron(RBF(0.3), prior_norms=0.5, p=2),
+    "prior norms, average": cs.OrthogonalPerceptron(prior_norms=0.5, aggressive=True, average=True),
+    "pad": cs.MatrixPerceptron(unequal="pad"),
+    "pad, average": cs.MatrixPerceptron(unequal="pad", average=True, p=3),
+    "pad, voted": cs.MatrixPerceptron(unequal="pad", average="voted"),
+    "pad, kernel": cs.MatrixPerceptron(RBF(0.3), unequal="pad"),
+    "pad, kernel, average": cs.MatrixPerceptron(RBF(0.3), unequal="pad", average=True),
+}
+
+
+def late_stream(seed, n=120, widths=(2, 4)):
+    """Two views, the second from the middle on; and a row in which it is alone."""
+    own = np.random.default_rng(seed)
+    A, B = (own.normal(size=(n, width)) for width in widths)
+    mask = {"a": np.arange(n) != n - 5, "b": np.arange(n) >= n // 2}
+    return Views({"a": A, "b": B}, mask=mask), (A[:, 0] + 0.5 * own.normal(size=n) > 0).astype(int)
+
+
+@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("name", LATE)
+def test_a_view_that_comes_late_joins_at_its_first_sample_however_the_stream_is_cut(name, seed):
+    X, y = late_stream(seed)
+    once = in_chunks(LATE[name], X, y, len(y))
+    for step in (7, 50):
+        same_state(once, in_chunks(LATE[name], X, y, step), X)
+    stepwise = clone(LATE[name])
+    for i in range(len(y)):
+        row = {name: X[name][i] for name in X.names if X.present(name)[i]}
+        stepwise.learn_one(row, int(y[i])) if i else stepwise.partial_fit(X[[0]][["a"]], y[:1], classes=[0, 1])
+    same_state(once, stepwise, X)
+
+
+@pytest.mark.parametrize("average", [False, True, "voted"])
+@pytest.mark.parametrize("kernel", ["linear", RBF(0.3)], ids=str)
+def test_padding_for_a_wide_view_that_comes_late_is_padding_from_the_start(kernel, average):
+    for seed in range(3):
+        X, y = late_stream(seed)
+        wide = Views({"a": np.pad(np.nan_to_num(X["a"]), ((0, 0), (0, 2))), "b": X["b"]}, mask=X.mask)
+        known = cs.MatrixPerceptron(kernel, unequal="refuse", average=average)
+        learner = cs.MatrixPerceptron(kernel, unequal="pad", average=average)
+        for step in (120, 30):
+            late, from_start = in_chunks(learner, X, y, step), in_chunks(known, wide, y, step)
+            assert (late.mistakes_, late.updates_) == (from_start.mistakes_, from_start.updates_)
+            np.testing.assert_allclose(late.decision_function(X), from_start.decision_function(wide), atol=1e-9)
+        whole = clone(learner).set_params(shuffle=False, epochs=2)
+        np.testing.assert_allclose(
+            whole.fit(X, y).decision_function(X),
+            clone(whole).set_params(unequal="refuse").fit(wide, y).decision_function(wide),
+            atol=1e-9,
+        )
+
+
+@pytest.mark.parametrize("step", [120, 60, 30, 1])
+def test_a_wide_view_that_comes_late_cannot_be_repeated_for(step):
+    X, y = late_stream(0)
+    for kernel in ("linear", RBF(0.3)):
+        with pytest.raises(
+            ValueError, match=r"View 'b' has 4 columns, the widest view so far 2: .* unequal='repeat' is"
+        ):
+            in_chunks(cs.MatrixPerceptron(kernel, unequal="repeat"), X, y, step)
+        narrow, y = late_stream(0, widths=(4, 2))
+        once = in_chunks(cs.MatrixPerceptron(kernel, unequal="repeat"), narrow, y, 120)
+        same_state(once, in_chunks(cs.MatrixPerceptron(kernel, unequal="repeat"), narrow, y, step), narrow)
+
+
+@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("threshold", [1.0, 0.5])
+@pytest.mark.parametrize("kind", [cs.Projectron, cs.MultiCueClassifier])
+def test_distances_at_the_threshold_do_not_depend_on_chunks(kind, threshold, seed):
+    own = np.random.default_rng(seed)
+    Z = np.round(2 * own.normal(size=(300, 1)))
+    y = (np.abs(Z[:, 0]) % 2).astype(int)
+    learner = kind(RBF(0.3), threshold=threshold)
+    once = in_chunks(learner, Views(a=Z), y, 300)
+    for step in (100, 7, 1):
+        same_state(once, in_chunks(learner, Views(a=Z), y, step), Views(a=Z))
+
+
+@pytest.mark.parametrize("far", [1e6, 1e8, 1e9, 1e10, 1e50])
+@pytest.mark.parametrize("kind", [cs.KernelPerceptron, cs.Projectron, cs.OrthogonalPerceptron, cs.VectorPerceptron])
+def test_one_far_sample_does_not_make_chunks_differ(kind, far):
+    own = np.random.default_rng(0)
+    Z = own.normal(size=(300, 3))
+    y = (Z[:, 0] * Z[:, 1] > 0).astype(int)
+    Z[50] = far
+    once = in_chunks(kind(RBF(0.5)), Views(a=Z), y, 300)
+    for step in (100, 7, 1):
+        same_state(once, in_chunks(kind(RBF(0.5)), Views(a=Z), y, step), Views(a=Z))
+    near = in_chunks(kind(RBF(0.5)), Views(a=np.delete(Z, 50, axis=0)), np.delete(y, 50), 299)
+    agree = once.predict(Views(a=Z)) == near.predict(Views(a=Z))
+    assert agree.mean() > 0.95
+
+
+# -- the vector perceptron
+def test_the_vector_perceptron_predicts_in_blocks():
+    own = np.random.default_rng(0)
+    model = cs.VectorPerceptron("rbf", random_state=0, epochs=1)
+    model.fit(own.normal(size=(1200, 4)), own.integers(3, size=1200))
+    assert len(model.support_) > 800
+    new = own.normal(size=(20_000, 4))
+    few = np.concatenate([model.decision_function(new[i : i + 1000]) for i in range(0, 3000, 1000)])
+    tracemalloc.start()
+    scores = model.decision_function(new)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 100e6
+    np.testing.assert_allclose(scores[:3000], few, atol=1e-12)
+
+
+@pytest.mark.parametrize("kernel", ["linear", RBF(0.5)], ids=str)
+def test_the_vector_perceptron_has_a_certificate_on_single_precision(kernel):
+    for seed in range(12):
+        own = np.random.default_rng(seed)
+        X = own.normal(size=(60, 3)).astype(np.float32)
+        for y in ((X[:, 0] + own.normal(size=60) > 0).astype(int), (X[:, 0] > 0).astype(int)):
+            model = cs.VectorPerceptron(kernel, random_state=0, epochs=5).fit(X, y)
+            proof, double = model.certificate(X, y), model.certificate(X.astype(np.float64), y)
+            assert proof.bound is None or proof.bound >= model.updates_
+            assert proof.status == double.status
+            assert proof.margin == pytest.approx(double.margin, rel=1e-4, abs=1e-6)
+
+
+# -- rows of views that were never met
+NEVER_MET = {
+    **{name: ALL[name] for name in ("perceptron", "3-norm", "kernel perceptron", "projectron", "cues", "orthogonal 2")},
+    "vector perceptron": cs.VectorPerceptron(),
+    "ridge": cs.CoRegularizedRidgeClassifier(),
+    "margin": cs.MaxMarginClassifier(),
+    "metric": cs.ViewMetricRidgeClassifier(),
+    "early": cs.EarlyFusion(LogisticRegression()),
+    "late": cs.LateFusion(LogisticRegression()),
+}
+
+
+@pytest.mark.parametrize("name", NEVER_MET)
+def test_rows_with_only_views_that_nothing_was_learned_from_are_named(name):
+    X, y = stream(0, n=40)
+    mask = {"v1": np.zeros(40, dtype=bool)}
+    model = clone(NEVER_MET[name]).fit(Views(X, mask=mask), y)
+    new = Views(X[:6], mask={"v0": np.arange(6) != 4, "v1": np.ones(6, dtype=bool)})
+    kind = type(model).__name__
+    uses = [getattr(model, use, model.predict) for use in ("predict", "decision_function", "view_decision_function")]
+    for use in uses:
+        with pytest.raises(ValueError, match=rf"4 .*none of the views that {kind} learned from, 'v0': nothing was"):
+            use(new)
+    assert np.array_equal(model.predict(new[[0, 1, 2, 3, 5]]), model.predict(X[[0, 1, 2, 3, 5]][["v0"]]))

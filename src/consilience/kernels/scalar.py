@@ -582,7 +582,7 @@ def _row_sums(X: Block) -> Array:
 def _at_least_zero(distances: Array, symmetric: bool) -> Array:
     """Distances without what rounding made of zeros, in place where that can be."""
     if is_device_array(distances):
-        return namespace(distances).clip(distances, 0, None)
+        return namespace(distances).clip(distances, 0.0, None)
     np.maximum(distances, 0, out=distances)
     if symmetric:
         np.fill_diagonal(distances, 0)
