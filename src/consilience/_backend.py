@@ -110,6 +110,7 @@ class _Holders:
         with self.lock:
             if self.count == 0:
                 self.limit = _pools().limit(limits=1, user_api="blas")
+                _give_up_control()
             self.count += 1
 
     def leave(self) -> None:
@@ -118,6 +119,15 @@ class _Holders:
             self.count -= 1
             if self.count == 0:
                 self.limit.restore_original_limits()  # type: ignore[attr-defined]
+                _give_up_control()
+
+
+def _give_up_control() -> None:
+    """Let any thread set the threads of OpenBLAS next: from threadpoolctl 3.8 on, those of others are ignored."""
+    from threadpoolctl import OpenBLASController
+
+    if hasattr(OpenBLASController, "clear_controlling_thread"):
+        OpenBLASController.clear_controlling_thread()
 
 
 _holders = _Holders()

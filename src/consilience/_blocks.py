@@ -148,6 +148,13 @@ def entries(block: Block) -> int:
     return int(block.nnz) if sp.issparse(block) else int(block.shape[0] * block.shape[1])
 
 
+def is_single(block: Block) -> bool:
+    """Tell whether the numbers of a block are in single precision."""
+    if isinstance(block, Gram):
+        return block.values is not None and block.values.dtype == np.float32
+    return str(getattr(block, "dtype", "")).endswith("float32")
+
+
 def shape_text(block: Block) -> str:
     return " x ".join(str(s) for s in block.shape) if len(block.shape) == 2 else f"{block.shape[0]} objects"
 

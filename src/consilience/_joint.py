@@ -144,7 +144,9 @@ class JointKernel:
         own = {}
         for name in self.X.names:
             values, there = np.zeros(len(self.X)), np.flatnonzero(self.X.present(name))
-            values[there] = to_numpy(self.kernels[name].diag(_blocks.take(self.X.block(name), there)))
+            with _blocks.naming(name):
+                values[there] = to_numpy(self.kernels[name].diag(_blocks.take(self.X.block(name), there)))
+                check_overflow(repr(self.kernels[name]), values)
             own[name] = values
             if name in self.means:
                 values[~self.X.present(name)] = self.means[name][1]

@@ -304,19 +304,19 @@ class Grams:
 
     def __init__(self, learner: KernelLearner, rows: Rows, *, double: bool):
         self.rows = [np.flatnonzero(rows.X.present(name)) for name in rows.X.names]
-        self.single = not double and all(_is_single(rows.X, name) for name in rows.X.names)
+        self.single = not double and all(_blocks.is_single(rows.X.block(name)) for name in rows.X.names)
         X = rows.X if self.single else to_float64(rows.X)
         grams = [to_numpy(K) for K in present_grams(learner.kernels_, X)]
         self.grams = [np.ascontiguousarray(K, dtype=np.float32 if self.single else np.float64) for K in grams]
         K: Any
-        for name, K in zip(rows.X.names, self.grams, strict=True):
+        for name, K, given in zip(rows.X.names, self.grams, grams, strict=True):
             some = np.linspace(0, len(K) - 1, 32).astype(int)
             if np.abs(K[some] - K[:, some].T).max() > 1e-4 * np.abs(K[some]).max():
                 raise ValueError(
                     f"View '{name}': its kernel matrix is not symmetric: entries that should be equal differ by "
                     f"{np.abs(K[some] - K[:, some].T).max():.4g}. Give (K + K') / 2 if that is meant."
                 )
-            if learner.kernels_[name].may_be_indefinite and not is_positive(K):
+            if learner.kernels_[name].may_be_indefinite and not is_positive(given):
                 raise indefinite(name)
 
 
@@ -345,10 +345,3 @@ class Features:
         """The coefficients of each view."""
         ends = np.cumsum(self.sizes)
         return [W[end - size : end] for size, end in zip(self.sizes, ends, strict=True)]
-
-
-def _is_single(X: Views, name: str) -> bool:
-    block = X.block(name)
-    if isinstance(block, _blocks.Gram):
-        return block.values is not None and block.values.dtype == np.float32
-    return str(getattr(block, "dtype", "")).endswith("float32")

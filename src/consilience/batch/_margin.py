@@ -202,7 +202,7 @@ class MaxMargin(KernelLearner):
             if len(there) > LOOKED:
                 there, proved = there[np.linspace(0, len(there) - 1, LOOKED).astype(int)], False
             with _blocks.naming(name):
-                K = np.asarray(_blocks.to_numpy(kernel(_blocks.take(joint.X.block(name), there))), dtype=np.float64)
+                K = _blocks.to_numpy(kernel(_blocks.take(joint.X.block(name), there)))
             if not is_positive(K):
                 raise indefinite(name)
         return proved

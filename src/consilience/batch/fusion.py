@@ -61,6 +61,11 @@ class _Fusion(BatchLearner):
         self._one_output = np.asarray(y).ndim == 1
         return (Y[:, 0] if self._one_output else Y), labeled
 
+    def _keep_classes(self, target: np.ndarray) -> None:
+        """Know the classes of samples that count, and no others."""
+        if is_classifier(self):
+            self.classes_ = np.unique(target)
+
     def _answer_kind(self) -> str:
         """What is combined: probabilities where all estimators give them, else scores, else votes; or numbers.
 
@@ -225,11 +230,19 @@ class EarlyFusion(_Fusion):
                 raise ValueError(f"EarlyFusion: fill must be 'mean' or 'nan'; got {self.fill!r}.")
             X = read_views_to_fit(self, X)
             target, labeled = self._targets(X, y)
-            weights = read_weights(sample_weight, len(X)) * labeled
+            weights = read_weights(sample_weight, len(X))
+            if (weights == 0).any():  # a weight of 0 leaves a sample out, and views that no other sample has
+                counted = weights > 0
+                X, target, labeled, weights = X[counted], target[counted], labeled[counted], weights[counted]
+                self._used_views = tuple(name for name in X.names if X.present(name).any())
+                X = X[list(self._used_views)]
+                if not labeled.any():
+                    raise ValueError("No labeled sample has a weight above 0. Give labels or weights to others.")
+                self._keep_classes(target[labeled])
+            weights = weights * labeled
             self._means = {name: _column_means(X, name, weights) for name in X.names}
-            used = weights > 0  # a weight of 0 leaves a sample out, whatever the estimator makes of it
-            part = None if sample_weight is None else weights[used]
-            self.estimator_ = _fit_one(self.estimator, self._table(X[used]), target[used], part)
+            part = None if sample_weight is None else weights[labeled]
+            self.estimator_ = _fit_one(self.estimator, self._table(X[labeled]), target[labeled], part)
             self.view_weights_ = np.ones(len(X.names))
             self.solution_ = Solution(x=None, gap=None, n_iter=1, status="delegated")
             return self
@@ -423,6 +436,7 @@ class LateFusion(_Fusion):
                 raise ValueError(
                     f"`estimators` names the view {_blocks.quoted(unknown)}; the views are {_blocks.quoted(X.names)}."
                 )
+            self._keep_classes(target[labeled & (weights > 0)])
             self.estimators_: dict[str, Any] = {}
             self._train: dict[str, Gram] = {}
             for name in X.names:

@@ -59,7 +59,8 @@ class Kernel(BaseEstimator, ABC):
             The diagonal of ``k(X)``.
         """
         X = read(X)
-        return (self.resolved(X) if self._unresolved() else self)._diagonal(X)
+        with np.errstate(over="ignore", invalid="ignore"):
+            return (self.resolved(X) if self._unresolved() else self)._diagonal(X)
 
     def resolved(self, X: Any) -> "Kernel":
         """Return the kernel with every parameter that depends on data worked out on X.

@@ -11,6 +11,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.svm import LinearSVC
 
 from .. import _blocks
+from .._blocks import is_single
 from ..certificates import MistakeCertificate, passive_aggressive_bound, perceptron_bound, risk_bound
 from ..solvers._dense import is_positive
 from ..solvers.margin import margin_dual
@@ -137,7 +138,8 @@ class _Kernels:
             return True
         some = self.X[np.unique(np.linspace(0, len(self.X) - 1, SAMPLES).astype(int))]
         K = self.grams(some, some)
-        return all(is_positive(np.ascontiguousarray(K[:, g])) for g in self._groups())
+        single = any(is_single(self.X.block(name)) for name in self.X.names)
+        return all(is_positive(K[:, g], single=single) for g in self._groups())
 
     def given(self, comparator: Any) -> np.ndarray:
         return _samples(comparator, len(self.X))
@@ -208,9 +210,12 @@ def _machine(Q: np.ndarray, C: float) -> np.ndarray:
 
         return rows
 
-    found = margin_dual(
-        against, np.ones((1, 1)), np.zeros(n, dtype=np.int64), np.full(n, C), np.ones(n), tol=1e-2, max_iter=200
-    )
+    try:
+        found = margin_dual(
+            against, np.ones((1, 1)), np.zeros(n, dtype=np.int64), np.full(n, C), np.ones(n), tol=1e-2, max_iter=200
+        )
+    except np.linalg.LinAlgError:  # rounding of the kernel leaves no machine to compare with; 0 always is one
+        return np.zeros(n)
     return np.asarray(found.x[0])
 
 

@@ -147,6 +147,7 @@ class OnlineLearner(ViewClassifier, ViewParameters, ABC):
                 ids = range(self._next_id, self._next_id + len(labels))
                 self._next_id += len(labels)
                 self._pass(X if labeled.all() else X[labeled], labels, ids)
+            self._used_views = self._met or self.view_names_in_
         except Exception:  # such as a kernel that overflows: the chunk leaves no trace
             self.__dict__.clear()
             self.__dict__.update(before)
@@ -174,7 +175,8 @@ class OnlineLearner(ViewClassifier, ViewParameters, ABC):
         first = {name: int(X.present(name).argmax()) for name in X.names if name not in self._met and _occurs(X, name)}
         edges = [0, *sorted({row for row in first.values() if row > 0}), len(labels)]
         for start, stop in pairwise(edges):
-            self._met = (*self._met, *(name for name, row in first.items() if row == start))
+            met = {*self._met, *(name for name, row in first.items() if row == start)}
+            self._met = tuple(name for name in X.names if name in met)
             self._pass_known(X[start:stop], labels[start:stop], ids[start:stop])
 
     def _pass_known(self, X: Views, labels: np.ndarray, ids: Any) -> None:
@@ -249,6 +251,7 @@ class OnlineLearner(ViewClassifier, ViewParameters, ABC):
                 if self.updates_ == before:
                     self.separated_ = True
                     break
+            self._used_views = self._met or self.view_names_in_
         return self
 
     def _prepare(self, X: Views) -> None:

@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from .. import _blocks
 from .._backend import is_device_array, to_numpy
+from .._blocks import is_single
 from .._inputs import read_labels, read_views_to_learn, read_views_to_predict, remember
 from .._joint import JointKernel
 from .._progress import tell
@@ -237,9 +238,12 @@ class VectorPerceptron(OnlineLearner):
         passes(X, codes, alpha, rng)
         kept = np.flatnonzero(alpha)
         self.support_, self.dual_coef_, self._codes = given[kept], alpha[kept], codes[kept]
-        self._support = reference_views(self.kernels_, X[kept])
+        self._support = X[kept]
         if self._is_linear():
             self._add_to_coef(X[kept], codes[kept], alpha[kept])
+        elif any(kernel.reads_gram for kernel in self.kernels_.values()):
+            self._length = self._norm()  # while the Gram matrix between the support is there
+        self._support = reference_views(self.kernels_, X[kept])
         return self
 
     def _operator_passes(self, X: Views, codes: np.ndarray, alpha: np.ndarray, rng: np.random.RandomState) -> None:
@@ -282,7 +286,7 @@ class VectorPerceptron(OnlineLearner):
         self.updates_, self.separated_ = 0, False
         self.kernels_ = {}
         self.coef_: dict[str, np.ndarray] = {}
-        for name in ("support_", "dual_coef_", "_support", "_codes"):
+        for name in ("support_", "dual_coef_", "_support", "_codes", "_length"):
             if hasattr(self, name):
                 delattr(self, name)
 
@@ -323,6 +327,7 @@ class VectorPerceptron(OnlineLearner):
                     self.__dict__.pop(name, None)
                 continue
             grown = hasattr(self, "_support")
+            self.__dict__.pop("_length", None)
             self.support_ = np.concatenate([self.support_, named]) if grown else named
             self._support = Views.concat([self._support, block]) if grown else block
             self._codes = np.concatenate([self._codes, own]) if grown else own
@@ -428,7 +433,8 @@ class VectorPerceptron(OnlineLearner):
         if self.algorithm != "operator":
             return PerceptronCertificate(status="streamed", updates=self.updates_, margin=margin)
         from_outside = any(kernel.may_be_indefinite for kernel in self.kernels_.values())
-        widest = _widest_margin(Q) if not from_outside or is_positive(K) else None
+        single = any(is_single(X.block(name)) for name in X.names)
+        widest = _widest_margin(Q) if not from_outside or is_positive(K, single=single) else None
         if widest is None:
             return PerceptronCertificate(status="streamed", updates=self.updates_, margin=margin)
         size = float(Q.diagonal().max())
@@ -440,6 +446,8 @@ class VectorPerceptron(OnlineLearner):
 
     def _norm(self) -> float:
         """‖W‖."""
+        if hasattr(self, "_length"):
+            return self._length
         if self.coef_:
             by_class = sum(V.T @ V for V in self.coef_.values())
         elif hasattr(self, "_support") and len(self._support):
@@ -464,7 +472,10 @@ def _widest_margin(Q: np.ndarray) -> float | None:
 
     scale = 1 / float(np.maximum(Q.diagonal(), 0).mean() or 1.0)
     one, of = np.ones(n), np.zeros(n, dtype=np.int64)
-    found = margin_dual(against, np.ones((1, 1)), of, np.full(n, 1e6 * scale), one, tol=1e-6, max_iter=10_000)
+    try:
+        found = margin_dual(against, np.ones((1, 1)), of, np.full(n, 1e6 * scale), one, tol=1e-6, max_iter=10_000)
+    except np.linalg.LinAlgError:  # rounding of the kernel leaves no operator to compare with
+        return None
     alpha, g = found.x
     norm = float(alpha @ (g + 1))
     widest = float((g + 1).min() / np.sqrt(norm)) if norm > 0 else 0.0

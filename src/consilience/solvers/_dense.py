@@ -75,12 +75,16 @@ def cholesky_or_jitter(A: np.ndarray) -> tuple[np.ndarray, float]:
     raise np.linalg.LinAlgError("The matrix is not positive semi-definite.")
 
 
-def is_positive(A: np.ndarray) -> bool:
-    """Tell whether a symmetric matrix is positive semi-definite but for rounding: A plus a little of I has a factor."""
+def is_positive(A: np.ndarray, *, single: bool = False) -> bool:
+    """Tell whether a symmetric matrix is positive semi-definite but for rounding: A plus a little of I has a factor.
+
+    `single` says that its values were rounded to single precision, whatever their type is now.
+    """
     size = float(np.abs(A).max(initial=0.0))
-    little = max(1e-8, 8 * len(A) * float(np.finfo(A.dtype).eps)) * max(size, float(np.finfo(A.dtype).tiny))
+    eps = float(np.finfo(np.float32 if single or A.dtype == np.float32 else np.float64).eps)
+    little = max(1e-8, 8 * len(A) * eps) * max(size, float(np.finfo(np.float64).tiny))
     try:
-        cholesky(add_to_diagonal(A.copy(order="F"), little))
+        cholesky(add_to_diagonal(np.array(A, dtype=np.float64, order="F"), little))
     except np.linalg.LinAlgError:
         return False
     return True
