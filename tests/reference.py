@@ -125,6 +125,23 @@ def _fragments(node):
     return [(node[0], chosen) for chosen in product(*choices)]
 
 
+def extended_solve(A, B):
+    """A⁻¹B for a positive definite A in extended precision: Cholesky's factor column by column, refined once."""
+    A, B = np.array(A, dtype=np.longdouble), np.array(B, dtype=np.longdouble)
+    n, L, X = len(A), np.zeros_like(A), np.zeros_like(B)
+    for j in range(n):
+        L[j:, j] = A[j:, j] - L[j:, :j] @ L[j, :j]
+        L[j:, j] /= np.sqrt(L[j, j])
+    for _ in range(2):
+        R = B - A @ X
+        for j in range(n):
+            R[j] = (R[j] - L[j, :j] @ R[:j]) / L[j, j]
+        for j in reversed(range(n)):
+            R[j] = (R[j] - L[j + 1 :, j] @ R[j + 1 :]) / L[j, j]
+        X = X + R
+    return X
+
+
 # -- vector-valued manifold and co-regularized learning (Minh, Bazzani and Murino 2016)
 def coregularized_blocks(grams, laplacians):
     """G[x] and L of the paper: entry (i, j) is the m x m diagonal matrix of the views' values."""

@@ -8,6 +8,7 @@ import warnings
 import numpy as np
 import pytest
 import scipy.sparse as sp
+import threadpoolctl
 from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
 from threadpoolctl import threadpool_info, threadpool_limits
@@ -187,55 +188,71 @@ def blas_threads():
     return {pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"}
 
 
+def release_blas():
+    """Let any thread set the threads of BLAS: from threadpoolctl 3.8 on only the one that did so last can."""
+    if hasattr(threadpoolctl.OpenBLASController, "clear_controlling_thread"):
+        threadpoolctl.OpenBLASController.clear_controlling_thread(force=True)
+
+
 @pytest.fixture
 def three_threads():
     """Set BLAS to a number of threads that neither the machine nor the library would choose."""
-    with threadpool_limits(3, "blas"):
-        if blas_threads() != {3}:
-            pytest.skip("BLAS does not take a number of threads")
-        yield
-
-
-def in_threads(work, count=8):
-    errors = []
-
-    def guarded():
-        try:
-            work()
-        except BaseException as error:
-            errors.append(error)
-
-    threads = [threading.Thread(target=guarded) for _ in range(count)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert not errors
+    release_blas()
+    limit = threadpool_limits(3, "blas")
+    release_blas()
+    if blas_threads() != {3}:
+        pytest.skip("BLAS does not take a number of threads")
+    yield
+    release_blas()
+    limit.restore_original_limits()
+    release_blas()
 
 
 THREADED = {
-    "kernel perceptron": cs.KernelPerceptron(RBF(0.5), random_state=0),
-    "voted": cs.KernelPerceptron(RBF(0.5), average="voted", random_state=0),
-    "projectron": cs.Projectron(RBF(0.5), random_state=0),
-    "ridge": cs.CoRegularizedRidgeClassifier(RBF(0.5)),
-    "svc": cs.CoRegularizedSVC(RBF(0.5)),
+    "kernel perceptron": cs.KernelPerceptron(random_state=0),
+    "voted": cs.KernelPerceptron(average="voted", random_state=0),
+    "projectron": cs.Projectron(random_state=0),
+    "orthogonal": cs.OrthogonalPerceptron(random_state=0),
 }
 
 
+@pytest.mark.parametrize("alive", [False, True], ids=["threads end", "threads of a pool"])
 @pytest.mark.parametrize("name", THREADED)
-def test_threads_that_predict_and_fit_leave_blas_as_it_was(name, three_threads):
-    rows = np.random.default_rng(0).normal(size=(150, 4))
-    labels = (rows[:, 0] * rows[:, 1] > 0).astype(int)
-    model = THREADED[name].fit(rows, labels)
-    expected = model.decision_function(rows)
+def test_threads_that_predict_at_the_same_time_leave_blas_as_it_was(name, alive, three_threads):
+    inside, leave, left = ([threading.Event() for _ in range(8)] for _ in range(3))
+    place, end = threading.local(), threading.Event()
 
-    def work():
-        for _ in range(5):
-            assert np.array_equal(model.decision_function(rows), expected)
-        clone(model).fit(rows[:60], labels[:60])
+    def linear(left, right):
+        if hasattr(place, "number"):
+            inside[place.number].set()
+            leave[place.number].wait(60)
+        return left @ right.T
 
-    in_threads(work)
+    model = clone(THREADED[name]).set_params(kernel=linear).fit(X, np.arange(30) % 2)
+    expected, found = model.decision_function(X), {}
     assert blas_threads() == {3}
+    release_blas()
+
+    def work(number):
+        place.number = number
+        found[number] = model.decision_function(X)
+        left[number].set()
+        end.wait(60 if alive else 0)
+
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(8)]
+    for number, thread in enumerate(threads):  # each starts while those before it are at work
+        thread.start()
+        inside[number].wait(60)
+    for number, thread in enumerate(threads):  # who came first leaves first
+        leave[number].set()
+        left[number].wait(60)
+        thread.join(None if not alive else 0)
+    threads_of_blas = blas_threads()
+    end.set()
+    for thread in threads:
+        thread.join()
+    assert threads_of_blas == {3}
+    assert all(np.array_equal(found[number], expected) for number in range(8))
 
 
 def test_whoever_holds_blas_last_restores_it(three_threads):
@@ -256,7 +273,7 @@ def test_whoever_holds_blas_last_restores_it(three_threads):
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
-def test_a_child_that_was_forked_while_threads_held_blas_fits():
+def test_a_child_that_was_forked_while_threads_held_blas_fits(three_threads):
     held, release = threading.Event(), threading.Event()
 
     def hold():

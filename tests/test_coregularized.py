@@ -972,7 +972,7 @@ def test_kernels_that_are_no_kernels():
     for model in (cs.CoRegularizedSVC("precomputed"), cs.CoRegularizedRidge("precomputed", alpha=1e-3)):
         with pytest.raises(ValueError, match="View 'v0': its kernel matrix is not symmetric"):
             model.fit(as_views([S]), y)
-        with pytest.raises(ValueError, match="View 'v0': its kernel matrix is not positive semi-definite, so the problem"):
+        with pytest.raises(ValueError, match="View 'v0': its kernel matrix is not positive semi-definite, so"):
             model.fit(as_views([S + S.T]), y)
 
 

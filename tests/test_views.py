@@ -9,6 +9,7 @@ import pytest
 import scipy.sparse as sp
 from hypothesis import given
 from hypothesis import strategies as st
+from sklearn.base import clone
 
 import consilience as cs
 from consilience import Views, as_views
@@ -484,6 +485,169 @@ def test_frames_without_narwhals_get_a_sentence(monkeypatch):
         as_views(pd.DataFrame({"x": [1.0]}))
 
 
+# -- sparse matrices whose parts do not fit
+SPARSE = np.arange(1.0, 13).reshape(4, 3) * (np.arange(12).reshape(4, 3) % 5 > 0)
+LABELS = np.array([0, 1, 0, 1])
+
+
+def with_parts(kind, **parts):
+    """A sparse matrix some of whose arrays were replaced after it was built, which SciPy does not look at."""
+    made = {"csr": sp.csr_array, "csc": sp.csc_matrix, "coo": sp.coo_array}.get(kind, sp.csr_matrix)(SPARSE)
+    made = sp.bsr_array(SPARSE, blocksize=(2, 1)) if kind == "bsr" else made
+    for name, change in parts.items():
+        axis = {"row": 0, "col": 1}.get(name)
+        if axis is None:
+            setattr(made, name, change(getattr(made, name)))
+        else:
+            made.coords = tuple(change(own) if k == axis else own for k, own in enumerate(made.coords))
+    return made
+
+
+def replaced(position, value):
+    def change(values):
+        values = values.copy()
+        values[position] = value
+        return values
+
+    return change
+
+
+INDEX, POINTER = r"it has the (row|column) index -?\d+, but \d (row|column)s", "`indptr` must rise from 0 to at most"
+DAMAGED = {
+    **{
+        f"{kind}, {name} {value}": (kind, {name: replaced(1, value)}, INDEX)
+        for kind, name in (("csr", "indices"), ("csc", "indices"), ("bsr", "indices"), ("coo", "row"), ("coo", "col"))
+        for value in (7, 2**30, -1, -(2**30))
+    },
+    **{
+        f"{kind}, indptr {title}": (kind, {"indptr": change}, POINTER)
+        for kind in ("csr", "csc", "bsr")
+        for title, change in {
+            "from 1": replaced(0, 1),
+            "from -1": replaced(0, -1),
+            "too far": replaced(-1, 10**6),
+            "falling": replaced(1, 10**6),
+            "short": lambda values: values[:-1],
+            "long": lambda values: np.append(values, values[-1]),
+            "empty": lambda values: values[:0],
+        }.items()
+    },
+    **{
+        f"{kind}, few values": (kind, {"data": lambda values: values[:-2]}, r"\d+ values, but \d+( and \d+)? indices")
+        for kind in ("csr", "csc", "bsr", "coo")
+    },
+    "coo, few rows": ("coo", {"row": lambda values: values[:-2]}, "values, but"),
+    "csr, indices that are not whole": ("csr", {"indices": lambda values: values + 0.5}, "indices are not integers"),
+}
+
+
+def damaged(case):
+    kind, parts, message = DAMAGED[case]
+    return with_parts(kind, **parts), rf"{{}} is a damaged sparse matrix: .*({message})"
+
+
+@pytest.mark.parametrize("case", DAMAGED)
+def test_damaged_sparse_matrices_are_refused_with_the_view_named(case):
+    bad, message = damaged(case)
+    for read, name in (
+        (lambda: Views(texts=bad), "View 'texts'"),
+        (lambda: as_views({"texts": bad}), "View 'texts'"),
+        (lambda: as_views([SPARSE, bad]), "View 'view1'"),
+        (lambda: as_views(bad), "The data"),
+        (lambda: cs.CoRegularizedRidgeClassifier().fit({"a": SPARSE, "b": bad}, LABELS), "View 'b'"),
+        (lambda: cs.OnlinePerceptron().fit({"a": SPARSE, "b": bad}, LABELS), "View 'b'"),
+    ):
+        with pytest.raises(ValueError, match=message.format(name)):
+            read()
+    for kernel in (cs.kernels.RBF(), cs.kernels.Linear(), cs.kernels.Intersection()):
+        with pytest.raises(ValueError, match=r"is a damaged sparse matrix"):
+            kernel(bad)
+        with pytest.raises(ValueError, match=r"is a damaged sparse matrix"):
+            kernel(sp.csr_array(SPARSE), bad)
+
+
+ONLINE = [
+    cs.OnlinePerceptron(shuffle=False),
+    cs.OnlinePerceptron(3, shuffle=False),
+    cs.KernelPerceptron(cs.kernels.RBF(0.1), shuffle=False),
+    cs.OrthogonalPerceptron(shuffle=False),
+]
+
+
+@pytest.mark.parametrize("case", [case for case in DAMAGED if case.startswith("csr")])
+@pytest.mark.parametrize("learner", ONLINE, ids=repr)
+def test_damaged_samples_leave_a_fitted_model_as_it_was(learner, case):
+    bad, bad_row = damaged(case)[0], sp.csr_matrix(SPARSE[:1])
+    for name, change in DAMAGED[case][1].items():
+        setattr(bad_row, name, change(getattr(bad_row, name)))
+    model = clone(learner)
+    for i in (0, 1, 2, 3, 0, 1):
+        model.learn_one({"texts": sp.csr_matrix(SPARSE[[i]])}, int(LABELS[i]))
+    before, counts = model.decision_function({"texts": SPARSE}), (model.mistakes_, model.updates_, model.n_seen_)
+    for use in (
+        lambda: model.predict({"texts": bad}),
+        lambda: model.partial_fit({"texts": bad}, LABELS),
+        lambda: model.learn_one({"texts": bad_row}, 1),
+        lambda: model.predict_one({"texts": bad_row}),
+        lambda: model.fit({"texts": bad}, LABELS),
+    ):
+        with pytest.raises(ValueError, match="View 'texts' is a damaged sparse matrix"):
+            use()
+    assert np.array_equal(model.decision_function({"texts": SPARSE}), before)
+    assert (model.mistakes_, model.updates_, model.n_seen_) == counts
+
+
+@pytest.mark.parametrize("case", [case for case in DAMAGED if "csr" in case or "coo" in case])
+def test_damaged_graphs_and_indicators_are_refused(case):
+    kind, parts, _ = DAMAGED[case]
+    square = with_parts(kind, **parts)
+    square._shape = (4, 4)
+    y = LABELS.astype(float)
+    for use in (
+        lambda: cs.CoRegularizedRidge(within=0.1, graph=square).fit(SPARSE, y),
+        lambda: cs.CoRegularizedRidge(within=0.1, graph=lambda block: square).fit(SPARSE, y),
+        lambda: cs.graphs.laplacian(square),
+        lambda: cs.CoRegularizedRidgeClassifier().fit(SPARSE, with_parts(kind, **parts)),
+    ):
+        with pytest.raises(ValueError, match="is a damaged sparse matrix"):
+            use()
+
+
+MESSY = {
+    "unsorted": (np.array([2, 0, 1, 2, 0]), np.array([0, 2, 3, 3, 5])),
+    "duplicated": (np.array([1, 1, 0, 2, 2]), np.array([0, 2, 3, 3, 5])),
+    "both": (np.array([2, 0, 2, 0, 2]), np.array([0, 3, 3, 3, 5])),
+}
+
+
+@pytest.mark.parametrize("claim", [None, True], ids=["no claim", "claims to be sorted"])
+@pytest.mark.parametrize("kind", MESSY)
+def test_unsorted_and_repeated_entries_are_read_as_their_sum(kind, claim):
+    indices, indptr = MESSY[kind]
+    messy = sp.csr_matrix((np.arange(1.0, 6), indices.astype(np.int32), indptr.astype(np.int32)), shape=(4, 3))
+    dense = sum(
+        np.eye(4)[:, [r]] @ np.eye(3)[[c]] * v
+        for r, c, v in zip(np.repeat(np.arange(4), np.diff(indptr)), indices, np.arange(1.0, 6), strict=True)
+    )
+    if claim:
+        messy.has_canonical_format = messy.has_sorted_indices = True
+    parts = [getattr(messy, name).copy() for name in ("data", "indices", "indptr")]
+    assert np.array_equal(Views(s=messy)["s"].toarray(), dense)
+    for kernel in (cs.kernels.RBF(0.3), cs.kernels.Linear(), cs.kernels.Intersection()):
+        np.testing.assert_allclose(kernel(messy), kernel(dense), atol=1e-14)
+    for learner in (cs.CoRegularizedRidgeClassifier("linear"), *ONLINE, cs.MaxMarginClassifier("linear")):
+        own, plain = clone(learner).fit(messy, LABELS), clone(learner).fit(dense, LABELS)
+        np.testing.assert_allclose(own.decision_function(messy), plain.decision_function(dense), atol=1e-9)
+    stepwise, plain = cs.OnlinePerceptron(), cs.OnlinePerceptron().partial_fit(dense, LABELS)
+    for i in range(4):
+        row = messy[[i]]
+        row.has_canonical_format = row.has_sorted_indices = bool(claim)
+        stepwise.learn_one({"view0": row}, int(LABELS[i]))
+    np.testing.assert_allclose(stepwise.decision_function(dense), plain.decision_function(dense), atol=1e-12)
+    for name, old in zip(("data", "indices", "indptr"), parts, strict=True):
+        assert np.array_equal(getattr(messy, name), old)
+
+
 # -- properties
 @given(st.data())
 def test_rows_of_rows_are_rows(data):
@@ -498,3 +662,10 @@ def test_rows_of_rows_are_rows(data):
     assert X[first][second] == X[first[second]]
     assert Views.concat([X[[i]] for i in range(n)]) == X
     assert cs.Views(X) == X
+
+
+def test_masked_sparse_rows_stay_in_order():
+    A = sp.random_array((40, 30), density=0.4, format="csr", rng=np.random.default_rng(0))
+    X = Views(a=A, b=np.ones((40, 1)), mask={"a": np.arange(40) % 3 > 0})
+    for block in (X.block("a"), X[5:20].block("a"), X[[3, 1, 2]].block("a")):
+        assert type(block)((block.data, block.indices, block.indptr), shape=block.shape).has_canonical_format

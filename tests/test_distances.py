@@ -1,0 +1,152 @@
+"""Gaussian kernels and squared distances against differences of rows, wherever the data lie."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.spatial.distance import cdist
+
+import reference
+from consilience import CoRegularizedRidgeClassifier, KernelPerceptron
+from consilience._backend import to_numpy
+from consilience.kernels import RBF, center, normalize
+
+rng = np.random.default_rng(0)
+X = rng.normal(size=(90, 4))
+GAMMA = 0.5
+CLOSE = 3e-12  # the largest error of a kernel value
+
+
+def far(size):
+    """Near rows, and one at a distance of `size`."""
+    return np.vstack([X[:50], np.full((1, 4), size), X[50:]])
+
+
+DATA = {
+    "near": X,
+    **{f"one row at {size:.0e}": far(size) for size in (1e6, 1e8, 1e10, 1e12, 1e50, 1e100)},
+    "rows at many distances": X * 10.0 ** rng.integers(-3, 12, size=(90, 1)),
+    "several far rows": np.vstack([X, 1e9 + X[:3], -1e7 + X[:3]]),
+    "two clusters": np.vstack([X, X + 1e8]),
+    "two tight clusters": np.vstack([1e-3 * X, 1e-3 * X + 1e5]),
+    "a common offset": X + 1e9,
+    "one far column": np.column_stack([X, np.where(np.arange(90) == 7, 1e11, 0.0)]),
+    "integers": np.round(3 * X) + 10**7 * (np.arange(90) == 3)[:, None],
+    "rows that stand twice": np.vstack([X, X, far(1e9)]),
+}
+FORMS = {
+    "dense": np.asarray,
+    "fortran": np.asfortranarray,
+    "integer": lambda A: A.astype(np.int64) if np.all(np.round(A) == A) and np.abs(A).max() < 1e15 else A,
+    "sparse": sp.csr_array,
+    "single": lambda A: (A if np.abs(A).max() < 1e15 else A * (np.abs(A) < 1e15)).astype(np.float32),
+}
+
+
+def values(form, name):
+    """Data as they are given, and their rows as NumPy reads them in double precision."""
+    given_as = FORMS[form](DATA[name])
+    return given_as, (given_as.toarray() if sp.issparse(given_as) else given_as).astype(np.float64)
+
+
+def gaussian(A, B=None):
+    return np.exp(-GAMMA * cdist(A, A if B is None else B, "sqeuclidean"))
+
+
+def rounding(form):
+    return CLOSE if form != "single" else 2e-7
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("name", DATA)
+def test_the_gaussian_kernel_is_that_of_the_differences(name, form):
+    given_as, A = values(form, name)
+    K = RBF(GAMMA)(given_as)
+    assert np.abs(K - gaussian(A)).max() <= rounding(form)
+    assert K.min() >= 0
+    assert K.max() <= 1
+    assert (K.diagonal() == 1).all()
+    assert np.abs(K - K.T).max() <= rounding(form)
+    new = RBF(GAMMA)(given_as[::-3], given_as)
+    assert np.abs(new - gaussian(A[::-3], A)).max() <= rounding(form)
+    assert new.max() <= 1
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("name", DATA)
+def test_many_rows_against_one_reference_are_the_same(name, dtype):
+    A = DATA[name]
+    for Y, Z in ((A, A), (A, A[::-2]), (A[:7], A), (A[:1], far(1e6)[:, :1] * np.ones(A.shape[1]))):
+        out = RBF(GAMMA)._against(Y, np.dtype(dtype))(Z, np.empty((len(Z), len(Y)), dtype=dtype))
+        assert np.abs(out - gaussian(Z, Y)).max() <= (CLOSE if dtype == np.float64 else 5e-6)
+        assert out.min() >= 0
+        assert out.max() <= (1 if dtype == np.float64 else 1 + 5e-6)
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("name", DATA)
+def test_squared_distances_have_ten_digits(name, form):
+    distances = pytest.importorskip("consilience.kernels._distances").squared_distances
+    given_as, A = values(form, name)
+    np.testing.assert_allclose(distances(given_as), cdist(A, A, "sqeuclidean"), rtol=1e-9, atol=1e-300)
+    np.testing.assert_allclose(
+        distances(given_as[:5], given_as), cdist(A[:5], A, "sqeuclidean"), rtol=1e-9, atol=1e-300
+    )
+
+
+def test_the_gaussian_kernel_is_that_of_its_twin():
+    for name in ("near", "several far rows", "integers"):
+        A = DATA[name][-12:]
+        np.testing.assert_allclose(
+            RBF(GAMMA)(A), reference.gram(lambda x, z: reference.gaussian(x, z, GAMMA), A), atol=CLOSE
+        )
+
+
+@pytest.mark.parametrize("name", [name for name in DATA if name != "one row at 1e+100"])
+def test_device_arrays_are_the_same(name):
+    strict = pytest.importorskip("array_api_strict")
+    A = DATA[name]
+    K = to_numpy(RBF(GAMMA)(strict.asarray(A)))
+    assert np.abs(K - gaussian(A)).max() <= CLOSE
+    assert K.max() <= 1
+    new = to_numpy(RBF(GAMMA)(strict.asarray(A[::-3]), strict.asarray(A)))
+    assert np.abs(new - gaussian(A[::-3], A)).max() <= CLOSE
+
+
+@pytest.mark.parametrize("size", [1e6, 1e9, 1e12, 1e100])
+def test_a_median_of_distances_is_not_spoiled_by_far_rows(size):
+    found = RBF("median").resolved(far(size)).gamma
+    distances = cdist(far(size), far(size), "sqeuclidean")
+    middle = np.median(distances[np.triu_indices(len(distances), 1)])
+    assert found == pytest.approx(1 / middle, rel=1e-9)
+    assert found == pytest.approx(RBF("median").resolved(X).gamma, rel=0.2)
+    mean = np.mean(distances[np.triu_indices(len(distances), 1)])
+    assert RBF("mean_distance").resolved(far(size)).gamma == pytest.approx(1 / mean, rel=1e-9)
+
+
+@given(st.integers(0, 10**6), st.floats(0, 15), st.floats(-6, 3))
+def test_rows_anywhere_have_the_kernel_of_their_differences(seed, exponent, log_gamma):
+    own = np.random.default_rng(seed)
+    A = own.normal(size=(20, 3)) + 10**exponent * own.integers(-1, 2, size=(20, 1))
+    gamma = 10**log_gamma
+    exact = np.exp(-gamma * cdist(A, A, "sqeuclidean"))
+    assert np.abs(RBF(gamma)(A) - exact).max() <= CLOSE
+    out = RBF(gamma)._against(A, np.float64)(A[::-1], np.empty((20, 20)))
+    assert np.abs(out - exact[::-1]).max() <= CLOSE
+
+
+@pytest.mark.parametrize("wrap", [normalize, center, lambda kernel: kernel * kernel], ids=["normalize", "center", "*"])
+def test_kernels_made_of_gaussian_ones_stay_positive(wrap):
+    K = wrap(RBF(GAMMA))(far(1e10))
+    assert np.linalg.eigvalsh(K)[0] >= -1e-12
+
+
+@pytest.mark.parametrize("size", [1e6, 1e8, 1e10, 1e12])
+def test_one_far_sample_changes_no_decision_elsewhere(size):
+    y = (X[:, 0] * X[:, 1] > 0).astype(int)
+    with_far = np.vstack([X, np.full((1, 4), size)])
+    new = rng.normal(size=(200, 4))
+    for learner in (CoRegularizedRidgeClassifier(RBF(GAMMA), alpha=1e-3), KernelPerceptron(RBF(GAMMA), shuffle=False)):
+        alone = learner.fit(X, y).predict(new)
+        assert np.mean(learner.fit(with_far, np.append(y, 0)).predict(new) == alone) > 0.97

@@ -1,0 +1,123 @@
+"""A weight of 2 is a sample that stands twice, and a weight of 0 one that is not there."""
+
+import numpy as np
+import pytest
+from sklearn.base import clone, is_classifier
+from sklearn.linear_model import LogisticRegression, Ridge
+from sklearn.naive_bayes import GaussianNB
+
+import consilience as cs
+from consilience import Views
+from consilience.kernels import RBF, Polynomial
+
+n = 48
+rng = np.random.default_rng(0)
+LABELS = np.arange(n) % 3
+A = rng.normal(size=(n, 3)) + LABELS[:, None]
+B = 2 * rng.normal(size=(n, 2)) - LABELS[:, None] + 5
+MASK = np.column_stack([np.arange(n) % 7 > 0, np.arange(n) % 4 > 0])
+MASK[~MASK.any(axis=1), 0] = True
+X = Views({"a": A, "b": B}, mask=MASK)
+TARGETS = A[:, 0] - B[:, 1]
+WEIGHTS = rng.integers(1, 4, size=n)
+CODES = np.column_stack([np.eye(3)[LABELS], LABELS])  # outputs that repeat, so that candidates stay the same
+
+FORMS = {
+    "sum": {},
+    "product": {"combine": "product"},
+    "polynomial": {"combine": Polynomial(2)},
+    "list of products": {"combine": [(("a", "b"), 1.0), (("a",), 0.5), (("b",), 0.25)]},
+    "product of variables": {"combine": "product", "normalize": "variable"},
+    "variables": {"normalize": "variable"},
+    "product, features": {"combine": "product", "n_components": 1.0, "random_state": 0},
+    "product, bias": {"combine": "product", "fit_bias": True},
+}
+BALANCED = [
+    cs.MaxMarginClassifier(RBF(0.1), class_weight="balanced", tol=1e-10),
+    cs.MaxMarginClassifier(RBF(0.1), class_weight="balanced", combine="product", tol=1e-10),
+    cs.CoRegularizedRidgeClassifier(RBF(0.1), class_weight="balanced"),
+    cs.CoRegularizedRidgeClassifier(RBF(0.1), class_weight="balanced", between=1e-3, within=1e-3),
+    cs.CoRegularizedSVC(RBF(0.1), class_weight="balanced", alpha=1e-2, tol=1e-10),
+    cs.ViewMetricRidgeClassifier(RBF(0.1), class_weight="balanced", tol=1e-12),
+    cs.MultipleKernelRidgeClassifier(RBF(0.1), class_weight="balanced", tol=1e-12),
+]
+
+
+def outputs(model, data):
+    if hasattr(model, "candidate_scores"):
+        return model.candidate_scores(data)
+    if hasattr(model, "predict_proba"):
+        return model.predict_proba(data)
+    return model.decision_function(data) if hasattr(model, "decision_function") else model.predict(data)
+
+
+def assert_weights_are_repetitions(learner, y, atol):
+    rows = np.repeat(np.arange(n), WEIGHTS)
+    weighted = clone(learner).fit(X, y, sample_weight=WEIGHTS)
+    repeated = clone(learner).fit(X[rows], y[rows])
+    np.testing.assert_allclose(outputs(weighted, X), outputs(repeated, X), atol=atol)
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("form", FORMS)
+def test_a_weight_is_a_number_of_samples_to_the_margin(form):
+    classifier = cs.MaxMarginClassifier(RBF(0.1), tol=1e-11, **FORMS[form])
+    assert_weights_are_repetitions(classifier, LABELS, 2e-4)
+    if "fit_bias" not in FORMS[form]:
+        regressor = cs.MaxMarginRegressor(RBF(0.1), output_kernel=RBF(0.5), tol=1e-11, **FORMS[form])
+        assert_weights_are_repetitions(regressor, CODES, 2e-4)
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("learner", BALANCED, ids=repr)
+def test_balanced_classes_count_samples_by_their_weights(learner):
+    assert_weights_are_repetitions(learner, np.minimum(LABELS * (np.arange(n) % 5 > 1), 2), 2e-4)
+
+
+# each case: what is fitted, and its targets
+FUSIONS = {
+    "early, logistic": cs.EarlyFusion(LogisticRegression(tol=1e-8, max_iter=1000)),
+    "late, logistic": cs.LateFusion(LogisticRegression(tol=1e-8, max_iter=1000)),
+    "early, bayes": cs.EarlyFusion(GaussianNB()),
+    "late, bayes": cs.LateFusion(GaussianNB()),
+    "early, ridge": cs.EarlyFusion(Ridge()),
+    "late, ridge": cs.LateFusion(Ridge()),
+    "late, view weights": cs.LateFusion(Ridge(), view_weights={"a": 2.0, "b": 1.0}),
+}
+ZEROS = {
+    "some samples": np.arange(n) % 5 > 0,
+    "a class": LABELS != 1,
+    "the end": np.arange(n) < 30,
+}
+
+
+@pytest.mark.parametrize("zeros", ZEROS)
+@pytest.mark.parametrize("name", FUSIONS)
+def test_fusions_leave_samples_of_weight_zero_out(name, zeros):
+    learner, there = FUSIONS[name], ZEROS[zeros]
+    y = LABELS if is_classifier(learner) else TARGETS
+    weighted = clone(learner).fit(X, y, sample_weight=2.0 * there)
+    without = clone(learner).fit(X[there], y[there], sample_weight=np.full(there.sum(), 2.0))
+    if not is_classifier(learner):
+        np.testing.assert_allclose(weighted.predict(X), without.predict(X), atol=1e-9)
+        return
+    assert np.array_equal(weighted.predict(X), without.predict(X))
+    proba = weighted.predict_proba(X)
+    assert proba.shape == (n, len(weighted.classes_))
+    both = np.isin(weighted.classes_, without.classes_)
+    np.testing.assert_allclose(proba[:, both], without.predict_proba(X), atol=1e-5)
+
+
+@pytest.mark.parametrize("name", FUSIONS)
+def test_a_view_in_samples_of_weight_zero_only_is_not_learned_from(name):
+    learner = FUSIONS[name]
+    y = LABELS if is_classifier(learner) else TARGETS
+    there = np.arange(n) >= 12
+    late = Views({"a": A, "b": B}, mask={"b": ~there})
+    weighted = clone(learner).fit(late, y, sample_weight=there.astype(float))
+    if name == "late, view weights":
+        learner = clone(learner).set_params(view_weights={"a": 2.0})
+    without = clone(learner).fit(Views(a=A[there]), y[there], sample_weight=np.ones(there.sum()))
+    np.testing.assert_allclose(outputs(weighted, Views(a=A, b=B)), outputs(without, Views(a=A)), atol=1e-5)
+    with pytest.raises(ValueError, match="learned from the views 'a'"):
+        weighted.predict(Views(b=B))
