@@ -288,6 +288,9 @@ class RBF(_Distance):
             return np.hstack([2 * gamma * X, less, ones] if left else [X, ones, less])
 
         right = np.ascontiguousarray(extended(reference.Y, reference.norms, left=False).T)
+        size = (
+            128 if len(right) < 256 else 512
+        )  # rows at a time: few stay in the cache, products of wide ones want more
         small = reference.farthest < 32  # else single precision would lose the small distances of large numbers
         single = right.astype(np.float32) if small and dtype == np.float32 else None
 
@@ -301,8 +304,8 @@ class RBF(_Distance):
             whole = columns.dtype == out.dtype
 
             def work(first: int, last: int) -> None:
-                for start in range(first, last, 128):
-                    part = slice(start, min(start + 128, last))
+                for start in range(first, last, size):
+                    part = slice(start, min(start + size, last))
                     block = np.matmul(rows[part], columns, out=out[part]) if whole else rows[part] @ columns
                     reference.refine(block, X[part], norms[part])
                     np.exp(block, out=out[part], casting="same_kind")
