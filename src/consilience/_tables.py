@@ -2,7 +2,6 @@
 
 import numbers
 from collections.abc import Mapping, Sequence
-from fnmatch import fnmatchcase
 from typing import Any
 
 import numpy as np
@@ -37,11 +36,6 @@ def divide(X: Any, views: Any) -> dict[str, Any]:
         where = _columns_of(name, chosen, columns, framed)
         divided[name] = X[:, where.tolist()].to_native() if framed else X[:, where]
     return divided
-
-
-def matching(names: Sequence[str], patterns: Sequence[str]) -> list[str]:
-    """The names that are given or fit a pattern such as ``mfcc_*``, in their own order."""
-    return [name for name in names if any(fnmatchcase(name, pattern) for pattern in patterns)]
 
 
 def by_prefix(columns: Sequence[str]) -> dict[str, list[str]]:
