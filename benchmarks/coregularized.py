@@ -16,8 +16,8 @@ import numpy as np
 from sklearn.svm import SVC
 
 import consilience as cs
-from consilience.graphs import laplacian
 from consilience.kernels import RBF
+from consilience.kernels.graphs import laplacian
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
 import reference
@@ -41,7 +41,9 @@ def views(grams):
 
 def ridge(penalties, **more):
     alpha, between, within = penalties
-    return cs.CoRegularizedRidgeClassifier("precomputed", alpha=alpha, between=between, within=within, **more)
+    return cs.CoRegularizedRidgeClassifier(
+        "precomputed", alpha=alpha, agreement_penalty=between, graph_penalty=within, **more
+    )
 
 
 def literal(grams, graphs, of, penalties):
@@ -130,10 +132,10 @@ def cv():
     print("\nPenalties by leave-one-out, 680 labeled and 85 unlabeled samples, 7 views, 17 classes")
     once = seconds(lambda: ridge(VARIANTS["within=0"]).fit(X, of))
     grid = 10.0 ** np.arange(-7, 0)
-    for betweens in ((0.0,), grid):
-        model = cs.CoRegularizedRidgeClassifierCV("precomputed", alphas=grid, betweens=betweens)
+    for agreement_penalties in ((0.0,), grid):
+        model = cs.CoRegularizedRidgeClassifierCV("precomputed", alphas=grid, agreement_penalties=agreement_penalties)
         took = seconds(lambda model=model: model.fit(X, of), 1)
-        points = len(grid) * len(betweens)
+        points = len(grid) * len(agreement_penalties)
         print(f"{points:4} pairs of penalties{took:8.2f} s = {took / once:5.1f} fits, instead of {points * 680} fits")
 
 

@@ -48,7 +48,7 @@ def main():
     n = 8000
     data = {"a": rng.normal(size=(n, 200)), "b": rng.normal(size=(n, 50))}
     kernels = {"a": RBF(0.01), "b": normalize(Polynomial(3)) + 0.1 * Linear()}
-    maker = Nystroem(kernels=kernels, n_components=500, random_state=0)
+    maker = Nystroem(kernel=kernels, n_components=500, random_state=0)
     small = Views({name: block[:300] for name, block in data.items()})
     expected = weighted_sum(view_grams(kernels, small))
     features = maker.fit(small).transform(small)

@@ -8,7 +8,7 @@ import subprocess
 import sys
 import time
 
-HELP = "from consilience.cli import main; main()"
+HELP = "from consilience.cli.main import main; main()"
 
 
 def seconds(code):

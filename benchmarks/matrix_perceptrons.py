@@ -66,7 +66,7 @@ def errors(X, y, order, p, kernel=None, joint=None):
         return {(name, p): percent(learner.partial_fit(X, y)) for name, learner in learners.items()}
     found = {name: OrthogonalPerceptron(**given).partial_fit(X[[name]], y) for name in X.names}
     if kernel is None:
-        found["all columns"] = OnlinePerceptron(fit_bias=False).partial_fit(X, y)
+        found["all columns"] = OnlinePerceptron(fit_intercept=False).partial_fit(X, y)
     else:
         both = np.hstack([X[name].toarray() for name in X.names])
         found["all columns"] = KernelPerceptron(joint).partial_fit(both, y)
@@ -74,7 +74,7 @@ def errors(X, y, order, p, kernel=None, joint=None):
 
 
 def percent(learner):
-    return 100 * learner.mistakes_ / learner.n_seen_
+    return 100 * learner.n_mistakes_ / learner.n_samples_seen_
 
 
 def report(title, runs):

@@ -119,7 +119,7 @@ def views():
     halves = Views(left=X[:, :half], right=X[:, half:])
     found = medians(
         {
-            "one perceptron on both": lambda: cs.OnlinePerceptron(fit_bias=False).partial_fit(X, y),
+            "one perceptron on both": lambda: cs.OnlinePerceptron(fit_intercept=False).partial_fit(X, y),
             "OMMP on two views": lambda: cs.OrthogonalPerceptron(p=2).partial_fit(halves, y),
             "OMMP, averaged": lambda: cs.OrthogonalPerceptron(p=2, average=True).partial_fit(halves, y),
             "MMP on two views": lambda: cs.MatrixPerceptron(p=2, unequal="pad").partial_fit(halves, y),
@@ -151,7 +151,7 @@ def kernel(n=None):
     middle = time.perf_counter()
     theirs = numpy_kernel_perceptron(dense, signs, 0.05)
     end = time.perf_counter()
-    print(f"mistakes {ours.mistakes_} and {theirs}")
+    print(f"mistakes {ours.n_mistakes_} and {theirs}")
     report("a9a, Gaussian kernel, one pass", {"ours": middle - start, "NumPy": end - middle}, len(y))
 
 
@@ -178,7 +178,7 @@ def long_stream(pipe, n, budget):
         if (start + chunk) % (n // 5) == 0:
             with open("/proc/self/statm") as file:
                 sizes.append((start + chunk, int(file.read().split()[1]) * resource.getpagesize() / 2**20))
-    pipe.send((sizes, time.perf_counter() - started, len(model.support_), model.mistakes_))
+    pipe.send((sizes, time.perf_counter() - started, len(model.support_), model.n_mistakes_))
 
 
 def memory(n=1_000_000, budget=500):

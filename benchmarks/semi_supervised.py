@@ -34,8 +34,8 @@ from sklearn.preprocessing import Normalizer, StandardScaler
 
 from consilience import CoRegularizedRidgeClassifier, PerView, Views
 from consilience.datasets import fetch_flower17, fetch_mfeat, fetch_webkb
-from consilience.graphs import laplacian
 from consilience.kernels import RBF, ChiSquared, Linear, Precomputed, resolve_kernels, view_grams
+from consilience.kernels.graphs import laplacian
 
 SETS = {  # fetcher, then preprocessing and kernel of every view
     "mfeat": (fetch_mfeat, StandardScaler(), RBF("scale")),
@@ -89,7 +89,7 @@ def choose(X, y, train, preparation):
     """Penalties of (a) and of (c), for test rows and for unlabeled ones; of equally good ones the first."""
     plain = [{"alpha": alpha} for alpha in ALPHAS]
     grid = itertools.product(ALPHAS, BETWEENS, WITHINS, GRAPHS)
-    full = [{"alpha": a, "between": b, "within": w, "graph": graph} for a, b, w, graph in grid]
+    full = [{"alpha": a, "agreement_penalty": b, "graph_penalty": w, "graph": graph} for a, b, w, graph in grid]
     scores = np.zeros((len(plain + full), 2))  # counts of right rows, so that ties are exact
     for seed in CHOOSING_DRAWS:
         labeled = draw_labels(y, train, seed, 5)

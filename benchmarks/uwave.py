@@ -37,11 +37,11 @@ METHODS = {  # the name in the paper, then what it reports at 6, 12 and 24 %
 def learner(method, kernels, level, seed):
     """The method with the choice of its penalties."""
     if method == "lp-MKL":
-        model = cs.MultipleKernelRidgeClassifier(kernels=kernels, p=2, n_components=level, random_state=seed)
+        model = cs.MultipleKernelRidgeClassifier(kernel=kernels, p=2, n_components=level, random_state=seed)
         return GridSearchCV(model, {"alpha": ALPHAS}, cv=5)
     penalties = PENALTIES if method in ("learned", "block_sparse") else (1.0,)  # fixed metrics have no η
     return cs.ViewMetricRidgeClassifierCV(
-        kernels=kernels, metric=method, alphas=ALPHAS, metric_penalties=penalties, n_components=level, random_state=seed
+        kernel=kernels, metric=method, alphas=ALPHAS, metric_penalties=penalties, n_components=level, random_state=seed
     )
 
 

@@ -32,7 +32,12 @@ def missing_views(path: Path) -> None:
     learners = {
         "early fusion, SVM, means filled in": (cs.EarlyFusion(SVC(C=10)), "#7a7a7a", "s", "--"),
         "late fusion, one SVM per view": (cs.LateFusion(SVC(C=10)), "#d55e00", "^", "-."),
-        "co-regularized ridge": (cs.CoRegularizedRidgeClassifier(alpha=1e-4, between=1e-5), "#0b4f8a", "o", "-"),
+        "co-regularized ridge": (
+            cs.CoRegularizedRidgeClassifier(alpha=1e-4, agreement_penalty=1e-5),
+            "#0b4f8a",
+            "o",
+            "-",
+        ),
     }
     shares = np.array([0.0, 0.1, 0.2, 0.3, 0.4, 0.5])
     figure, ax = plt.subplots(figsize=(7, 3.6), layout="constrained")

@@ -84,19 +84,23 @@ LEARNERS = {
     # a gamma taken from the data changes where samples are repeated, so it is given
     "coregularized ridge": cs.CoRegularizedRidge(RBF(0.5), alpha=1e-4),
     "coregularized ridge, all terms": cs.CoRegularizedRidge(
-        RBF(0.5), between=1e-3, within=1e-4, graph="kernel_normalized"
+        RBF(0.5), agreement_penalty=1e-3, graph_penalty=1e-4, graph="kernel_normalized"
     ),
     "coregularized ridge, learned weights": cs.CoRegularizedRidge(
-        RBF(0.5), between=1e-3, view_weights="learned", tol=1e-12, random_state=0
+        RBF(0.5), agreement_penalty=1e-3, view_weights="learned", tol=1e-12, random_state=0
     ),
-    "coregularized ridge, features": cs.CoRegularizedRidge(RBF(0.5), between=1e-3, within=1e-4, n_components=1.0),
-    "coregularized ridge cv": cs.CoRegularizedRidgeCV(RBF(0.5), betweens=(0.0, 1e-3)),
+    "coregularized ridge, features": cs.CoRegularizedRidge(
+        RBF(0.5), agreement_penalty=1e-3, graph_penalty=1e-4, n_components=1.0
+    ),
+    "coregularized ridge cv": cs.CoRegularizedRidgeCV(RBF(0.5), agreement_penalties=(0.0, 1e-3)),
     "coregularized classifier": cs.CoRegularizedRidgeClassifier(RBF(0.001), alpha=1e-4),
     "coregularized classifier, all terms": cs.CoRegularizedRidgeClassifier(
-        RBF(0.001), alpha=1e-4, between=1e-4, within=1e-4
+        RBF(0.001), alpha=1e-4, agreement_penalty=1e-4, graph_penalty=1e-4
     ),
-    "coregularized classifier cv": cs.CoRegularizedRidgeClassifierCV(RBF(0.001), betweens=(0.0, 1e-3)),
-    "coregularized svc": cs.CoRegularizedSVC(RBF(0.001), alpha=1e-2, between=1e-3, multi_class="simplex", tol=1e-10),
+    "coregularized classifier cv": cs.CoRegularizedRidgeClassifierCV(RBF(0.001), agreement_penalties=(0.0, 1e-3)),
+    "coregularized svc": cs.CoRegularizedSVC(
+        RBF(0.001), alpha=1e-2, agreement_penalty=1e-3, multi_class="simplex", tol=1e-10
+    ),
     "coregularized svc, ovr": cs.CoRegularizedSVC(RBF(0.001), alpha=1e-2, tol=1e-10),
     "metric ridge": cs.ViewMetricRidge(RBF(0.5), alpha=1e-3),
     "metric ridge, shared": cs.ViewMetricRidge(RBF(0.5), alpha=1e-3, shared_metric=True, tol=1e-12),
@@ -120,22 +124,22 @@ LEARNERS = {
     "max margin, indicator": cs.MaxMarginClassifier(RBF(0.001), C=10.0, labels="indicator", tol=1e-10),
     "max margin, linear": cs.MaxMarginClassifier("linear", C=1.0, tol=1e-10),
     "max margin, features": cs.MaxMarginClassifier(RBF(0.001), C=10.0, n_components=1.0, tol=1e-10),
-    "max margin, bias": cs.MaxMarginClassifier(RBF(0.001), C=10.0, fit_bias=True, tol=1e-12),
+    "max margin, bias": cs.MaxMarginClassifier(RBF(0.001), C=10.0, fit_intercept=True, tol=1e-12),
     "max margin regression": cs.MaxMarginRegressor(RBF(0.5), output_kernel=RBF(1.0), C=10.0, tol=1e-10),
     # passes in the order given, so that samples permuted or repeated are the same stream
     "perceptron": cs.OnlinePerceptron(random_state=0),
     "perceptron, averaged": cs.OnlinePerceptron(average=True, shuffle=False),
-    "perceptron, voted": cs.OnlinePerceptron(average="voted", shuffle=False, epochs=3),
+    "perceptron, voted": cs.OnlinePerceptron(average="voted", shuffle=False, max_iter=3),
     "p-norm perceptron": cs.OnlinePerceptron(3, average=True, shuffle=False),
     "kernel perceptron": cs.KernelPerceptron(RBF(0.05), shuffle=False),
-    "kernel perceptron, voted": cs.KernelPerceptron(RBF(0.05), average="voted", shuffle=False, epochs=3),
+    "kernel perceptron, voted": cs.KernelPerceptron(RBF(0.05), average="voted", shuffle=False, max_iter=3),
     "kernel perceptron, budget": cs.KernelPerceptron(RBF(0.05), budget=100, shuffle=False),
     "projectron": cs.Projectron(RBF(0.05), threshold=0.2, shuffle=False),
     "passive-aggressive": cs.PassiveAggressive(shuffle=False),
     "passive-aggressive, kernel": cs.PassiveAggressive(RBF(0.05), variant="PA-II", average=True, shuffle=False),
     "matrix perceptron": cs.MatrixPerceptron(unequal="pad", shuffle=False),
     "matrix perceptron, kernel": cs.MatrixPerceptron(
-        RBF(0.05), unequal="repeat", average=True, shuffle=False, epochs=3
+        RBF(0.05), unequal="repeat", average=True, shuffle=False, max_iter=3
     ),
     "orthogonal perceptron": cs.OrthogonalPerceptron(shuffle=False),
     "orthogonal perceptron, kernel": cs.OrthogonalPerceptron(RBF(0.05), average=True, shuffle=False),
@@ -143,7 +147,7 @@ LEARNERS = {
     "cues": cs.MultiCueClassifier(RBF(0.05), threshold=0.2, shuffle=False),
     "vector perceptron": cs.VectorPerceptron(RBF(0.05), shuffle=False),
     "vector perceptron, coefficients": cs.VectorPerceptron(
-        RBF(0.05), shuffle=False, algorithm="coefficients", step=0.01
+        RBF(0.05), shuffle=False, algorithm="coefficients", eta0=0.01
     ),
     "late ridge": cs.LateFusion(Ridge(tol=1e-12), view_weights="uniform"),
     # the frame itself, by the smallest learners that stand on it

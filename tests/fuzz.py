@@ -48,7 +48,6 @@ from sklearn.tree import DecisionTreeRegressor
 
 import consilience as cs
 from consilience import Views, as_views
-from consilience.certificates import STATUSES
 from consilience.kernels import (
     RBF,
     ChiSquared,
@@ -61,6 +60,7 @@ from consilience.kernels import (
     center,
     normalize,
 )
+from consilience.solvers.certificates import STATUSES
 
 # Texts of NumPy, SciPy, LAPACK and Python that say nothing to a reader of ours.
 RAW = (
@@ -288,8 +288,8 @@ def draw_view_weights(rng, m):
 def _coregularized(rng, m):
     return {
         "alpha": magnitude(rng, -5, 1),
-        "between": pick(rng, [0.0, magnitude(rng)]),
-        "within": pick(rng, [0.0, 0.0, magnitude(rng)]),
+        "agreement_penalty": pick(rng, [0.0, magnitude(rng)]),
+        "graph_penalty": pick(rng, [0.0, 0.0, magnitude(rng)]),
         "graph": pick(rng, ["kernel", "kernel", "kernel_normalized", "knn"]),
         "view_weights": draw_view_weights(rng, m),
         "n_components": pick(rng, [None, None, None, 2, 0.5]),
@@ -300,8 +300,8 @@ def _coregularized(rng, m):
 def _coregularized_cv(rng, m):
     return {
         "alphas": tuple(magnitude(rng, -5, 1) for _ in range(rng.integers(1, 3))),
-        "betweens": pick(rng, [(0.0,), (0.0, magnitude(rng))]),
-        "within": pick(rng, [0.0, 0.0, magnitude(rng)]),
+        "agreement_penalties": pick(rng, [(0.0,), (0.0, magnitude(rng))]),
+        "graph_penalty": pick(rng, [0.0, 0.0, magnitude(rng)]),
         "cv": pick(rng, [None, None, 2, 3]),
     }  # fmt: skip
 
@@ -355,7 +355,7 @@ def _margin(rng, m):
     return {
         "C": magnitude(rng, -3, 3),
         "combine": pick(rng, ["sum", "sum", "sum", "product", Polynomial(degree=2, constant=1.0)]),
-        "fit_bias": chance(rng, 0.2),
+        "fit_intercept": chance(rng, 0.2),
         "normalize": pick(rng, [None, None, None, "item", "variable"]),
         "n_components": pick(rng, [None, None, None, 2, 0.5]),
         "tol": pick(rng, [1e-3, 1e-8]),
@@ -526,19 +526,25 @@ def _counted(rng, m):
     """Draw an estimator whose weights say how often a sample counts, and its task."""
     alpha = magnitude(rng, -3, 0, extreme=0)
     weights = pick(rng, ["uniform", "uniform", rng.uniform(0.2, 1, size=m).tolist()])
-    terms = {"between": pick(rng, [0.0, 0.01, 0.3]), "within": pick(rng, [0.0, 0.01]), "alpha": alpha}
+    terms = {"agreement_penalty": pick(rng, [0.0, 0.01, 0.3]), "graph_penalty": pick(rng, [0.0, 0.01]), "alpha": alpha}
     terms |= {"graph": pick(rng, ["kernel", "kernel_normalized"]), "view_weights": weights}
     tight = {"tol": 1e-13, "max_iter": 2000}
     metric = {"metric": pick(rng, ["learned", "block_sparse", "covariance", "diagonal"]), **tight}
     metric |= {"metric_penalty": magnitude(rng, -1, 1, extreme=0), "alpha": alpha}
     margin = {"C": magnitude(rng, -2, 1, extreme=0), "tol": 1e-12, "max_iter": 20000}
-    margin |= {"combine": pick(rng, ["sum", "sum", Polynomial(degree=2, constant=1.0)]), "fit_bias": chance(rng, 0.2)}
+    margin |= {
+        "combine": pick(rng, ["sum", "sum", Polynomial(degree=2, constant=1.0)]),
+        "fit_intercept": chance(rng, 0.2),
+    }
     p = {"p": pick(rng, [1.0, 1.5, 2.0]), "alpha": alpha, "shared_weights": chance(rng, 0.7), **tight}
     labels = pick(rng, ["simplex", "indicator"])
     return [
         lambda: ("numbers", cs.CoRegularizedRidge(**terms)),
         lambda: ("classes", cs.CoRegularizedRidgeClassifier(**terms)),
-        lambda: ("numbers", cs.CoRegularizedRidgeCV(alphas=(alpha,), betweens=(terms["between"],))),
+        lambda: (
+            "numbers",
+            cs.CoRegularizedRidgeCV(alphas=(alpha,), agreement_penalties=(terms["agreement_penalty"],)),
+        ),
         lambda: ("classes", cs.CoRegularizedSVC(tol=1e-12, max_iter=5000, **terms)),
         lambda: ("numbers", cs.ViewMetricRidge(view_weights=weights, **metric)),
         lambda: ("classes", cs.ViewMetricRidgeClassifier(**metric)),
@@ -559,7 +565,7 @@ def fuzz_weights(rng):
     )
     data = {name: value.astype(np.float64) if hasattr(value, "astype") else value for name, value in data.items()}
     task, model = _counted(rng, len(data))
-    model.set_params(kernels=kernels)
+    model.set_params(kernel=kernels)
     if task == "answers":
         y = np.arange(n) % 3 * 1.0
     elif task == "numbers":
@@ -606,13 +612,13 @@ def _online(rng):
     average = pick(rng, [False, True, "voted"])
     kernel = pick(rng, [RBF(0.3), RBF(0.05), Polynomial(degree=2, constant=1.0)])
     margin, step = pick(rng, [0.0, 0.0, 0.5]), pick(rng, [1.0, 1.0, 0.3])
-    usual = {"average": average, "margin": margin, "step": step}
+    usual = {"average": average, "margin": margin, "eta0": step}
     budget = pick(rng, [None, 3, 8])
     mean = chance(rng, 0.5)
     if budget is not None and average == "voted":
         average = True
     variant = {"variant": pick(rng, ["PA", "PA-I", "PA-II"]), "C": magnitude(rng, -2, 1, extreme=0)}
-    bias = {"fit_bias": chance(rng, 0.5)}
+    bias = {"fit_intercept": chance(rng, 0.5)}
     prior = {"prior_norms": pick(rng, [None, 0.1]), "p": pick(rng, [1.0, 2.0, 3.0]), "aggressive": chance(rng, 0.3)}
     threshold = pick(rng, [0.0, 0.1, 0.5])
     return [
@@ -627,7 +633,7 @@ def _online(rng):
         lambda: cs.MatrixPerceptron(kernel, unequal=pick(rng, ["pad", "repeat"]), p=prior["p"], **usual),
         lambda: cs.OrthogonalPerceptron(**prior, **usual),
         lambda: cs.OrthogonalPerceptron(kernel, **prior, **usual),
-        lambda: cs.VectorPerceptron(kernel, step=step),
+        lambda: cs.VectorPerceptron(kernel, eta0=step),
         lambda: cs.MultiCueClassifier(kernel, threshold=threshold, average=mean),
         lambda: cs.MultiCueClassifier(learner=cs.OnlinePerceptron(), average=mean),
     ][rng.integers(14)]()
@@ -676,8 +682,8 @@ def fuzz_chunks(rng):
         return refused(no)
     parts, no = attempt(what, lambda: learn_pieces(clone(learner), X, y, announced, sizes, single))
     assert no is None, f"learned at once, but refused in pieces ({no}) in {what()}"
-    whole = (once.mistakes_, once.updates_, once.n_seen_, once.classes_.tolist())
-    pieces = (parts.mistakes_, parts.updates_, parts.n_seen_, parts.classes_.tolist())
+    whole = (once.n_mistakes_, once.n_updates_, once.n_samples_seen_, once.classes_.tolist())
+    pieces = (parts.n_mistakes_, parts.n_updates_, parts.n_samples_seen_, parts.classes_.tolist())
     assert whole == pieces, f"mistakes, updates, samples, classes are {whole} and {pieces} in {what()}"
     shown = X[[v for v in X.names if X.present(v).any()]]
     one, no = attempt(what, lambda: once.decision_function(shown))
@@ -732,19 +738,19 @@ def pool():
     G = Views(a=A, g=A @ A.T, precomputed="g")
     strings, grams = {"s": Spectrum(1)}, {"g": "precomputed"}
     models = [
-        (cs.CoRegularizedRidge(RBF(0.5), between=0.1), X, t),
+        (cs.CoRegularizedRidge(RBF(0.5), agreement_penalty=0.1), X, t),
         (cs.CoRegularizedRidge(RBF(0.5), n_components=3, random_state=0), X, t),
-        (cs.CoRegularizedRidge(RBF(0.5), kernels=grams), G, t),
+        (cs.CoRegularizedRidge(RBF(0.5), kernel=grams), G, t),
         (cs.CoRegularizedRidgeCV(RBF(0.5)), X, np.column_stack([t, -t])),
-        (cs.CoRegularizedRidgeClassifier(RBF(0.5), kernels=strings), S, three),
-        (cs.CoRegularizedSVC(RBF(0.5), between=0.1), X, three),
+        (cs.CoRegularizedRidgeClassifier(RBF(0.5), kernel=strings), S, three),
+        (cs.CoRegularizedSVC(RBF(0.5), agreement_penalty=0.1), X, three),
         (cs.ViewMetricRidge(RBF(0.5)), X, t),
         (cs.ViewMetricRidgeClassifier(RBF(0.5), metric="block_sparse"), X, y),
         (cs.ViewMetricRidgeCV(RBF(0.5), metric="covariance"), X, t),
         (cs.MultipleKernelRidge(RBF(0.5)), X, t),
-        (cs.MultipleKernelRidgeClassifier(RBF(0.5), kernels=grams), G, three),
+        (cs.MultipleKernelRidgeClassifier(RBF(0.5), kernel=grams), G, three),
         (cs.OutputKernelRidge(RBF(0.5)), X, np.column_stack([t, t * t])),
-        (cs.MaxMarginClassifier(RBF(0.5), kernels=strings), S, three),
+        (cs.MaxMarginClassifier(RBF(0.5), kernel=strings), S, three),
         (cs.MaxMarginClassifier("linear"), X, y),
         (cs.MaxMarginRegressor(RBF(0.5)), X, t),
         (cs.EarlyFusion(Ridge()), X, t),
@@ -753,9 +759,9 @@ def pool():
         (cs.OnlinePerceptron(3, average=True, shuffle=False), X, y),
         (cs.OnlinePerceptron(average="voted", shuffle=False), X, y),
         (cs.KernelPerceptron(RBF(0.5), shuffle=False), X, three),
-        (cs.KernelPerceptron(RBF(0.5), kernels=strings, average="voted", shuffle=False), S, y),
+        (cs.KernelPerceptron(RBF(0.5), kernel=strings, average="voted", shuffle=False), S, y),
         (cs.KernelPerceptron(RBF(0.5), budget=3, average=True, shuffle=False), X, y),
-        (cs.KernelPerceptron(RBF(0.5), kernels=grams, shuffle=False), G, y),
+        (cs.KernelPerceptron(RBF(0.5), kernel=grams, shuffle=False), G, y),
         (cs.Projectron(RBF(0.5), shuffle=False), X, three),
         (cs.PassiveAggressive(shuffle=False), X, three),
         (cs.PassiveAggressive(RBF(0.5), average=True, shuffle=False), X, y),
@@ -764,7 +770,7 @@ def pool():
         (cs.OrthogonalPerceptron(prior_norms=0.1, shuffle=False), X, y),
         (cs.OrthogonalPerceptron(RBF(0.5), aggressive=True, shuffle=False), X, three),
         (cs.VectorPerceptron(RBF(0.5), shuffle=False), X, three),
-        (cs.VectorPerceptron(RBF(0.5), algorithm="coefficients", step=0.1, shuffle=False), X, y),
+        (cs.VectorPerceptron(RBF(0.5), algorithm="coefficients", eta0=0.1, shuffle=False), X, y),
         (cs.MultiCueClassifier(RBF(0.5), shuffle=False), X, y),
         (X, None, None),
         (G[[3, 1, 4]], None, None),

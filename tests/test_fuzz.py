@@ -68,7 +68,7 @@ def chunks_forgotten(monkeypatch):
     learn = OnlineLearner.partial_fit
 
     def forgetful(self, X, y, classes=None):
-        return learn(self, X, y, classes) if len(y) > 1 or not hasattr(self, "n_seen_") else self
+        return learn(self, X, y, classes) if len(y) > 1 or not hasattr(self, "n_samples_seen_") else self
 
     monkeypatch.setattr(OnlineLearner, "partial_fit", forgetful)
 

@@ -114,7 +114,15 @@ def test_single_precision_has_limits_of_its_own():
 def counts(model):
     return {
         name: getattr(model, name, None)
-        for name in ("mistakes_", "updates_", "n_seen_", "classes_", "view_names_in_", "support_", "online_error_")
+        for name in (
+            "n_mistakes_",
+            "n_updates_",
+            "n_samples_seen_",
+            "classes_",
+            "view_names_in_",
+            "support_",
+            "online_error_",
+        )
     }
 
 
@@ -144,7 +152,7 @@ def test_a_chunk_in_which_a_kernel_overflows_halfway_leaves_no_trace(name, avera
     for learner in (model, twin):  # and it goes on as if nothing had been
         learner.partial_fit({"a": rows[300:]}, y[300:])
     assert np.array_equal(model.decision_function(rows), twin.decision_function(rows))
-    assert counts(model)["mistakes_"] == counts(twin)["mistakes_"]
+    assert counts(model)["n_mistakes_"] == counts(twin)["n_mistakes_"]
 
 
 @pytest.mark.parametrize("name", ONLINE)
@@ -184,9 +192,9 @@ def test_targets_that_are_too_large_are_refused(name, size):
 
 SIZES = [1e-300, 1e-150, 1e-20, 1e20, 1e150, 1e300]
 PENALTIES = {
-    "ridge": ["alpha", "between", "within"],
-    "classifier": ["alpha", "between", "within"],
-    "svc": ["alpha", "between", "within"],
+    "ridge": ["alpha", "agreement_penalty", "graph_penalty"],
+    "classifier": ["alpha", "agreement_penalty", "graph_penalty"],
+    "svc": ["alpha", "agreement_penalty", "graph_penalty"],
     "metric": ["alpha", "metric_penalty"],
     "metric classifier": ["alpha", "metric_penalty"],
     "kernels": ["alpha"],
@@ -196,9 +204,9 @@ PENALTIES = {
     "max margin regression": ["C"],
     "passive-aggressive": ["C"],
     "cues": ["C"],
-    "vector perceptron": ["step", "margin"],
-    "kernel perceptron": ["step", "margin"],
-    "orthogonal perceptron": ["step", "margin"],
+    "vector perceptron": ["eta0", "margin"],
+    "kernel perceptron": ["eta0", "margin"],
+    "orthogonal perceptron": ["eta0", "margin"],
 }
 EXTREMES = [(name, parameter) for name, parameters in PENALTIES.items() for parameter in parameters]
 TWO = Views(a=X, b=np.hstack([X[:, :1] ** 2, X]))

@@ -35,7 +35,7 @@ def test_all_lists_what_a_module_defines(name):
 
 
 def public_objects():
-    for home in (consilience, consilience.kernels, consilience.datasets, consilience.certificates):
+    for home in (consilience, consilience.kernels, consilience.datasets, consilience.solvers.certificates):
         for name in home.__all__:
             value = getattr(home, name)
             if inspect.isclass(value) or inspect.isfunction(value):

@@ -86,12 +86,12 @@ def test_searching_in_processes():
     search = GridSearchCV(pipe, grid, cv=3, n_jobs=2).fit(X, y)
     assert search.score(X, y) > 0.8
     kernels = GridSearchCV(
-        TinyRidgeClassifier(kernels={"a": RBF(1.0), "s": Linear()}),
-        {"kernels__a__gamma": [0.1, 1.0], "kernels__s": [Linear(), RBF(0.2)]},
+        TinyRidgeClassifier(kernel={"a": RBF(1.0), "s": Linear()}),
+        {"kernel__a__gamma": [0.1, 1.0], "kernel__s": [Linear(), RBF(0.2)]},
         cv=3,
         n_jobs=2,
     ).fit(N, y)
-    assert set(kernels.best_params_) == {"kernels__a__gamma", "kernels__s"}
+    assert set(kernels.best_params_) == {"kernel__a__gamma", "kernel__s"}
     named = GridSearchCV(TinyRidgeClassifier("rbf"), {"kernel__gamma": [0.1, 1.0]}, cv=3).fit(N, y)
     assert named.best_params_["kernel__gamma"] in (0.1, 1.0)
     halving = HalvingGridSearchCV(TinyRidgeClassifier(), {"alpha": [0.01, 0.1, 1.0]}, cv=3, random_state=0).fit(N, y)
@@ -131,7 +131,7 @@ FORMS = {
 @pytest.mark.parametrize("form", FORMS)
 def test_cross_validation_cuts_rows_and_columns_of_grams(form):
     data, parameters = FORMS[form]
-    expected = cross_val_predict(TinyRidge(kernels={"a": RBF(0.5), "s": Linear()}), N, code, cv=4)
+    expected = cross_val_predict(TinyRidge(kernel={"a": RBF(0.5), "s": Linear()}), N, code, cv=4)
     np.testing.assert_allclose(cross_val_predict(TinyRidge(**parameters), data, code, cv=4), expected)
     search = GridSearchCV(TinyRidgeClassifier(**parameters), {"alpha": [0.1, 1.0]}, cv=3, n_jobs=2).fit(data, y)
     assert np.mean(search.predict(data) == y) > 0.7
@@ -146,5 +146,5 @@ def test_one_plain_gram_as_scikit_learn_has_it():
     np.testing.assert_allclose(cross_val_score(LateFusion(machine), total, y, cv=3), theirs)
     by_rows = cross_val_score(LateFusion(machine), Views(g=total, precomputed="g"), y, cv=3)
     np.testing.assert_allclose(by_rows, theirs)
-    expected = cross_val_predict(TinyRidge(kernels={"a": RBF(0.5), "s": Linear()}), N, code, cv=4)
+    expected = cross_val_predict(TinyRidge(kernel={"a": RBF(0.5), "s": Linear()}), N, code, cv=4)
     np.testing.assert_allclose(cross_val_predict(TinyRidge("precomputed"), total, code, cv=4), expected)

@@ -30,13 +30,13 @@ FORMS = {
     "product of variables": {"combine": "product", "normalize": "variable"},
     "variables": {"normalize": "variable"},
     "product, features": {"combine": "product", "n_components": 1.0, "random_state": 0},
-    "product, bias": {"combine": "product", "fit_bias": True},
+    "product, bias": {"combine": "product", "fit_intercept": True},
 }
 BALANCED = [
     cs.MaxMarginClassifier(RBF(0.1), class_weight="balanced", tol=1e-10),
     cs.MaxMarginClassifier(RBF(0.1), class_weight="balanced", combine="product", tol=1e-10),
     cs.CoRegularizedRidgeClassifier(RBF(0.1), class_weight="balanced"),
-    cs.CoRegularizedRidgeClassifier(RBF(0.1), class_weight="balanced", between=1e-3, within=1e-3),
+    cs.CoRegularizedRidgeClassifier(RBF(0.1), class_weight="balanced", agreement_penalty=1e-3, graph_penalty=1e-3),
     cs.CoRegularizedSVC(RBF(0.1), class_weight="balanced", alpha=1e-2, tol=1e-10),
     cs.ViewMetricRidgeClassifier(RBF(0.1), class_weight="balanced", tol=1e-12),
     cs.MultipleKernelRidgeClassifier(RBF(0.1), class_weight="balanced", tol=1e-12),
@@ -63,7 +63,7 @@ def assert_weights_are_repetitions(learner, y, atol):
 def test_a_weight_is_a_number_of_samples_to_the_margin(form):
     classifier = cs.MaxMarginClassifier(RBF(0.1), tol=1e-11, **FORMS[form])
     assert_weights_are_repetitions(classifier, LABELS, 2e-4)
-    if "fit_bias" not in FORMS[form]:
+    if "fit_intercept" not in FORMS[form]:
         regressor = cs.MaxMarginRegressor(RBF(0.1), output_kernel=RBF(0.5), tol=1e-11, **FORMS[form])
         assert_weights_are_repetitions(regressor, CODES, 2e-4)
 

@@ -2,26 +2,26 @@
 
 import numpy as np
 
-from consilience._base import BatchLearner, ViewClassifier, ViewRegressor, presence
-from consilience._inputs import class_weights, read_labels, read_targets, read_views_to_fit, read_weights
-from consilience.certificates import Solution
-from consilience.kernels import kernels_by_view, reference_views, resolve_kernels, view_grams, weighted_sum
+from consilience.batch._base import BatchLearner
+from consilience.kernels import reference_views, resolve_kernels, view_grams, weighted_sum
+from consilience.kernels.by_view import kernel_of
 from consilience.online._frame import OnlineLearner
+from consilience.solvers.certificates import Solution
+from consilience.views.estimator import ViewClassifier, ViewRegressor, presence
+from consilience.views.validation import class_weights, read_labels, read_targets, read_views_to_fit, read_weights
 
 
 class _SumOfKernels(BatchLearner):
     """Kernel ridge with Σ K_v; where views are absent their terms are."""
 
-    def __init__(self, kernel="rbf", *, kernels=None, alpha=0.1, views=None):
+    def __init__(self, kernel="rbf", *, alpha=0.1, views=None):
         self.kernel = kernel
-        self.kernels = kernels
         self.alpha = alpha
         self.views = views
 
     def _solve(self, X, Y, weights):
         names = X.names
-        wanted = {k: v for k, v in (self.kernels or {}).items() if k in names}
-        self.kernels_ = resolve_kernels(kernels_by_view(self.kernel, wanted, names), X)
+        self.kernels_ = resolve_kernels({name: kernel_of(self.kernel, name) for name in names}, X)
         K = weighted_sum(view_grams(self.kernels_, X))
         root = np.sqrt(weights)[:, None]
         A = root * K * root.T + self.alpha * np.eye(len(K))
@@ -45,8 +45,8 @@ class TinyRidge(ViewRegressor, _SumOfKernels):
 
 
 class TinyRidgeClassifier(ViewClassifier, _SumOfKernels):
-    def __init__(self, kernel="rbf", *, kernels=None, alpha=0.1, class_weight=None, unlabeled=None, views=None):
-        super().__init__(kernel, kernels=kernels, alpha=alpha, views=views)
+    def __init__(self, kernel="rbf", *, alpha=0.1, class_weight=None, unlabeled=None, views=None):
+        super().__init__(kernel, alpha=alpha, views=views)
         self.class_weight = class_weight
         self.unlabeled = unlabeled
 
@@ -63,8 +63,8 @@ class TinyRidgeClassifier(ViewClassifier, _SumOfKernels):
 class TinyPerceptron(OnlineLearner):
     """One linear perceptron per class on each view, one sample after the other."""
 
-    def __init__(self, epochs=3, shuffle=False, random_state=None, views=None):
-        self.epochs = epochs
+    def __init__(self, max_iter=3, shuffle=False, random_state=None, views=None):
+        self.max_iter = max_iter
         self.shuffle = shuffle
         self.random_state = random_state
         self.views = views
@@ -73,7 +73,7 @@ class TinyPerceptron(OnlineLearner):
 
     def _start(self):
         self.coef_ = {}
-        self.updates_ = 0
+        self.n_updates_ = 0
 
     def _learn(self, X, codes, ids):
         wrong = np.zeros(len(codes), dtype=bool)
@@ -87,7 +87,7 @@ class TinyPerceptron(OnlineLearner):
             guess = int(scores.argmax())
             before[i] = scores
             wrong[i] = guess != code
-            self.updates_ += wrong[i]
+            self.n_updates_ += wrong[i]
             for v, name in enumerate(one.names):
                 if wrong[i] and presence(one)[0, v]:
                     row = _dense_row(one.block(name))

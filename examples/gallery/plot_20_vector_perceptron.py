@@ -25,7 +25,7 @@ steps = np.logspace(-1.5, 1.5, 7)
 mean = [(name, 0.25) for name in X.names]
 proofs, scores = [], []
 for step in steps:
-    model = VectorPerceptron("rbf", combine=mean, step=step, epochs=10_000, random_state=0).fit(X[:300], y[:300])
+    model = VectorPerceptron("rbf", combine=mean, eta0=step, max_iter=10_000, random_state=0).fit(X[:300], y[:300])
     proofs.append(model.certificate(X[:300], y[:300]))
     scores.append(model.score(X[300:], y[300:]))
 print(proofs[3])

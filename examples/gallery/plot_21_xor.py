@@ -31,11 +31,13 @@ kernels = {
     "Laplacian": Laplacian(gamma=1.0),
 }
 models = {
-    name: KernelPerceptron(kernel, average=True, epochs=20, random_state=0).fit(X[:200], y[:200])
+    name: KernelPerceptron(kernel, average=True, max_iter=20, random_state=0).fit(X[:200], y[:200])
     for name, kernel in kernels.items()
 }
 for name, model in models.items():
-    print(f"{name}: {model.mistakes_} mistakes in {model.n_seen_ // 200} passes, {len(model.support_)} samples kept")
+    print(
+        f"{name}: {model.n_mistakes_} mistakes in {model.n_samples_seen_ // 200} passes, {len(model.support_)} samples kept"
+    )
 
 # %%
 # Where each class is

@@ -41,7 +41,7 @@ for draw in range(draws):
         if "audio" in own:
             model.partial_fit(X[death:][["audio"]], y[death:])
         seen, share = np.vstack([[0, 0], model.error_curve_]).T
-        upto = ticks[ticks <= model.n_seen_]
+        upto = ticks[ticks <= model.n_samples_seen_]
         errors[name][draw, : len(upto) - 1] = np.diff(np.interp(upto, seen, seen * share)) / window
 
 # %%

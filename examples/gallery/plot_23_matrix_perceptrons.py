@@ -32,7 +32,7 @@ X, powers = Views(first=table[:, :61], second=table[:, 61:]), [1, 2, 3, 5, 8, 12
 
 
 def share(model, Z, z):
-    return 100 * model.partial_fit(Z, z).mistakes_ / len(z)
+    return 100 * model.partial_fit(Z, z).n_mistakes_ / len(z)
 
 
 def errors(kernel, n, orders):

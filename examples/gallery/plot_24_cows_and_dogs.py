@@ -40,7 +40,7 @@ for draw in range(5):
     train, test = np.split(np.random.default_rng(draw).permutation(820), [574])
     for key, (model, own) in learners.items():
         model.fit(K[train][own], y[train])
-        errors[key][draw] = 100 * model.mistakes_ / 574, 100 - 100 * model.score(K[test][own], y[test])
+        errors[key][draw] = 100 * model.n_mistakes_ / 574, 100 - 100 * model.score(K[test][own], y[test])
 
 # %%
 # Errors on the way and afterwards

@@ -29,7 +29,7 @@ exact = {name: kernels[name](X[name]) for name in X.names}
 
 
 def errors(landmarks, p, seed):
-    features = Nystroem(kernels=kernels, n_components=p, landmarks=landmarks, random_state=seed).fit_transform(X)
+    features = Nystroem(kernel=kernels, n_components=p, landmarks=landmarks, random_state=seed).fit_transform(X)
     left = {name: K - features[name] @ features[name].T for name, K in exact.items()}
     overall = [np.linalg.norm(left[name]) / np.linalg.norm(K) for name, K in exact.items()]
     return np.mean(overall), np.mean([R.diagonal().max() for R in left.values()])

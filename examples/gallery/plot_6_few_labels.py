@@ -3,7 +3,7 @@ Few labels, many rows without
 =============================
 
 Labels are dear, rows are cheap. `CoRegularizedRidgeClassifier` learns from rows without a label too: its answers shall
-be smooth along a graph of near neighbours in each view (`within`), and the views shall agree (`between`). Both terms
+be smooth along a graph of near neighbours in each view (`graph_penalty`), and the views shall agree (`agreement_penalty`). Both terms
 look at all rows.
 
 We take 500 handwritten digits in four views, of which one to twenty per class are labeled, and score on 600 others.
@@ -12,7 +12,7 @@ We take 500 handwritten digits in four views, of which one to twenty per class a
 # %%
 # The learners
 # ------------
-# A missing label is NaN. Without `between` and `within` the rows without a label take no part; that is the learner we
+# A missing label is NaN. Without `agreement_penalty` and `graph_penalty` the rows without a label take no part; that is the learner we
 # compare with.
 import matplotlib.pyplot as plt
 import numpy as np
@@ -22,7 +22,7 @@ from consilience.datasets import load_digits_views
 
 X, y = load_digits_views(return_X_y=True)
 learners = {
-    "all 500 rows": CoRegularizedRidgeClassifier(alpha=1e-4, within=1e-4, between=1e-5, graph="knn"),
+    "all 500 rows": CoRegularizedRidgeClassifier(alpha=1e-4, graph_penalty=1e-4, agreement_penalty=1e-5, graph="knn"),
     "labeled rows only": CoRegularizedRidgeClassifier(alpha=1e-4),
 }
 counts, seeds = [1, 2, 5, 10, 20], range(5)

@@ -5,7 +5,7 @@ Which views agree
 Each view of a sample gives an answer of its own. Where the answers differ, the sample is worth a second look:
 `view_agreement` says for every sample how many pairs of its views vote for the same class. It needs no labels.
 
-We fit four views of handwritten digits and ask on new digits how often the learner is right, by agreement. `between`
+We fit four views of handwritten digits and ask on new digits how often the learner is right, by agreement. `agreement_penalty`
 makes each view answer for itself; without it a view may carry a part of the answer only.
 """
 
@@ -23,7 +23,7 @@ from consilience.datasets import load_digits_views
 X, y = load_digits_views(return_X_y=True)
 rows = np.random.default_rng(0).permutation(len(y))
 train, test = rows[:150], rows[150:]
-model = CoRegularizedRidgeClassifier(alpha=1e-4, between=1e-4).fit(X[train], y[train])
+model = CoRegularizedRidgeClassifier(alpha=1e-4, agreement_penalty=1e-4).fit(X[train], y[train])
 found = view_agreement(model, X[test])
 right = model.predict(X[test]) == y[test]
 

@@ -1,6 +1,6 @@
-"""Learning from several views of the same things: exact, fast, with a proof beside every answer.
+"""Learning from several views of the same samples, with exact solvers and a certificate for every fit.
 
-The public names load what they need when they are first used, so that importing the package costs next to nothing.
+Public names load their module when they are first used, so that importing the package is fast.
 """
 
 import importlib
@@ -8,120 +8,102 @@ from typing import TYPE_CHECKING, Any
 
 __version__ = "0.1.0.dev0"
 
-_HOME = {
-    "Views": "views",
-    "as_views": "views",
-    "PerView": "preprocessing",
-    "Nystroem": "approx",
-    "RandomFeatures": "approx",
-    "CoRegularizedRidge": "batch.ridge",
-    "CoRegularizedRidgeCV": "batch.ridge_cv",
-    "CoRegularizedRidgeClassifier": "batch.ridge",
-    "CoRegularizedRidgeClassifierCV": "batch.ridge_cv",
-    "CoRegularizedSVC": "batch.svc",
-    "simplex_codes": "kernels.outputs",
-    "ViewMetricRidge": "batch.metric",
-    "ViewMetricRidgeCV": "batch.metric_cv",
-    "ViewMetricRidgeClassifier": "batch.metric",
-    "ViewMetricRidgeClassifierCV": "batch.metric_cv",
-    "ViewMetric": "batch._view_metric",
-    "MultipleKernelRidge": "batch.kernels_learned",
-    "MultipleKernelRidgeClassifier": "batch.kernels_learned",
-    "OutputKernelRidge": "batch.kernels_learned",
-    "MaxMarginClassifier": "batch.margin",
-    "MaxMarginRegressor": "batch.margin_outputs",
-    "OnlinePerceptron": "online.perceptron",
-    "KernelPerceptron": "online.kernelized",
-    "Projectron": "online.kernelized",
-    "PassiveAggressive": "online.perceptron",
-    "MatrixPerceptron": "online.matrix",
-    "OrthogonalPerceptron": "online.matrix",
-    "VectorPerceptron": "online.vector",
-    "MultiCueClassifier": "online.multicue",
-    "EarlyFusion": "batch.fusion",
-    "LateFusion": "batch.fusion",
-    "LabeledFolds": "model_selection",
-    "equal_error_rate": "inspection",
-    "roc_points": "inspection",
-    "view_agreement": "inspection",
-    "view_importances": "inspection",
-    "progressive_validation": "streams",
-    "AgreementDisplay": "display",
-    "GapDisplay": "display",
-    "GramDisplay": "display",
-    "MetricDisplay": "display",
-    "MistakesDisplay": "display",
-    "NystroemCurveDisplay": "display",
-    "ViewWeightsDisplay": "display",
-    "save": "persistence",
-    "load": "persistence",
-    "check_multiview_estimator": "checks",
+_NAMES = {
+    "views": ["Views", "as_views"],
+    "views.per_view": ["PerView"],
+    "kernels.features": ["Nystroem", "RandomFeatures"],
+    "kernels.outputs": ["simplex_vectors"],
+    "batch.coregularized": ["CoRegularizedRidge", "CoRegularizedRidgeClassifier"],
+    "batch.coregularized_cv": ["CoRegularizedRidgeCV", "CoRegularizedRidgeClassifierCV"],
+    "batch.svc": ["CoRegularizedSVC"],
+    "batch.metric": ["ViewMetricRidge", "ViewMetricRidgeClassifier"],
+    "batch.metric_cv": ["ViewMetricRidgeCV", "ViewMetricRidgeClassifierCV"],
+    "batch._view_metric": ["ViewMetric"],
+    "batch.multiple_kernel": ["MultipleKernelRidge", "MultipleKernelRidgeClassifier", "OutputKernelRidge"],
+    "batch.max_margin": ["MaxMarginClassifier"],
+    "batch.max_margin_outputs": ["MaxMarginRegressor"],
+    "batch.fusion": ["EarlyFusion", "LateFusion"],
+    "online.perceptron": ["OnlinePerceptron", "PassiveAggressive"],
+    "online.kernelized": ["KernelPerceptron", "Projectron"],
+    "online.matrix": ["MatrixPerceptron", "OrthogonalPerceptron"],
+    "online.vector": ["VectorPerceptron"],
+    "online.multicue": ["MultiCueClassifier"],
+    "io.model_files": ["load", "save"],
+    "io.files": ["Samples", "read_samples"],
+    "io.streams": ["read_stream"],
+    "evaluation.comparison": ["Comparison", "Leaderboard", "candidates", "compare", "default_kernels"],
+    "evaluation.splitting": ["LabeledKFold"],
+    "evaluation.inspection": ["equal_error_rate", "view_agreement", "view_importances"],
+    "evaluation.progressive": ["ProgressiveResult", "progressive_validation"],
+    "evaluation.displays": [
+        "AgreementDisplay",
+        "GapDisplay",
+        "GramDisplay",
+        "MetricDisplay",
+        "MistakesDisplay",
+        "NystroemCurveDisplay",
+        "ViewWeightsDisplay",
+    ],
+    "evaluation.checks": ["check_multiview_estimator"],
 }
-_MODULES = ("certificates", "comparison", "datasets", "files", "graphs", "kernels", "report", "streams")
+_HOME = {name: module for module, names in _NAMES.items() for name in names}
+_MODULES = {
+    "certificates": "solvers.certificates",
+    "datasets": "datasets",
+    "evaluation": "evaluation",
+    "graphs": "kernels.graphs",
+    "io": "io",
+    "kernels": "kernels",
+    "report": "report",
+}
 
 __all__ = [*_HOME, *_MODULES]
 
 if TYPE_CHECKING:
-    from . import certificates as certificates
-    from . import comparison as comparison
-    from . import datasets as datasets
-    from . import files as files
-    from . import graphs as graphs
-    from . import kernels as kernels
-    from . import report as report
-    from . import streams as streams
-    from .approx import Nystroem as Nystroem
-    from .approx import RandomFeatures as RandomFeatures
-    from .batch._view_metric import ViewMetric as ViewMetric
-    from .batch.fusion import EarlyFusion as EarlyFusion
-    from .batch.fusion import LateFusion as LateFusion
-    from .batch.kernels_learned import MultipleKernelRidge as MultipleKernelRidge
-    from .batch.kernels_learned import MultipleKernelRidgeClassifier as MultipleKernelRidgeClassifier
-    from .batch.kernels_learned import OutputKernelRidge as OutputKernelRidge
-    from .batch.margin import MaxMarginClassifier as MaxMarginClassifier
-    from .batch.margin_outputs import MaxMarginRegressor as MaxMarginRegressor
-    from .batch.metric import ViewMetricRidge as ViewMetricRidge
-    from .batch.metric import ViewMetricRidgeClassifier as ViewMetricRidgeClassifier
-    from .batch.metric_cv import ViewMetricRidgeClassifierCV as ViewMetricRidgeClassifierCV
-    from .batch.metric_cv import ViewMetricRidgeCV as ViewMetricRidgeCV
-    from .batch.ridge import CoRegularizedRidge as CoRegularizedRidge
-    from .batch.ridge import CoRegularizedRidgeClassifier as CoRegularizedRidgeClassifier
-    from .batch.ridge_cv import CoRegularizedRidgeClassifierCV as CoRegularizedRidgeClassifierCV
-    from .batch.ridge_cv import CoRegularizedRidgeCV as CoRegularizedRidgeCV
-    from .batch.svc import CoRegularizedSVC as CoRegularizedSVC
-    from .checks import check_multiview_estimator as check_multiview_estimator
-    from .display import AgreementDisplay as AgreementDisplay
-    from .display import GapDisplay as GapDisplay
-    from .display import GramDisplay as GramDisplay
-    from .display import MetricDisplay as MetricDisplay
-    from .display import MistakesDisplay as MistakesDisplay
-    from .display import NystroemCurveDisplay as NystroemCurveDisplay
-    from .display import ViewWeightsDisplay as ViewWeightsDisplay
-    from .inspection import equal_error_rate as equal_error_rate
-    from .inspection import roc_points as roc_points
-    from .inspection import view_agreement as view_agreement
-    from .inspection import view_importances as view_importances
-    from .kernels.outputs import simplex_codes as simplex_codes
-    from .model_selection import LabeledFolds as LabeledFolds
-    from .online.kernelized import KernelPerceptron as KernelPerceptron
-    from .online.kernelized import Projectron as Projectron
-    from .online.matrix import MatrixPerceptron as MatrixPerceptron
-    from .online.matrix import OrthogonalPerceptron as OrthogonalPerceptron
-    from .online.multicue import MultiCueClassifier as MultiCueClassifier
-    from .online.perceptron import OnlinePerceptron as OnlinePerceptron
-    from .online.perceptron import PassiveAggressive as PassiveAggressive
-    from .online.vector import VectorPerceptron as VectorPerceptron
-    from .persistence import load as load
-    from .persistence import save as save
-    from .preprocessing import PerView as PerView
-    from .streams import progressive_validation as progressive_validation
-    from .views import Views as Views
-    from .views import as_views as as_views
+    from . import datasets, evaluation, io, kernels, report
+    from .batch._view_metric import ViewMetric
+    from .batch.coregularized import CoRegularizedRidge, CoRegularizedRidgeClassifier
+    from .batch.coregularized_cv import CoRegularizedRidgeClassifierCV, CoRegularizedRidgeCV
+    from .batch.fusion import EarlyFusion, LateFusion
+    from .batch.max_margin import MaxMarginClassifier
+    from .batch.max_margin_outputs import MaxMarginRegressor
+    from .batch.metric import ViewMetricRidge, ViewMetricRidgeClassifier
+    from .batch.metric_cv import ViewMetricRidgeClassifierCV, ViewMetricRidgeCV
+    from .batch.multiple_kernel import MultipleKernelRidge, MultipleKernelRidgeClassifier, OutputKernelRidge
+    from .batch.svc import CoRegularizedSVC
+    from .evaluation.checks import check_multiview_estimator
+    from .evaluation.comparison import Comparison, Leaderboard, candidates, compare, default_kernels
+    from .evaluation.displays import (
+        AgreementDisplay,
+        GapDisplay,
+        GramDisplay,
+        MetricDisplay,
+        MistakesDisplay,
+        NystroemCurveDisplay,
+        ViewWeightsDisplay,
+    )
+    from .evaluation.inspection import equal_error_rate, view_agreement, view_importances
+    from .evaluation.progressive import ProgressiveResult, progressive_validation
+    from .evaluation.splitting import LabeledKFold
+    from .io.files import Samples, read_samples
+    from .io.model_files import load, save
+    from .io.streams import read_stream
+    from .kernels import graphs
+    from .kernels.features import Nystroem, RandomFeatures
+    from .kernels.outputs import simplex_vectors
+    from .online.kernelized import KernelPerceptron, Projectron
+    from .online.matrix import MatrixPerceptron, OrthogonalPerceptron
+    from .online.multicue import MultiCueClassifier
+    from .online.perceptron import OnlinePerceptron, PassiveAggressive
+    from .online.vector import VectorPerceptron
+    from .solvers import certificates
+    from .views import Views, as_views
+    from .views.per_view import PerView
 
 
 def __getattr__(name: str) -> Any:
     if name in _MODULES:
-        return importlib.import_module(f".{name}", __name__)
+        return importlib.import_module(f".{_MODULES[name]}", __name__)
     if name in _HOME:
         value = getattr(importlib.import_module(f".{_HOME[name]}", __name__), name)
         globals()[name] = value

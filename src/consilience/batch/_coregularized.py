@@ -8,14 +8,14 @@ from typing import Any, Self
 import numpy as np
 import scipy.sparse as sp
 
-from .. import _blocks
 from .._backend import few_threads, to_numpy
-from .._base import presence
-from .._reading import checked_sparse
-from ..certificates import Solution, warn_unless_converged
-from ..graphs import WeightLaplacian, kernel_neighbors, nearest_neighbors, weighted_laplacian
+from ..kernels.graphs import WeightLaplacian, kernel_neighbors, nearest_neighbors, weighted_laplacian
+from ..solvers.certificates import Solution, warn_unless_converged
 from ..solvers.coupled import CoupledGrams, NotPositive, row_scale
 from ..solvers.moments import CoupledFeatures, FeatureMoments, RowBlock
+from ..views import _blocks
+from ..views._reading import checked_sparse
+from ..views.estimator import presence
 from ._frame import ROWS, Features, Grams, KernelLearner, Rows
 
 Work = Callable[[Any], tuple[list[np.ndarray], np.ndarray, Solution]]  # a form -> coefficients, c, what is proved
@@ -26,13 +26,13 @@ class Penalties:
     """γ_A, γ_B, γ_W."""
 
     alpha: float
-    between: float
-    within: float
+    agreement_penalty: float
+    graph_penalty: float
 
     def __post_init__(self) -> None:
         if not (isinstance(self.alpha, numbers.Real) and np.isfinite(self.alpha) and self.alpha > 0):
             raise ValueError(f"`alpha` must be a number above 0; got {self.alpha!r}.")
-        for name in ("between", "within"):
+        for name in ("agreement_penalty", "graph_penalty"):
             value = getattr(self, name)
             if not (isinstance(value, numbers.Real) and np.isfinite(value) and value >= 0):
                 raise ValueError(f"`{name}` must be at least 0; got {value!r}.")
@@ -40,20 +40,20 @@ class Penalties:
     @property
     def uses_unlabeled(self) -> bool:
         """Whether rows without labels take part."""
-        return self.between > 0 or self.within > 0
+        return self.agreement_penalty > 0 or self.graph_penalty > 0
 
 
 class CoRegularized(KernelLearner):
     """The frame of `CoRegularizedRidge`, its classifier and `CoRegularizedSVC`."""
 
     alpha: float
-    between: float
-    within: float
+    agreement_penalty: float
+    graph_penalty: float
     weights_norm: float | None
     graph: Any
 
     def _penalties(self) -> "Penalties":
-        return Penalties(self.alpha, self.between, self.within)
+        return Penalties(self.alpha, self.agreement_penalty, self.graph_penalty)
 
     # -- forms of the problem
     def _exact_kernels(self) -> bool:
@@ -103,7 +103,7 @@ def not_positive(learner: CoRegularized, error: np.linalg.LinAlgError) -> ValueE
     return ValueError(
         f"View '{name}': its kernel matrix or its graph's Laplacian is not positive semi-definite, so that the problem "
         "has no minimum. Use a positive semi-definite kernel; `consilience.kernels.nearest_psd` makes one of a matrix. "
-        "`graph` takes a Laplacian, which `consilience.graphs.laplacian` makes of weights of at least 0."
+        "`graph` takes a Laplacian, which `consilience.kernels.graphs.laplacian` makes of weights of at least 0."
     )
 
 
@@ -116,22 +116,24 @@ class GramForm(Grams):
         self.l, self.s, self.scale = rows.l, rows.s, rows.scale
         self.penalties = penalties
         self.laplacians: list[Any] = []
-        if penalties.within:
+        if penalties.graph_penalty:
             for v, name in enumerate(rows.X.names):
                 with _blocks.naming(name):
                     self.laplacians.append(_laplacian(learner, rows, name, self.rows[v], self.grams[v]))
 
-    def system(self, alpha: float, between: float | None = None, within: float | None = None) -> CoupledGrams:
+    def system(
+        self, alpha: float, agreement_penalty: float | None = None, graph_penalty: float | None = None
+    ) -> CoupledGrams:
         """The penalties, factored; `alpha` is γ_A, over an eigenvalue of the output kernel where there is one."""
-        between = self.penalties.between if between is None else between
-        within = self.penalties.within if within is None else within
+        agreement_penalty = self.penalties.agreement_penalty if agreement_penalty is None else agreement_penalty
+        graph_penalty = self.penalties.graph_penalty if graph_penalty is None else graph_penalty
         return CoupledGrams(
             self.grams,
             self.l,
             ridge=alpha * self.scale,
-            between=between * self.scale,
+            agreement_penalty=agreement_penalty * self.scale,
             laplacians=self.laplacians,
-            within=within * self.scale,
+            graph_penalty=graph_penalty * self.scale,
             rows=self.rows,
             weights=self.s,
         )
@@ -213,13 +215,13 @@ class FeatureForm(Features):
         super().__init__(learner, rows)
         self.learner = learner
         self.l, self.s, self.scale = rows.l, rows.s, rows.scale
-        self.between = penalties.between * rows.scale
+        self.agreement_penalty = penalties.agreement_penalty * rows.scale
         self.smooth: list[np.ndarray] | None = None
-        if penalties.within:
+        if penalties.graph_penalty:
             self.smooth = []
             for name in self.names:
                 with _blocks.naming(name):
-                    smooth = self._smoothness(name) * (penalties.within * rows.scale)
+                    smooth = self._smoothness(name) * (penalties.graph_penalty * rows.scale)
                 values = np.linalg.eigvalsh(smooth)
                 if values[0] < -1e-8 * max(values[-1], penalties.alpha * rows.scale):
                     raise not_positive(learner, NotPositive(self.names.index(name)))
@@ -243,7 +245,11 @@ class FeatureForm(Features):
     def moments(self, ridge: float, Y: np.ndarray, u: np.ndarray) -> FeatureMoments:
         """The normal equations; `ridge` is γ_A, over an eigenvalue of the output kernel where there is one."""
         return FeatureMoments(
-            self.blocks(Y, u), self.sizes, ridge=ridge * self.scale, between=self.between, smooth=self.smooth
+            self.blocks(Y, u),
+            self.sizes,
+            ridge=ridge * self.scale,
+            agreement_penalty=self.agreement_penalty,
+            smooth=self.smooth,
         )
 
     def system(self, ridge: float) -> CoupledFeatures:

@@ -11,18 +11,19 @@ import scipy.sparse as sp
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from .. import _blocks
 from .._backend import to_numpy
-from .._base import BatchLearner, ViewClassifier
-from .._inputs import class_weights, read_labels, read_targets, read_views_to_fit, read_weights
-from .._reading import checked_sparse
-from ..approx import Nystroem
-from ..certificates import Certificate, Solution
 from ..kernels import kernels_by_view, present_grams, reference_views, resolve_kernels, view_grams
-from ..solvers._dense import is_positive
+from ..kernels.features import Nystroem
+from ..solvers.certificates import Certificate, Solution
 from ..solvers.coupled import NotPositive
+from ..solvers.linalg import is_positive
 from ..solvers.weights import sphere_starts
-from ..views import Views, to_float64
+from ..views import _blocks
+from ..views._reading import checked_sparse
+from ..views.container import Views, to_float64
+from ..views.estimator import ViewClassifier
+from ..views.validation import class_weights, read_labels, read_targets, read_views_to_fit, read_weights
+from ._base import BatchLearner
 
 ROWS = 4096  # rows at a time where features or predictions are made
 
@@ -49,7 +50,6 @@ class KernelLearner(BatchLearner):
     """A learner of one function per view in the space of the view's kernel, or over its Nyström features."""
 
     kernel: Any
-    kernels: Mapping[str, Any] | None
     view_weights: Any
     n_restarts: int
     n_components: Any
@@ -62,7 +62,7 @@ class KernelLearner(BatchLearner):
         taken = s > 0
         if not (taken & labeled).any():
             raise ValueError("No labeled sample has a weight above 0. Give labels or weights to others.")
-        chosen = kernels_by_view(self.kernel, self.kernels, self.view_names_in_)
+        chosen = kernels_by_view(self.kernel, self.view_names_in_)
         shown = [name for name in X.names if X.present(name)[taken].any()]
         resolved = resolve_kernels({name: chosen[name] for name in shown}, X[np.flatnonzero(taken)][shown])
         if not with_unlabeled:
@@ -329,7 +329,7 @@ class Features:
         self.rows_in = rows
         seed = check_random_state(learner.random_state).randint(2**31)
         self.features = Nystroem(
-            kernels=learner.kernels_, n_components=learner.n_components, shared=shared, random_state=seed
+            kernel=learner.kernels_, n_components=learner.n_components, shared=shared, random_state=seed
         )
         self.features.fit_read(to_float64(rows.X))  # in single precision directions would be lost
         self.names = rows.X.names

@@ -5,8 +5,8 @@ from typing import Any
 
 import numpy as np
 
-from ..solvers._dense import add_to_diagonal, cholesky, forward, gram_of, multiply, solve
 from ..solvers.kernel_weights import MomentFit
+from ..solvers.linalg import add_to_diagonal, cholesky, forward, gram_of, multiply, solve
 from ..solvers.metric import Spectrum, direct_metric, eigen, rank_one_metric, within_reach
 from ._frame import ROWS, Features, KernelLearner, Rows
 from ._metric_problems import FixedSolution, Measured, MetricData

@@ -7,10 +7,10 @@ import numpy as np
 import scipy.linalg
 
 from .._backend import few_threads
-from ..certificates import Certificate, Solution, rademacher_bound, warn_unless_converged
+from ..solvers.certificates import Certificate, Solution, rademacher_bound, warn_unless_converged
 from ..solvers.metric import alternate_metric
 from ..solvers.weights import Evaluation, learn_weights
-from ..views import Views
+from ..views.container import Views
 from ._frame import ReadsTargets, Rows, not_positive_kernels, with_learned
 from ._metric_features import FeatureData
 from ._metric_penalties import BlockSparse, MetricPenalty, RankOne, Shared

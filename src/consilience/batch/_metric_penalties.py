@@ -8,8 +8,8 @@ from abc import ABC, abstractmethod
 
 import numpy as np
 
-from ..solvers._dense import multiply
 from ..solvers.kernel_weights import BlockNorm, Fitted, learn_kernel_weights
+from ..solvers.linalg import multiply
 from ..solvers.metric import dual_value, eigen, kappa_of, output_kernel, rank_one_metric, row_space, within_reach
 from ._metric_problems import Measured, MetricData
 

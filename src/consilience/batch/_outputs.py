@@ -6,10 +6,10 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from .. import _reading
-from .._inputs import read_targets
 from ..kernels import Kernel, as_kernel, is_psd
 from ..kernels.base import read
+from ..views import _reading
+from ..views.validation import read_targets
 
 
 @dataclass

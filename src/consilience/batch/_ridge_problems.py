@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ..certificates import Solution
+from ..solvers.certificates import Solution
 from ..solvers.coupled import CoupledGrams
 from ..solvers.moments import FeatureMoments
 from ..solvers.ridge import evaluate_ridge, ridge_forces

@@ -5,10 +5,10 @@ from typing import Any
 import numpy as np
 
 from .._backend import to_numpy
-from .._base import ViewParameters
-from .._inputs import read_views_to_predict
 from ..kernels import view_grams
-from ..views import Views
+from ..views.container import Views
+from ..views.estimator import ViewEstimator
+from ..views.validation import read_views_to_predict
 from ._frame import ROWS, dense_view
 
 __all__ = ["ViewMetric"]
@@ -141,7 +141,7 @@ class ViewMetric:
         return f"ViewMetric of rank {self.rank}{each} over the views {views}"
 
 
-class MetricSpace(ViewParameters):
+class MetricSpace(ViewEstimator):
     """The kernels or features of a learner, and what its views are held against."""
 
     kernels_: Any

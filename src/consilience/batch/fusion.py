@@ -11,13 +11,21 @@ from sklearn.utils import get_tags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
-from .. import _blocks
 from .._backend import is_device_array, take_rows, to_numpy
-from .._base import BatchLearner, combine_views, finite_outputs, presence
-from .._blocks import Gram
-from .._inputs import labeled_rows, read_labels, read_targets, read_views_to_fit, read_views_to_predict, read_weights
-from ..certificates import Certificate, Solution
-from ..views import Views
+from ..solvers.certificates import Certificate, Solution
+from ..views import _blocks
+from ..views._blocks import Gram
+from ..views.container import Views
+from ..views.estimator import combine_views, finite_outputs, presence
+from ..views.validation import (
+    labeled_rows,
+    read_labels,
+    read_targets,
+    read_views_to_fit,
+    read_views_to_predict,
+    read_weights,
+)
+from ._base import BatchLearner
 
 __all__ = ["EarlyFusion", "LateFusion"]
 

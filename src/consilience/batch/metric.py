@@ -1,9 +1,8 @@
 """Multi-view metric learning (MVML), exactly: a metric within and between views, learned with the function."""
 
-from collections.abc import Mapping
 from typing import Any, Self
 
-from .._base import ViewRegressor
+from ..views.estimator import ViewRegressor
 from ._frame import ReadsClasses
 from ._metric_frame import MetricFrame
 
@@ -31,10 +30,8 @@ class ViewMetricRidge(ViewRegressor, MetricFrame):
 
     Parameters
     ----------
-    kernel : Kernel, str or callable, default="rbf"
-        The kernel of the views that `kernels` does not name.
-    kernels : dict, optional
-        Kernels by view.
+    kernel : Kernel, str, callable or dict, default="rbf"
+        Kernel of every view, or a dict of kernels by view; views that the dict does not name get the default.
     metric : {"learned", "block_sparse", "covariance", "diagonal"} or array, default="learned"
         The metric between and within views. "learned" and "block_sparse" are optimized with g, with ‖A‖_F² and with
         Σ_γ ‖A_γ‖_F over pairs of views as penalties; "covariance" is A_vw = I/n for all pairs (the paper's MVML_Cov),
@@ -110,7 +107,6 @@ class ViewMetricRidge(ViewRegressor, MetricFrame):
         self,
         kernel: Any = "rbf",
         *,
-        kernels: Mapping[str, Any] | None = None,
         metric: Any = "learned",
         alpha: float = 0.1,
         metric_penalty: float = 1.0,
@@ -126,7 +122,6 @@ class ViewMetricRidge(ViewRegressor, MetricFrame):
         views: Any = None,
     ):
         self.kernel = kernel
-        self.kernels = kernels
         self.metric = metric
         self.alpha = alpha
         self.metric_penalty = metric_penalty
@@ -172,10 +167,8 @@ class ViewMetricRidgeClassifier(ReadsClasses, MetricFrame):
 
     Parameters
     ----------
-    kernel : Kernel, str or callable, default="rbf"
-        The kernel of the views that `kernels` does not name.
-    kernels : dict, optional
-        Kernels by view.
+    kernel : Kernel, str, callable or dict, default="rbf"
+        Kernel of every view, or a dict of kernels by view; views that the dict does not name get the default.
     metric : {"learned", "block_sparse", "covariance", "diagonal"} or array, default="learned"
         The metric between and within views. "learned" and "block_sparse" are optimized with g, with ‖A‖_F² and with
         Σ_γ ‖A_γ‖_F over pairs of views as penalties; "covariance" is A_vw = I/n for all pairs (the paper's MVML_Cov),
@@ -254,7 +247,6 @@ class ViewMetricRidgeClassifier(ReadsClasses, MetricFrame):
         self,
         kernel: Any = "rbf",
         *,
-        kernels: Mapping[str, Any] | None = None,
         metric: Any = "learned",
         alpha: float = 0.1,
         metric_penalty: float = 1.0,
@@ -272,7 +264,6 @@ class ViewMetricRidgeClassifier(ReadsClasses, MetricFrame):
         views: Any = None,
     ):
         self.kernel = kernel
-        self.kernels = kernels
         self.metric = metric
         self.alpha = alpha
         self.metric_penalty = metric_penalty

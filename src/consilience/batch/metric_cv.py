@@ -1,17 +1,16 @@
 """Penalties of metric learning, chosen by leave-one-out from one decomposition."""
 
 import warnings
-from collections.abc import Mapping
 from typing import Any, Self
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from .._backend import few_threads
-from .._base import ViewRegressor
 from .._progress import tell
 from ..solvers.metric import HeldOutMetric, kappa_of, output_kernel
-from ..views import Views
+from ..views.container import Views
+from ..views.estimator import ViewRegressor
 from ._frame import ReadsClasses, Rows, right_share
 from ._metric_frame import MetricFrame
 from ._metric_penalties import BlockSparse
@@ -146,10 +145,8 @@ class ViewMetricRidgeCV(ViewRegressor, _MetricCV):
 
     Parameters
     ----------
-    kernel : Kernel, str or callable, default="rbf"
-        The kernel of the views that `kernels` does not name.
-    kernels : dict, optional
-        Kernels by view.
+    kernel : Kernel, str, callable or dict, default="rbf"
+        Kernel of every view, or a dict of kernels by view; views that the dict does not name get the default.
     metric : {"learned", "block_sparse", "covariance", "diagonal"} or array, default="learned"
         The metric between and within views. "learned" and "block_sparse" are optimized with g, with ‖A‖_F² and with
         Σ_γ ‖A_γ‖_F over pairs of views as penalties; "covariance" is A_vw = I/n for all pairs (the paper's MVML_Cov),
@@ -222,7 +219,6 @@ class ViewMetricRidgeCV(ViewRegressor, _MetricCV):
         self,
         kernel: Any = "rbf",
         *,
-        kernels: Mapping[str, Any] | None = None,
         metric: Any = "learned",
         alphas: Any = (1e-4, 1e-3, 1e-2, 0.1, 1.0, 10.0, 100.0),
         metric_penalties: Any = (1.0,),
@@ -236,7 +232,6 @@ class ViewMetricRidgeCV(ViewRegressor, _MetricCV):
         views: Any = None,
     ):
         self.kernel = kernel
-        self.kernels = kernels
         self.metric = metric
         self.alphas = alphas
         self.metric_penalties = metric_penalties
@@ -279,10 +274,8 @@ class ViewMetricRidgeClassifierCV(ReadsClasses, _MetricCV):
 
     Parameters
     ----------
-    kernel : Kernel, str or callable, default="rbf"
-        The kernel of the views that `kernels` does not name.
-    kernels : dict, optional
-        Kernels by view.
+    kernel : Kernel, str, callable or dict, default="rbf"
+        Kernel of every view, or a dict of kernels by view; views that the dict does not name get the default.
     metric : {"learned", "block_sparse", "covariance", "diagonal"} or array, default="learned"
         The metric between and within views. "learned" and "block_sparse" are optimized with g, with ‖A‖_F² and with
         Σ_γ ‖A_γ‖_F over pairs of views as penalties; "covariance" is A_vw = I/n for all pairs (the paper's MVML_Cov),
@@ -359,7 +352,6 @@ class ViewMetricRidgeClassifierCV(ReadsClasses, _MetricCV):
         self,
         kernel: Any = "rbf",
         *,
-        kernels: Mapping[str, Any] | None = None,
         metric: Any = "learned",
         alphas: Any = (1e-4, 1e-3, 1e-2, 0.1, 1.0, 10.0, 100.0),
         metric_penalties: Any = (1.0,),
@@ -375,7 +367,6 @@ class ViewMetricRidgeClassifierCV(ReadsClasses, _MetricCV):
         views: Any = None,
     ):
         self.kernel = kernel
-        self.kernels = kernels
         self.metric = metric
         self.alphas = alphas
         self.metric_penalties = metric_penalties

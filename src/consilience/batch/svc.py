@@ -1,20 +1,19 @@
 """Support vector machines over several views: simplex codes for all classes at once, or one class against the rest."""
 
-from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
 
-from .._base import ViewClassifier
-from .._inputs import Labels, class_weights, read_labels, read_views_to_fit, read_weights
-from ..certificates import Solution
-from ..kernels.outputs import simplex_codes
-from ..solvers._dense import cholesky_or_jitter
+from ..kernels.outputs import simplex_vectors
 from ..solvers.box_qp import class_qp
+from ..solvers.certificates import Solution
+from ..solvers.linalg import cholesky_or_jitter
 from ..solvers.ridge import weight_slopes
 from ..solvers.weights import Evaluation, learn_weights
-from ..views import Views
+from ..views.container import Views
+from ..views.estimator import ViewClassifier
+from ..views.validation import Labels, class_weights, read_labels, read_views_to_fit, read_weights
 from ._coregularized import CoRegularized, GramForm
 from ._frame import with_learned
 
@@ -80,22 +79,20 @@ class CoRegularizedSVC(ViewClassifier, CoRegularized):
 
     Parameters
     ----------
-    kernel : Kernel, str or callable, default="rbf"
-        The kernel of the views that `kernels` does not name.
-    kernels : dict, optional
-        Kernels by view.
+    kernel : Kernel, str, callable or dict, default="rbf"
+        Kernel of every view, or a dict of kernels by view; views that the dict does not name get the default.
     alpha : float, default=1e-3
         γ_A > 0, the weight of the norms.
-    between : float, default=0.0
+    agreement_penalty : float, default=0.0
         γ_B, the weight of the views' differences, on labeled and unlabeled samples.
-    within : float, default=0.0
+    graph_penalty : float, default=0.0
         γ_W, the weight of smoothness along each view's graph, on labeled and unlabeled samples.
     graph : {"kernel", "kernel_normalized", "knn"}, callable, array or dict, default="kernel"
         The graphs of the views; see `CoRegularizedRidge`.
     multi_class : {"ovr", "simplex"}, default="ovr"
         Each class against the rest, or all classes in one machine, which takes much longer to train.
     codes : array of shape (n_classes, n_outputs), optional
-        Codes s_k of the classes, in their sorted order, for "simplex"; `simplex_codes` by default.
+        Codes s_k of the classes, in their sorted order, for "simplex"; `simplex_vectors` by default.
     view_weights : "uniform", "learned", dict or array of shape (n_views,), default="uniform"
         c: 1/m each; numbers, negative ones too, by name or in the order of the views; or learned with f.
     weights_norm : float, optional
@@ -144,7 +141,7 @@ class CoRegularizedSVC(ViewClassifier, CoRegularized):
     >>> from consilience import CoRegularizedSVC
     >>> from consilience.datasets import load_digits_views
     >>> X, y = load_digits_views(return_X_y=True)
-    >>> model = CoRegularizedSVC(alpha=1e-4, between=1e-4).fit(X[:300], y[:300])
+    >>> model = CoRegularizedSVC(alpha=1e-4, agreement_penalty=1e-4).fit(X[:300], y[:300])
     >>> round(model.score(X[300:], y[300:]), 1)
     0.9
     >>> proof = model.certificate()
@@ -156,10 +153,9 @@ class CoRegularizedSVC(ViewClassifier, CoRegularized):
         self,
         kernel: Any = "rbf",
         *,
-        kernels: Mapping[str, Any] | None = None,
         alpha: float = 1e-3,
-        between: float = 0.0,
-        within: float = 0.0,
+        agreement_penalty: float = 0.0,
+        graph_penalty: float = 0.0,
         graph: Any = "kernel",
         multi_class: str = "ovr",
         codes: Any = None,
@@ -176,10 +172,9 @@ class CoRegularizedSVC(ViewClassifier, CoRegularized):
         views: Any = None,
     ):
         self.kernel = kernel
-        self.kernels = kernels
         self.alpha = alpha
-        self.between = between
-        self.within = within
+        self.agreement_penalty = agreement_penalty
+        self.graph_penalty = graph_penalty
         self.graph = graph
         self.multi_class = multi_class
         self.codes = codes
@@ -257,7 +252,7 @@ class CoRegularizedSVC(ViewClassifier, CoRegularized):
         if self.multi_class not in ("simplex", "ovr"):
             raise ValueError(f"`multi_class` is 'simplex' or 'ovr'; got {self.multi_class!r}.")
         if self.codes is None:
-            return None if self.multi_class == "ovr" or P <= 2 else simplex_codes(P)
+            return None if self.multi_class == "ovr" or P <= 2 else simplex_vectors(P)
         if self.multi_class == "ovr":
             raise ValueError("`codes` are for multi_class='simplex'; with 'ovr' each class has an output of its own.")
         codes = np.asarray(self.codes, dtype=np.float64)

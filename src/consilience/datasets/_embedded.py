@@ -4,7 +4,7 @@ import numpy as np
 from sklearn.datasets import load_breast_cancer, load_digits
 from sklearn.utils import Bunch
 
-from ..views import Views
+from ..views.container import Views
 
 
 def load_breast_cancer_views(*, return_X_y: bool = False) -> Bunch | tuple[Views, np.ndarray]:

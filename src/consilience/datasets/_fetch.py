@@ -7,7 +7,7 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.utils import Bunch
 
-from ..views import Views
+from ..views.container import Views
 from . import _sources as sources
 from ._parsers import SATIMAGE_CLASSES
 from ._sources import DataFile

@@ -8,7 +8,7 @@ import numpy as np
 from scipy.linalg import helmert
 from sklearn.utils import Bunch, check_random_state
 
-from ..views import Views
+from ..views.container import Views
 
 REGRESSION_LATENTS = 2
 SHEAR = np.array([[1.0, 1.0], [0.0, 1.0]])

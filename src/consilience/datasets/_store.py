@@ -14,7 +14,7 @@ from typing import IO, Any
 
 import numpy as np
 
-from .._files import write_atomically
+from ..io.writing import write_atomically
 
 Arrays = dict[str, np.ndarray]
 

@@ -2,8 +2,7 @@
 
 from .algebra import center, exp, normalize
 from .base import Kernel
-from .gram import alignment, is_psd, nearest_psd
-from .multiview import (
+from .by_view import (
     cross_grams,
     kernels_by_view,
     polynomial,
@@ -15,6 +14,7 @@ from .multiview import (
     view_grams,
     weighted_sum,
 )
+from .gram import alignment, is_psd, nearest_psd
 from .outputs import multi_task, output_graph
 from .scalar import (
     RBF,

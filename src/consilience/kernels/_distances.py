@@ -13,7 +13,7 @@ import scipy.sparse as sp
 from scipy.spatial.distance import cdist
 
 from .._backend import is_device_array, like, namespace, take_rows, to_numpy
-from .._blocks import Block
+from ..views._blocks import Block
 
 Array = Any  # an array of NumPy, PyTorch or CuPy
 

@@ -8,7 +8,7 @@ import numpy as np
 from sklearn.base import clone
 
 from .._backend import is_device_array, namespace, to_numpy
-from .._blocks import Block, Gram, take
+from ..views._blocks import Block, Gram, take
 from .base import Array, Kernel, check_degree, check_numeric, full, integer_power, read, value_text
 from .gram import center_gram, normalize_gram
 from .scalar import Precomputed

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 from sklearn.base import BaseEstimator, clone
 
-from .. import _blocks, _reading
 from .._backend import is_device_array, namespace, to_numpy
-from .._blocks import Block, Gram
+from ..views import _blocks, _reading
+from ..views._blocks import Block, Gram
 
 Array = Any  # an array of NumPy, PyTorch or CuPy
 

@@ -5,8 +5,8 @@ from typing import Any
 
 import numpy as np
 
-from .._blocks import quoted
-from ..graphs import laplacian
+from ..views._blocks import quoted
+from .graphs import laplacian
 
 
 def multi_task(n_outputs: int, independence: float) -> np.ndarray:
@@ -75,7 +75,7 @@ def output_graph(weights: Any, strength: float = 1.0) -> np.ndarray:
     return (R + R.T) / 2
 
 
-def simplex_codes(n_classes: int) -> np.ndarray:
+def simplex_vectors(n_classes: int) -> np.ndarray:
     """Return P points on the sphere of R^(P-1), each as far as can be from all others.
 
     ‖s_k‖ = 1, s_j·s_k = -1/(P-1), Σ_k s_k = 0 (Mroueh, Poggio, Rosasco and Slotine 2012).
@@ -92,11 +92,11 @@ def simplex_codes(n_classes: int) -> np.ndarray:
 
     Examples
     --------
-    >>> from consilience import simplex_codes
-    >>> simplex_codes(2)
+    >>> from consilience import simplex_vectors
+    >>> simplex_vectors(2)
     array([[-1.],
            [ 1.]])
-    >>> simplex_codes(3).round(2)
+    >>> simplex_vectors(3).round(2)
     array([[-0.87, -0.5 ],
            [ 0.87, -0.5 ],
            [ 0.  ,  1.  ]])
@@ -128,7 +128,7 @@ def label_vectors(given: Any, classes: np.ndarray) -> tuple[np.ndarray, tuple[fl
             )
         if T == 1 or given == "indicator":  # one class has one direction
             return np.eye(T), (1.0, 0.0)
-        return simplex_codes(T), (1.0, -1.0 / (T - 1))
+        return simplex_vectors(T), (1.0, -1.0 / (T - 1))
     if isinstance(given, Mapping):
         lacking = [c for c in classes.tolist() if c not in given]
         if lacking:

@@ -14,9 +14,9 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.base import clone
 
-from .. import _blocks
 from .._backend import by_rows, few_threads, is_device_array, like, namespace, to_numpy
-from .._blocks import Block, Gram
+from ..views import _blocks
+from ..views._blocks import Block, Gram
 from ._distances import GaussianRows, double, inner, squared_distances, squared_norms
 from .base import Array, Kernel, check_degree, check_nonnegative, check_numeric, full, integer_power, precision, read
 from .gram import is_psd

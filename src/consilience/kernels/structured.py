@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from .. import _blocks
-from .._blocks import Block
+from ..views import _blocks
+from ..views._blocks import Block
 from .base import Array, Kernel
 from .scalar import Linear
 

@@ -10,12 +10,12 @@ import scipy.sparse as sp
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.svm import LinearSVC
 
-from .. import _blocks
-from .._blocks import is_single
-from ..certificates import MistakeCertificate, passive_aggressive_bound, perceptron_bound, risk_bound
-from ..solvers._dense import is_positive
+from ..solvers.certificates import MistakeCertificate, passive_aggressive_bound, perceptron_bound, risk_bound
+from ..solvers.linalg import is_positive
 from ..solvers.margin import margin_dual
-from ..views import Views
+from ..views import _blocks
+from ..views._blocks import is_single
+from ..views.container import Views
 from ._dual import Grams, Support
 from ._linear import read_matrix
 
@@ -246,7 +246,7 @@ def _primal_norms(own: np.ndarray, p: float) -> np.ndarray:
 
 def mistake_certificate(learner: Any, comparison: Comparison, setting: Setting | None) -> MistakeCertificate:
     """Mistakes and their bound by the best of the comparators, rescaled; 0 is always one of them."""
-    n, mistakes = int(learner.n_seen_), int(learner.mistakes_)
+    n, mistakes = int(learner.n_samples_seen_), int(learner.n_mistakes_)
     risk = risk_bound(mistakes / n, n) if n and learner._passes == 1 else None
     trivial = MistakeCertificate(status="streamed", mistakes=mistakes, n_samples=n, risk=risk)
     if setting is None:
@@ -303,7 +303,7 @@ def _scales(margins: np.ndarray) -> np.ndarray:
 def _bound(setting: Setting, loss: np.ndarray, sizes: np.ndarray, norm: float, passes: int) -> float:
     if setting.variant is None:
         return perceptron_bound(
-            passes * float(loss.sum()), float(sizes.max()), norm, p=setting.p, margin=setting.margin, step=setting.step
+            passes * float(loss.sum()), float(sizes.max()), norm, p=setting.p, margin=setting.margin, eta0=setting.eta0
         )
     return passive_aggressive_bound(
         np.tile(loss, passes), np.tile(sizes, passes), norm, variant=setting.variant, C=setting.C, p=setting.p

@@ -6,11 +6,11 @@ from typing import Any, Self
 
 import numpy as np
 
-from .. import _blocks
 from .._backend import few_threads, to_numpy
-from .._joint import JointKernel
 from ..kernels import Kernel, reference_views
-from ..views import Views
+from ..kernels.joint import JointKernel
+from ..views import _blocks
+from ..views.container import Views
 from ._events import Events
 from ._linear import TOL, Rule, known_views
 from ._steps import factors, kernel_pass, projectron_pass

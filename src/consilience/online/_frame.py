@@ -13,13 +13,14 @@ import scipy.sparse as sp
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from .. import _blocks
-from .._base import ViewClassifier, ViewParameters
-from .._inputs import read_labels, read_stream_labels, read_views_to_learn, read_views_to_predict, remember
 from .._progress import tell
-from .._reading import checked_sparse
-from ..certificates import Certificate
-from ..views import Views
+from ..kernels.by_view import as_part, reads_gram
+from ..solvers.certificates import Certificate
+from ..views import _blocks
+from ..views._reading import checked_sparse
+from ..views.container import Views
+from ..views.estimator import ViewClassifier, ViewEstimator
+from ..views.validation import read_labels, read_stream_labels, read_views_to_learn, read_views_to_predict, remember
 
 
 @contextmanager
@@ -38,23 +39,29 @@ def uninterrupted() -> Iterator[None]:
             before(*asked[0])
 
 
-class OnlineLearner(ViewClassifier, ViewParameters, ABC):
+class OnlineLearner(ViewClassifier, ViewEstimator, ABC):
     """A learner that sees samples one after the other; any chunking of the same samples gives the same decisions.
 
     Views and classes join just before their first sample, and what rounding cannot tell apart counts as equal, so that
     counts are the same and scores agree up to rounding, however a stream is cut.
 
     Subclasses define `_start` (empty state for ``classes_``), `_grow` (make room for a class), `_learn` (one pass over
-    a piece) and `_scores`. Parameters `epochs`, `shuffle` and `random_state` are those of `fit`.
+    a piece) and `_scores`. Parameters `max_iter`, `shuffle` and `random_state` are those of `fit`.
     """
 
     classes_: np.ndarray
-    epochs: int
+    max_iter: int
     shuffle: bool
     random_state: Any
-    updates_: int  # how often the state changed
+    n_updates_: int  # how often the state changed
     _late_classes = True  # whether classes can appear that were not announced
     _piece = 65536  # samples learned at a time; Ctrl-C waits for that long
+
+    def _view_is_gram(self, name: str) -> bool:
+        return reads_gram(getattr(self, "kernel", None), name)
+
+    def _part(self, parameter: str, value: Any) -> Any:
+        return as_part(parameter, value)
 
     @abstractmethod
     def _start(self) -> None:
@@ -90,7 +97,7 @@ class OnlineLearner(ViewClassifier, ViewParameters, ABC):
 
     def _settings(self) -> tuple[Any, ...]:
         """The parameters that the state was made with and cannot change while learning goes on."""
-        names = ("average", "p", "fit_bias", "budget", "unequal", "prior_norms", "aggressive")
+        names = ("average", "p", "fit_intercept", "budget", "unequal", "prior_norms", "aggressive")
         return tuple((name, getattr(self, name)) for name in names if hasattr(self, name))
 
     def _check_settings(self) -> None:
@@ -120,7 +127,7 @@ class OnlineLearner(ViewClassifier, ViewParameters, ABC):
             The learner.
         """
         self._check_parameters()
-        fresh = not hasattr(self, "n_seen_")
+        fresh = not hasattr(self, "n_samples_seen_")
         if not fresh:
             self._check_settings()
         X = read_views_to_learn(self, X, fresh)
@@ -161,7 +168,7 @@ class OnlineLearner(ViewClassifier, ViewParameters, ABC):
     def _begin(self, classes: np.ndarray, announced: bool) -> None:
         self._known: dict[str, Any] = {}
         self.classes_, self._announced = classes, announced
-        self.n_seen_ = self.mistakes_ = 0
+        self.n_samples_seen_ = self.n_mistakes_ = 0
         self._late = 0  # samples whose class was not known before
         self._next_id = 0  # of samples to come
         self._passes = 1  # over the same samples
@@ -186,7 +193,7 @@ class OnlineLearner(ViewClassifier, ViewParameters, ABC):
             codes, unknown = _codes(labels[start : start + 64], self.classes_)  # new classes mostly come early
             if unknown < 0:
                 codes, unknown = _codes(labels[start : start + self._piece], self.classes_)
-            new = unknown == 0 or (self.n_seen_ == 0 and not self._announced)
+            new = unknown == 0 or (self.n_samples_seen_ == 0 and not self._announced)
             if unknown == 0:
                 with uninterrupted():
                     before, self.classes_ = (
@@ -209,7 +216,7 @@ class OnlineLearner(ViewClassifier, ViewParameters, ABC):
         return X
 
     def fit(self, X: Any, y: Any) -> Self:
-        """Forget everything and pass over the samples `epochs` times, or until a pass changes nothing.
+        """Forget everything and pass over the samples `max_iter` times, or until a pass changes nothing.
 
         Parameters
         ----------
@@ -224,31 +231,31 @@ class OnlineLearner(ViewClassifier, ViewParameters, ABC):
             The learner.
         """
         self._check_parameters()
-        check_count("epochs", self.epochs)
+        check_count("max_iter", self.max_iter)
         with self._whole():
             X = read_views_to_learn(self, X, fresh=True, grams=True)
             labels = read_labels(y, len(X))
             given = np.flatnonzero(labels.labeled)
             X = X if len(given) == len(X) else X[given]
             values, rng = labels.classes[labels.codes[given]], check_random_state(self.random_state)
-            if hasattr(self, "n_seen_"):
-                del self.n_seen_
+            if hasattr(self, "n_samples_seen_"):
+                del self.n_samples_seen_
             self._check_views(X, whole=True)
             self._begin(labels.classes, announced=True)
             remember(self, X)
             self._prepare(X)
             self._next_id = len(labels.labeled)
             self.separated_ = False
-            for number in range(1, self.epochs + 1):
+            for number in range(1, self.max_iter + 1):
                 self._passes = number
-                tell(number, None, of=self.epochs, unit=f"{self.mistakes_:,} mistakes, pass")
+                tell(number, None, of=self.max_iter, unit=f"{self.n_mistakes_:,} mistakes, pass")
                 order = rng.permutation(len(X)) if self.shuffle else None
-                before = self.updates_
+                before = self.n_updates_
                 if order is None:
                     self._pass(X, values, given)
                 else:
                     self._pass(X[order], values[order], given[order])
-                if self.updates_ == before:
+                if self.n_updates_ == before:
                     self.separated_ = True
                     break
             self._used_views = self._met or self.view_names_in_
@@ -287,7 +294,7 @@ class OnlineLearner(ViewClassifier, ViewParameters, ABC):
         object
             The class; None before a sample was learned.
         """
-        return self.predict(one_row(x))[0] if hasattr(self, "n_seen_") else None
+        return self.predict(one_row(x))[0] if hasattr(self, "n_samples_seen_") else None
 
     # -- predicting
     def _combined(self, X: Any) -> np.ndarray:
@@ -299,23 +306,23 @@ class OnlineLearner(ViewClassifier, ViewParameters, ABC):
     @property
     def error_curve_(self) -> np.ndarray:
         """The progressive error: rows of (samples seen, share of mistakes), thinned out geometrically."""
-        check_is_fitted(self, "n_seen_")
+        check_is_fitted(self, "n_samples_seen_")
         curve = np.array(self._curve, dtype=np.float64).reshape(-1, 2)
         return np.column_stack([curve[:, 0], curve[:, 1] / np.maximum(curve[:, 0], 1)])
 
     def _count(self, wrong: np.ndarray) -> None:
-        first, mistaken = self.n_seen_, np.flatnonzero(wrong)
+        first, mistaken = self.n_samples_seen_, np.flatnonzero(wrong)
         kept = _marks(first, first + len(wrong))
-        total = self.mistakes_ + np.searchsorted(mistaken, kept - first)
+        total = self.n_mistakes_ + np.searchsorted(mistaken, kept - first)
         self._curve.extend(zip(kept.tolist(), total.tolist(), strict=True))
-        self.n_seen_ += len(wrong)
-        self.mistakes_ += len(mistaken)
+        self.n_samples_seen_ += len(wrong)
+        self.n_mistakes_ += len(mistaken)
 
     def _count_one(self, wrong: bool) -> None:
-        self.n_seen_ += 1
-        self.mistakes_ += wrong
-        if self.n_seen_ % (1 << max(self.n_seen_.bit_length() - 8, 0)) == 0:
-            self._curve.append((self.n_seen_, self.mistakes_))
+        self.n_samples_seen_ += 1
+        self.n_mistakes_ += wrong
+        if self.n_samples_seen_ % (1 << max(self.n_samples_seen_.bit_length() - 8, 0)) == 0:
+            self._curve.append((self.n_samples_seen_, self.n_mistakes_))
 
     def certificate(self) -> Certificate:
         """Return what is proved about the stream.
@@ -325,7 +332,7 @@ class OnlineLearner(ViewClassifier, ViewParameters, ABC):
         Certificate
             Bounds where the learner has them; prints as a sentence.
         """
-        check_is_fitted(self, "n_seen_")
+        check_is_fitted(self, "n_samples_seen_")
         return Certificate(status="streamed")
 
     def __sklearn_tags__(self) -> Any:

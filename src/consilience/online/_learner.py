@@ -8,13 +8,14 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
-from .. import _blocks
-from .._base import decide
-from .._inputs import read_labels, read_views_to_predict
-from ..certificates import MistakeCertificate
 from ..kernels import Kernel, Linear, kernels_by_view, resolve_kernels
+from ..kernels.by_view import kernel_of
 from ..kernels.scalar import as_kernel
-from ..views import Views
+from ..solvers.certificates import MistakeCertificate
+from ..views import _blocks
+from ..views.container import Views
+from ..views.estimator import decide
+from ..views.validation import read_labels, read_views_to_predict
 from ._bounds import Comparison, Setting, mistake_certificate
 from ._dual import KernelMachine, ProjectronMachine
 from ._frame import OnlineLearner, check_choice, check_count, check_number, new_outputs, one_row
@@ -39,13 +40,13 @@ class MachineLearner(OnlineLearner):
         """The empty state."""
 
     def _rule(self) -> Rule:
-        return Rule(float(self.margin), float(self.step), float(self.step))
+        return Rule(float(self.margin), float(self.eta0), float(self.eta0))
 
     def _check_common(self) -> None:
         check_choice("average", self.average, (False, True, "voted"))
         for name in ("margin", "step"):
             if hasattr(self, name):
-                check_number(name, getattr(self, name), above=name == "step")
+                check_number(name, getattr(self, name), above=name == "eta0")
         if hasattr(self, "budget"):
             check_count("budget", self.budget, optional=True)
 
@@ -66,9 +67,9 @@ class MachineLearner(OnlineLearner):
             self._machine.place(sources)
 
     @property
-    def updates_(self) -> int:  # type: ignore[override]
+    def n_updates_(self) -> int:  # type: ignore[override]
         """How often the state changed."""
-        check_is_fitted(self, "n_seen_")
+        check_is_fitted(self, "n_samples_seen_")
         return int(self._machine.n_steps)
 
     def _wait(self, n: int) -> tuple[np.ndarray, np.ndarray]:
@@ -117,8 +118,8 @@ class MachineLearner(OnlineLearner):
 
     # -- kernels
     def _is_linear(self) -> bool:
-        given = [getattr(self, "kernel", "linear"), *(getattr(self, "kernels", None) or {}).values()]
-        return all(type(as_kernel(kernel)) is Linear for kernel in given)
+        given = getattr(self, "kernel", "linear")
+        return not isinstance(given, Mapping) and type(as_kernel(given)) is Linear
 
     def _kernels_of(self, X: Views) -> dict[str, Kernel]:
         """The kernels of the views that have come, with numbers for parameters."""
@@ -128,13 +129,12 @@ class MachineLearner(OnlineLearner):
         return self.kernels_
 
     def _kernel_of(self, name: str) -> Kernel:
-        given = dict(getattr(self, "kernels", None) or {})
-        return as_kernel(given.get(name, getattr(self, "kernel", "linear")))
+        return kernel_of(getattr(self, "kernel", "linear"), name)
 
     def _prepare(self, X: Views) -> None:
         if isinstance(self._machine, (KernelMachine, ProjectronMachine)):
             shown = [name for name in X.names if X.present(name).any()]
-            kernels = kernels_by_view(getattr(self, "kernel", "linear"), getattr(self, "kernels", None), X.names)
+            kernels = kernels_by_view(getattr(self, "kernel", "linear"), X.names)
             self.kernels_ = resolve_kernels({name: kernels[name] for name in shown}, X)
 
     # -- what was learned
@@ -179,13 +179,13 @@ class MachineLearner(OnlineLearner):
         return np.asarray(machine.weights(self.average is True))
 
     def _of_kernels(self, what: str) -> Any:
-        check_is_fitted(self, "n_seen_")
+        check_is_fitted(self, "n_samples_seen_")
         if not hasattr(self._machine, "support"):
             raise AttributeError(f"{type(self).__name__} is linear here: it keeps no samples, so it has no `{what}`.")
         return self._machine
 
     def _of_columns(self, what: str) -> Any:
-        check_is_fitted(self, "n_seen_")
+        check_is_fitted(self, "n_samples_seen_")
         if not hasattr(self._machine, "offsets"):
             raise AttributeError(
                 f"{type(self).__name__} learns by kernels here: it has `support_` and `dual_coef_`, no `{what}`."
@@ -215,7 +215,7 @@ class MachineLearner(OnlineLearner):
         MistakeCertificate
             Mistakes and bound; prints as a sentence.
         """
-        check_is_fitted(self, "n_seen_")
+        check_is_fitted(self, "n_samples_seen_")
         return mistake_certificate(self, Comparison(X, y, comparator), self._setting())
 
     def _read_pairs(self, comparison: Comparison) -> tuple[Views, np.ndarray]:
@@ -244,7 +244,7 @@ class MachineLearner(OnlineLearner):
         code = _code(self._light_codes, y) if rows is not None else -1
         if rows is None or code < 0:
             self.partial_fit(one_row(x), [y])
-            if hasattr(self, "n_seen_") and isinstance(self._machine, LinearMachine) and len(self.classes_) > 1:
+            if hasattr(self, "n_samples_seen_") and isinstance(self._machine, LinearMachine) and len(self.classes_) > 1:
                 self._light_codes: dict[Any, int] = {label: c for c, label in enumerate(self.classes_.tolist())}
                 self._light_for = self.classes_
             return self

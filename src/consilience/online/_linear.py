@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
-from .. import _blocks
-from ..views import Views
+from ..views import _blocks
+from ..views.container import Views
 from ._events import Events
 from ._steps import binary_pass, factors, linear_pass, link_pass, row_scores
 

@@ -1,12 +1,11 @@
 """Perceptrons by kernels: all mistakes kept, a budget of them, or projections on few."""
 
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
 from ..kernels.gram import is_psd
-from ..views import Views
+from ..views.container import Views
 from ._bounds import Setting
 from ._dual import Grams, KernelMachine, ProjectronMachine
 from ._frame import check_choice, check_count, check_number
@@ -32,27 +31,25 @@ class KernelPerceptron(MachineLearner):
 
     Parameters
     ----------
-    kernel : Kernel, str or callable, default="rbf"
-        The kernel of the views that `kernels` does not name. In a stream "scale" stands for one over the number of
-        columns; other parameters must be numbers there.
-    kernels : dict, optional
-        Kernels by view.
+    kernel : Kernel, str, callable or dict, default="rbf"
+        Kernel of every view, or a dict of kernels by view; views that the dict does not name get "rbf". In a stream
+        "scale" stands for one over the number of columns; other parameters must be numbers there.
     combine : {"sum", "product"}, Polynomial or list, default="sum"
         How the views' kernels make one; see `MaxMarginClassifier`. Absent views are for sums.
     average : {False, True, "voted"}, default=False
         Whether predictions are by the last hypothesis, the mean of all, or their vote.
     margin : float, default=0.0
         Updates are made where y f(x) is at most this; for several classes the lead over the best other class.
-    step : float, default=1.0
+    eta0 : float, default=1.0
         The length of an update.
-    fit_bias : bool, default=False
+    fit_intercept : bool, default=False
         Whether 1 is added to the kernel.
     output_kernel : array of shape (n_classes, n_classes), optional
         κ between the classes in their sorted order, positive semi-definite; the identity by default. Classes must be
         announced.
     budget : int, optional
         The most samples kept; the oldest goes, from averages too.
-    epochs : int, default=10
+    max_iter : int, default=10
         The most passes of `fit`; it ends after the first one without an update.
     shuffle : bool, default=True
         Whether `fit` takes the samples in a new random order at each pass.
@@ -71,7 +68,7 @@ class KernelPerceptron(MachineLearner):
         Positions of the samples kept, among those of `fit` or in the stream.
     dual_coef_ : array of shape (n_support,) or (n_classes, n_support)
         Their coefficients, signs included.
-    mistakes_, updates_, n_seen_ : int
+    n_mistakes_, n_updates_, n_samples_seen_ : int
         Wrong decisions before learning (a tie is one), updates made, samples seen.
     error_curve_ : array of shape (n, 2)
         Samples seen, share of mistakes so far.
@@ -83,7 +80,7 @@ class KernelPerceptron(MachineLearner):
     >>> from consilience import KernelPerceptron
     >>> from consilience.kernels import Polynomial
     >>> X, y = [[0, 0], [0, 1], [1, 0], [1, 1]], [0, 1, 1, 0]  # exclusive or
-    >>> model = KernelPerceptron(Polynomial(2), epochs=100, random_state=0).fit(X, y)
+    >>> model = KernelPerceptron(Polynomial(2), max_iter=100, random_state=0).fit(X, y)
     >>> model.separated_, model.predict(X).tolist()
     (True, [0, 1, 1, 0])
     """
@@ -92,30 +89,28 @@ class KernelPerceptron(MachineLearner):
         self,
         kernel: Any = "rbf",
         *,
-        kernels: Mapping[str, Any] | None = None,
         combine: Any = "sum",
         average: Any = False,
         margin: float = 0.0,
-        step: float = 1.0,
-        fit_bias: bool = False,
+        eta0: float = 1.0,
+        fit_intercept: bool = False,
         output_kernel: Any = None,
         budget: int | None = None,
-        epochs: int = 10,
+        max_iter: int = 10,
         shuffle: bool = True,
         random_state: Any = None,
         verbose: bool = False,
         views: Any = None,
     ):
         self.kernel = kernel
-        self.kernels = kernels
         self.combine = combine
         self.average = average
         self.margin = margin
-        self.step = step
-        self.fit_bias = fit_bias
+        self.eta0 = eta0
+        self.fit_intercept = fit_intercept
         self.output_kernel = output_kernel
         self.budget = budget
-        self.epochs = epochs
+        self.max_iter = max_iter
         self.shuffle = shuffle
         self.random_state = random_state
         self.verbose = verbose
@@ -141,7 +136,7 @@ class KernelPerceptron(MachineLearner):
                     f"shape {table.shape}."
                 )
             n_outputs = T
-        grams = Grams("joint", self.combine, bool(self.fit_bias))
+        grams = Grams("joint", self.combine, bool(self.fit_intercept))
         return KernelMachine(grams, n_outputs, average=self.average, budget=self.budget, out_kernel=table)
 
     def _scores(self, X: Views) -> np.ndarray:
@@ -151,7 +146,7 @@ class KernelPerceptron(MachineLearner):
     def _setting(self) -> Setting | None:
         if self.budget is not None or self.output_kernel is not None:
             return None
-        return Setting(2.0, float(self.margin), float(self.step))
+        return Setting(2.0, float(self.margin), float(self.eta0))
 
 
 class Projectron(MachineLearner):
@@ -168,11 +163,9 @@ class Projectron(MachineLearner):
 
     Parameters
     ----------
-    kernel : Kernel, str or callable, default="rbf"
-        The kernel of the views that `kernels` does not name. In a stream "scale" stands for one over the number of
-        columns; other parameters must be numbers there.
-    kernels : dict, optional
-        Kernels by view.
+    kernel : Kernel, str, callable or dict, default="rbf"
+        Kernel of every view, or a dict of kernels by view; views that the dict does not name get "rbf". In a stream
+        "scale" stands for one over the number of columns; other parameters must be numbers there.
     combine : {"sum", "product"}, Polynomial or list, default="sum"
         How the views' kernels make one; see `MaxMarginClassifier`. Absent views are for sums.
     threshold : float, default=0.1
@@ -183,11 +176,11 @@ class Projectron(MachineLearner):
         Whether δ² is held against η in place of δ, as the authors' own program does.
     average : bool, default=False
         Whether predictions are by the mean of all hypotheses, or by the last.
-    fit_bias : bool, default=False
+    fit_intercept : bool, default=False
         Whether 1 is added to the kernel.
     budget : int, optional
         The most samples kept; when it is reached all are projected, however far.
-    epochs : int, default=10
+    max_iter : int, default=10
         The most passes of `fit`; it ends after the first one without an update.
     shuffle : bool, default=True
         Whether `fit` takes the samples in a new random order at each pass.
@@ -208,7 +201,7 @@ class Projectron(MachineLearner):
         Their coefficients, signs included.
     projections_ : int
         Updates that kept no sample.
-    mistakes_, updates_, n_seen_ : int
+    n_mistakes_, n_updates_, n_samples_seen_ : int
         Wrong decisions before learning (a tie is one), updates made, samples seen.
     error_curve_ : array of shape (n, 2)
         Samples seen, share of mistakes so far.
@@ -229,30 +222,28 @@ class Projectron(MachineLearner):
         self,
         kernel: Any = "rbf",
         *,
-        kernels: Mapping[str, Any] | None = None,
         combine: Any = "sum",
         threshold: float = 0.1,
         plus: bool = True,
         squared: bool = False,
         average: bool = False,
-        fit_bias: bool = False,
+        fit_intercept: bool = False,
         budget: int | None = None,
-        epochs: int = 10,
+        max_iter: int = 10,
         shuffle: bool = True,
         random_state: Any = None,
         verbose: bool = False,
         views: Any = None,
     ):
         self.kernel = kernel
-        self.kernels = kernels
         self.combine = combine
         self.threshold = threshold
         self.plus = plus
         self.squared = squared
         self.average = average
-        self.fit_bias = fit_bias
+        self.fit_intercept = fit_intercept
         self.budget = budget
-        self.epochs = epochs
+        self.max_iter = max_iter
         self.shuffle = shuffle
         self.random_state = random_state
         self.verbose = verbose
@@ -264,7 +255,7 @@ class Projectron(MachineLearner):
         check_count("budget", self.budget, optional=True)
 
     def _new_machine(self, n_outputs: int) -> Machine:
-        grams = Grams("joint", self.combine, bool(self.fit_bias))
+        grams = Grams("joint", self.combine, bool(self.fit_intercept))
         return ProjectronMachine(grams, n_outputs, average=bool(self.average), budget=self.budget)
 
     def _learn(self, X: Views, codes: np.ndarray, ids: Any) -> tuple[np.ndarray, np.ndarray]:

@@ -6,10 +6,10 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from .. import _blocks
 from ..kernels import Kernel
 from ..kernels.scalar import as_kernel
-from ..views import Views
+from ..views import _blocks
+from ..views.container import Views
 from ._bounds import Setting
 from ._dual import Grams, KernelMachine
 from ._frame import check_choice, check_number
@@ -49,16 +49,16 @@ class OrthogonalPerceptron(MachineLearner):
     prior_norms : float or dict, optional
         b_k >= 0, for all views or by view.
     aggressive : bool, default=False
-        Whether to step by the loss, as passive-aggressive learners do; `margin` and `step` then do not matter.
+        Whether to step by the loss, as passive-aggressive learners do; `margin` and `eta0` then do not matter.
     C : float, default=1.0
         The longest step of an aggressive learner.
     average : {False, True, "voted"}, default=False
         Whether predictions are by the last hypothesis, the mean of all, or their vote.
     margin : float, default=0.0
         Updates are made where y f(x) is at most this; for several classes the lead over the best other class.
-    step : float, default=1.0
+    eta0 : float, default=1.0
         The length of an update.
-    epochs : int, default=10
+    max_iter : int, default=10
         The most passes of `fit`; it ends after the first one without an update.
     shuffle : bool, default=True
         Whether `fit` takes the samples in a new random order at each pass.
@@ -79,7 +79,7 @@ class OrthogonalPerceptron(MachineLearner):
         Weights by view, F_k v_k or their mean over the stream (linear).
     support_, dual_coef_ : array
         Samples kept and their coefficients (kernels).
-    mistakes_, updates_, n_seen_ : int
+    n_mistakes_, n_updates_, n_samples_seen_ : int
         Wrong decisions before learning (a tie is one), updates made, samples seen.
     error_curve_ : array of shape (n, 2)
         Samples seen, share of mistakes so far.
@@ -100,30 +100,28 @@ class OrthogonalPerceptron(MachineLearner):
         self,
         kernel: Any = "linear",
         *,
-        kernels: Mapping[str, Any] | None = None,
         p: float = 2.0,
         prior_norms: Any = None,
         aggressive: bool = False,
         C: float = 1.0,
         average: Any = False,
         margin: float = 0.0,
-        step: float = 1.0,
-        epochs: int = 10,
+        eta0: float = 1.0,
+        max_iter: int = 10,
         shuffle: bool = True,
         random_state: Any = None,
         verbose: bool = False,
         views: Any = None,
     ):
         self.kernel = kernel
-        self.kernels = kernels
         self.p = p
         self.prior_norms = prior_norms
         self.aggressive = aggressive
         self.C = C
         self.average = average
         self.margin = margin
-        self.step = step
-        self.epochs = epochs
+        self.eta0 = eta0
+        self.max_iter = max_iter
         self.shuffle = shuffle
         self.random_state = random_state
         self.verbose = verbose
@@ -182,7 +180,7 @@ class OrthogonalPerceptron(MachineLearner):
         if self.prior_norms is not None and self.p != 1:
             return None
         variant = "PA-I" if self.aggressive else None
-        return Setting(2 * float(self.p), float(self.margin), float(self.step), variant, float(self.C))
+        return Setting(2 * float(self.p), float(self.margin), float(self.eta0), variant, float(self.C))
 
 
 class MatrixPerceptron(MachineLearner):
@@ -214,9 +212,9 @@ class MatrixPerceptron(MachineLearner):
         Whether predictions are by the last hypothesis, the mean of all, or their vote.
     margin : float, default=0.0
         Updates are made where y f(x) is at most this; for several classes the lead over the best other class.
-    step : float, default=1.0
+    eta0 : float, default=1.0
         The length of an update.
-    epochs : int, default=10
+    max_iter : int, default=10
         The most passes of `fit`; it ends after the first one without an update.
     shuffle : bool, default=True
         Whether `fit` takes the samples in a new random order at each pass.
@@ -235,7 +233,7 @@ class MatrixPerceptron(MachineLearner):
         W by view, of the last hypothesis or the mean (linear).
     support_, dual_coef_ : array
         Samples kept and their coefficients (kernels).
-    mistakes_, updates_, n_seen_ : int
+    n_mistakes_, n_updates_, n_samples_seen_ : int
         Wrong decisions before learning (a tie is one), updates made, samples seen.
     error_curve_ : array of shape (n, 2)
         Samples seen, share of mistakes so far.
@@ -260,8 +258,8 @@ class MatrixPerceptron(MachineLearner):
         unequal: str = "refuse",
         average: Any = False,
         margin: float = 0.0,
-        step: float = 1.0,
-        epochs: int = 10,
+        eta0: float = 1.0,
+        max_iter: int = 10,
         shuffle: bool = True,
         random_state: Any = None,
         verbose: bool = False,
@@ -272,8 +270,8 @@ class MatrixPerceptron(MachineLearner):
         self.unequal = unequal
         self.average = average
         self.margin = margin
-        self.step = step
-        self.epochs = epochs
+        self.eta0 = eta0
+        self.max_iter = max_iter
         self.shuffle = shuffle
         self.random_state = random_state
         self.verbose = verbose
@@ -304,7 +302,7 @@ class MatrixPerceptron(MachineLearner):
                     f"View '{name}' holds {X.kind(name)}; the matrix perceptron takes numbers, a column of a matrix "
                     "per view. OrthogonalPerceptron takes a kernel for each view."
                 )
-        started = hasattr(self, "n_seen_")
+        started = hasattr(self, "n_samples_seen_")
         first = {name: 0 if whole else int(X.present(name).argmax()) for name in widths if X.present(name).any()}
         at_once = [widths[name] for name, row in first.items() if row == min(first.values())]
         widest = self._width if started and not whole else max(at_once, default=1)
@@ -373,7 +371,7 @@ class MatrixPerceptron(MachineLearner):
         return None if self.unequal == "repeat" else super()._light(x)
 
     def _setting(self) -> Setting | None:
-        return Setting(2 * float(self.p), float(self.margin), float(self.step))
+        return Setting(2 * float(self.p), float(self.margin), float(self.eta0))
 
 
 def _widened(block: Any, width: int, how: str) -> Any:

@@ -8,10 +8,11 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
-from .. import _blocks
-from .._inputs import remember
-from ..certificates import MistakeCertificate, risk_bound
-from ..views import Views
+from ..kernels.by_view import kernel_of
+from ..solvers.certificates import MistakeCertificate, risk_bound
+from ..views import _blocks
+from ..views.container import Views
+from ..views.validation import remember
 from ._frame import OnlineLearner, check_choice, check_number, new_outputs
 from ._linear import LinearMachine, Rule
 from .kernelized import Projectron
@@ -35,11 +36,9 @@ class MultiCueClassifier(OnlineLearner):
 
     Parameters
     ----------
-    kernel : Kernel, str or callable, default="rbf"
-        The kernel of the views that `kernels` does not name. In a stream "scale" stands for one over the number of
-        columns; other parameters must be numbers there.
-    kernels : dict, optional
-        Kernels by view.
+    kernel : Kernel, str, callable or dict, default="rbf"
+        Kernel of every view, or a dict of kernels by view; views that the dict does not name get "rbf". In a stream
+        "scale" stands for one over the number of columns; other parameters must be numbers there.
     threshold : float, default=0.1
         η of the Projectrons: the distance from the span of the support up to which a sample is projected.
     C : float, default=0.01
@@ -50,7 +49,7 @@ class MultiCueClassifier(OnlineLearner):
         Online learners by view; the others take `learner`.
     average : bool, default=False
         Whether the learner on top predicts with the mean of its hypotheses.
-    epochs : int, default=10
+    max_iter : int, default=10
         The most passes of `fit`; it ends after the first one without an update.
     shuffle : bool, default=True
         Whether `fit` takes the samples in a new random order at each pass.
@@ -69,7 +68,7 @@ class MultiCueClassifier(OnlineLearner):
         The learner of each view.
     view_weights_ : array of shape (n_views,)
         The length of each view's part of w.
-    mistakes_, updates_, n_seen_ : int
+    n_mistakes_, n_updates_, n_samples_seen_ : int
         Wrong decisions before learning (a tie is one), updates of any of the learners, samples seen.
     error_curve_ : array of shape (n, 2)
         Samples seen, share of mistakes so far.
@@ -81,7 +80,7 @@ class MultiCueClassifier(OnlineLearner):
     >>> from consilience import MultiCueClassifier
     >>> from consilience.datasets import load_digits_views
     >>> X, y = load_digits_views(return_X_y=True)
-    >>> model = MultiCueClassifier("rbf", threshold=0.3, epochs=1, random_state=0).fit(X[:500], y[:500])
+    >>> model = MultiCueClassifier("rbf", threshold=0.3, max_iter=1, random_state=0).fit(X[:500], y[:500])
     >>> sorted(model.learners_) == sorted(X.names)
     True
     """
@@ -90,26 +89,24 @@ class MultiCueClassifier(OnlineLearner):
         self,
         kernel: Any = "rbf",
         *,
-        kernels: Mapping[str, Any] | None = None,
         threshold: float = 0.1,
         C: float = 0.01,
         learner: Any = None,
         learners: Mapping[str, Any] | None = None,
         average: bool = False,
-        epochs: int = 10,
+        max_iter: int = 10,
         shuffle: bool = True,
         random_state: Any = None,
         verbose: bool = False,
         views: Any = None,
     ):
         self.kernel = kernel
-        self.kernels = kernels
         self.threshold = threshold
         self.C = C
         self.learner = learner
         self.learners = learners
         self.average = average
-        self.epochs = epochs
+        self.max_iter = max_iter
         self.shuffle = shuffle
         self.random_state = random_state
         self.verbose = verbose
@@ -139,8 +136,7 @@ class MultiCueClassifier(OnlineLearner):
         given = dict(self.learners or {}).get(name, self.learner)
         if given is not None:
             return clone(given)
-        kernel = dict(self.kernels or {}).get(name, self.kernel)
-        return Projectron(kernel, threshold=self.threshold)
+        return Projectron(kernel_of(self.kernel, name), threshold=self.threshold)
 
     def _check_views(self, X: Views, whole: bool) -> None:
         super()._check_views(X, whole)
@@ -254,10 +250,10 @@ class MultiCueClassifier(OnlineLearner):
         return self._top.scores(self._margin_views(margins), bool(self.average))
 
     @property
-    def updates_(self) -> int:  # type: ignore[override]
+    def n_updates_(self) -> int:  # type: ignore[override]
         """Updates of any of the learners."""
-        check_is_fitted(self, "n_seen_")
-        return int(self._top.n_steps) + sum(learner.updates_ for learner in self.learners_.values())
+        check_is_fitted(self, "n_samples_seen_")
+        return int(self._top.n_steps) + sum(learner.n_updates_ for learner in self.learners_.values())
 
     @property
     def view_weights_(self) -> np.ndarray:
@@ -279,10 +275,12 @@ class MultiCueClassifier(OnlineLearner):
         MistakeCertificate
             Mistakes and risk.
         """
-        check_is_fitted(self, "n_seen_")
-        once = self.n_seen_ and self._passes == 1
-        risk = risk_bound(self.mistakes_ / self.n_seen_, self.n_seen_) if once else None
-        return MistakeCertificate(status="streamed", mistakes=self.mistakes_, n_samples=self.n_seen_, risk=risk)
+        check_is_fitted(self, "n_samples_seen_")
+        once = self.n_samples_seen_ and self._passes == 1
+        risk = risk_bound(self.n_mistakes_ / self.n_samples_seen_, self.n_samples_seen_) if once else None
+        return MistakeCertificate(
+            status="streamed", mistakes=self.n_mistakes_, n_samples=self.n_samples_seen_, risk=risk
+        )
 
 
 def _present(X: Views, name: str) -> tuple[Views, np.ndarray]:

@@ -1,6 +1,5 @@
 """Linear perceptrons with the p-norm link; passive-aggressive learners."""
 
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -40,11 +39,11 @@ class OnlinePerceptron(MachineLearner):
         Whether predictions are by the last hypothesis, the mean of all, or their vote.
     margin : float, default=0.0
         Updates are made where y <w, x> is at most this; for several classes the lead over the best other class.
-    step : float, default=1.0
+    eta0 : float, default=1.0
         The length of an update.
-    fit_bias : bool, default=True
+    fit_intercept : bool, default=True
         Whether a column of ones is added.
-    epochs : int, default=10
+    max_iter : int, default=10
         The most passes of `fit`; it ends after the first one without an update.
     shuffle : bool, default=True
         Whether `fit` takes the samples in a new random order at each pass.
@@ -63,7 +62,7 @@ class OnlinePerceptron(MachineLearner):
         Weights by view, of the last hypothesis or the mean.
     bias_ : array
         The bias of each output.
-    mistakes_, updates_, n_seen_ : int
+    n_mistakes_, n_updates_, n_samples_seen_ : int
         Wrong decisions before learning (a tie is one), updates made, samples seen.
     error_curve_ : array of shape (n, 2)
         Samples seen, share of mistakes so far.
@@ -90,9 +89,9 @@ class OnlinePerceptron(MachineLearner):
         *,
         average: Any = False,
         margin: float = 0.0,
-        step: float = 1.0,
-        fit_bias: bool = True,
-        epochs: int = 10,
+        eta0: float = 1.0,
+        fit_intercept: bool = True,
+        max_iter: int = 10,
         shuffle: bool = True,
         random_state: Any = None,
         verbose: bool = False,
@@ -101,9 +100,9 @@ class OnlinePerceptron(MachineLearner):
         self.p = p
         self.average = average
         self.margin = margin
-        self.step = step
-        self.fit_bias = fit_bias
-        self.epochs = epochs
+        self.eta0 = eta0
+        self.fit_intercept = fit_intercept
+        self.max_iter = max_iter
         self.shuffle = shuffle
         self.random_state = random_state
         self.verbose = verbose
@@ -118,11 +117,11 @@ class OnlinePerceptron(MachineLearner):
 
     def _new_machine(self, n_outputs: int) -> Machine:
         if self.p == 2 and self.average != "voted":
-            return LinearMachine("joint", n_outputs, average=self.average is True, bias=bool(self.fit_bias))
-        return LinkMachine(n_outputs, p=self.p, average=self.average, bias=bool(self.fit_bias))
+            return LinearMachine("joint", n_outputs, average=self.average is True, bias=bool(self.fit_intercept))
+        return LinkMachine(n_outputs, p=self.p, average=self.average, bias=bool(self.fit_intercept))
 
     def _setting(self) -> Setting | None:
-        return Setting(float(self.p), float(self.margin), float(self.step))
+        return Setting(float(self.p), float(self.margin), float(self.eta0))
 
 
 class PassiveAggressive(MachineLearner):
@@ -151,11 +150,11 @@ class PassiveAggressive(MachineLearner):
         Its limit; not for "PA".
     average : {False, True, "voted"}, default=False
         Whether predictions are by the last hypothesis, the mean of all, or their vote.
-    fit_bias : bool, default=False
+    fit_intercept : bool, default=False
         Whether a column of ones is added, or 1 to the kernel.
     budget : int, optional
         The most samples kept by a kernel learner; the oldest goes, from averages too.
-    epochs : int, default=10
+    max_iter : int, default=10
         The most passes of `fit`; it ends after the first one without an update.
     shuffle : bool, default=True
         Whether `fit` takes the samples in a new random order at each pass.
@@ -174,7 +173,7 @@ class PassiveAggressive(MachineLearner):
         Weights by view (linear).
     support_, dual_coef_ : array
         Samples kept and their coefficients (kernels).
-    mistakes_, updates_, n_seen_ : int
+    n_mistakes_, n_updates_, n_samples_seen_ : int
         Wrong decisions before learning (a tie is one), updates made, samples seen.
     error_curve_ : array of shape (n, 2)
         Samples seen, share of mistakes so far.
@@ -197,28 +196,26 @@ class PassiveAggressive(MachineLearner):
         self,
         kernel: Any = "linear",
         *,
-        kernels: Mapping[str, Any] | None = None,
         combine: Any = "sum",
         variant: str = "PA-I",
         C: float = 1.0,
         average: Any = False,
-        fit_bias: bool = False,
+        fit_intercept: bool = False,
         budget: int | None = None,
-        epochs: int = 10,
+        max_iter: int = 10,
         shuffle: bool = True,
         random_state: Any = None,
         verbose: bool = False,
         views: Any = None,
     ):
         self.kernel = kernel
-        self.kernels = kernels
         self.combine = combine
         self.variant = variant
         self.C = C
         self.average = average
-        self.fit_bias = fit_bias
+        self.fit_intercept = fit_intercept
         self.budget = budget
-        self.epochs = epochs
+        self.max_iter = max_iter
         self.shuffle = shuffle
         self.random_state = random_state
         self.verbose = verbose
@@ -240,8 +237,8 @@ class PassiveAggressive(MachineLearner):
 
     def _new_machine(self, n_outputs: int) -> Machine:
         if self._by_columns():
-            return LinearMachine("joint", n_outputs, average=self.average is True, bias=bool(self.fit_bias))
-        grams = Grams("joint", self.combine, bool(self.fit_bias))
+            return LinearMachine("joint", n_outputs, average=self.average is True, bias=bool(self.fit_intercept))
+        grams = Grams("joint", self.combine, bool(self.fit_intercept))
         return KernelMachine(grams, n_outputs, average=self.average, budget=self.budget)
 
     def _setting(self) -> Setting | None:

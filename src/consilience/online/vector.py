@@ -10,19 +10,20 @@ from sklearn.utils import check_random_state
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from .. import _blocks
 from .._backend import is_device_array, to_numpy
-from .._blocks import is_single
-from .._inputs import read_labels, read_views_to_learn, read_views_to_predict, remember
-from .._joint import JointKernel
 from .._progress import tell
-from ..certificates import PerceptronCertificate, vector_perceptron_bounds
 from ..kernels import Linear, kernels_by_view, reference_views, resolve_kernels
+from ..kernels.by_view import kernel_of
+from ..kernels.joint import JointKernel
 from ..kernels.outputs import label_vectors
 from ..kernels.scalar import as_kernel
-from ..solvers._dense import is_positive
+from ..solvers.certificates import PerceptronCertificate, vector_perceptron_bounds
+from ..solvers.linalg import is_positive
 from ..solvers.margin import margin_dual
-from ..views import Views, to_float64
+from ..views import _blocks
+from ..views._blocks import is_single
+from ..views.container import Views, to_float64
+from ..views.validation import read_labels, read_views_to_learn, read_views_to_predict, remember
 from ._frame import OnlineLearner
 from ._learner import check_kernel, stream_kernel
 from ._vector_steps import coefficient_pass, operator_pass
@@ -55,21 +56,19 @@ class VectorPerceptron(OnlineLearner):
 
     Parameters
     ----------
-    kernel : Kernel, str or callable, default="linear"
-        The kernel of the views that `kernels` does not name. In `partial_fit` its parameters must be numbers.
-    kernels : dict, optional
-        Kernels by view.
+    kernel : Kernel, str, callable or dict, default="linear"
+        Kernel of every view, or a dict of kernels by view; views that the dict does not name get the default.
     algorithm : {"operator", "coefficients"}, default="operator"
         Whether updates change W by one sample, or the coefficients of all.
     labels : {"simplex", "indicator"}, array or dict, default="simplex"
         The label vectors; see `MaxMarginClassifier`.
     margin : float, default=1.0
         λ > 0.
-    step : float, default=1.0
+    eta0 : float, default=1.0
         s > 0.
     combine : {"sum", "product"}, Polynomial or list, default="sum"
         How the views' kernels make one; see `MaxMarginClassifier`. Absent views are for sums.
-    epochs : int, default=100
+    max_iter : int, default=100
         The most passes of `fit` over the samples; it ends after the first one without an update.
     shuffle : bool, default=True
         Whether `fit` takes the samples in a new random order at each pass.
@@ -90,11 +89,11 @@ class VectorPerceptron(OnlineLearner):
         α: s times the number of updates of a sample, or Figure 2's coefficients.
     support_ : array of int
         The positions of the support among the samples of `fit` or in the stream; kernels only, or after `fit`.
-    updates_ : int
+    n_updates_ : int
         How often the margin was missed.
-    mistakes_ : int
+    n_mistakes_ : int
         How often the prediction was wrong before learning; 0 with "coefficients", which does not predict on the way.
-    n_seen_ : int
+    n_samples_seen_ : int
         The samples seen, passes counted.
     separated_ : bool
         Whether the last pass of `fit` made no update: every sample has the margin λ.
@@ -118,39 +117,37 @@ class VectorPerceptron(OnlineLearner):
         self,
         kernel: Any = "linear",
         *,
-        kernels: Mapping[str, Any] | None = None,
         algorithm: str = "operator",
         labels: Any = "simplex",
         margin: float = 1.0,
-        step: float = 1.0,
+        eta0: float = 1.0,
         combine: Any = "sum",
-        epochs: int = 100,
+        max_iter: int = 100,
         shuffle: bool = True,
         random_state: Any = None,
         verbose: bool = False,
         views: Any = None,
     ):
         self.kernel = kernel
-        self.kernels = kernels
         self.algorithm = algorithm
         self.labels = labels
         self.margin = margin
-        self.step = step
+        self.eta0 = eta0
         self.combine = combine
-        self.epochs = epochs
+        self.max_iter = max_iter
         self.shuffle = shuffle
         self.random_state = random_state
         self.verbose = verbose
         self.views = views
 
     def _check_parameters(self) -> None:
-        for name in ("margin", "step", "epochs"):
+        for name in ("margin", "eta0", "max_iter"):
             value: Any = getattr(self, name)
             known = isinstance(value, numbers.Real) and not isinstance(value, bool) and np.isfinite(float(value))
             if not (known and float(value) > 0):
                 raise ValueError(f"`{name}` must be a number above 0; got {value!r}.")
-        if not isinstance(self.epochs, numbers.Integral):
-            raise ValueError(f"`epochs` must be a whole number; got {self.epochs!r}.")
+        if not isinstance(self.max_iter, numbers.Integral):
+            raise ValueError(f"`max_iter` must be a whole number; got {self.epochs!r}.")
         if self.algorithm not in ("operator", "coefficients"):
             raise ValueError(f"`algorithm` is 'operator' or 'coefficients'; got {self.algorithm!r}.")
 
@@ -203,7 +200,7 @@ class VectorPerceptron(OnlineLearner):
         return super().learn_one(x, y)
 
     def fit(self, X: Any, y: Any) -> Self:
-        """Forget everything and pass over the samples until each has the margin, `epochs` times at most.
+        """Forget everything and pass over the samples until each has the margin, `max_iter` times at most.
 
         Parameters
         ----------
@@ -228,7 +225,7 @@ class VectorPerceptron(OnlineLearner):
         X, codes = X[given], labels.codes[given]
         self._begin(labels.classes, announced=True)
         remember(self, X)
-        kernels = kernels_by_view(self.kernel, self.kernels, X.names)
+        kernels = kernels_by_view(self.kernel, X.names)
         shown = [name for name in X.names if X.present(name).any()]
         self.kernels_ = resolve_kernels({name: kernels[name] for name in shown}, X)
         alpha, rng = np.zeros(len(X)), check_random_state(self.random_state)
@@ -247,10 +244,10 @@ class VectorPerceptron(OnlineLearner):
         return self
 
     def _operator_passes(self, X: Views, codes: np.ndarray, alpha: np.ndarray, rng: np.random.RandomState) -> None:
-        for number in range(1, int(self.epochs) + 1):
-            tell(number, None, of=int(self.epochs), unit=f"{self.updates_:,} updates, pass")
+        for number in range(1, int(self.max_iter) + 1):
+            tell(number, None, of=int(self.max_iter), unit=f"{self.n_updates_:,} updates, pass")
             order = rng.permutation(len(X)) if self.shuffle else np.arange(len(X))
-            before = self.updates_
+            before = self.n_updates_
             for start in range(0, len(X), BLOCK):
                 some = order[start : start + BLOCK]
                 kept = np.flatnonzero(alpha)
@@ -260,20 +257,20 @@ class VectorPerceptron(OnlineLearner):
                     else self._no_sums(len(some))
                 )
                 updated, wrong, _ = self._turn(X[some], codes[some], sums)
-                alpha[some[updated]] += self.step
+                alpha[some[updated]] += self.eta0
                 self._count(wrong)
-            if self.updates_ == before:
+            if self.n_updates_ == before:
                 self.separated_ = True
                 return
 
     def _coefficient_passes(self, X: Views, codes: np.ndarray, alpha: np.ndarray, rng: np.random.RandomState) -> None:
         Q = self._joint(X).cross(X) * self._gram[np.ix_(codes, codes)]
-        for number in range(1, int(self.epochs) + 1):
-            tell(number, None, of=int(self.epochs), unit=f"{self.updates_:,} updates, pass")
+        for number in range(1, int(self.max_iter) + 1):
+            tell(number, None, of=int(self.max_iter), unit=f"{self.n_updates_:,} updates, pass")
             order = rng.permutation(len(X)) if self.shuffle else np.arange(len(X))
-            updates = int(coefficient_pass(Q, order, alpha, float(self.margin), float(self.step)))
-            self.updates_ += updates
-            self.n_seen_ += len(X)
+            updates = int(coefficient_pass(Q, order, alpha, float(self.margin), float(self.eta0)))
+            self.n_updates_ += updates
+            self.n_samples_seen_ += len(X)
             if not updates:
                 self.separated_ = True
                 return
@@ -283,7 +280,7 @@ class VectorPerceptron(OnlineLearner):
         self._gram = self.label_vectors_ @ self.label_vectors_.T
         if alike is not None:  # to the last bit, so that ties are ties
             self._gram = np.where(np.eye(len(self.classes_), dtype=bool), *alike)
-        self.updates_, self.separated_ = 0, False
+        self.n_updates_, self.separated_ = 0, False
         self.kernels_ = {}
         self.coef_: dict[str, np.ndarray] = {}
         for name in ("support_", "dual_coef_", "_support", "_codes", "_length"):
@@ -300,14 +297,12 @@ class VectorPerceptron(OnlineLearner):
 
     def _check_views(self, X: Views, whole: bool) -> None:
         super()._check_views(X, whole)
-        given = dict(self.kernels or {})
         for name in X.names:
             if not whole and X.block(name) is not None:
-                check_kernel(as_kernel(given.get(name, self.kernel)), name, X)
+                check_kernel(kernel_of(self.kernel, name), name, X)
 
     def _learn(self, X: Views, codes: np.ndarray, ids: Any) -> tuple[np.ndarray, np.ndarray]:
-        given = dict(self.kernels or {})
-        kernels = kernels_by_view(self.kernel, {name: given[name] for name in given if name in X.names}, X.names)
+        kernels = {name: kernel_of(self.kernel, name) for name in X.names}
         for name, kernel in kernels.items():
             if name not in self.kernels_ and X.block(name) is not None:
                 self.kernels_[name] = stream_kernel(kernel, name, _blocks.width(X.block(name)))
@@ -319,7 +314,7 @@ class VectorPerceptron(OnlineLearner):
             updated, wrong[rows], scores[rows] = self._turn(block, own, self._sums(block))
             if not updated.any():
                 continue
-            steps = np.full(int(updated.sum()), float(self.step))
+            steps = np.full(int(updated.sum()), float(self.eta0))
             block, own, named = block[np.flatnonzero(updated)], own[updated], np.asarray(ids)[rows][updated]
             if self._is_linear():
                 self._add_to_coef(block, own, steps)
@@ -338,8 +333,8 @@ class VectorPerceptron(OnlineLearner):
         """A pass over few samples: which changed W, which were predicted wrongly before, and their scores."""
         updated, wrong = np.empty(len(X), dtype=bool), np.empty(len(X), dtype=bool)
         K, sums = self._joint(X).cross(X), np.ascontiguousarray(sums)
-        operator_pass(sums, K, codes, self._gram, float(self.margin), float(self.step), updated, wrong)
-        self.updates_ += int(updated.sum())
+        operator_pass(sums, K, codes, self._gram, float(self.margin), float(self.eta0), updated, wrong)
+        self.n_updates_ += int(updated.sum())
         return updated, wrong, sums @ self._gram
 
     # -- sums over the support
@@ -382,8 +377,7 @@ class VectorPerceptron(OnlineLearner):
     def _is_linear(self) -> bool:
         """Whether W can be kept itself."""
         adds = isinstance(self.combine, str) and self.combine == "sum"
-        given = [self.kernel, *dict(self.kernels or {}).values()]
-        return adds and all(type(as_kernel(kernel)) is Linear for kernel in given)
+        return adds and not isinstance(self.kernel, Mapping) and type(as_kernel(self.kernel)) is Linear
 
     def _add_to_coef(self, X: Views, codes: np.ndarray, alpha: np.ndarray) -> None:
         for name in X.names:
@@ -419,9 +413,9 @@ class VectorPerceptron(OnlineLearner):
             The updates, at most ``bound``; the margin, at least ``margin_bound``, once every sample has the margin λ.
             Bounds are for algorithm="operator"; they are None where no operator separates the samples.
         """
-        check_is_fitted(self, "n_seen_")
+        check_is_fitted(self, "n_samples_seen_")
         if X is None:
-            return PerceptronCertificate(status="streamed", updates=self.updates_)
+            return PerceptronCertificate(status="streamed", updates=self.n_updates_)
         X = read_views_to_predict(self, X)
         labels = read_labels(y, len(X), classes=self.classes_)
         X, codes = to_float64(X[np.flatnonzero(labels.labeled)]), labels.codes[labels.labeled]
@@ -431,17 +425,17 @@ class VectorPerceptron(OnlineLearner):
         margins = np.einsum("it,it->i", sums, self._gram[codes])
         margin = float(margins.min() / max(self._norm(), 1e-300))
         if self.algorithm != "operator":
-            return PerceptronCertificate(status="streamed", updates=self.updates_, margin=margin)
+            return PerceptronCertificate(status="streamed", updates=self.n_updates_, margin=margin)
         from_outside = any(kernel.may_be_indefinite for kernel in self.kernels_.values())
         single = any(is_single(X.block(name)) for name in X.names)
         widest = _widest_margin(Q) if not from_outside or is_positive(K, single=single) else None
         if widest is None:
-            return PerceptronCertificate(status="streamed", updates=self.updates_, margin=margin)
+            return PerceptronCertificate(status="streamed", updates=self.n_updates_, margin=margin)
         size = float(Q.diagonal().max())
-        bound, margin_bound = vector_perceptron_bounds(widest, self.step, self.margin, size)
+        bound, margin_bound = vector_perceptron_bounds(widest, self.eta0, self.margin, size)
         reached = margin_bound if float(margins.min()) >= self.margin * (1 - 1e-9) else None
         return PerceptronCertificate(
-            status="streamed", updates=self.updates_, bound=bound, margin=margin, margin_bound=reached, widest=widest
+            status="streamed", updates=self.n_updates_, bound=bound, margin=margin, margin_bound=reached, widest=widest
         )
 
     def _norm(self) -> float:

@@ -12,15 +12,15 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import accuracy_score, r2_score
 from sklearn.preprocessing import StandardScaler
 
-from .._base import presence
-from .._candidates import candidates, default_kernels, learner_of, shown_to_learner, views_of
-from .._notebook import weights_of
 from .._progress import progress
-from ..comparison import Comparison, Leaderboard, difference_interval, fit_quietly, interval, share_interval
-from ..inspection import view_agreement
+from ..evaluation.candidates import candidates, default_kernels, learner_of, shown_to_learner, views_of
+from ..evaluation.comparison import Comparison, Leaderboard, difference_interval, fit_quietly, interval, share_interval
+from ..evaluation.inspection import view_agreement
 from ..kernels.gram import alignment
 from ..kernels.scalar import as_kernel
-from ..views import Views, as_views
+from ..views._notebook import weights_of
+from ..views.container import Views, as_views
+from ..views.estimator import presence
 
 SAMPLES = 600  # that Gram matrices are compared on: what is left out moves an alignment by less than it is shown to
 SHARES = (0.1, 0.2, 0.4, 0.7)  # of the training part, along the learning curve
@@ -193,7 +193,7 @@ def examine(
 
     Examples
     --------
-    >>> from consilience.comparison import compare
+    >>> from consilience.evaluation.comparison import compare
     >>> from consilience.datasets import load_breast_cancer_views
     >>> from consilience.report import examine
     >>> X, y = load_breast_cancer_views(return_X_y=True)

@@ -14,12 +14,12 @@ import numpy as np
 from sklearn.metrics import confusion_matrix
 
 from .. import __version__
-from .._base import presence
-from .._candidates import learner_of
-from .._files import write_atomically
-from .._notebook import kernels_of
-from ..certificates import STATUSES
-from ..comparison import Comparison, difference_interval
+from ..evaluation.candidates import learner_of
+from ..evaluation.comparison import Comparison, difference_interval
+from ..io.writing import write_atomically
+from ..solvers.certificates import STATUSES
+from ..views._notebook import kernels_of
+from ..views.estimator import presence
 from . import _charts as charts
 from ._examine import SAMPLES, Disagreement, Findings, StreamFindings
 

@@ -17,9 +17,9 @@ from scipy.linalg import blas, lapack
 
 from .._backend import by_rows, few_threads
 from .._progress import tell
-from ..certificates import Solution
 from ._compiled import principal_part, row_steps, visit_samples
-from ._dense import multiply
+from .certificates import Solution
+from .linalg import multiply
 
 VISITS = 10  # epochs between two Newton steps
 SHRINKS = 5  # how often variables that leave the box are held within one Newton step

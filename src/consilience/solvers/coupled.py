@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from ._dense import (
+from .linalg import (
     add_to_diagonal,
     cholesky,
     cholesky_or_jitter,
@@ -60,17 +60,17 @@ class Plain:
 class _Penalized(ABC):
     """What responses with B ≠ 0 share: B = diag(diagonal) + within L, where there is an L."""
 
-    def __init__(self, K: np.ndarray, a: float, diagonal: Any, L: Any, within: float):
-        self.K, self.a, self.diagonal, self.L, self.within = K, a, diagonal, L, within
+    def __init__(self, K: np.ndarray, a: float, diagonal: Any, L: Any, graph_penalty: float):
+        self.K, self.a, self.diagonal, self.L, self.graph_penalty = K, a, diagonal, L, graph_penalty
 
     def _penalty(self) -> Any:
         """B, or its diagonal."""
         if self.L is None:
             return self.diagonal
         if sp.issparse(self.L):
-            return self.within * self.L + sp.diags_array(np.broadcast_to(self.diagonal, len(self.K)))
+            return self.graph_penalty * self.L + sp.diags_array(np.broadcast_to(self.diagonal, len(self.K)))
         dense = self.L.toarray() if hasattr(self.L, "toarray") else self.L
-        return add_to_diagonal(self.within * dense, self.diagonal)
+        return add_to_diagonal(self.graph_penalty * dense, self.diagonal)
 
     @abstractmethod
     def apply(self, x: np.ndarray) -> np.ndarray:
@@ -81,7 +81,7 @@ class _Penalized(ABC):
         pulled = np.reshape(self.diagonal, (-1, 1)) * x
         if self.L is None:
             return pulled
-        return pulled + self.within * (multiply(self.L, x) if isinstance(self.L, np.ndarray) else self.L @ x)
+        return pulled + self.graph_penalty * (multiply(self.L, x) if isinstance(self.L, np.ndarray) else self.L @ x)
 
     def coefficients(self, x: np.ndarray) -> np.ndarray:
         """(aI + BK)⁻¹x = (x - BEx)/a, refined as long as that helps."""
@@ -101,8 +101,8 @@ class _Penalized(ABC):
 class Factored(_Penalized):
     """E = G(aI + G'BG)⁻¹G' with K = GG', not formed: for views that are not coupled, where few columns are needed."""
 
-    def __init__(self, K: np.ndarray, a: float, diagonal: Any, L: Any, within: float):
-        super().__init__(K, a, diagonal, L, within)
+    def __init__(self, K: np.ndarray, a: float, diagonal: Any, L: Any, graph_penalty: float):
+        super().__init__(K, a, diagonal, L, graph_penalty)
         self.G, triangular = root(K)
         self.C = cholesky(add_to_diagonal(sandwich(self.G, self._penalty(), triangular=triangular), a))
 
@@ -118,8 +118,8 @@ class Factored(_Penalized):
 class Formed(_Penalized):
     """E as a matrix, and its complement I - pEp, p² = b s m: for coupled views."""
 
-    def __init__(self, K: np.ndarray, a: float, diagonal: np.ndarray, L: Any, within: float):
-        super().__init__(K, a, diagonal, L, within)
+    def __init__(self, K: np.ndarray, a: float, diagonal: np.ndarray, L: Any, graph_penalty: float):
+        super().__init__(K, a, diagonal, L, graph_penalty)
         p = np.sqrt(diagonal)
         if L is None and diagonal.min() * K.diagonal().max() > 1e-5 * a:
             # P = (aI + pKp)⁻¹ and E = (I - aP)/p²: a difference without loss, as the penalty matters
@@ -256,7 +256,7 @@ class CoupledGrams(Coupled):
         a and b.
     laplacians : list of (dense or sparse) matrices, optional
         L_v; or what has `toarray` and multiplies.
-    within : float
+    graph_penalty : float
         lγ_W.
     rows : list of array of int, optional
         Positions of each view's rows among the N, ascending; all rows by default.
@@ -270,9 +270,9 @@ class CoupledGrams(Coupled):
         l: int,
         *,
         ridge: float,
-        between: float = 0.0,
+        agreement_penalty: float = 0.0,
         laplacians: Sequence[Any] | None = None,
-        within: float = 0.0,
+        graph_penalty: float = 0.0,
         rows: Sequence[np.ndarray] | None = None,
         weights: np.ndarray | None = None,
     ):
@@ -288,23 +288,23 @@ class CoupledGrams(Coupled):
         self.present = present[:l]
         self.known = self.present.sum(axis=0)  # labeled rows of each view
         self.count = present.sum(axis=1)
-        self.coupled = between > 0 and self.m > 1
-        self.shared = between * (np.ones(self.N) if weights is None else weights)  # bs
+        self.coupled = agreement_penalty > 0 and self.m > 1
+        self.shared = agreement_penalty * (np.ones(self.N) if weights is None else weights)  # bs
         self.views: list[Any] = []
         if self.coupled:
             dtype = grams[0].dtype
             self.q = np.sqrt(self.shared).astype(dtype)
             H = np.zeros((self.N, self.N), dtype=dtype)  # I - q ΣE q = M^{-½} Σ_v (I - pE_vp) M^{-½}, M = diag(m_i)
         for v, (K, here) in enumerate(zip(grams, self.rows, strict=True)):
-            L = None if laplacians is None or not within else laplacians[v]
+            L = None if laplacians is None or not graph_penalty else laplacians[v]
             try:
                 if self.coupled:
                     diagonal = (self.shared * self.count)[here].astype(dtype)
-                    self.views.append(view := Formed(K, ridge, diagonal, L, within))
+                    self.views.append(view := Formed(K, ridge, diagonal, L, graph_penalty))
                     H[np.ix_(here, here) if len(here) < self.N else ...] += view.complement
                     del view.complement
                 else:
-                    self.views.append(Plain(K, ridge) if L is None else Factored(K, ridge, 0.0, L, within))
+                    self.views.append(Plain(K, ridge) if L is None else Factored(K, ridge, 0.0, L, graph_penalty))
             except np.linalg.LinAlgError as error:
                 raise NotPositive(v) from error
         if self.coupled:

@@ -17,8 +17,8 @@ import scipy.linalg
 import scipy.optimize
 
 from .._progress import tell
-from ..certificates import Solution
-from ._dense import add_to_diagonal, cholesky, forward, gram_of, multiply, solve
+from .certificates import Solution
+from .linalg import add_to_diagonal, cholesky, forward, gram_of, multiply, solve
 
 _FEW = 64  # columns that an estimated Hessian is made of
 _A, _B = 1 - np.sqrt(0.5), np.sqrt(0.5)

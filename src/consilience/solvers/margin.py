@@ -14,9 +14,9 @@ import scipy.linalg
 
 from .._backend import few_threads
 from .._progress import tell
-from ..certificates import Solution
 from ._by_class import ByClass
 from ._coordinates import add_rows, kernel_steps, spread, violations
+from .certificates import Solution
 
 Rows = Callable[[np.ndarray, np.ndarray], np.ndarray]  # (positions, array to fill) -> their rows of K, in the array
 BLOCK = 64  # rows of the kernel made at a time

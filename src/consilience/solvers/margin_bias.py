@@ -12,7 +12,7 @@ from dataclasses import replace
 import numpy as np
 import scipy.optimize
 
-from ..certificates import Solution
+from .certificates import Solution
 
 Solve = Callable[[np.ndarray, float, float, np.ndarray | None], Solution]  # (target, ρ, tol, x0) -> x = (α, g, ...)
 

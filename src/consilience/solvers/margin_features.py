@@ -13,8 +13,8 @@ import scipy.sparse as sp
 
 from .._backend import few_threads
 from .._progress import tell
-from ..certificates import Solution
 from ._coordinates import dense_steps, sparse_steps, violations
+from .certificates import Solution
 
 
 @dataclass

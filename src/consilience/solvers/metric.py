@@ -14,8 +14,8 @@ import numpy as np
 import scipy.linalg
 
 from .._progress import tell
-from ..certificates import Solution
-from ._dense import add_to_diagonal, cholesky, forward, multiply, solve
+from .certificates import Solution
+from .linalg import add_to_diagonal, cholesky, forward, multiply, solve
 from .sphere import sphere_least_squares
 
 

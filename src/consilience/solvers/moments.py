@@ -13,8 +13,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ._dense import add_to_diagonal, cholesky, forward, gram_of, multiply, solve
 from .coupled import Coupled, row_scale
+from .linalg import add_to_diagonal, cholesky, forward, gram_of, multiply, solve
 from .ridge import missing_slopes
 from .weights import Evaluation
 
@@ -51,7 +51,7 @@ class FeatureMoments:
         sizes: Sequence[int],
         *,
         ridge: float,
-        between: float = 0.0,
+        agreement_penalty: float = 0.0,
         smooth: Sequence[np.ndarray] | None = None,
     ):
         self.blocks, self.ridge = blocks, ridge
@@ -62,15 +62,15 @@ class FeatureMoments:
         self.R = np.zeros((total, total), order="F")
         self.complete = True
         self.n_rows = 0
-        coupled = between > 0 and self.m > 1
+        coupled = agreement_penalty > 0 and self.m > 1
         for block in blocks():
             self.n_rows += len(block.s)
             self.complete &= bool(block.present[block.u > 0].all())
             if coupled:
                 count = block.present.sum(axis=1)
-                self.R -= gram_of(np.sqrt(between * block.s)[:, None] * block.features)
+                self.R -= gram_of(np.sqrt(agreement_penalty * block.s)[:, None] * block.features)
                 for part in self.parts:
-                    own = np.sqrt(between * block.s * count)[:, None] * block.features[:, part]
+                    own = np.sqrt(agreement_penalty * block.s * count)[:, None] * block.features[:, part]
                     self.R[part, part] += gram_of(own)
         for part, W in zip(self.parts, smooth or [], strict=bool(smooth)):
             self.R[part, part] += W

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 import numpy as np
 import scipy.linalg
 
-from ._dense import add_to_diagonal, cholesky, multiply, solve
 from .coupled import Coupled
+from .linalg import add_to_diagonal, cholesky, multiply, solve
 from .weights import Evaluation
 
 

@@ -15,7 +15,7 @@ import numpy as np
 import scipy.optimize
 
 from .._progress import tell
-from ..certificates import Solution
+from .certificates import Solution
 from .sphere import sphere_least_squares
 
 # φ, its gradient in c, and what proves: ∇ where φ is a convex function of cc', a bound on φ over the sphere, or nothing

@@ -1,0 +1,1 @@
+"""Evaluation: comparison of estimators, inspection, displays, splitting, progressive validation, checks."""

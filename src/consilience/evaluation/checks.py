@@ -1,0 +1,350 @@
+"""What every multi-view learner must do, checked on any learner: `check_multiview_estimator`.
+
+Each check is a function whose docstring is the sentence it checks.
+"""
+
+import pickle
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.base import clone, is_classifier
+from sklearn.model_selection import cross_val_score
+
+from ..io.model_files import load, save
+from ..views.container import Views
+
+__all__ = ["check_multiview_estimator", "multiview_checks"]
+
+Check = Callable[[Any], None]
+
+
+def check_multiview_estimator(estimator: Any) -> None:
+    """Check that a learner keeps the contracts of multi-view learning.
+
+    Parameters
+    ----------
+    estimator : estimator
+        A classifier or regressor, not fitted; what is written for one view is checked by scikit-learn's
+        ``check_estimator``.
+
+    Raises
+    ------
+    AssertionError
+        Naming each sentence that does not hold, and why.
+
+    Examples
+    --------
+    >>> from sklearn.linear_model import Ridge
+    >>> from consilience import LateFusion, check_multiview_estimator
+    >>> check_multiview_estimator(LateFusion(Ridge()))
+    """
+    broken = []
+    for check in multiview_checks(estimator):
+        try:
+            check(estimator)
+        except Exception as error:
+            broken.append(f"- {check.__doc__} {type(error).__name__}: {error}")
+    if broken:
+        raise AssertionError(f"{type(estimator).__name__} breaks {len(broken)} contracts:\n" + "\n".join(broken))
+
+
+def multiview_checks(estimator: Any) -> Iterator[Check]:
+    """Yield the checks that apply to a learner, for a test per check.
+
+    Parameters
+    ----------
+    estimator : estimator
+        The learner.
+
+    Yields
+    ------
+    callable
+        Takes the learner; raises where its docstring does not hold.
+
+    Examples
+    --------
+    >>> from sklearn.linear_model import Ridge
+    >>> from consilience import LateFusion
+    >>> from consilience.evaluation.checks import multiview_checks
+    >>> next(multiview_checks(LateFusion(Ridge()))).__doc__
+    'One view equals the plain array.'
+    """
+    yield from _FOR_ALL
+    if is_classifier(estimator):
+        yield from _FOR_CLASSIFIERS
+    if hasattr(estimator, "partial_fit"):
+        yield from _FOR_ONLINE
+
+
+# -- data and comparisons
+def _data(estimator: Any, n: int = 48) -> tuple[dict[str, np.ndarray], np.ndarray]:
+    rng = np.random.default_rng(0)
+    code = np.arange(n) % 3
+    A = rng.normal(size=(n, 3)) + code[:, None]
+    B = rng.normal(size=(n, 4)) - code[:, None] * np.array([1.0, 0, 2, 0])
+    y = code if is_classifier(estimator) else A[:, 0] - B[:, 2] + 0.1 * rng.normal(size=n)
+    return {"a": A, "b": B}, y
+
+
+def _answers(model: Any, X: Any) -> np.ndarray:
+    return np.asarray(model.decision_function(X) if hasattr(model, "decision_function") else model.predict(X))
+
+
+def _same(left: np.ndarray, right: np.ndarray, what: str = "the answers differ") -> None:
+    np.testing.assert_allclose(left, right, rtol=1e-5, atol=1e-6, err_msg=what)
+
+
+def _fit(estimator: Any, X: Any, y: Any) -> Any:
+    return clone(estimator).fit(X, y)
+
+
+def _refused(model: Any, X: Any, word: str) -> None:
+    try:
+        model.predict(X)
+    except ValueError as error:
+        message = str(error)
+    else:
+        raise AssertionError("the view was taken without a word")
+    assert word in message, f"the message does not name the view: {message}"
+
+
+def _backwards(array: np.ndarray) -> sp.csr_array:
+    """A sparse matrix whose rows are stored from right to left."""
+    n, width = array.shape
+    columns = np.tile(np.arange(width)[::-1], n)
+    return sp.csr_array((array[:, ::-1].ravel(), columns, np.arange(0, n * width + 1, width)), shape=(n, width))
+
+
+def _some_absent(data: dict[str, np.ndarray]) -> Views:
+    A, B = data["a"].copy(), data["b"].copy()
+    A[::5] = np.nan
+    B[1::4] = np.nan
+    B[::5] = data["b"][::5]
+    return Views(a=A, b=B)
+
+
+# -- all learners
+def check_one_view_is_plain(estimator: Any) -> None:
+    """One view equals the plain array."""
+    data, y = _data(estimator)
+    plain = _fit(estimator, data["a"], y)
+    for form in (Views(only=data["a"]), {"only": data["a"]}, [data["a"]]):
+        _same(_answers(_fit(estimator, form, y), form), _answers(plain, data["a"]))
+
+
+def check_forms_agree(estimator: Any) -> None:
+    """A dict, a list, a data frame and a wide array of the same views give the same answers."""
+    data, y = _data(estimator)
+    expected = _answers(_fit(estimator, data, y), data)
+    listed = list(data.values())
+    _same(_answers(_fit(estimator, listed, y), listed), expected, "a list differs from a dict")
+    _same(_answers(_fit(estimator, Views(data), y), Views(data)), expected, "Views differ from a dict")
+    if "views" not in estimator.get_params():
+        return
+    wide = np.hstack(listed)
+    model = clone(estimator).set_params(views={"a": slice(0, 3), "b": [3, 4, 5, 6]}).fit(wide, y)
+    _same(_answers(model, wide), expected, "a wide array differs from a dict")
+    try:
+        import pandas as pd
+    except ImportError:
+        return
+    frame = pd.DataFrame(wide, columns=[f"a__{j}" for j in range(3)] + [f"b__{j}" for j in range(4)])
+    model = clone(estimator).set_params(views="prefix").fit(frame, y)
+    _same(_answers(model, frame), expected, "a frame differs from a dict")
+
+
+def check_view_order(estimator: Any) -> None:
+    """Permuting views permutes the weights and leaves the answers."""
+    data, y = _data(estimator)
+    model = _fit(estimator, data, y)
+    turned = dict(reversed(data.items()))
+    other = _fit(estimator, turned, y)
+    _same(_answers(other, turned), _answers(model, data))
+    _same(_answers(model, turned), _answers(model, data), "views are not matched by name at prediction")
+    if hasattr(model, "view_weights_"):
+        _same(np.asarray(other.view_weights_)[..., ::-1], model.view_weights_, "the weights do not follow the views")
+
+
+def check_sparse_is_dense(estimator: Any) -> None:
+    """A sparse view equals the same view dense."""
+    if not estimator.__sklearn_tags__().input_tags.sparse:
+        return
+    data, y = _data(estimator)
+    mixed = {"a": sp.csr_array(data["a"]), "b": data["b"]}
+    _same(_answers(_fit(estimator, mixed, y), mixed), _answers(_fit(estimator, data, y), data))
+
+
+def check_always_missing(estimator: Any) -> None:
+    """An always-missing view equals its removal."""
+    data, y = _data(estimator)
+    with_ghost = {**data, "ghost": np.full((len(y), 2), np.nan)}
+    model = _fit(estimator, with_ghost, y)
+    expected = _answers(_fit(estimator, data, y), data)
+    _same(_answers(model, with_ghost), expected)
+    _same(_answers(model, data), expected, "a ghost view is needed at prediction")
+    _same(_answers(model, {**data, "ghost": np.ones((len(y), 2))}), expected, "a view unseen at fit changes answers")
+
+
+def check_missing_rows(estimator: Any) -> None:
+    """Views absent in some rows are learned from and predicted, every answer finite."""
+    data, y = _data(estimator)
+    X = _some_absent(data)
+    model = _fit(estimator, X, y)
+    assert np.isfinite(_answers(model, X)).all(), "an answer is not finite"
+    _same(_answers(model, X[:7]), _answers(model, X)[:7], "answers depend on the other rows")
+
+
+def check_one_view_at_prediction(estimator: Any) -> None:
+    """A view that is not given at prediction is absent."""
+    data, y = _data(estimator)
+    model = _fit(estimator, _some_absent(data), y)
+    given = {"b": data["b"]}
+    blank = {"a": np.full_like(data["a"], np.nan), "b": data["b"]}
+    _same(_answers(model, given), _answers(model, blank))
+
+
+def check_inputs_unchanged(estimator: Any) -> None:
+    """Inputs are never changed."""
+    data, y = _data(estimator)
+    X, kept, labels = _some_absent(data), _some_absent(data), y.copy()
+    before = repr(estimator.get_params())
+    model = _fit(estimator, X, y)
+    _answers(model, X)
+    assert kept == X, "the views were changed"
+    if estimator.__sklearn_tags__().input_tags.sparse:
+        backwards = _backwards(data["a"])
+        order = backwards.indices.copy()
+        _answers(_fit(estimator, {"a": backwards, "b": data["b"]}, y), {"a": backwards, "b": data["b"]})
+        assert np.array_equal(backwards.indices, order), "the indices of a sparse matrix were sorted in place"
+    assert np.array_equal(y, labels), "the targets were changed"
+    assert repr(estimator.get_params()) == before, "fit changed the parameters"
+
+
+def check_cross_validation(estimator: Any) -> None:
+    """Scikit-learn's cross-validation splits views by rows."""
+    data, y = _data(estimator)
+    scores = cross_val_score(estimator, Views(data), y, cv=3, error_score="raise")
+    assert scores.shape == (3,), "three folds give three scores"
+    assert np.isfinite(scores).all(), "a score is not finite"
+
+
+def check_pickle(estimator: Any) -> None:
+    """Pickle gives the same predictions."""
+    data, y = _data(estimator)
+    model = _fit(estimator, data, y)
+    _same(_answers(pickle.loads(pickle.dumps(model)), data), _answers(model, data))
+
+
+def check_save_and_load(estimator: Any) -> None:
+    """Save and load gives the same predictions."""
+    data, y = _data(estimator)
+    X = _some_absent(data)
+    if estimator.__sklearn_tags__().input_tags.sparse:
+        X = Views({"a": sp.csr_matrix(data["a"]), "b": X["b"]})
+    model = _fit(estimator, X, y)
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "model.cons"
+        save(model, path)
+        _same(_answers(load(path), X), _answers(model, X))
+
+
+def check_unknown_view(estimator: Any) -> None:
+    """A view that was not there at fit is refused by a sentence that names it."""
+    data, y = _data(estimator)
+    model = _fit(estimator, data, y)
+    _refused(model, {**data, "stranger": data["a"]}, "stranger")
+
+
+def check_wrong_columns(estimator: Any) -> None:
+    """A view with other columns than at fit is refused by a sentence that names it."""
+    data, y = _data(estimator)
+    model = _fit(estimator, data, y)
+    _refused(model, {"a": data["a"], "b": data["b"][:, :2]}, "'b'")
+
+
+def check_view_answers(estimator: Any) -> None:
+    """Each view's own answer has one column per view, and NaN just where the view is absent."""
+    if not hasattr(estimator, "view_decision_function"):
+        return
+    data, y = _data(estimator)
+    X = _some_absent(data)
+    own = _fit(estimator, X, y).view_decision_function(X)
+    assert own.shape[:2] == (len(y), 2), f"the shape is {own.shape}"
+    absent = np.isnan(own).reshape(len(y), 2, -1)
+    assert X.mask is not None, "the data have absent views"
+    assert np.array_equal(absent.all(axis=2), ~X.mask), "NaN does not stand just where views are absent"
+    assert np.array_equal(absent.any(axis=2), absent.all(axis=2)), "a present view gives NaN"
+
+
+def check_certificate(estimator: Any) -> None:
+    """The certificate prints as a sentence."""
+    if not hasattr(estimator, "certificate"):
+        return
+    data, y = _data(estimator)
+    text = str(_fit(estimator, data, y).certificate())
+    assert text.endswith("."), f"it reads {text!r}"
+
+
+# -- classifiers
+def check_any_labels(estimator: Any) -> None:
+    """Strings, negative numbers and booleans are labels like any other."""
+    data, y = _data(estimator)
+    expected = _fit(estimator, data, y).predict(data)
+    for names in (np.array(["ant", "bee", "cow"]), np.array([-1, 0, 7]), np.array(["ant", "bee", "cow"], dtype=object)):
+        assert np.array_equal(_fit(estimator, data, names[y]).predict(data), names[expected]), f"labels {names} differ"
+    assert set(_fit(estimator, data, y == 1).predict(data)) <= {True, False}, "booleans do not come back"
+
+
+def check_unlabeled(estimator: Any) -> None:
+    """Missing labels mark unlabeled samples, however they are written."""
+    data, y = _data(estimator)
+    as_nan = y.astype(float)
+    as_nan[::6] = np.nan
+    as_none = y.astype(object)
+    as_none[::6] = None
+    left = _answers(_fit(estimator, data, as_nan), data)
+    _same(left, _answers(_fit(estimator, data, as_none), data))
+    if "unlabeled" in estimator.get_params():
+        marked = np.where(np.arange(len(y)) % 6 == 0, -1, y)
+        _same(left, _answers(clone(estimator).set_params(unlabeled=-1).fit(data, marked), data))
+
+
+# -- online learners
+def check_chunks(estimator: Any) -> None:
+    """Any chunking of the same samples gives the same state."""
+    data, known = _data(estimator)
+    X, classes = _some_absent(data), np.unique(known)
+    y = known.astype(object)
+    y[::9] = None  # unlabeled samples are passed over
+    whole = clone(estimator).partial_fit(X, y, classes=classes)
+    for size in (1, 7, 20):
+        parts = clone(estimator)
+        for start in range(0, len(y), size):
+            parts.partial_fit(X[start : start + size], y[start : start + size], classes=classes)
+        _same(_answers(parts, X), _answers(whole, X), f"chunks of {size} differ")
+        assert parts.n_mistakes_ == whole.n_mistakes_, f"chunks of {size} count other mistakes"
+
+
+_FOR_ALL: tuple[Check, ...] = (
+    check_one_view_is_plain,
+    check_forms_agree,
+    check_view_order,
+    check_sparse_is_dense,
+    check_always_missing,
+    check_missing_rows,
+    check_one_view_at_prediction,
+    check_inputs_unchanged,
+    check_cross_validation,
+    check_pickle,
+    check_save_and_load,
+    check_unknown_view,
+    check_wrong_columns,
+    check_view_answers,
+    check_certificate,
+)
+_FOR_CLASSIFIERS: tuple[Check, ...] = (check_any_labels, check_unlabeled)
+_FOR_ONLINE: tuple[Check, ...] = (check_chunks,)

@@ -1,0 +1,1 @@
+"""Files: tables to `Views` and streams, model files, atomic writes."""

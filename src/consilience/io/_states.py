@@ -1,0 +1,441 @@
+"""Validation of states that were read from a file: shapes, types, index ranges, before any compiled loop sees them.
+
+A file of trusted types can still hold arrays of any shape. Compiled loops do not check their indices, so that what they
+index is checked here, once, after loading.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.base import BaseEstimator
+
+from ..batch._frame import KernelLearner
+from ..batch._max_margin import MaxMargin
+from ..batch.fusion import EarlyFusion, LateFusion
+from ..batch.max_margin import MaxMarginClassifier
+from ..batch.max_margin_outputs import MaxMarginRegressor
+from ..kernels import Kernel
+from ..kernels.features import Nystroem, RandomFeatures
+from ..online._dual import Grams, KernelMachine, ProjectronMachine, Support
+from ..online._events import Events
+from ..online._frame import OnlineLearner
+from ..online._learner import MachineLearner
+from ..online._linear import LinearMachine, LinkMachine
+from ..online.multicue import MultiCueClassifier
+from ..online.vector import VectorPerceptron
+from ..solvers.certificates import STATUSES, Certificate, Solution
+from ..views._blocks import Gram, width
+from ..views._reading import checked_sparse
+from ..views.container import Views
+
+
+class BadState(ValueError):
+    """A state that `save` cannot have written."""
+
+
+def check_state(model: Any) -> None:
+    """Validate a model and everything in it.
+
+    Parameters
+    ----------
+    model : object
+        What was loaded.
+
+    Raises
+    ------
+    BadState
+        Where an array, an index or a number cannot be what `save` wrote.
+    """
+    try:
+        _walk(model, set())
+    except BadState:
+        raise
+    except Exception as error:  # an attribute is missing, or is of another type than its checks expect
+        raise BadState("its parts do not fit together") from error
+
+
+def _walk(value: Any, seen: set[int]) -> None:
+    """Check parts before the whole, each once."""
+    if value is None or isinstance(value, (str, bytes, int, float)) or id(value) in seen:
+        return
+    seen.add(id(value))
+    if sp.issparse(value):
+        _require(value.format == "csr" or not _is_ours(value), "a sparse matrix is not in CSR format")
+        try:
+            checked_sparse(value, "A sparse matrix")
+        except ValueError as error:
+            raise BadState("a sparse matrix points outside its arrays") from error
+        return
+    for part in _parts(value):
+        _walk(part, seen)
+    for kind, check in _CHECKS.items():
+        if isinstance(value, kind):
+            check(value)
+
+
+def _parts(value: Any) -> list[Any]:
+    if isinstance(value, Mapping):
+        return [*value.keys(), *value.values()]
+    if isinstance(value, (list, tuple, set, frozenset)):
+        return list(value)
+    if isinstance(value, np.ndarray):
+        return list(value.ravel()) if value.dtype == object else []
+    return list(vars(value).values()) if _is_ours(value) or isinstance(value, BaseEstimator) else []
+
+
+def _is_ours(value: Any) -> bool:
+    return type(value).__module__.partition(".")[0] == __package__
+
+
+# -- small checks
+def _require(fits: Any, what: str) -> None:
+    if not fits:
+        raise BadState(what)
+
+
+def _array(owner: Any, name: str, shape: tuple[int | None, ...], kinds: str = "f") -> np.ndarray:
+    """Check an array: its type, its shape (None: any size), that it is contiguous and finite."""
+    value, what = getattr(owner, name), f"{type(owner).__name__}.{name}"
+    _require(isinstance(value, np.ndarray) and value.dtype.kind in kinds, f"{what} is not an array of its type")
+    _require(value.dtype.isnative and value.dtype.itemsize <= 8, f"{what} has the type {value.dtype}")
+    _require(kinds != "i" or value.dtype == np.int64, f"{what} has the type {value.dtype}")
+    agrees = value.ndim == len(shape) and all(b is None or a == b for a, b in zip(value.shape, shape, strict=True))
+    _require(agrees, f"{what} has the shape {value.shape}, not {shape}")
+    _require(value.size == 0 or value.flags.c_contiguous or value.flags.f_contiguous, f"{what} is not contiguous")
+    if value.dtype.kind == "f":
+        _require(np.isfinite(value).all(), f"{what} is not finite")
+    return value
+
+
+def _doubles(owner: Any, **shapes: tuple[int | None, ...]) -> None:
+    """Check arrays in double precision, in C's order."""
+    for name, shape in shapes.items():
+        value = _array(owner, name, shape)
+        _require(value.dtype == np.float64 and (value.size == 0 or value.flags.c_contiguous), f"{name} is not double")
+
+
+def _counts(owner: Any, *names: str) -> None:
+    for name in names:
+        value = getattr(owner, name)
+        whole = isinstance(value, (int, np.integer)) and not isinstance(value, bool)
+        _require(whole and 0 <= value < 2**62, f"{type(owner).__name__}.{name} is not a count")
+
+
+def _number(owner: Any, name: str, least: float) -> None:
+    value = getattr(owner, name)
+    _require(isinstance(value, float) and np.isfinite(value) and value >= least, f"{name} is {value!r}")
+
+
+def _names(value: Any) -> bool:
+    return isinstance(value, (tuple, list)) and all(isinstance(x, str) for x in value) and len(set(value)) == len(value)
+
+
+# -- data
+def _check_views(X: Views) -> None:
+    _counts(X, "_n")
+    n, m = X._n, len(X.names)
+    _require(_names(X.names) and m > 0 and tuple(X._blocks) == tuple(X.names), "Views have other names than data")
+    if X.mask is not None:
+        _require(isinstance(X.mask, np.ndarray) and X.mask.dtype == bool and X.mask.shape == (n, m), "Views.mask")
+    for name, block in X._blocks.items():
+        if block is None:
+            continue
+        numbers = not isinstance(block, Gram) and block.dtype in (np.float32, np.float64)
+        kind = isinstance(block, Gram) or (numbers and block.ndim == 2) or (block.dtype == object and block.ndim == 1)
+        _require(kind and block.shape[0] == n, f"view '{name}' is not data of {n} samples")
+        if sp.issparse(block):
+            again = type(block)((block.data, block.indices, block.indptr), shape=block.shape)
+            _require(again.has_canonical_format and len(block.data) == block.indptr[-1], f"view '{name}' is not sorted")
+            block.has_canonical_format = True
+    for name, columns in X.feature_names.items():
+        fits = name in X._blocks and isinstance(columns, tuple) and all(isinstance(c, str) for c in columns)
+        _require(fits and len(columns) == (width(X._blocks[name]) or len(columns)), f"columns of view '{name}'")
+
+
+def _check_gram(gram: Gram) -> None:
+    if gram.values is not None:
+        _array(gram, "values", (None, None))
+        _require(gram.n_columns == gram.values.shape[1], "a Gram matrix has other columns than it says")
+    index = _array(gram, "index", (None,), "iu")
+    limit = gram.values.shape[0] if gram.values is not None else gram.n_columns
+    _require(
+        not len(index) or (index.min() >= 0 and index.max() < limit), "positions in a Gram matrix are out of range"
+    )
+    _counts(gram, "n_order")
+    if gram.order is not None:
+        order = _array(gram, "order", (len(index),), "iu")
+        _require(not len(order) or (order.min() >= 0 and order.max() < gram.n_order), "orders of a Gram matrix")
+
+
+def _check_solution(solution: Solution | Certificate) -> None:
+    _require(solution.status in STATUSES, f"a status is {solution.status!r}")
+
+
+# -- online machines
+def _check_events(events: Events, n_slots: int, n_outputs: int, n_groups: int) -> None:
+    E = len(events.slots)
+    for name, limit in (("slots", n_slots), ("outputs", n_outputs), ("born", 2**62)):
+        values = _array(events, name, (E,), "i")
+        _require(not E or (values.min() >= 0 and values.max() < limit), f"Events.{name} are out of range")
+    _doubles(events, coefs=(E,), factors=(E, n_groups if E else None))
+
+
+def _check_support(support: Support) -> None:
+    _require(isinstance(support.parts, list) and all(isinstance(X, Views) for X in support.parts), "Support.parts")
+    _array(support, "ids", (sum(len(X) for X in support.parts),), "i")
+
+
+def _check_grams(grams: Grams) -> None:
+    _require(grams.shape in ("joint", "views", "pairs"), f"Grams.shape is {grams.shape!r}")
+    named = isinstance(grams.kernels, dict) and _names(list(grams.kernels))
+    _require(named and all(isinstance(k, Kernel) for k in grams.kernels.values()), "Grams.kernels")
+
+
+def _check_columns(machine: LinearMachine | LinkMachine, first: int, shared: bool) -> None:
+    """Check that the columns of views lie within the weights, one view after the other unless they are shared."""
+    _counts(machine, "width", "n_outputs", "n_steps", "n_hypotheses")
+    offsets, widths = machine.offsets, machine.widths
+    _require(_names(list(offsets)) and list(widths) == list(offsets), "views of a machine")
+    at = first
+    for name, wide in widths.items():
+        whole = type(wide) is int and wide > 0 and type(offsets[name]) is int
+        _require(whole and offsets[name] == (0 if shared else at), f"columns of view '{name}'")
+        at = max(at, wide) if shared else at + wide
+    _require(machine.width == at and machine.n_outputs > 0, "width of a machine")
+
+
+def _check_linear(machine: LinearMachine) -> None:
+    _require(machine.shape in ("joint", "views", "matrix"), f"LinearMachine.shape is {machine.shape!r}")
+    matrix, K, T = machine.shape == "matrix", len(machine.offsets), machine.n_outputs
+    _check_columns(machine, 0, matrix)
+    G = 1 if machine.shape == "joint" else K * K if matrix else K
+    weights = K if matrix else 1
+    V = _array(machine, "V", (machine.width, weights, T))
+    _require(V.dtype in (np.float32, np.float64) and (not V.size or V.flags.c_contiguous), "LinearMachine.V")
+    kept = machine.width if machine.average and K else 0
+    _doubles(machine, B=(2 if machine.bias else 0, T), norms=(G, T), F=(G, T), C=(G, T), prior=(G,), state=(2,))
+    _doubles(machine, U=(kept, weights, T))
+    if K:
+        groups = _array(machine, "groups", (K,), "i")
+        _require((groups == (0 if machine.shape == "joint" else np.arange(K))).all(), "LinearMachine.groups")
+    _number(machine, "p", 1.0)
+
+
+def _check_link(machine: LinkMachine) -> None:
+    _check_columns(machine, 1 if machine.bias else 0, False)
+    size, T = machine.width, machine.n_outputs
+    kept = size if machine.average is True else 0
+    _doubles(machine, V=(size, T), W=(size, T), power=(T,), scale=(T,), base=(T,), C=(T,), state=(2,))
+    for name in ("U", "last"):
+        _doubles(machine, **{name: (len(getattr(machine, name)), T)})
+        _require(len(getattr(machine, name)) in (0, kept), f"LinkMachine.{name}")
+    _require(not kept or len(machine.U) == kept or not machine.offsets, "LinkMachine.U")
+    changes = machine.changes
+    _require(isinstance(changes, list) and all(sp.issparse(c) and c.shape[1] <= size for c in changes), "changes")
+    _check_events(machine.events, sum(c.shape[0] for c in changes), T, 1)
+    _number(machine, "p", 2.0)
+
+
+def _check_kernel_machine(machine: KernelMachine) -> None:
+    _counts(machine, "n_outputs", "budget", "n_steps", "n_hypotheses")
+    G, T, S = machine.grams.n_groups(), machine.n_outputs, len(machine.support)
+    _require(T > 0, "outputs of a machine")
+    _doubles(machine, norms=(G, T), F=(G, T), C=(G, T), prior=(G,), state=(2,))
+    _array(machine, "alpha", (T, S))
+    _array(machine, "beta", (G if machine.average is True else 0, T, S))
+    _array(machine, "alive", (S,), "b")
+    side = len(machine.out_kernel)
+    _doubles(machine, out_kernel=(side, side))
+    _require(side in (0, T), "KernelMachine.out_kernel")
+    _check_events(machine.events, S, T, G)
+    _check_parts(machine)
+    _number(machine, "p", 1.0)
+
+
+def _check_projectron(machine: ProjectronMachine) -> None:
+    _counts(machine, "n_outputs", "budget", "n_steps", "n_hypotheses", "n_projections")
+    T, S = machine.n_outputs, len(machine.support)
+    _require(T > 0 and machine.grams.shape == "joint", "outputs of a machine")
+    _doubles(machine, L=(S, S), state=(1,))
+    for name in ("alpha", "beta"):
+        _array(machine, name, (T, S))
+    _require(np.all(machine.L.diagonal() > 0), "ProjectronMachine.L")
+    _check_parts(machine)
+
+
+def _check_parts(machine: KernelMachine | ProjectronMachine) -> None:
+    known = set(machine.grams.kernels)
+    _require(all(set(X.names) <= known for X in machine.support.parts), "views of the support")
+
+
+# -- learners
+def _check_learner(learner: Any) -> None:
+    """Check what all fitted learners keep of their views and classes."""
+    fitted = vars(learner)
+    _require(set(learner._get_param_names()) <= set(fitted), "a parameter is missing")
+    if "view_names_in_" in fitted:
+        _require(_names(learner.view_names_in_), "view_names_in_")
+    if "_used_views" in fitted:
+        _require(_names(learner._used_views) and set(learner._used_views) <= set(learner.view_names_in_), "_used_views")
+    for name, known in fitted.get("_known", {}).items():
+        kind, wide, columns = known
+        _require(name in learner.view_names_in_ and isinstance(kind, str) and type(wide) is int, "_known")
+        _require(columns is None or (isinstance(columns, tuple) and len(columns) == wide), "_known")
+    if "classes_" in fitted:
+        classes = learner.classes_
+        _require(isinstance(classes, np.ndarray) and classes.ndim == 1 and len(classes), "classes_")
+        _require(len(np.unique(classes)) == len(classes) and (np.unique(classes) == classes).all(), "classes_")
+
+
+def _check_online(learner: OnlineLearner) -> None:
+    if "n_samples_seen_" in vars(learner):
+        _counts(learner, "n_samples_seen_", "n_mistakes_", "_late", "_next_id", "_passes")
+        _require(_names(learner._met) and set(learner._met) <= set(learner.view_names_in_), "_met")
+        _require(all(len(pair) == 2 for pair in learner._curve), "_curve")
+        learner._check_settings()
+
+
+def _check_machine_learner(learner: MachineLearner) -> None:
+    if "_machine" not in vars(learner):
+        return
+    machine, P = learner._machine, len(learner.classes_)
+    expected = type(learner._new_machine(machine.n_outputs))
+    _require(type(machine) is expected, f"its machine is a {type(machine).__name__}, not a {expected.__name__}")
+    both = isinstance(machine, KernelMachine) and len(machine.out_kernel) == P
+    _require(machine.n_outputs == (1 if P <= 2 else P) or (both and machine.n_outputs == P), "outputs of its machine")
+    _require(bool(getattr(machine, "average", False)) == bool(learner.average), "average of its machine")
+    widths = getattr(machine, "widths", {})
+    _require(set(widths) <= set(learner.view_names_in_), "views of its machine")
+    _require(
+        isinstance(learner.kernels_, dict) and all(isinstance(k, Kernel) for k in learner.kernels_.values()), "kernels_"
+    )
+    if hasattr(learner, "_width"):
+        _counts(learner, "_width")
+
+
+def _check_cues(learner: MultiCueClassifier) -> None:
+    if "_top" in vars(learner):
+        outputs = 1 if len(learner.classes_) <= 2 else len(learner.classes_)
+        top = learner._top
+        _require(isinstance(top, LinearMachine) and top.shape == "joint" and top.n_outputs == outputs, "_top")
+        _require(all(wide == outputs for wide in top.widths.values()), "widths of _top")
+        ours = all(isinstance(part, OnlineLearner) for part in learner.learners_.values())
+        _require(ours and set(top.offsets) <= set(learner.learners_), "learners_")
+        _require(all((part.classes_ == learner.classes_).all() for part in learner.learners_.values()), "classes_")
+
+
+def _check_vector(learner: VectorPerceptron) -> None:
+    if "_gram" not in vars(learner):
+        return
+    P = len(learner.classes_)
+    _array(learner, "_gram", (P, P))
+    _array(learner, "label_vectors_", (P, None))
+    for weights in learner.coef_.values():
+        _require(weights.ndim == 2 and weights.shape[1] == P and weights.dtype == np.float64, "coef_")
+    if hasattr(learner, "_support"):
+        S = len(learner._support)
+        _require(isinstance(learner._support, Views), "_support")
+        codes = _array(learner, "_codes", (S,), "i")
+        _require(not S or (codes.min() >= 0 and codes.max() < P), "_codes")
+        if hasattr(learner, "dual_coef_"):
+            _array(learner, "dual_coef_", (S,))
+
+
+def _check_batch(learner: KernelLearner) -> None:
+    fitted = vars(learner)
+    if "_used_views" not in fitted:
+        return
+    m = len(learner._used_views)
+    if "view_weights_" in fitted:
+        _array(learner, "view_weights_", (m,))
+    if "dual_coef_" in fitted and learner.dual_coef_.ndim == 3:
+        _array(learner, "dual_coef_", (m, len(learner.X_fit_), None))
+        _require(learner.X_fit_.names == learner._used_views, "X_fit_")
+    kernels = fitted.get("kernels_", {})
+    _require(all(isinstance(k, Kernel) for k in kernels.values()), "kernels_")
+    if "solution_" in fitted:
+        _require(isinstance(learner.solution_, Solution), "solution_")
+        _require(set(learner._used_views) <= set(kernels), "kernels_")
+
+
+def _check_margin(learner: MaxMargin) -> None:
+    if "dual_coef_" not in vars(learner):
+        return
+    S = len(learner.dual_coef_)
+    _array(learner, "dual_coef_", (S,))
+    labels = len(learner._outputs) if isinstance(learner, MaxMarginRegressor) else len(learner.classes_)
+    for name, limit in (("_of_support", labels), ("support_", learner._n_fit)):
+        values = _array(learner, name, (S,), "iu")
+        _require(not S or (values.min() >= 0 and values.max() < limit), name)
+    if "_in_fit" in vars(learner):
+        inside, n = _array(learner, "_in_fit", (None,), "iu"), len(learner.X_fit_)
+        _require(not len(inside) or (inside.min() >= 0 and inside.max() < n), "_in_fit")
+        _array(learner, "_fit_weights", (n,))
+    if isinstance(learner, MaxMarginRegressor) and learner._between is not None:
+        _array(learner, "_between", (labels, len(learner.candidates_)))
+    if isinstance(learner, MaxMarginClassifier):
+        _array(learner, "_label_gram", (labels, labels))
+
+
+def _check_features(features: Nystroem | RandomFeatures) -> None:
+    if "view_names_in_" not in vars(features):
+        return
+    used = set(features._used_views)
+    _require(set(features.kernels_) == used, "kernels_")
+    if isinstance(features, RandomFeatures):
+        _require(set(features._weights) == set(features._phases) == used, "weights of features")
+        shapes = [(features._weights[name].shape, features._phases[name].shape) for name in used]
+        _require(all(len(w) == 2 and b == w[1:] for w, b in shapes), "weights of features")
+        return
+    _require(set(features._roots) == set(features._landmarks) == set(features.landmark_indices_) == used, "landmarks")
+    for name, root in features._roots.items():
+        landmarks = features._landmarks[name]
+        block = isinstance(landmarks, Gram) or len(landmarks.shape) == (1 if landmarks.dtype == object else 2)
+        _require(block and root.ndim == 2 and len(root) == landmarks.shape[0], "landmarks")
+
+
+def _check_fusion(learner: EarlyFusion | LateFusion) -> None:
+    if "solution_" not in vars(learner):
+        _require("view_names_in_" not in vars(learner), "solution_")
+        return
+    _array(learner, "view_weights_", (len(learner._used_views),))
+    if isinstance(learner, LateFusion):
+        fits = isinstance(learner.estimators_, dict) and tuple(learner.estimators_) == tuple(learner._used_views)
+        _require(fits and isinstance(learner._train, dict), "estimators_")
+        parts = list(learner.estimators_.values())
+    else:
+        _require(set(learner._means) == set(learner._used_views), "_means")
+        parts = [learner.estimator_]
+    for part in parts:
+        _require(isinstance(part, BaseEstimator), "an estimator")
+        if hasattr(learner, "classes_"):
+            _require(len(part.classes_) and np.isin(part.classes_, learner.classes_).all(), "classes_ of an estimator")
+    _require(isinstance(learner.estimator, BaseEstimator), "estimator")
+    _require(isinstance(getattr(learner, "estimators", None), (dict, type(None))), "estimators")
+
+
+_CHECKS: dict[type, Any] = {
+    Views: _check_views,
+    Gram: _check_gram,
+    Solution: _check_solution,
+    Certificate: _check_solution,
+    Support: _check_support,
+    Grams: _check_grams,
+    LinearMachine: _check_linear,
+    LinkMachine: _check_link,
+    KernelMachine: _check_kernel_machine,
+    ProjectronMachine: _check_projectron,
+    BaseEstimator: lambda value: _check_learner(value) if _is_ours(value) else None,
+    OnlineLearner: _check_online,
+    MachineLearner: _check_machine_learner,
+    MultiCueClassifier: _check_cues,
+    VectorPerceptron: _check_vector,
+    KernelLearner: _check_batch,
+    MaxMargin: _check_margin,
+    Nystroem: _check_features,
+    RandomFeatures: _check_features,
+    EarlyFusion: _check_fusion,
+    LateFusion: _check_fusion,
+}

@@ -1,0 +1,196 @@
+"""One kernel of all views: their sum, product or polynomial, and its rows as a solver asks for them."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from .._backend import to_numpy
+from ..views import _blocks
+from ..views.container import Views
+from ..views.estimator import presence
+from . import Kernel, Polynomial
+from .base import check_overflow, integer_power
+
+Fill = Callable[[Views, np.ndarray], np.ndarray]
+
+
+class JointKernel:
+    """K(x, z) of all views against reference samples, their kernels resolved.
+
+    A sum goes over the views that both samples have; where `scaled`, each sample is scaled by m over the number of its
+    views, so that an absent view does not make it shorter. In products an absent view is the mean over the reference
+    samples that have it, by their weights, in the space of the view's kernel.
+    """
+
+    def __init__(
+        self,
+        kernels: Mapping[str, Kernel],
+        X: Views,
+        combine: Any,
+        means: dict[str, tuple[np.ndarray, float]] | None = None,
+        *,
+        weights: np.ndarray | None = None,
+        scaled: bool = True,
+    ):
+        self.kernels, self.X, self.combine = dict(kernels), X, combine
+        self.weights = np.ones(len(X)) if weights is None else weights
+        self.terms = _terms(combine, tuple(X.names))
+        self.scaled = scaled
+        self.adds = isinstance(combine, str) and combine == "sum"
+        self.means = {} if means is None else means  # of views that some sample lacked, in products
+        if not self.adds and X.mask is not None:
+            for name in X.names:
+                if name not in self.means and not X.present(name).all():
+                    self.means[name] = self._mean(name)
+
+    def _mean(self, name: str) -> tuple[np.ndarray, float]:
+        """The mean kernel of each reference sample with those that have the view (their mean where it has not)."""
+        present = np.flatnonzero(self.X.present(name))
+        block = _blocks.take(self.X.block(name), present)
+        fill = self.kernels[name]._against(block, np.float64)
+        means, share = np.zeros(len(self.X)), self._shares(name)
+        for start in range(0, len(present), 256):
+            some = present[start : start + 256]
+            rows = fill(_blocks.take(self.X.block(name), some), np.empty((len(some), len(present))))
+            means[some] = rows @ share
+        grand = float(means[present] @ share)
+        means[~self.X.present(name)] = grand
+        return means, grand
+
+    def _shares(self, name: str) -> np.ndarray:
+        """The weights of the reference samples that have a view, with sum 1."""
+        own = self.weights[self.X.present(name)]
+        return own / own.sum()
+
+    # -- rows
+    def against(self, columns: np.ndarray, dtype: Any) -> Fill:
+        """A function (X, out) that fills `out` with K between new samples and some reference samples."""
+        parts = {name: self._view_against(name, columns, dtype) for name in self.X.names}
+        scales = view_scales(self.X[columns]) if self.adds and self.scaled and self.X.mask is not None else None
+
+        def fill(X: Views, out: np.ndarray) -> np.ndarray:
+            with np.errstate(over="ignore", invalid="ignore"):
+                return combined(X, out)
+
+        def combined(X: Views, out: np.ndarray) -> np.ndarray:
+            first = True
+            for weight, names in self.terms:
+                target = out if first else np.empty_like(out)
+                for k, name in enumerate(names):
+                    if k == 0:
+                        parts[name](X, target)
+                    else:
+                        target *= parts[name](X, np.empty_like(out))
+                if weight != 1:
+                    target *= weight
+                if not first:
+                    out += target
+                first = False
+            if scales is not None:
+                out *= scales
+            if self.adds and self.scaled and X.mask is not None:
+                out *= view_scales(X)[:, None]
+            if isinstance(self.combine, Polynomial):
+                out += self.combine.constant
+                out[...] = integer_power(out, int(self.combine.degree))
+            if not self.adds:
+                check_overflow(f"The kernel of all views with combine={self.combine!r}", out)
+            return out
+
+        return fill
+
+    def _view_against(self, name: str, columns: np.ndarray, dtype: Any) -> Fill:
+        """The same of one view, with what stands for it where it is absent."""
+        kernel, block = self.kernels[name], self.X.block(name)
+        there = self.X.present(name)[columns]
+        known = columns[there]
+        inner = kernel._against(_blocks.take(block, known), dtype) if len(known) else None
+        whole = self.adds or there.all()
+        everyone = None if whole else np.flatnonzero(self.X.present(name))
+        to_all = None if everyone is None else kernel._against(_blocks.take(block, everyone), np.float64)
+
+        def fill(X: Views, out: np.ndarray) -> np.ndarray:
+            here = X.present(name)
+            with _blocks.naming(name):
+                if inner is not None and there.all() and here.all():
+                    return inner(X.block(name), out)
+                out[...] = 0
+                rows = np.flatnonzero(here)
+                own = _blocks.take(X.block(name), rows) if len(rows) else None
+                if len(rows) and inner is not None:
+                    values = inner(own, np.empty((len(rows), len(known)), dtype=out.dtype))
+                    out[np.ix_(rows, np.flatnonzero(there))] = values
+            if self.adds:
+                return out
+            if name not in self.means:
+                self.means[name] = self._mean(name)
+            means, grand = self.means[name]
+            if len(rows) and to_all is not None and everyone is not None:
+                mean_rows = to_all(own, np.empty((len(rows), len(everyone)))) @ self._shares(name)
+                out[np.ix_(rows, np.flatnonzero(~there))] = mean_rows[:, None]
+            out[~here] = np.where(there, means[columns], grand)
+            return out
+
+        return fill
+
+    def cross(self, X: Views, columns: np.ndarray | None = None) -> np.ndarray:
+        """K between new samples and the reference samples, in double precision."""
+        columns = np.arange(len(self.X)) if columns is None else columns
+        return self.against(columns, np.float64)(X, np.empty((len(X), len(columns))))
+
+    def diagonal(self) -> np.ndarray:
+        """K(x, x) of the reference samples."""
+        own = {}
+        for name in self.X.names:
+            values, there = np.zeros(len(self.X)), np.flatnonzero(self.X.present(name))
+            with _blocks.naming(name):
+                values[there] = to_numpy(self.kernels[name].diag(_blocks.take(self.X.block(name), there)))
+                check_overflow(repr(self.kernels[name]), values)
+            own[name] = values
+            if name in self.means:
+                values[~self.X.present(name)] = self.means[name][1]
+        total = sum(weight * np.prod([own[name] for name in names], axis=0) for weight, names in self.terms)
+        if self.adds and self.scaled and self.X.mask is not None:
+            total = total * view_scales(self.X) ** 2
+        if isinstance(self.combine, Polynomial):
+            total = integer_power(total + self.combine.constant, int(self.combine.degree))
+        return np.asarray(total)
+
+
+def view_scales(X: Views) -> np.ndarray:
+    """m over the number of views that a sample has."""
+    return len(X.names) / np.maximum(presence(X).sum(axis=1), 1)
+
+
+def _terms(combine: Any, names: Sequence[str]) -> list[tuple[float, tuple[str, ...]]]:
+    """The sum of products that `combine` stands for: weights and the views of each product."""
+    if isinstance(combine, Polynomial):
+        combine._check()
+        return [(1.0, (name,)) for name in names]
+    if isinstance(combine, str) and combine in ("sum", "product"):
+        return [(1.0, (name,)) for name in names] if combine == "sum" else [(1.0, tuple(names))]
+    if isinstance(combine, str) or not isinstance(combine, Sequence) or not combine:
+        raise ValueError(
+            "`combine` is 'sum', 'product', a Polynomial, or a list of views with weights, as in [('audio', 1.0), "
+            f"(('audio', 'video'), 0.5)]; got {combine!r}."
+        )
+    return [_read_term(term, names) for term in combine]
+
+
+def _read_term(term: Any, names: Sequence[str]) -> tuple[float, tuple[str, ...]]:
+    try:
+        views, weight = term
+        product, weight = (views,) if isinstance(views, str) else tuple(views), float(weight)
+    except (TypeError, ValueError) as error:
+        raise ValueError(
+            f"`combine` has pairs of views and a weight, such as (('a', 'b'), 0.5); got {term!r}."
+        ) from error
+    unknown = [name for name in product if name not in names]
+    if unknown or not product:
+        raise ValueError(
+            f"`combine` names {_blocks.quoted(unknown or ['no view'])}; views are {_blocks.quoted(names)}."
+        )
+    if not (np.isfinite(weight) and weight > 0):
+        raise ValueError(f"Weights in `combine` are above 0, so that the kernel is one; got {weight!r} for {product}.")
+    return weight, product

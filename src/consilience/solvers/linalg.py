@@ -1,0 +1,177 @@
+"""Dense linear algebra by SciPy's BLAS and LAPACK alone.
+
+NumPy and SciPy each bring a library of their own with threads that wait by spinning: work that goes from one to the
+other and back takes more than twice as long on few cores. Arrays in Fortran's order are used in place.
+"""
+
+from typing import Any
+
+import numpy as np
+import scipy.linalg
+import scipy.sparse as sp
+from scipy.linalg import blas, lapack
+
+
+def _fortran(A: np.ndarray) -> tuple[np.ndarray, int]:
+    """A, or its transpose, in Fortran's order, and whether it is the transpose."""
+    if A.flags.f_contiguous:
+        return A, 0
+    if A.flags.c_contiguous:
+        return A.T, 1
+    return np.asfortranarray(A), 0
+
+
+def multiply(A: Any, B: np.ndarray) -> np.ndarray:
+    """AB."""
+    if sp.issparse(A):
+        return A @ B
+    if not A.size or not B.size:  # BLAS refuses arrays without entries, and says so on standard output
+        return np.zeros((A.shape[0], B.shape[1]), dtype=np.result_type(A, B), order="F")
+    (gemm,) = blas.get_blas_funcs(("gemm",), (A, B))
+    (left, trans_a), (right, trans_b) = _fortran(A), _fortran(B)
+    return gemm(1.0, left, right, trans_a=trans_a, trans_b=trans_b)
+
+
+def gram_of(X: np.ndarray) -> np.ndarray:
+    """X'X."""
+    if not X.size:
+        return np.zeros((X.shape[1], X.shape[1]), dtype=X.dtype, order="F")
+    (syrk,) = blas.get_blas_funcs(("syrk",), (X,))
+    here, transposed = _fortran(X)
+    return mirror(syrk(1.0, here, trans=1 - transposed, lower=1))
+
+
+def add_to_diagonal(A: np.ndarray, values: Any) -> np.ndarray:
+    """Add to the diagonal of A, in place."""
+    A[np.diag_indices_from(A)] += values
+    return A
+
+
+def mirror(A: np.ndarray) -> np.ndarray:
+    """Copy the lower triangle of A onto its upper one, in place and by blocks."""
+    for start in range(0, len(A), 256):
+        stop = start + 256
+        A[start:stop, stop:] = A[stop:, start:stop].T
+        square = A[start:stop, start:stop]
+        square[...] = np.tril(square) + np.tril(square, -1).T
+    return A
+
+
+def cholesky(A: np.ndarray) -> np.ndarray:
+    """The lower factor of a symmetric positive definite matrix, which is used up."""
+    here = A if A.flags.f_contiguous else A.T
+    return scipy.linalg.cholesky(here, lower=True, overwrite_a=True, check_finite=False)
+
+
+def cholesky_or_jitter(A: np.ndarray) -> tuple[np.ndarray, float]:
+    """The lower factor of a symmetric matrix, and the multiple of the identity that it took: 0 as a rule."""
+    size = max(float(np.abs(A.diagonal()).max()), float(np.finfo(A.dtype).tiny))
+    jitter = 0.0
+    for attempt in range(10):
+        try:
+            return cholesky(add_to_diagonal(A.copy(order="F"), jitter)), jitter
+        except np.linalg.LinAlgError:
+            jitter = size * len(A) * float(np.finfo(A.dtype).eps) * 10**attempt
+    raise np.linalg.LinAlgError("The matrix is not positive semi-definite.")
+
+
+def is_positive(A: np.ndarray, *, single: bool = False) -> bool:
+    """Tell whether a symmetric matrix is positive semi-definite but for rounding: A plus a little of I has a factor.
+
+    `single` says that its values were rounded to single precision, whatever their type is now.
+    """
+    size = float(np.abs(A).max(initial=0.0))
+    eps = float(np.finfo(np.float32 if single or A.dtype == np.float32 else np.float64).eps)
+    little = max(1e-8, 8 * len(A) * eps) * max(size, float(np.finfo(np.float64).tiny))
+    try:
+        cholesky(add_to_diagonal(np.array(A, dtype=np.float64, order="F"), little))
+    except np.linalg.LinAlgError:
+        return False
+    return True
+
+
+def inverse(A: np.ndarray) -> np.ndarray:
+    """The inverse of a symmetric positive definite matrix, which is used up."""
+    factor = cholesky(A)
+    (potri,) = lapack.get_lapack_funcs(("potri",), (factor,))
+    return mirror(potri(factor, lower=1, overwrite_c=1)[0])
+
+
+def root(K: np.ndarray) -> tuple[np.ndarray, bool]:
+    """G with GG' = K, one column per direction that carries weight, and whether it is triangular.
+
+    Cholesky's factor, with pivots where K is singular.
+    """
+    try:
+        return cholesky(K.copy(order="F")), True
+    except np.linalg.LinAlgError:
+        (pstrf,) = lapack.get_lapack_funcs(("pstrf",), (K,))
+        factor, pivots, rank, _ = pstrf(K, lower=1)
+        rank = max(rank, 1)
+        G = np.empty((len(K), rank), dtype=K.dtype, order="F")
+        G[pivots - 1] = np.tril(factor)[:, :rank]
+        if np.abs(K - multiply(G, G.T)).max() > 1e-5 * np.abs(K).max():  # more than rounding, of single precision too
+            raise
+        return G, False
+
+
+def sandwich(G: np.ndarray, B: Any, *, triangular: bool) -> np.ndarray:
+    """G'BG for a symmetric B, or its diagonal."""
+    if B.ndim == 1:
+        return gram_of(np.sqrt(B)[:, None] * G)
+    if not triangular:
+        return multiply(G.T, multiply(B, G))
+    (trmm,) = blas.get_blas_funcs(("trmm",), (G,))
+    inner = np.asfortranarray(B @ G) if sp.issparse(B) else trmm(1.0, G, _fortran(B)[0], side=1, lower=1)
+    return trmm(1.0, G, inner, trans_a=1, lower=1, overwrite_b=1)
+
+
+def forward(L: np.ndarray, T: np.ndarray) -> np.ndarray:
+    """L⁻¹T for a lower triangular L."""
+    if not T.size:
+        return np.zeros(T.shape, dtype=np.result_type(L, T), order="F")
+    (trsm,) = blas.get_blas_funcs(("trsm",), (L, T))
+    here, transposed = _fortran(T)
+    if transposed:  # L⁻¹T = (T'L⁻ᵀ)'
+        return trsm(1.0, L, here, side=1, lower=1, trans_a=1).T
+    return trsm(1.0, L, here, lower=1)
+
+
+def solve(L: np.ndarray, T: np.ndarray) -> np.ndarray:
+    """(LL')⁻¹T for a lower triangular L."""
+    return scipy.linalg.cho_solve((L, True), T, check_finite=False)
+
+
+def eigh(A: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the eigenvalues of a symmetric matrix in ascending order, and its eigenvectors as columns."""
+    return scipy.linalg.eigh(A, check_finite=False)
+
+
+def eigvalsh(A: np.ndarray) -> np.ndarray:
+    """Return the eigenvalues of a symmetric matrix in ascending order."""
+    return scipy.linalg.eigvalsh(A, check_finite=False)
+
+
+def svd(A: np.ndarray, *, full_matrices: bool = False) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return U, the singular values in descending order, and V' with A = U diag(s) V'."""
+    return scipy.linalg.svd(A, full_matrices=full_matrices, check_finite=False)
+
+
+def qr_r(A: np.ndarray) -> np.ndarray:
+    """Return the triangular factor R of A = QR."""
+    return scipy.linalg.qr(A, mode="r", check_finite=False)[0]
+
+
+def lstsq(A: np.ndarray, B: np.ndarray) -> np.ndarray:
+    """Return the least squares solution X of AX = B with the smallest norm."""
+    return scipy.linalg.lstsq(A, B, check_finite=False)[0]
+
+
+def solve_general(A: np.ndarray, B: np.ndarray) -> np.ndarray:
+    """Return A⁻¹B for a square matrix without structure."""
+    return scipy.linalg.solve(A, B, check_finite=False)
+
+
+def norm(x: np.ndarray) -> float:
+    """Return the Euclidean length of an array, all its entries taken as one vector."""
+    return float(np.sqrt(np.vdot(x, x).real))

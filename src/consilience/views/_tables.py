@@ -1,0 +1,117 @@
+"""How one wide table, or a bare list, becomes views."""
+
+import numbers
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from .._backend import is_device_array
+from . import _blocks, _reading
+from ._blocks import Gram
+
+
+def divide(X: Any, views: Any) -> dict[str, Any]:
+    """A wide table by `views`, as a dict of tables."""
+    framed = _reading.is_frame(X)
+    if framed:
+        X = _reading.as_frame(X)
+        columns = [str(c) for c in X.columns]
+    else:
+        X = one_table(X)
+        if not hasattr(X, "shape") or len(X.shape) != 2:
+            raise ValueError("`views` divides a table of samples by columns; the data given are not one.")
+        columns = [str(j) for j in range(X.shape[1])]
+    if isinstance(views, str):
+        if views != "prefix":
+            raise ValueError(f"`views` must be a dict, a list or 'prefix'; got {views!r}.")
+        if not framed:
+            raise ValueError("views='prefix' reads column names; the table given has none. Use a data frame or slices.")
+        views = by_prefix(columns)
+    elif not isinstance(views, Mapping):
+        views = {f"view{v}": chosen for v, chosen in enumerate(views)}
+    divided = {}
+    for name, chosen in views.items():
+        where = _columns_of(name, chosen, columns, framed)
+        divided[name] = X[:, where.tolist()].to_native() if framed else X[:, where]
+    return divided
+
+
+def by_prefix(columns: Sequence[str]) -> dict[str, list[str]]:
+    """The columns of each view where ``audio__mfcc1`` is of ``audio``."""
+    views: dict[str, list[str]] = {}
+    for column in columns:
+        prefix, divider, _ = column.partition("__")
+        if not divider or not prefix:
+            raise ValueError(
+                f"Column '{column}' names no view: with views='prefix' a column of the view audio is called "
+                "'audio__something'. Rename or drop it, or list the columns of each view in a dict."
+            )
+        views.setdefault(prefix, []).append(column)
+    return views
+
+
+def _columns_of(name: str, chosen: Any, columns: Sequence[str], named: bool) -> np.ndarray:
+    if isinstance(chosen, (str, numbers.Integral)):
+        chosen = [chosen]
+    if isinstance(chosen, slice):
+        return np.arange(len(columns))[chosen]
+    if chosen is None or isinstance(chosen, Mapping):
+        raise ValueError(f"View '{name}' must be given columns: a slice, positions, a mask or names; got {chosen!r}.")
+    chosen = list(chosen)
+    if chosen and isinstance(chosen[0], str):
+        places = {column: j for j, column in enumerate(columns)} if named else {}
+        unknown = [c for c in chosen if c not in places]
+        if unknown:
+            has = f"has the columns {_blocks.quoted(columns)}" if named else "has no column names"
+            raise ValueError(f"View '{name}' asks for the columns {_blocks.quoted(unknown)}, but the table {has}.")
+        return np.array([places[c] for c in chosen])
+    where = np.asarray(chosen)
+    if where.dtype == bool:
+        if len(where) != len(columns):
+            raise ValueError(
+                f"View '{name}' is chosen by a mask of {len(where)} columns, but the table has {len(columns)}."
+            )
+        return np.flatnonzero(where)
+    if where.ndim != 1 or (len(where) and where.dtype.kind not in "iu"):
+        raise ValueError(f"View '{name}' must be given columns by integers, a mask or names; got {chosen!r}.")
+    where = where.astype(int)
+    if len(where) and (where.max() >= len(columns) or where.min() < -len(columns)):
+        outside = where.max() if where.max() >= len(columns) else where.min()
+        raise ValueError(f"View '{name}' asks for column {outside}, but the table has {len(columns)} columns.")
+    return where
+
+
+def is_list_of_views(X: Any) -> bool:
+    """Tell a list of views from the rows of one table and from a sequence of strings."""
+    if not isinstance(X, (list, tuple)) or not X:
+        return False
+
+    def is_view(item: Any) -> bool:
+        if isinstance(item, Gram) or sp.issparse(item) or _reading.is_frame(item):
+            return True
+        if hasattr(item, "shape"):
+            return len(item.shape) == 2
+        if not isinstance(item, (list, tuple)) or not item or (isinstance(X, list) and isinstance(item, tuple)):
+            return False
+        return isinstance(item[0], (str, list, tuple, np.ndarray))
+
+    return any(is_view(item) for item in X)
+
+
+def one_table(X: Any) -> Any:
+    """One view given bare, with scikit-learn's words where it has none of its own."""
+    if sp.issparse(X):
+        return _reading.checked_sparse(X, "The data").tocsr()
+    if _reading.is_frame(X) or is_device_array(X):
+        return X
+    array = _reading.read_array("view0", X)
+    if array.ndim == 1 and array.dtype.kind in "biuf":
+        raise ValueError(
+            f"Expected 2D array, got 1D array instead: shape {array.shape}. Reshape your data with "
+            "array.reshape(-1, 1) if it has one column or array.reshape(1, -1) if it is one sample."
+        )
+    if array.ndim == 0:
+        raise ValueError(f"Expected 2D array, got scalar array instead: {X!r}. Give samples by columns.")
+    return array

@@ -1,0 +1,375 @@
+"""What a learner reads: samples held against those at fit, labels, targets, weights."""
+
+import numbers
+import warnings
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.exceptions import DataConversionWarning
+from sklearn.utils.class_weight import compute_class_weight
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted
+
+from .._backend import is_device_array
+from . import _blocks, _reading
+from .container import Views, as_views, is_mapping
+
+_LARGEST = float(np.sqrt(np.finfo(np.float64).max)) * 1e-6  # so that a million million squares can be added
+
+
+# -- reading data
+def read_views_to_fit(learner: Any, X: Any) -> Views:
+    """Read the training samples, remember their views on the learner, leave out views that no sample has."""
+    X = _read(learner, X)
+    X = _with_grams(learner, X)._numbered()
+    for name in X.names:
+        _check_numbers(name, X)
+    learner._known = {}
+    remember(learner, X)
+    learner._used_views = tuple(name for name in X.names if X.present(name).any())
+    return X if learner._used_views == X.names else X[list(learner._used_views)]
+
+
+def read_views_to_learn(learner: Any, X: Any, fresh: bool, grams: bool = False) -> Views:
+    """Read the next samples of a stream: views by name, absent where not given; new ones may appear at any time.
+
+    With `grams` square arrays are Gram matrices where the learner takes them for such.
+    """
+    X = _read(learner, X)
+    if grams:
+        X = _with_grams(learner, X)._numbered()
+    if not fresh:
+        X = named_as_before(learner, X)
+        _check_as_before(learner, X)
+        X = X.align((*learner.view_names_in_, *(name for name in X.names if name not in learner.view_names_in_)))
+    for name in X.names:
+        _check_numbers(name, X)
+    return X
+
+
+def _check_numbers(name: str, X: Views) -> None:
+    """Refuse NaN, infinity, and numbers whose squares and sums may overflow; by two quick passes where all is well."""
+    block = X.block(name)
+    if X.kind(name) not in ("dense", "sparse") or is_device_array(block):
+        _blocks.check_finite(f"View '{name}'", block, X.present(name))
+        return
+    values = block.data if sp.issparse(block) else np.asarray(block).reshape(-1)
+    limit = float(np.sqrt(np.finfo(values.dtype).max)) * 1e-6  # so that a million million squares can be added
+    if not values.size or (values.max() <= limit and values.min() >= -limit):  # neither holds of NaN
+        return
+    _blocks.check_finite(f"View '{name}'", block, X.present(name))
+    largest = float(np.abs(values[np.isfinite(values)]).max(initial=0.0))
+    if largest > limit:
+        remedy = "Scale it" + (", or give float64 data." if values.dtype == np.float32 else ".")
+        raise ValueError(
+            f"View '{name}' has values up to {largest:.3g}; above {limit:.3g} their squares and sums can overflow. "
+            f"{remedy}"
+        )
+
+
+def read_views_to_predict(learner: Any, X: Any) -> Views:
+    """Read new samples: views by name, one that is not given is absent, columns as at fit."""
+    check_is_fitted(learner, "view_names_in_")
+    X = named_as_before(learner, _read(learner, X))
+    expected = learner.view_names_in_
+    unknown = [name for name in X.names if name not in expected]
+    if unknown:
+        raise ValueError(
+            f"{type(learner).__name__} was fitted on the views {_blocks.quoted(expected)}; it does not know "
+            f"{_blocks.quoted(unknown)}. Give views by the names they had at fit."
+        )
+    _check_as_before(learner, X)
+    used = [name for name in X.names if name in learner._used_views]
+    if not used:
+        raise ValueError(
+            f"{type(learner).__name__} learned from the views {_blocks.quoted(learner._used_views)}; the samples given "
+            f"have only {_blocks.quoted(X.names)}, which was absent in every training sample."
+        )
+    bare = np.flatnonzero(~np.any([X.present(name) for name in used], axis=0))
+    if len(bare):
+        raise ValueError(
+            f"{_blocks.rows_text(bare)} none of the views that {type(learner).__name__} learned from, "
+            f"{_blocks.quoted(learner._used_views)}: nothing was learned from the others. Leave such samples out."
+        )
+    for name in used:  # a plain block against training samples is looked at when its columns are known
+        if not (learner._view_is_gram(name) and X.kind(name) in ("dense", "sparse")):
+            _check_numbers(name, X)
+    return X[used].align(learner._used_views)
+
+
+def _read(learner: Any, X: Any) -> Views:
+    divided = isinstance(X, Views) or is_mapping(X)
+    X = as_views(X, None if divided else getattr(learner, "views", None))
+    if len(X) == 0:
+        raise ValueError(f"Found array with 0 sample(s) (shape={X.shape}) while a minimum of 1 is required.")
+    return X
+
+
+def _with_grams(learner: Any, X: Views) -> Views:
+    """Plain square arrays become Gram matrices where the learner takes them for such, so that rows can be taken."""
+    plain = [name for name in X.names if X.kind(name) in ("dense", "sparse") and learner._view_is_gram(name)]
+    return Views(X, precomputed=plain) if plain else X
+
+
+def remember(learner: Any, X: Views) -> None:
+    """Keep what new samples are held against: the views, their kinds, their columns, the names of those."""
+    before = learner._known
+    learner.view_names_in_ = learner._used_views = X.names
+    seen = {}
+    for name in X.names:
+        kind = _kind(X, name)
+        names = X.feature_names.get(name) or (before[name][2] if name in before else None)
+        if kind != "absent":
+            seen[name] = (kind, _blocks.width(X.block(name)), names)
+    learner._known = {**before, **seen}
+    learner.n_features_in_ = sum(width for _, width, _ in learner._known.values())
+
+
+def named_as_before(learner: Any, X: Views) -> Views:
+    """A bare table given to a learner of one named view is that view."""
+    known = learner.view_names_in_
+    return X.renamed({"view0": known[0]}) if X.names == ("view0",) and len(known) == 1 else X
+
+
+def _kind(X: Views, name: str) -> str:
+    """What a view holds; a sequence of None only holds nothing."""
+    kind = X.kind(name)
+    if kind == "objects" and not X.present(name).any():
+        return "absent"
+    return "numbers" if kind in ("dense", "sparse") else kind
+
+
+def _check_as_before(learner: Any, X: Views) -> None:
+    who = type(learner).__name__
+    for name in X.names:
+        kind, width = _kind(X, name), _blocks.width(X.block(name))
+        if name not in learner._known or kind == "absent" or learner._view_is_gram(name):
+            continue
+        before, width_before, names_before = learner._known[name]
+        if kind != before:
+            raise ValueError(f"View '{name}' holds {kind}, but held {before} when {who} was fitted.")
+        if width != width_before:
+            raise ValueError(
+                f"View '{name}' of X has {width} features, but {who} is expecting {width_before} features as input. "
+                "Give the same columns as at fit."
+            )
+        names = X.feature_names.get(name)
+        if names is not None and names_before is not None and names != names_before:
+            first = next(j for j in range(width) if names[j] != names_before[j])
+            raise ValueError(
+                f"Column {first} of view '{name}' is called '{names[first]}', but '{names_before[first]}' at fit. Give "
+                "the same columns in the same order."
+            )
+
+
+# -- reading labels, targets, weights
+@dataclass(frozen=True)
+class Labels:
+    """Class labels as integers."""
+
+    classes: np.ndarray
+    codes: np.ndarray  # position in classes, -1 where unlabeled
+    labeled: np.ndarray  # booleans
+
+    def signs(self) -> np.ndarray:
+        """±1 codes: (n, 1) for two classes or one, (n, P) one against the rest for more; 0 where unlabeled."""
+        P = len(self.classes)
+        if P <= 2:
+            column = np.where(self.codes == P - 1, 1.0, -1.0)[:, None]
+        else:
+            column = np.where(self.codes[:, None] == np.arange(P), 1.0, -1.0)
+        column[~self.labeled] = 0
+        return column
+
+
+def read_labels(y: Any, n: int, unlabeled: Any = None, classes: np.ndarray | None = None) -> Labels:
+    """Read class labels of any type; missing ones, and those equal to `unlabeled`, mark unlabeled samples.
+
+    With `classes` the labels are held against these, and there may be none at all.
+    """
+    values = _read_column(y, n)
+    missing = _missing_labels(values, unlabeled)
+    if missing.all() and classes is None:
+        raise ValueError("y has no label at all: every value is missing. Give labels for some samples.")
+    known = _plain_labels(values[~missing])
+    if len(known):
+        check_classification_targets(known)
+    found, codes_known = np.unique(known, return_inverse=True)
+    if classes is not None:
+        unknown = [c for c in found.tolist() if c not in classes]
+        if unknown:
+            raise ValueError(
+                f"The class {unknown[0]!r} was not announced; the classes are {_blocks.quoted(classes)}. Give all "
+                "classes by `classes=` at the first call of partial_fit."
+            )
+        codes_known = np.searchsorted(classes, found)[codes_known] if len(found) else codes_known
+        found = classes
+    codes = np.full(n, -1)
+    codes[~missing] = codes_known
+    return Labels(found, codes, ~missing)
+
+
+def read_stream_labels(y: Any, n: int, known: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
+    """Read the labels of a chunk: which samples have one, and these. They must be of the type of those known."""
+    values = _read_column(y, n)
+    missing = _missing_labels(values, None)
+    labels = values if not missing.any() else values[~missing]
+    if labels.dtype == object:
+        labels = _plain_labels(labels)
+    if len(labels) and labels.dtype.kind not in "iub":
+        check_classification_targets(labels)
+    if known is not None and len(known) and len(labels) and _family(labels) != _family(known):
+        raise TypeError(
+            f"The labels of this chunk are {_family(labels)}, those before were {_family(known)}: {labels[0]!r} beside "
+            f"{known[0]!r}. Give labels of one type."
+        )
+    return ~missing, labels
+
+
+def _family(labels: np.ndarray) -> str:
+    return {"U": "strings", "S": "bytes", "b": "booleans"}.get(labels.dtype.kind, "numbers")
+
+
+def labeled_rows(y: Any, unlabeled: Any = None) -> tuple[np.ndarray, np.ndarray]:
+    """Which samples have a label or a target, and those of them."""
+    shape = np.shape(y)
+    if len(shape) == 2 and shape[1] > 1:
+        Y, labeled = read_targets(y, shape[0])
+        return labeled, Y[labeled]
+    values = _read_column(y, shape[0])
+    missing = _missing_labels(values, unlabeled)
+    return ~missing, _plain_labels(values[~missing])
+
+
+def _missing_labels(values: np.ndarray, unlabeled: Any) -> np.ndarray:
+    missing = _missing(values)
+    if unlabeled is not None:
+        missing |= np.array([not gone and x == unlabeled for x, gone in zip(values, missing, strict=True)], dtype=bool)
+    return missing
+
+
+def _plain_labels(known: np.ndarray) -> np.ndarray:
+    """Objects as an array of their own type; strings, numbers and booleans do not mix."""
+    if known.dtype != object:
+        return known
+    kinds = {next((k for k in (str, bool, numbers.Real, bytes) if isinstance(x, k)), type(x)) for x in known.tolist()}
+    if len(kinds - {numbers.Real}) > 1 or (len(kinds) > 1 and numbers.Real in kinds and bool not in kinds):
+        names = sorted(kind.__name__ for kind in kinds)
+        raise TypeError(f"The labels in y are of types that cannot be sorted together: {', '.join(names)}. Use one.")
+    if kinds and not kinds <= {str, bool, numbers.Real, bytes}:
+        raise TypeError(f"Labels are strings, numbers or booleans; y holds {kinds.pop().__name__}.")
+    return np.array(known.tolist())
+
+
+def read_targets(y: Any, n: int) -> tuple[np.ndarray, np.ndarray]:
+    """Read regression targets as (n, P) float64 and which samples have them; a row of NaN only has none."""
+    if y is None:
+        raise ValueError("This learner requires y to be passed, but the target y is None.")
+    values = y.to_numpy() if hasattr(y, "to_numpy") and not hasattr(y, "to_pylist") else y
+    values = np.asarray(values.to_pylist() if hasattr(values, "to_pylist") else values)
+    if values.dtype == object:
+        flat = [np.nan if _reading.is_missing(x) else x for x in values.ravel()]
+        values = np.array(flat, dtype=object).reshape(values.shape)
+    if values.dtype.kind == "c":
+        raise ValueError("Complex data not supported: y must be real numbers for regression.")
+    try:
+        Y = values.astype(np.float64)
+    except (TypeError, ValueError) as error:
+        raise type(error)(f"y must be numbers for regression: {error}.") from error
+    if Y.ndim not in (1, 2) or Y.shape[0] != n:
+        raise ValueError(
+            f"Found input variables with inconsistent numbers of samples: X has {n}, y has shape {Y.shape}."
+        )
+    if Y.ndim == 2 and Y.shape[1] == 0:
+        raise ValueError(f"y has no outputs: its shape is {Y.shape}. Give at least one column of targets.")
+    Y = Y.reshape(n, -1)
+    if np.isinf(Y).any():
+        raise ValueError("Input y contains infinity or a value too large for float64.")
+    largest = float(np.nanmax(np.abs(Y), initial=0.0))
+    if largest > _LARGEST:
+        raise ValueError(
+            f"y has values up to {largest:.3g}; above {_LARGEST:.3g} their squares and sums can overflow. Scale y."
+        )
+    labeled = np.asarray(~np.isnan(Y).any(axis=1))
+    part = np.flatnonzero(~labeled & ~np.isnan(Y).all(axis=1))
+    if len(part):
+        raise ValueError(f"Row {part[0]} of y is NaN in some outputs only. Give all outputs of a sample, or none.")
+    if not labeled.any():
+        raise ValueError("y has no target at all: every value is NaN. Give targets for some samples.")
+    return Y, labeled
+
+
+def read_weights(sample_weight: Any, n: int) -> np.ndarray:
+    """Read sample weights: (n,), finite, at least 0, not all 0; ones by default."""
+    if sample_weight is None:
+        return np.ones(n)
+    weights = np.asarray(sample_weight, dtype=np.float64)
+    if weights.ndim == 0:
+        weights = np.full(n, float(weights))
+    if weights.shape != (n,):
+        raise ValueError(f"sample_weight must have shape ({n},), one weight per sample; got {weights.shape}.")
+    if not np.isfinite(weights).all() or (weights < 0).any() or not (weights > 0).any():
+        raise ValueError(
+            "sample_weight must be finite and at least 0, and not zero for every sample (a zero weight "
+            "leaves a sample out)."
+        )
+    return weights
+
+
+def class_weights(class_weight: Any, labels: Labels, s: np.ndarray) -> np.ndarray:
+    """Return the weight of each sample's class: None, "balanced" or a dict, as scikit-learn reads them; 1 unlabeled.
+
+    "Balanced" counts samples by their weights `s`, so that a weight of 2 is a sample that stands twice.
+    """
+    known = labels.classes[labels.codes[labels.labeled]]
+    if isinstance(class_weight, str) and class_weight == "balanced":
+        counts = np.bincount(labels.codes[labels.labeled], weights=s[labels.labeled], minlength=len(labels.classes))
+        total = counts.sum() / np.count_nonzero(counts) if counts.any() else 1.0
+        by_class = np.divide(total, counts, out=np.ones_like(counts), where=counts > 0)
+    else:
+        by_class = compute_class_weight(class_weight, classes=labels.classes, y=known)
+    if not (np.isfinite(by_class).all() and (by_class >= 0).all()):
+        raise ValueError(f"`class_weight` must be finite and at least 0 for every class; got {class_weight!r}.")
+    return np.where(labels.labeled, by_class[labels.codes], 1.0)
+
+
+def _read_column(y: Any, n: int) -> np.ndarray:
+    if y is None:
+        raise ValueError("This learner requires y to be passed, but the target y is None.")
+    if hasattr(y, "to_pylist"):  # Arrow
+        y = y.to_pylist()
+    elif hasattr(y, "isna") and hasattr(y, "to_numpy"):  # pandas: whole numbers with gaps would become floats
+        y = y.to_numpy() if y.dtype.kind in "fc" or not y.isna().any() else y.to_numpy(dtype=object)
+    elif hasattr(y, "to_numpy"):
+        y = y.to_numpy()
+    if isinstance(y, (list, tuple)) and len({type(x) for x in y}) > 1:  # NumPy would make one type of them
+        column = np.empty(len(y), dtype=object)
+        column[:] = y
+        y = column
+    values = np.asarray(y)
+    if values.ndim == 2 and values.shape[1] == 1:
+        warnings.warn(
+            "A column-vector y was passed when a 1d array was expected: it is read as y.ravel().",
+            DataConversionWarning,
+            stacklevel=4,
+        )
+        values = values.ravel()
+    if values.ndim != 1:
+        raise ValueError(f"y must be 1d, one label per sample; got shape {values.shape}.")
+    if len(values) != n:
+        raise ValueError(f"Found input variables with inconsistent numbers of samples: X has {n}, y has {len(values)}.")
+    return values
+
+
+def _missing(values: np.ndarray) -> np.ndarray:
+    if values.dtype.kind == "f":
+        if np.isinf(values).any():
+            raise ValueError("Input y contains infinity or a value too large for its type.")
+        return np.isnan(values)
+    if values.dtype.kind in "Mm":
+        return np.isnat(values)
+    if values.dtype.kind == "O":
+        return np.array([_reading.is_missing(x) for x in values], dtype=bool)
+    return np.zeros(len(values), dtype=bool)

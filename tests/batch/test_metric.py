@@ -1,0 +1,956 @@
+"""Metric learning against a conic solver, the paper's formulas, its special cases and its own scheme."""
+
+import tracemalloc
+import warnings
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.kernel_ridge import KernelRidge
+from sklearn.model_selection import GridSearchCV, cross_val_score
+
+import consilience as cs
+import reference
+from consilience.batch import _metric_features, _metric_problems
+from consilience.kernels import RBF, Linear, Spectrum
+from consilience.solvers import metric as solvers
+from consilience.solvers.metric import HeldOutMetric, alternate_metric, kappa_of, metric_roots
+
+PENALTIES = [(0.1, 1.0), (1.0, 0.3), (0.01, 0.01), (5.0, 5.0)]
+
+
+def problem(seed=0, n=12, m=2, P=1, missing=0.0):
+    """Gram matrices of random views, zero where rows are absent, targets that the first view knows of, weights."""
+    rng = np.random.default_rng(seed)
+    present = rng.random((n, m)) >= missing
+    present[~present.any(axis=1), 0] = True
+    grams, blocks = [], []
+    for v in range(m):
+        blocks.append(rng.normal(size=(n, 3)))
+        there = present[:, v]
+        grams.append(RBF(0.3)(blocks[-1]) * there * there[:, None])
+    Y = np.sin(blocks[0][:, :1]) + 0.3 * rng.normal(size=(n, P))
+    return grams, Y, rng.uniform(0.3, 1.0, size=m), present
+
+
+def views(grams, mask=None):
+    return cs.Views({f"v{v}": K for v, K in enumerate(grams)}, precomputed=True, mask=mask)
+
+
+def learner(alpha, penalty, w, **more):
+    return cs.ViewMetricRidge(
+        "precomputed", alpha=alpha, metric_penalty=penalty, view_weights=w, **{"tol": 1e-11, **more}
+    )
+
+
+def coefficients(model):
+    """G, view after view, rows in the order of the samples."""
+    assert (model.support_ == np.arange(len(model.support_))).all()
+    return np.concatenate(list(model.dual_coef_))
+
+
+def conic(cp, M, Y, alpha, penalty, blocks=None):
+    """Solve the program in A and G by a conic solver: one metric for all columns of Y."""
+    q, P = M.shape[1], Y.shape[1]
+    A, G, T = cp.Variable((q, q), PSD=True), cp.Variable((q, P)), cp.Variable((P, P), symmetric=True)
+    size = cp.sum_squares(A)
+    if blocks is not None:
+        ends = np.cumsum(blocks)
+        own = [slice(end - k, end) for k, end in zip(blocks, ends, strict=True)]
+        norms = [
+            (1 if v == w else np.sqrt(2)) * cp.norm(A[own[v], own[w]], "fro")
+            for v in range(len(own))
+            for w in range(v + 1)
+        ]
+        size = sum(norms)
+    program = cp.Problem(
+        cp.Minimize(cp.sum_squares(Y - M @ G) + alpha * cp.trace(T) + penalty * size),
+        [cp.bmat([[A, G], [G.T, T]]) >> 0],
+    )
+    found = []
+    for tol in (1e-9, 1e-10, 1e-11, 1e-12):  # asked for too much it ends far off: the best of its answers counts
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            program.solve(solver="CLARABEL", tol_gap_abs=tol, tol_gap_rel=tol, tol_feas=tol)
+        spent = alpha * np.sum(G.value * np.linalg.solve(A.value, G.value)) + penalty * size.value
+        found.append((np.sum((Y - M @ G.value) ** 2) + spent, A.value, G.value))
+    return min(found, key=lambda one: one[0])
+
+
+def trimmed(A, rank):
+    """The largest eigenvalues only: a conic solver stays inside the cone, where the others are not quite 0."""
+    values, V = np.linalg.eigh(A)
+    assert values[: len(A) - rank].max() <= 2e-4 * max(values[-1], 0.01)
+    return (V[:, -rank:] * values[-rank:]) @ V[:, -rank:].T
+
+
+# -- the exact solutions are those of a conic solver
+@pytest.mark.parametrize(("alpha", "penalty"), PENALTIES)
+@pytest.mark.parametrize("seed", [0, 1])
+def test_learned_metric_equals_a_conic_solver(cp, alpha, penalty, seed):
+    grams, Y, w, _ = problem(seed)
+    value, A, G = conic(cp, reference.stacked(grams, w), Y, alpha, penalty)
+    model = learner(alpha, penalty, w).fit(views(grams), Y[:, 0])
+    assert abs(model.certificate().objective - value) <= 1e-6 * value
+    assert np.abs(model.metric_.toarray() - trimmed(A, 1)).max() <= 1e-5 * max(np.abs(A).max(), 1)
+    np.testing.assert_allclose(coefficients(model), G, atol=1e-5 * np.abs(G).max())
+
+
+@pytest.mark.parametrize(("alpha", "penalty"), PENALTIES)
+@pytest.mark.parametrize("m", [2, 3])
+def test_block_sparse_metric_equals_a_conic_solver(cp, alpha, penalty, m):
+    grams, Y, w, _ = problem(m, n=9, m=m)
+    value, A, _ = conic(cp, reference.stacked(grams, w), Y, alpha, penalty, [9] * m)
+    model = learner(alpha, penalty, w, metric="block_sparse").fit(views(grams), Y[:, 0])
+    assert abs(model.certificate().objective - value) <= 1e-6 * value
+    assert np.abs(model.metric_.toarray() - trimmed(A, 1)).max() <= 1e-5 * max(np.abs(A).max(), 1)
+
+
+@pytest.mark.parametrize(("alpha", "penalty"), PENALTIES)
+@pytest.mark.parametrize("P", [2, 3])
+def test_shared_metric_equals_a_conic_solver(cp, alpha, penalty, P):
+    grams, Y, w, _ = problem(P, n=8, P=P)
+    value, A, _ = conic(cp, reference.stacked(grams, w), Y, alpha, penalty)
+    model = learner(alpha, penalty, w, shared_metric=True).fit(views(grams), Y)
+    assert abs(model.certificate().objective - value) <= 1e-6 * value
+    assert np.abs(model.metric_.toarray() - A).max() <= 1e-5 * max(np.abs(A).max(), 1)
+
+
+@pytest.mark.parametrize("missing", [0.0, 0.3])
+@pytest.mark.parametrize(("alpha", "penalty"), [*PENALTIES, (1e-6, 1e-3), (1e3, 10.0)])
+def test_learned_metric_equals_its_twin_in_the_coefficients(alpha, penalty, missing):
+    grams, Y, w, present = problem(3, n=40, m=3, P=3, missing=missing)
+    M = reference.stacked(grams, w, present)
+    model = learner(alpha, penalty, w).fit(views(grams, present), Y)
+    for p in range(3):
+        g = reference.metric_coefficients(M, Y[:, p], alpha, penalty)
+        found = coefficients(model)[:, p]
+        assert np.abs(M @ (found - g)).max() <= 1e-7 * np.abs(M @ g).max()
+    outputs = model.predict(views(grams, present))
+    np.testing.assert_allclose(outputs, M @ coefficients(model), atol=1e-9)
+
+
+@pytest.mark.parametrize("metric", ["learned", "block_sparse"])
+def test_the_objective_is_that_of_metric_and_coefficients(metric):
+    grams, Y, w, _ = problem(4, n=20, m=3)
+    model = learner(0.5, 0.7, w, metric=metric).fit(views(grams), Y[:, 0])
+    blocks = [20] * 3 if metric == "block_sparse" else None
+    literal = reference.metric_objective(
+        reference.stacked(grams, w), model.metric_.toarray(), coefficients(model)[:, 0], Y[:, 0], 0.5, 0.7, blocks
+    )
+    assert model.certificate().objective == pytest.approx(literal, rel=1e-8)
+
+
+@pytest.mark.parametrize("metric", ["learned", "block_sparse"])
+@pytest.mark.parametrize("seed", range(3))
+def test_no_other_metric_is_better(metric, seed):
+    grams, Y, w, _ = problem(seed, n=10, m=2)
+    M, blocks = reference.stacked(grams, w), [10, 10] if metric == "block_sparse" else None
+    model = learner(0.5, 0.7, w, metric=metric).fit(views(grams), Y[:, 0])
+    best, rng = model.certificate().objective, np.random.default_rng(seed)
+    for _ in range(30):
+        F = np.concatenate(list(model.metric_.factors[0].values())) + 0.1 * rng.normal(size=(20, 1))
+        A = F @ F.T + 1e-3 * rng.random() * np.eye(20)
+        g = reference.metric_ridge(M, A, Y[:, 0], 0.5)
+        assert reference.metric_objective(M, A, g, Y[:, 0], 0.5, 0.7, blocks) >= best * (1 - 1e-9)
+
+
+def test_the_optimum_is_a_fixed_point_of_the_given_metric():
+    grams, Y, w, _ = problem(5, n=25, m=3)
+    model = learner(0.5, 0.7, w).fit(views(grams), Y[:, 0])
+    given = learner(0.5, 1.0, w, metric=model.metric_.toarray()).fit(views(grams), Y[:, 0])
+    np.testing.assert_allclose(given.dual_coef_, model.dual_coef_, atol=1e-7)
+    assert given.metric_ is None
+
+
+# -- fixed metrics are the paper's formulas
+def test_diagonal_is_kernel_ridge_on_the_weighted_sum():
+    grams, Y, w, _ = problem(6, n=30, m=3, P=2)
+    model = learner(0.3, 1.0, w, metric="diagonal").fit(views(grams), Y)
+    total = sum(c**2 * K for c, K in zip(w, grams, strict=True))
+    expected = KernelRidge(alpha=0.3, kernel="precomputed").fit(total, Y).predict(total)
+    np.testing.assert_allclose(model.predict(views(grams)), expected, atol=1e-9)
+    H = np.zeros((90, 90))
+    for v, K in enumerate(grams):
+        H[v * 30 : (v + 1) * 30, v * 30 : (v + 1) * 30] = np.linalg.inv(K)
+    literal = reference.metric_ridge(reference.stacked(grams, w), H, Y, 0.3)
+    np.testing.assert_allclose(model.predict(views(grams)), reference.stacked(grams, w) @ literal, atol=1e-6)
+
+
+def test_covariance_is_the_formula_of_the_paper():
+    grams, Y, w, _ = problem(7, n=30, m=3, P=2)
+    model = learner(0.3, 1.0, w, metric="covariance").fit(views(grams), Y)
+    A = np.kron(np.ones((3, 3)), np.eye(30)) / 30
+    M = reference.stacked(grams, w)
+    expected = M @ A @ M.T @ np.linalg.solve(M @ A @ M.T + 0.3 * np.eye(30), Y)
+    np.testing.assert_allclose(model.predict(views(grams)), expected, atol=1e-9)
+    # a full-rank metric near it, by equation (8)
+    near = A + 1e-3 * np.eye(90)
+    given = learner(0.3, 1.0, w, metric=near).fit(views(grams), Y)
+    np.testing.assert_allclose(coefficients(given), reference.metric_ridge(M, near, Y, 0.3), atol=1e-8)
+
+
+@pytest.mark.parametrize("metric", ["diagonal", "covariance", "given"])
+def test_fixed_metrics_with_views_absent(metric):
+    grams, Y, w, present = problem(8, n=20, m=3, P=2, missing=0.3)
+    M, n = reference.stacked(grams, w, present), 20
+    if metric == "diagonal":
+        A = np.zeros((60, 60))
+        for v, K in enumerate(grams):
+            A[v * n : (v + 1) * n, v * n : (v + 1) * n] = np.linalg.pinv(K, rcond=1e-12, hermitian=True)
+    else:
+        rng = np.random.default_rng(0)
+        F = rng.normal(size=(60, 60))
+        A = np.kron(np.ones((3, 3)), np.eye(n)) / n if metric == "covariance" else F @ F.T / 60
+        there = present.T.ravel()
+        A = A * there * there[:, None]
+    model = learner(0.3, 1.0, w, metric=A if metric == "given" else metric).fit(views(grams, present), Y)
+    expected = M @ A @ M.T @ np.linalg.solve(M @ A @ M.T + 0.3 * np.eye(n), Y)
+    np.testing.assert_allclose(model.predict(views(grams, present)), expected, atol=1e-8)
+    proof = model.certificate()
+    assert proof.status == "exact"
+    value = 0.3 * np.sum(Y * np.linalg.solve(M @ A @ M.T + 0.3 * np.eye(n), Y))
+    assert proof.objective == pytest.approx(value, rel=1e-8)
+    assert proof.gap <= 1e-8 * value
+
+
+# -- Nyström
+@pytest.mark.parametrize("metric", ["learned", "block_sparse", "covariance", "diagonal"])
+def test_all_samples_as_landmarks_are_the_problem_with_roots_of_the_kernels(metric):
+    rng = np.random.default_rng(9)
+    X = cs.Views(a=rng.normal(size=(25, 3)), b=rng.normal(size=(25, 2)))
+    y = rng.normal(size=25)
+    model = cs.ViewMetricRidge(RBF(0.5), metric=metric, alpha=0.4, metric_penalty=0.6, n_components=1.0, tol=1e-11)
+    outputs = model.fit(X, y).predict(X)
+    roots = []
+    for name in X.names:
+        values, V = np.linalg.eigh(RBF(0.5)(X[name]))
+        roots.append((V * np.sqrt(np.maximum(values, 0))) @ V.T)
+    if metric == "learned":
+        M = reference.stacked(roots, np.full(2, 0.5))
+        expected = M @ reference.metric_coefficients(M, y, 0.4, 0.6)
+        whole = cs.ViewMetricRidge(RBF(0.5), alpha=0.4, metric_penalty=0.6).fit(X, y).predict(X)
+        assert np.abs(outputs - whole).max() > 1e-3  # not the problem without landmarks
+    elif metric == "block_sparse":
+        twin = learner(0.4, 0.6, np.full(2, 0.5), metric=metric)
+        expected = twin.fit(views(roots), y).predict(views(roots))
+    else:
+        K = [R @ R for R in roots]
+        M = np.hstack(K) / 2
+        A = np.linalg.inv(
+            np.kron(np.eye(2), np.ones((25, 25))) * np.block([[K[0], K[0]], [K[1], K[1]]]) + 1e-13 * np.eye(50)
+        )
+        if metric == "covariance":
+            A = np.kron(np.ones((2, 2)), np.eye(25)) / 25
+        expected = M @ A @ M.T @ np.linalg.solve(M @ A @ M.T + 0.4 * np.eye(25), y)
+    np.testing.assert_allclose(outputs, expected, atol=2e-6)
+
+
+def test_landmarks_are_the_same_samples_in_all_views():
+    rng = np.random.default_rng(0)
+    X = cs.Views(a=rng.normal(size=(60, 3)), b=rng.normal(size=(60, 2)))
+    model = cs.ViewMetricRidge(n_components=0.2, random_state=0).fit(X, rng.normal(size=60))
+    chosen = model._features.landmark_indices_
+    assert (chosen["a"] == chosen["b"]).all()
+    assert model.coef_["a"].shape == (12, 1)
+    assert model.metric_.toarray().shape == (24, 24)
+
+
+@pytest.mark.parametrize("metric", ["learned", "block_sparse", "covariance", "diagonal"])
+@pytest.mark.parametrize("masked", [False, True])
+def test_rows_in_blocks_are_rows_at_once(monkeypatch, metric, masked):
+    rng = np.random.default_rng(1)
+    mask = rng.random((50, 2)) < 0.8 if masked else np.ones((50, 2), bool)
+    mask[~mask.any(axis=1)] = True
+    X = cs.Views({"a": rng.normal(size=(50, 3)), "b": rng.normal(size=(50, 2))}, mask=mask)
+    y, s = rng.normal(size=(50, 2)), rng.random(50) + 0.5
+    model = cs.ViewMetricRidge(RBF(0.5), metric=metric, n_components=10, random_state=0)
+    whole = model.fit(X, y, s).predict(X)
+    monkeypatch.setattr(_metric_features, "ROWS", 7)
+    np.testing.assert_allclose(model.fit(X, y, s).predict(X), whole, atol=1e-9)
+
+
+# -- the published scheme
+@pytest.mark.parametrize("metric", ["learned", "block_sparse"])
+@pytest.mark.parametrize(("alpha", "penalty"), PENALTIES)
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_exact_is_never_above_alternating_which_never_rises(metric, alpha, penalty):
+    grams, Y, w, _ = problem(10, n=20, m=2)
+    exact = learner(alpha, penalty, w, metric=metric).fit(views(grams), Y[:, 0]).certificate()
+    before = np.inf
+    for rounds in (0, 1, 2, 5, 20, 80):
+        model = learner(alpha, penalty, w, metric=metric, solver="alternating", max_iter=rounds, tol=0)
+        proof = model.fit(views(grams), Y[:, 0]).certificate()
+        assert proof.objective <= before * (1 + 1e-12)
+        assert exact.objective <= proof.objective * (1 + 1e-9)
+        assert proof.objective - proof.gap <= exact.objective * (1 + 1e-9)  # its own bound is true
+        before = proof.objective
+    literal = reference.metric_objective(
+        reference.stacked(grams, w),
+        model.metric_.toarray(),
+        coefficients(model)[:, 0],
+        Y[:, 0],
+        alpha,
+        penalty,
+        [20, 20] if metric == "block_sparse" else None,
+    )
+    assert proof.objective == pytest.approx(literal, rel=1e-6)
+
+
+def test_alternating_ends_near_the_exact_solution():
+    grams, Y, w, _ = problem(11, n=15, m=2, P=2)
+    for shared in (False, True):
+        exact = learner(0.5, 0.5, w, shared_metric=shared).fit(views(grams), Y)
+        model = learner(0.5, 0.5, w, shared_metric=shared, solver="alternating", max_iter=3000, tol=1e-10)
+        model.fit(views(grams), Y)
+        assert model.certificate().objective == pytest.approx(exact.certificate().objective, rel=1e-5)
+        assert model.certificate().status == "settled"
+        np.testing.assert_allclose(model.predict(views(grams)), exact.predict(views(grams)), atol=1e-2)
+
+
+def test_the_first_step_is_the_published_one():
+    grams, Y, w, _ = problem(12, n=10, m=2)
+    M, y = reference.stacked(grams, w), Y[:, 0]
+    ones = np.ones(2)
+    found = alternate_metric(
+        M.T @ M, M.T @ Y, np.sum(Y**2, axis=0), [10, 10], ones, 0.3, 0.4,
+        sparse=False, shared=True, learn_weights=False, tol=0, max_iter=1,
+    )  # fmt: skip
+    step = 0.25 / 0.4
+    published = reference.metric_gradient_steps(M, y, 0.3, 0.4, step, 1, 1)[0][0]
+    np.testing.assert_allclose(found.x.metrics[0], published, atol=1e-9)
+
+
+def test_a_fixed_step_blows_up_where_backtracking_does_not():
+    grams, Y, w, _ = problem(13, n=15, m=2)
+    M, y = reference.stacked(grams, w), Y[:, 0]
+    path = reference.metric_gradient_steps(M, y, 0.1, 1.0, 0.3, 8, 5)  # μη < 1/2, as the paper asks
+    values = [reference.metric_objective(M, A, g, y, 0.1, 1.0) for A, g in path]
+    best = learner(0.1, 1.0, w).fit(views(grams), y).certificate().objective
+    assert values[0] <= 1.1 * best
+    assert max(values) > 1e4 * best
+    model = learner(0.1, 1.0, w, solver="alternating", tol=1e-8, max_iter=500).fit(views(grams), y)
+    assert best <= model.certificate().objective <= best * (1 + 1e-3)
+
+
+@pytest.mark.parametrize("metric", ["learned", "block_sparse"])
+def test_alternating_learns_weights_on_the_sphere(metric):
+    grams, Y, _, _ = problem(14, n=20, m=3)
+    fixed = learner(0.1, 0.1, "uniform", metric=metric, solver="alternating", tol=1e-9, max_iter=500)
+    both = learner(0.1, 0.1, "learned", metric=metric, solver="alternating", tol=1e-9, max_iter=500)
+    exact = learner(0.1, 0.1, "learned", metric=metric, tol=1e-9, random_state=0).fit(views(grams), Y[:, 0])
+    fixed.fit(views(grams), Y[:, 0])
+    both.fit(views(grams), Y[:, 0])
+    assert np.linalg.norm(both.view_weights_) == pytest.approx(1 / np.sqrt(3))
+    assert both.certificate().objective < fixed.certificate().objective
+    assert exact.certificate().objective <= both.certificate().objective * (1 + 1e-9)
+    mask = np.ones((20, 3), bool)
+    mask[0, 0] = False
+    with pytest.raises(ValueError, match="solver='alternating' learns weights of views for complete samples only"):
+        both.fit(views(grams, mask), Y[:, 0])
+
+
+# -- learned weights
+@pytest.mark.parametrize("metric", ["learned", "block_sparse", "covariance", "diagonal", "shared"])
+@pytest.mark.parametrize("missing", [0.0, 0.3])
+@pytest.mark.parametrize("n_components", [None, 8])
+def test_slopes_in_the_weights_are_differences(metric, missing, n_components):
+    rng = np.random.default_rng(15)
+    _, Y, _, present = problem(15, n=20, m=3, P=2, missing=missing)
+    X = cs.Views({f"v{v}": rng.normal(size=(20, 2)) for v in range(3)}, mask=present)
+    s = rng.random(20) + 0.5
+    model = cs.ViewMetricRidge(
+        RBF(0.5), alpha=0.3, metric_penalty=0.4, shared_metric=metric == "shared", n_components=n_components,
+        metric="learned" if metric == "shared" else metric, tol=1e-12, random_state=0,
+    )  # fmt: skip
+
+    def value(w):
+        return model.set_params(view_weights=w).fit(X, Y, s).certificate().objective
+
+    w = np.array([0.7, 0.4, -0.5])
+    value(w)
+    seen = {}
+    for name in ("measure", "fixed"):
+        for kind in (_metric_problems.GramData, _metric_features.FeatureData):
+            real = getattr(kind, name)
+
+            def spy(self, *args, real=real):
+                seen["slope"] = (found := real(self, *args)).slope
+                return found
+
+            setattr(kind, name, spy)
+            seen[kind, name] = real
+    try:
+        value(w)
+        slope = seen["slope"]
+    finally:
+        for (kind, name), real in [(k, v) for k, v in seen.items() if isinstance(k, tuple)]:
+            setattr(kind, name, real)
+    differences = [(value(w + 1e-5 * e) - value(w - 1e-5 * e)) / 2e-5 for e in np.eye(3)]
+    np.testing.assert_allclose(slope, differences, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("metric", ["learned", "diagonal", "covariance"])
+@pytest.mark.parametrize("seed", range(3))
+def test_learned_weights_are_the_best_on_the_circle(metric, seed):
+    grams, Y, _, _ = problem(seed, n=20, m=2)
+    model = learner(0.5, 0.5, "learned", metric=metric, tol=1e-8, random_state=0).fit(views(grams), Y[:, 0])
+    proof = model.certificate()
+    assert proof.status == "converged"
+    values = []
+    for angle in np.linspace(0, np.pi, 181):
+        w = np.array([np.cos(angle), np.sin(angle)]) / np.sqrt(2)
+        values.append(learner(0.5, 0.5, w, metric=metric).fit(views(grams), Y[:, 0]).certificate().objective)
+    assert proof.objective <= min(values) * (1 + 1e-7)
+    assert proof.objective - proof.gap <= min(values) * (1 + 1e-12)
+    assert np.linalg.norm(model.view_weights_) == pytest.approx(1 / np.sqrt(2))
+
+
+def test_learned_weights_lean_to_the_view_that_knows():
+    rng = np.random.default_rng(0)
+    X = cs.Views(a=rng.normal(size=(80, 2)), b=rng.normal(size=(80, 2)))
+    y = np.sin(2 * X["a"][:, 0])
+    for metric in ("learned", "block_sparse", "diagonal"):
+        model = cs.ViewMetricRidge(metric=metric, view_weights="learned", random_state=0).fit(X, y)
+        assert model.view_weights_[0] > 2 * model.view_weights_[1] >= 0
+
+
+# -- leave-one-out
+@pytest.mark.parametrize("metric", ["learned", "covariance", "diagonal"])
+@pytest.mark.parametrize("missing", [0.0, 0.3])
+def test_held_out_answers_are_those_of_refits(metric, missing):
+    grams, Y, w, present = problem(16, n=20, m=2, P=2, missing=missing)
+    M, y = reference.stacked(grams, w, present), Y
+    model = cs.ViewMetricRidgeCV(
+        "precomputed", metric=metric, view_weights=w, alphas=[0.03, 3.0], metric_penalties=[0.1, 2.0]
+    ).fit(views(grams, present), Y)
+    there = present.T.ravel()
+    A = np.kron(np.ones((2, 2)), np.eye(20)) / 20 * there * there[:, None]
+    if metric == "diagonal":
+        A = np.zeros((40, 40))
+        for v, K in enumerate(grams):
+            A[v * 20 : (v + 1) * 20, v * 20 : (v + 1) * 20] = np.linalg.pinv(K, rcond=1e-12, hermitian=True)
+    scores = []
+    for alpha, penalty in zip(model.cv_results_["alpha"], model.cv_results_["metric_penalty"], strict=True):
+        errors = []
+        for i in range(20):
+            rest = np.arange(20) != i
+            if metric == "learned":
+                g = np.stack([reference.metric_coefficients(M[rest], y[rest, p], alpha, penalty) for p in range(2)], 1)
+            else:
+                g = A @ M[rest].T @ np.linalg.solve(M[rest] @ A @ M[rest].T + alpha * np.eye(19), y[rest])
+            errors.append(np.mean((y[i] - M[i] @ g) ** 2))
+        scores.append(-np.mean(errors))
+    np.testing.assert_allclose(model.cv_results_["score"], scores, rtol=1e-6)
+    best = int(np.argmax(scores))
+    assert (model.alpha_, model.best_score_) == (model.cv_results_["alpha"][best], max(model.cv_results_["score"]))
+    direct = learner(model.alpha_, model.metric_penalty_, w, metric=metric).fit(views(grams, present), Y)
+    np.testing.assert_allclose(model.predict(views(grams)), direct.predict(views(grams)), atol=1e-9)
+
+
+@pytest.mark.parametrize("metric", ["learned", "covariance", "diagonal", "block_sparse", "shared"])
+def test_held_out_answers_of_features_are_those_of_refits(metric):
+    rng = np.random.default_rng(17)
+    X = cs.Views(a=rng.normal(size=(30, 2)), b=rng.normal(size=(30, 3)))
+    y, s = rng.normal(size=(30, 2)) + np.sin(X["a"]), rng.random(30) + 0.5
+    model = cs.ViewMetricRidgeCV(
+        RBF(0.5), metric="learned" if metric == "shared" else metric, shared_metric=metric == "shared", alphas=[0.2],
+        metric_penalties=[0.5], n_components=6, random_state=0, tol=1e-11,
+    ).fit(X, y, s)  # fmt: skip
+    Phi = [np.asarray(model._features.transform(X)[name]) for name in X.names]
+    M = np.sqrt(s)[:, None] * np.hstack(Phi) / 2
+    Y = np.sqrt(s)[:, None] * y
+    ridge = 0.2 * np.eye(M.shape[1])  # in the coordinates where the metric is the identity
+    if metric == "covariance":
+        side = np.hstack(Phi)
+        values, V = np.linalg.eigh((side * (s / s.sum())[:, None]).T @ side)
+        M = M @ (V * np.sqrt(np.maximum(values, 0)))
+    errors = np.empty((30, 2))
+    for i in range(30):
+        rest = np.arange(30) != i
+        if metric == "learned":
+            g = np.stack([reference.metric_coefficients(M[rest], Y[rest, p], 0.2, 0.5) for p in range(2)], 1)
+            errors[i] = Y[i] - M[i] @ g
+        elif metric == "shared":  # with the kernel between outputs held
+            G = np.concatenate(list(model.coef_.values()))
+            values, Q = np.linalg.eigh(G.T @ G)
+            c = np.cbrt(0.2 / (2 * 0.5) * values)
+            T = np.stack([
+                np.linalg.solve(M[rest].T @ M[rest] + 0.2 / c[j] * np.eye(M.shape[1]), M[rest].T @ Y[rest] @ Q[:, j])
+                for j in range(2)
+            ], 1)  # fmt: skip
+            errors[i] = Y[i] - M[i] @ T @ Q.T
+        elif metric == "block_sparse":  # with the weights of the views held
+            for p in range(2):
+                n = np.array([np.linalg.norm(model.coef_[name][:, p]) for name in X.names])
+                root = np.sqrt(0.29289321881345254 * np.sum(n**2) + 0.7071067811865475 * n.sum() ** 2)
+                d = root * n / np.sqrt(0.1) / (0.29289321881345254 * n + 0.7071067811865475 * n.sum())
+                inner = M[rest].T @ M[rest] + np.diag(np.repeat(1 / d, 6))
+                errors[i, p] = Y[i, p] - M[i] @ np.linalg.solve(inner, M[rest].T @ Y[rest, p])
+        else:
+            errors[i] = Y[i] - M[i] @ np.linalg.solve(M[rest].T @ M[rest] + ridge, M[rest].T @ Y[rest])
+    expected = -np.average(np.mean((errors / np.sqrt(s)[:, None]) ** 2, axis=1), weights=s)
+    assert model.best_score_ == pytest.approx(expected, rel=1e-6)
+
+
+def test_the_grid_costs_one_decomposition(monkeypatch):
+    grams, Y, w, _ = problem(18, n=30, m=2, P=5)
+    calls = []
+    real = solvers.eigen
+    for module in (_metric_problems, _metric_features, solvers):
+        monkeypatch.setattr(module, "eigen", lambda A: (calls.append(A.shape), real(A))[1])
+    cs.ViewMetricRidgeCV("precomputed", view_weights=w, metric_penalties=[0.1, 1.0]).fit(views(grams), Y)
+    assert calls == [(30, 30)]  # the scores of 14 pairs, and the fit
+    calls.clear()
+    cs.ViewMetricRidge("precomputed", view_weights=w).fit(views(grams), np.repeat(Y, 400, axis=1))  # 2,000 outputs
+    assert calls == [(30, 30)]
+
+
+def test_only_kappa_counts_and_ties_go_to_the_larger_penalty():
+    grams, Y, w, _ = problem(19, n=20, m=2)
+    model = cs.ViewMetricRidgeCV("precomputed", alphas=[0.1, 1.0], metric_penalties=[1.0, 0.01]).fit(
+        views(grams), Y[:, 0]
+    )
+    scores = model.cv_results_["score"]
+    assert scores[0] == scores[3]  # λ²η is the same
+    assert len(set(scores)) == 3
+    first = learner(0.1, 1.0, w).fit(views(grams), Y[:, 0])
+    second = learner(1.0, 0.01, w).fit(views(grams), Y[:, 0])
+    np.testing.assert_allclose(first.dual_coef_, second.dual_coef_, atol=1e-9)
+
+
+def test_classifier_scores_count_right_decisions():
+    X, y = cs.datasets.make_views(n_samples=80, n_classes=3, informative=2, redundant=0, noise=0, random_state=0)
+    model = cs.ViewMetricRidgeClassifierCV(RBF("scale"), alphas=[0.01, 1.0]).fit(X, y)
+    right = []
+    kernels = model.kernels_
+    for i in range(80):
+        rest = np.where(np.arange(80) == i, np.nan, y)  # the label is hidden, and the sample is left out of the kernels
+        refit = cs.ViewMetricRidgeClassifier(kernel=kernels, alpha=model.alpha_).fit(X, rest)
+        right.append(refit.predict(X[[i]])[0] == y[i])
+    assert abs(np.mean(right) - model.best_score_) <= 0.05
+
+
+# -- what is proved
+@pytest.mark.parametrize("metric", ["learned", "block_sparse"])
+@pytest.mark.parametrize("n_components", [None, 10])
+def test_certificate(metric, n_components):
+    X, y = cs.datasets.make_views(n_samples=60, n_classes=3, informative=2, redundant=0, noise=1, random_state=0)
+    model = cs.ViewMetricRidgeClassifier(metric=metric, n_components=n_components, random_state=0).fit(X, y)
+    proof = model.certificate()
+    assert 0 <= proof.gap <= 1e-6 * proof.objective
+    assert proof.residual <= 1e-3
+    assert "above the optimum" in str(proof)
+    assert model.n_iter_ >= 1
+    # the bound, from the metric and the coefficients, output by output
+    if n_components is None:
+        bounds, size = [], sum(np.sum(model.kernels_[v](X[v]) ** 2) for v in X.names)
+        for p in range(3):
+            A, g = model.metric_.toarray(p), np.concatenate(list(model.dual_coef_[:, :, p]))
+            length = np.sqrt(g @ np.linalg.pinv(A, rcond=1e-10, hermitian=True) @ g)
+            bounds.append(cs.certificates.rademacher_bound(np.linalg.norm(A), length, size, 60))
+        assert proof.bound == pytest.approx(max(bounds), rel=1e-6)
+
+
+def test_rademacher_bound_holds_for_random_signs():
+    grams, Y, _, _ = problem(20, n=30, m=2)
+    model = learner(0.5, 0.5, np.ones(2)).fit(views(grams), Y[:, 0])
+    A = model.metric_.toarray()
+    H = np.zeros((60, 60))
+    H[:30, :30], H[30:, 30:] = grams
+    g = coefficients(model)[:, 0]
+    beta = np.sqrt(g @ np.linalg.pinv(A, rcond=1e-10, hermitian=True) @ g)
+    rng, supremum = np.random.default_rng(0), []
+    alpha = np.linalg.norm(A)
+    for _ in range(200):  # sup over ‖A‖_F <= α is the rank-one metric along Hσ
+        sigma = rng.choice([-1.0, 1.0], size=60)
+        supremum.append(beta / 30 * np.sqrt(alpha) * np.linalg.norm(H @ sigma))
+    assert np.mean(supremum) <= model.certificate().bound * 1.01
+
+
+# -- the metric
+def test_metric_in_factors():
+    X, y = cs.datasets.make_views(n_samples=50, n_classes=3, informative=2, redundant=0, noise=1, random_state=0)
+    model = cs.ViewMetricRidgeClassifier(alpha=0.5, metric_penalty=2.0).fit(X, y)
+    metric = model.metric_
+    assert repr(metric).startswith("ViewMetric of rank 1 for each of 3 outputs over the views 'informative0' (50)")
+    for p in range(3):
+        g = np.concatenate(list(model.dual_coef_[:, :, p]))
+        a = np.cbrt(0.5 * (g @ g) / 4.0)
+        np.testing.assert_allclose(metric.toarray(p), a * np.outer(g, g) / (g @ g), atol=1e-10)
+    blocks = metric.toarray(1).reshape(3, 50, 3, 50)
+    np.testing.assert_allclose(metric.block_norms(1), np.sqrt(np.einsum("aibj->ab", blocks**2)))
+    np.testing.assert_allclose(metric.block_norms() ** 2, sum(metric.block_norms(p) ** 2 for p in range(3)))
+    new = X[:7]
+    moved = metric.transform(new, output=2)
+    K = {name: model.kernels_[name](new[name], X[name]) for name in X.names}
+    A = metric.toarray(2)
+    for v, one in enumerate(X.names):
+        for w, other in enumerate(X.names):
+            block = K[one] @ A[v * 50 : (v + 1) * 50, w * 50 : (w + 1) * 50] @ K[other].T
+            np.testing.assert_allclose(moved[one] @ moved[other].T, block, atol=1e-9)
+    with pytest.raises(ValueError, match="There are metrics for 3 outputs; got output=3"):
+        metric.toarray(3)
+
+
+def test_metric_of_features_absent_views_and_one_for_all_outputs():
+    X, y = cs.datasets.make_views(n_samples=60, n_classes=3, informative=2, redundant=0, noise=0, random_state=0)
+    mask = np.ones((60, 2), bool)
+    mask[:10, 1] = False
+    X = cs.Views(X, mask=mask)
+    model = cs.ViewMetricRidgeClassifier(shared_metric=True).fit(X, y)
+    A = model.metric_.toarray()
+    assert not A[60:70].any()
+    assert A[70:].any()
+    assert model.metric_.rank == 3
+    assert np.linalg.eigvalsh(A)[0] > -1e-10
+    G = np.concatenate(list(model.dual_coef_))
+    U, sigma, _ = np.linalg.svd(G, full_matrices=False)
+    np.testing.assert_allclose(A, np.cbrt(0.1 / 2) * (U * np.cbrt(sigma) ** 2) @ U.T, atol=1e-7)
+    moved = model.metric_.transform(X)
+    assert (moved.mask == mask).all()
+    features = cs.ViewMetricRidgeClassifier(n_components=9, random_state=0).fit(X, y)
+    moved = features.metric_.transform(X[:5], output=1)
+    Phi = features._features.transform(X[:5])
+    np.testing.assert_allclose(moved["informative0"], Phi["informative0"] @ features.metric_.factors[1]["informative0"])
+
+
+def test_block_sparse_metric_leaves_views_out():
+    X, y, truth = cs.datasets.make_views(
+        n_samples=200, n_classes=2, informative=2, redundant=0, noise=2, random_state=0, return_truth=True
+    )
+    few = cs.ViewMetricRidgeClassifier(metric="block_sparse", alpha=20, metric_penalty=20).fit(X, y)
+    assert set(few.active_views_) == set(truth.informative_views)
+    norms = few.metric_.block_norms()
+    left_out = [X.names.index(name) for name in X.names if name not in few.active_views_]
+    assert not norms[left_out].any()
+    none = cs.ViewMetricRidgeClassifier(metric="block_sparse", alpha=1e4, metric_penalty=1e4).fit(X, y)
+    assert none.active_views_ == ()
+    assert not none.metric_.toarray().any()
+    assert none.certificate().objective == pytest.approx(200)
+    assert none.certificate().gap <= 1e-9
+    assert (none.decision_function(X) == 0).all()
+
+
+# -- many outputs, weights, kinds of data
+def test_outputs_are_learned_as_if_alone():
+    grams, Y, w, _ = problem(21, n=25, m=2, P=4)
+    for metric in ("learned", "block_sparse"):
+        together = learner(0.3, 0.3, w, metric=metric).fit(views(grams), Y)
+        alone = [learner(0.3, 0.3, w, metric=metric).fit(views(grams), Y[:, p]) for p in range(4)]
+        for p in range(4):
+            np.testing.assert_allclose(together.dual_coef_[:, :, p], alone[p].dual_coef_[:, :, 0], atol=1e-7)
+        total = sum(model.certificate().objective for model in alone)
+        assert together.certificate().objective == pytest.approx(total, rel=1e-9)
+
+
+@pytest.mark.parametrize("metric", ["learned", "block_sparse", "covariance", "diagonal", "shared"])
+def test_a_weight_of_two_is_a_sample_that_stands_twice(metric):
+    rng = np.random.default_rng(22)
+    X = cs.Views(a=rng.normal(size=(20, 2)), b=rng.normal(size=(20, 3)))
+    y = rng.normal(size=(20, 2))
+    s = rng.integers(0, 3, size=20).astype(float)
+    model = cs.ViewMetricRidge(
+        RBF(0.5),
+        alpha=0.5,
+        metric="learned" if metric == "shared" else metric,
+        shared_metric=metric == "shared",
+        tol=1e-13,
+    )
+    weighed = model.fit(X, y, s).predict(X)
+    repeated = np.repeat(np.arange(20), s.astype(int))
+    np.testing.assert_allclose(weighed, model.fit(X[repeated], y[repeated]).predict(X), atol=1e-6)
+
+
+def test_class_weights_are_weights_of_losses():
+    X, y = cs.datasets.make_views(n_samples=60, n_classes=2, informative=1, redundant=0, noise=1, random_state=0)
+    codes = np.where(y == np.unique(y)[1], 1.0, -1.0)
+    model = cs.ViewMetricRidgeClassifier(RBF(0.1), alpha=0.3, class_weight={np.unique(y)[1]: 4.0}).fit(X, y)
+    root = np.sqrt(np.where(codes > 0, 4.0, 1.0))
+    grams = [RBF(0.1)(X[name]) for name in X.names]
+    M = root[:, None] * reference.stacked(grams, np.full(2, 0.5))
+    g = reference.metric_coefficients(M, root * codes, 0.3, 1.0)
+    np.testing.assert_allclose(model.decision_function(X), M @ g / root, atol=1e-7)
+
+
+def test_unlabeled_samples_are_left_out():
+    X, y = cs.datasets.make_views(n_samples=60, n_classes=2, informative=1, redundant=0, noise=1, random_state=0)
+    half = np.where(np.arange(60) % 2, np.nan, y)
+    a = cs.ViewMetricRidgeClassifier(RBF(0.1)).fit(X, half)
+    b = cs.ViewMetricRidgeClassifier(RBF(0.1)).fit(X[::2], y[::2])
+    np.testing.assert_allclose(a.decision_function(X), b.decision_function(X))
+    assert (a.support_ == np.arange(0, 60, 2)).all()
+
+
+def test_strings_sparse_and_indicators():
+    words = ["anna", "hanna", "otto", "ottokar", "anne", "ott"]
+    rng = np.random.default_rng(0)
+    X = cs.Views(words=words, counts=sp.csr_array(rng.poisson(1.0, size=(6, 30))))
+    y = ["a", "a", "o", "o", "a", "o"]
+    for metric in ("learned", "block_sparse", "covariance", "diagonal"):
+        model = cs.ViewMetricRidgeClassifier(
+            kernel={"words": Spectrum(2), "counts": "linear"}, metric=metric, alpha=1e-3
+        )
+        assert (model.fit(X, y).predict(X) == y).all()
+    indicator = np.array([[1, 0, 1], [1, 0, 0], [0, 1, 1], [0, 1, 0], [1, 0, 1], [0, 1, 1]])
+    model = cs.ViewMetricRidgeClassifier(kernel={"words": Spectrum(2), "counts": "linear"}, alpha=1e-6).fit(
+        X, indicator
+    )
+    assert (model.predict(X) == indicator).all()
+
+
+def test_searches_and_cross_validation():
+    X, y = cs.datasets.make_views(n_samples=90, n_classes=2, informative=2, redundant=0, noise=1, random_state=0)
+    search = GridSearchCV(
+        cs.ViewMetricRidgeClassifier(), {"metric": ["learned", "block_sparse"], "alpha": [0.1, 1]}, cv=3
+    )
+    assert search.fit(X, y).best_score_ > 0.6
+    grams = [RBF(0.1)(X[name]) for name in X.names]
+    assert cross_val_score(cs.ViewMetricRidgeClassifier("precomputed"), views(grams), y, cv=3).mean() > 0.6
+
+
+@pytest.mark.parametrize("metric", ["learned", "block_sparse", "covariance", "diagonal"])
+def test_small_and_empty_problems(metric):
+    for X, y in (
+        (cs.Views(a=[[1.0]], b=[[2.0, 3.0]]), [2.0]),
+        (cs.Views(a=np.ones((5, 1)), b=np.ones((5, 2))), np.zeros(5)),
+        (cs.Views(a=np.zeros((5, 1)), b=np.zeros((5, 2))), np.arange(5.0)),
+    ):
+        for n_components in (None, 1.0):
+            model = cs.ViewMetricRidge("linear", metric=metric, n_components=n_components).fit(X, y)
+            assert np.isfinite(model.predict(X)).all()
+            assert model.certificate().status in ("exact", "converged")
+    one = cs.ViewMetricRidgeClassifier("linear", metric=metric).fit(cs.Views(a=[[1.0], [2.0]]), ["same", "same"])
+    assert (one.predict(cs.Views(a=[[3.0]])) == ["same"]).all()
+
+
+@pytest.mark.parametrize("scale", [1e-6, 1e6])
+@pytest.mark.parametrize("metric", ["learned", "block_sparse", "shared"])
+def test_scales_of_targets_and_kernels(scale, metric):
+    rng = np.random.default_rng(23)
+    X = cs.Views(a=rng.normal(size=(40, 3)), b=rng.normal(size=(40, 2)))
+    y = np.stack([X["a"] @ np.ones(3), X["b"][:, 0]], axis=1) + 0.1 * rng.normal(size=(40, 2))
+    more = {"metric": "learned" if metric == "shared" else metric, "shared_metric": metric == "shared"}
+    plain = cs.ViewMetricRidge(Linear(), **more).fit(X, y)
+    # targets times t ask for κ times t^(2/3), or λη times t² for the block-sparse one
+    power = 1 if metric == "block_sparse" else 2 / 3
+    scaled = cs.ViewMetricRidge(Linear(), alpha=0.1 * scale**power, metric_penalty=scale**power, **more).fit(
+        X, scale * y
+    )
+    np.testing.assert_allclose(scaled.predict(X) / scale, plain.predict(X), rtol=1e-4, atol=1e-4)
+    assert scaled.certificate().status in ("exact", "converged")
+    # kernels times t ask for g over t
+    power = 1 if metric == "block_sparse" else 4 / 3
+    kernel = cs.ViewMetricRidge(scale * Linear(), alpha=0.1 * scale**power, metric_penalty=scale**power, **more)
+    np.testing.assert_allclose(kernel.fit(X, y).predict(X), plain.predict(X), rtol=1e-3, atol=1e-3)
+
+
+@pytest.mark.filterwarnings("error")
+def test_block_sparse_at_every_size_of_the_penalty():
+    rng = np.random.default_rng(27)
+    X = cs.Views(a=rng.normal(size=(40, 2)), b=rng.normal(size=(40, 1)))
+    for y in (rng.normal(size=40), np.sin(X["a"][:, 0]), np.sign(X["b"][:, 0])):
+        for alpha in 10.0 ** np.arange(-4, 4.25, 0.25):
+            model = cs.ViewMetricRidge(RBF(0.5), metric="block_sparse", alpha=alpha).fit(X, y)
+            assert model.certificate().status == "converged"
+            assert model.n_iter_ <= 20
+
+
+def test_scores_of_a_block_sparse_grid_do_not_depend_on_its_order():
+    rng = np.random.default_rng(28)
+    X = cs.Views(a=rng.normal(size=(40, 2)), b=rng.normal(size=(40, 1)))
+    y, alphas = np.sin(X["a"][:, 0]) + 0.3 * rng.normal(size=40), 10.0 ** np.arange(-3, 3)
+    up = cs.ViewMetricRidgeCV(RBF(0.5), metric="block_sparse", alphas=alphas).fit(X, y).cv_results_["score"]
+    down = cs.ViewMetricRidgeCV(RBF(0.5), metric="block_sparse", alphas=alphas[::-1]).fit(X, y).cv_results_["score"]
+    np.testing.assert_allclose(up, down[::-1], atol=1e-6)
+    with pytest.warns(ConvergenceWarning, match="some solutions of the grid were not good enough"):
+        cs.ViewMetricRidgeCV(RBF(0.5), metric="block_sparse", alphas=alphas, max_iter=0).fit(X, y)
+
+
+@pytest.mark.parametrize("scale", [1e3, 1e4])
+@pytest.mark.parametrize("shared", [False, True])
+def test_linear_kernels_of_data_that_are_not_scaled(scale, shared):
+    rng = np.random.default_rng(29)
+    X = cs.Views(a=scale * rng.normal(size=(60, 2)), b=scale * rng.normal(size=(60, 2)))
+    y = np.stack([X["a"][:, 0] / scale, rng.normal(size=60)], axis=1)
+    model = cs.ViewMetricRidge("linear", shared_metric=shared).fit(X, y)
+    assert model.certificate().status in ("exact", "converged")
+    features = np.hstack([X["a"], X["b"]])
+    best = np.sum((y - features @ np.linalg.lstsq(features, y, rcond=None)[0]) ** 2)
+    assert np.sum((model.predict(X) - y) ** 2) <= best * (1 + 1e-3)
+
+
+def test_what_is_too_far_apart_gets_a_sentence():
+    rng = np.random.default_rng(30)
+    X = cs.Views(a=1e7 * rng.normal(size=(40, 2)), b=1e7 * rng.normal(size=(40, 2)))
+    with pytest.raises(ValueError, match="or so near to singular that it seems so"):
+        cs.ViewMetricRidge("linear", metric="covariance").fit(X, rng.normal(size=40))
+
+
+def test_a_given_metric_is_not_changed_and_is_cut_to_the_rows_used():
+    rng = np.random.default_rng(31)
+    X, y = cs.Views(a=rng.normal(size=(20, 2)), b=rng.normal(size=(20, 2))), rng.normal(size=20)
+    F = rng.normal(size=(8, 8))
+    F = np.asfortranarray(F @ F.T)
+    before = F.copy()
+    model = cs.ViewMetricRidge(RBF(0.5), metric=F, n_components=4, random_state=0)
+    assert model.fit(X, y).certificate().status == "exact"
+    assert (before == F).all()
+    A = rng.normal(size=(40, 40))
+    A = A @ A.T / 40
+    holes = np.where(np.isin(np.arange(20), [2, 7]), np.nan, y)
+    kept = np.flatnonzero(~np.isnan(holes))
+    both = np.concatenate([kept, 20 + kept])
+    whole = cs.ViewMetricRidgeCV(RBF(0.5), metric=A, alphas=[1.0]).fit(X, holes)
+    part = cs.ViewMetricRidgeCV(RBF(0.5), metric=A[np.ix_(both, both)].tolist(), alphas=[1.0]).fit(X[kept], y[kept])
+    assert whole.best_score_ == pytest.approx(part.best_score_)
+    with pytest.raises(ValueError, match="`metric` must be a finite square matrix"):
+        cs.ViewMetricRidgeCV(metric=np.eye(7)).fit(X, y)
+
+
+def test_the_bound_counts_samples_by_their_weights():
+    rng = np.random.default_rng(32)
+    X, y = cs.Views(a=rng.normal(size=(20, 2)), b=rng.normal(size=(20, 2))), rng.normal(size=20)
+    s = np.where(np.arange(20) < 2, 30.0, 1.0)
+    repeated = np.repeat(np.arange(20), s.astype(int))
+    weighed = cs.ViewMetricRidge(RBF(0.5)).fit(X, y, s).certificate().bound
+    assert weighed == pytest.approx(cs.ViewMetricRidge(RBF(0.5)).fit(X[repeated], y[repeated]).certificate().bound)
+
+
+def test_many_outputs_take_little_memory():
+    rng = np.random.default_rng(33)
+    X = cs.Views(a=rng.normal(size=(50, 2)), b=rng.normal(size=(50, 2)))
+    Y = rng.normal(size=(50, 1000))
+    for shared in (False, True):
+        tracemalloc.start()
+        model = cs.ViewMetricRidge(RBF(0.5), shared_metric=shared).fit(X, Y)
+        peak = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        assert peak < 60e6  # G has 0.8 MB, a matrix between outputs 8 MB
+    assert 45 <= model.metric_.rank <= 50
+    assert model.predict(X).shape == (50, 1000)
+
+
+def test_left_out_targets_where_nothing_is_learned_with_all():
+    X = cs.Views(a=[[1.0], [1.0], [-1.0], [-1.0]])
+    model = cs.ViewMetricRidgeCV("linear", alphas=[0.1]).fit(X, np.ones(4))
+    M = np.array([[1.0], [1], [-1], [-1]]) @ np.array([[1.0, 1, -1, -1]])
+    errors = [1 - M[i] @ reference.metric_coefficients(M[r], np.ones(3), 0.1, 1.0) for i in range(4)
+              for r in [np.arange(4) != i]]  # fmt: skip
+    assert model.best_score_ == pytest.approx(-np.mean(np.square(errors)), rel=1e-6)
+
+
+def test_views_that_are_known_but_not_used():
+    rng = np.random.default_rng(34)
+    X = cs.Views(a=rng.normal(size=(20, 2)), b=rng.normal(size=(20, 2)))
+    mask = np.column_stack([np.ones(20, bool), np.zeros(20, bool)])
+    model = cs.ViewMetricRidge(RBF(0.5)).fit(cs.Views(X, mask=mask), rng.normal(size=20))
+    assert model.metric_.transform(X).names == ("a",)
+    with pytest.raises(ValueError, match="MetricSpace was fitted on the views 'a', 'b'; it does not know 'c'"):
+        model.metric_.transform({"c": X["a"]})
+
+
+def test_a_rare_view_has_a_landmark():
+    rng = np.random.default_rng(35)
+    mask = np.column_stack([np.ones(100, bool), np.zeros(100, bool)])
+    mask[[3, 77]] = [False, True]
+    X = cs.Views({"a": rng.normal(size=(100, 2)), "b": rng.normal(size=(100, 2))}, mask=mask)
+    for seed in range(5):
+        model = cs.ViewMetricRidge(n_components=10, random_state=seed).fit(X, rng.normal(size=100))
+        assert model.coef_["b"].shape[0] >= 1
+
+
+def test_kernels_are_made_of_the_samples_used():
+    rng = np.random.default_rng(36)
+    X, y = cs.Views(a=rng.normal(size=(40, 2)), b=rng.normal(size=(40, 3))), rng.normal(size=40)
+    holes = np.where(np.arange(40) < 20, np.nan, y)
+    whole, part = cs.ViewMetricRidge().fit(X, holes), cs.ViewMetricRidge().fit(X[20:], y[20:])
+    np.testing.assert_allclose(whole.predict(X), part.predict(X))
+
+
+def test_a_fit_that_fails_leaves_the_model_whole(monkeypatch):
+    grams, Y, w, _ = problem(24, n=15, m=2)
+    model = learner(0.3, 0.3, w).fit(views(grams), Y[:, 0])
+    before = model.predict(views(grams))
+
+    def interrupt(*args, **kwargs):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(_metric_problems.GramData, "measure", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        model.fit(views(grams), -Y[:, 0])
+    monkeypatch.undo()
+    assert (model.predict(views(grams)) == before).all()
+
+
+def test_not_converged_is_said():
+    X, y = cs.datasets.make_views(n_samples=60, n_classes=2, informative=2, redundant=0, noise=1, random_state=0)
+    for more in ({"metric": "block_sparse"}, {"shared_metric": True}, {"solver": "alternating"}):
+        with pytest.warns(ConvergenceWarning, match="ViewMetricRidgeClassifier stopped after 1 iterations"):
+            cs.ViewMetricRidgeClassifier(max_iter=1, tol=1e-12, **more).fit(X, y)
+
+
+ERRORS = {
+    "`alpha` must be a number above 0; got 0.": {"alpha": 0},
+    "`metric_penalty` must be a number above 0; got -1.": {"metric_penalty": -1},
+    "`metric` is 'learned', 'block_sparse', 'covariance', 'diagonal' or a matrix; got 'best'.": {"metric": "best"},
+    "`solver` is 'exact' or 'alternating'; got 'fast'.": {"solver": "fast"},
+    "`shared_metric` is for metric='learned'": {"metric": "block_sparse", "shared_metric": True},
+    "`metric` must be a finite square matrix with a row for each view and sample given to fit, 2 x 6": {
+        "metric": np.eye(6)
+    },
+    "`metric` is not symmetric: entries that should be equal differ by 1.": {"metric": np.triu(np.ones((12, 12)))},
+    "`metric` must be positive semi-definite; its smallest eigenvalue is -1.": {"metric": -np.eye(12)},
+    "`view_weights` must be one finite number per view, 2 in all": {"view_weights": [1.0]},
+    "`tol` must be a number of at least 0; got nan.": {"tol": float("nan")},
+    "`n_components` must be a count, a fraction or None; got True.": {"n_components": True},
+}
+
+
+@pytest.mark.parametrize("message", ERRORS)
+def test_bad_parameters_get_a_sentence(message):
+    with pytest.raises(ValueError) as caught:
+        cs.ViewMetricRidge(**ERRORS[message]).fit(cs.Views(a=np.eye(6), b=np.eye(6)), np.arange(6))
+    assert message in str(caught.value)
+
+
+def test_bad_grids_get_a_sentence():
+    X = cs.Views(a=np.eye(6), b=np.eye(6))
+    with pytest.raises(ValueError, match=r"`alphas` must hold finite numbers above 0; got \[\]"):
+        cs.ViewMetricRidgeCV(alphas=[]).fit(X, np.arange(6))
+    with pytest.raises(ValueError, match="takes weights as given"):
+        cs.ViewMetricRidgeCV(view_weights="learned").fit(X, np.arange(6))
+
+
+# -- the solvers alone
+@pytest.mark.parametrize("scale", [1e-12, 1e-6, 1.0, 1e6, 1e12])
+def test_roots_solve_their_equation_at_every_scale(scale):
+    rng = np.random.default_rng(25)
+    e = np.concatenate([10.0 ** rng.uniform(-12, 6, size=40), np.zeros(3)])
+    squares = e[:, None] * rng.normal(size=(43, 7)) ** 2
+    squares[:, 3] = 0
+    rho = metric_roots(e, squares, scale)
+    assert np.isinf(rho[3])
+    some = np.arange(7) != 3
+    left = rho[some] ** 3 * np.sum(squares[:, some] / (e[:, None] + rho[some]) ** 2, axis=0)
+    np.testing.assert_allclose(left, (2 * scale / 3) ** 3, rtol=1e-9)
+
+
+def test_roots_end_where_newtons_steps_would_run_in_circles():
+    e = np.array([1e-11, 1e5])
+    rho = metric_roots(e, e[:, None] * 100.0, 0.4)
+    assert rho**3 * np.sum(e * 100 / (e + rho) ** 2) == pytest.approx((0.8 / 3) ** 3)
+
+
+def test_held_out_solver_with_directions_out_of_reach():
+    rng = np.random.default_rng(26)
+    M, Y = rng.normal(size=(20, 5)), rng.normal(size=(20, 2))
+    U, sigma, _ = np.linalg.svd(M, full_matrices=False)
+    kappa = kappa_of(0.5, 0.7)
+    found = HeldOutMetric(sigma**2, U, Y).residuals(kappa)
+    for i in range(20):
+        rest = np.arange(20) != i
+        for p in range(2):
+            g = reference.metric_coefficients(M[rest], Y[rest, p], 0.5, 0.7)
+            assert found[i, p] == pytest.approx(Y[i, p] - M[i] @ g, abs=1e-7)

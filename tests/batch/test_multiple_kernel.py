@@ -1,0 +1,412 @@
+"""Multiple kernels and output kernels against conic programs, the published alternations and their special cases."""
+
+import warnings
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.kernel_ridge import KernelRidge
+from sklearn.model_selection import GridSearchCV
+
+import consilience as cs
+import reference
+from consilience.batch import _metric_problems
+from consilience.kernels import RBF, Spectrum
+from consilience.solvers.kernel_weights import BlockNorm, GramFit, MomentFit, SquaredNorm, learn_kernel_weights
+
+NORMS = [1.0, 1.001, 1.05, 4 / 3, 2.0, 8.0, 1000.0, np.inf]
+
+
+def problem(seed=0, n=30, m=4, P=1, informative=2):
+    """Gram matrices of views of which some know of the targets."""
+    rng = np.random.default_rng(seed)
+    hidden = rng.normal(size=(n, 2))
+    grams = []
+    for v in range(m):
+        block = rng.normal(size=(n, 3))
+        if v < informative:
+            block[:, :2] += 2 * hidden
+        grams.append(RBF(0.1)(block))
+    return grams, np.sin(hidden @ rng.normal(size=(2, P))) + 0.2 * rng.normal(size=(n, P))
+
+
+def views(grams, mask=None):
+    return cs.Views({f"v{v}": K for v, K in enumerate(grams)}, precomputed=True, mask=mask)
+
+
+def learner(alpha, p, **more):
+    return cs.MultipleKernelRidge("precomputed", alpha=alpha, p=p, **{"tol": 1e-10, **more})
+
+
+# -- lp-norm multiple kernels
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("p", [p for p in NORMS if p not in (1.001, 1000.0)])  # powers that a conic solver can take
+@pytest.mark.parametrize("alpha", [0.1, 3.0])
+def test_multiple_kernels_equal_a_conic_solver(cp, p, alpha):
+    grams, Y = problem(1, n=15, P=2)
+    roots = [np.linalg.cholesky(K + 1e-12 * np.eye(15)) for K in grams]
+    W = [cp.Variable((15, 2)) for _ in grams]
+    q = 2.0 if np.isinf(p) else 2 * p / (p + 1)
+    norms = cp.hstack([cp.norm(w, "fro") for w in W])
+    loss = cp.sum_squares(Y - sum(R @ w for R, w in zip(roots, W, strict=True)))
+    program = cp.Problem(cp.Minimize(loss + alpha * cp.square(cp.pnorm(norms, q))))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        program.solve(solver="CLARABEL")
+    model = learner(alpha, p).fit(views(grams), Y)
+    assert model.certificate().objective == pytest.approx(program.value, rel=1e-5)
+    outputs = sum(R @ w.value for R, w in zip(roots, W, strict=True))
+    np.testing.assert_allclose(model.predict(views(grams)), outputs, atol=2e-3)
+    assert model.certificate().gap <= 1e-9 * model.certificate().objective
+
+
+@pytest.mark.parametrize("p", [4 / 3, 2.0, 8.0])
+def test_multiple_kernels_equal_the_published_alternation(p):
+    grams, Y = problem(2, P=3)
+    d, B = reference.multiple_kernels(grams, Y, 0.5, p, 400)
+    model = learner(0.5, p).fit(views(grams), Y)
+    np.testing.assert_allclose(model.kernel_weights_, d, rtol=1e-6)
+    outputs = sum(w * K for w, K in zip(d, grams, strict=True)) @ B
+    np.testing.assert_allclose(model.predict(views(grams)), outputs, atol=1e-6)
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("p", NORMS)
+def test_multiple_kernels_are_kernel_ridge_with_the_kernel_found(p):
+    grams, Y = problem(3, P=2)
+    model = learner(0.5, p).fit(views(grams), Y)
+    assert np.linalg.norm(model.kernel_weights_, p) == pytest.approx(1)
+    total = sum(w * K for w, K in zip(model.kernel_weights_, grams, strict=True))
+    expected = KernelRidge(alpha=0.5, kernel="precomputed").fit(total, Y).predict(total)
+    np.testing.assert_allclose(model.predict(views(grams)), expected, atol=1e-8)
+    assert (model.view_weights_ == 0.25).all()
+    assert model.certificate().status == "converged"
+    if p == np.inf:
+        assert (model.kernel_weights_ == 1).all()
+
+
+def test_one_view_is_kernel_ridge():
+    grams, Y = problem(4, m=1)
+    for p in NORMS:
+        model = learner(0.5, p).fit(views(grams), Y[:, 0])
+        expected = KernelRidge(alpha=0.5, kernel="precomputed").fit(grams[0], Y[:, 0]).predict(grams[0])
+        np.testing.assert_allclose(model.predict(views(grams)), expected, atol=1e-8)
+
+
+def test_p_of_one_is_co_regularized_ridge_with_weights_on_the_unit_sphere():
+    grams, Y = problem(5, P=2)
+    model = learner(0.6, 1.0).fit(views(grams), Y)
+    twin = cs.CoRegularizedRidge(
+        "precomputed", alpha=0.6 / 30, view_weights="learned", weights_norm=1.0, tol=1e-12, random_state=0
+    ).fit(views(grams), Y)
+    assert model.certificate().objective == pytest.approx(30 * twin.certificate().objective, rel=1e-6)
+    np.testing.assert_allclose(model.kernel_weights_, twin.view_weights_**2, atol=2e-3)
+    np.testing.assert_allclose(model.predict(views(grams)), twin.predict(views(grams)), atol=1e-3)
+
+
+def test_p_of_one_leaves_views_out_and_larger_p_does_not():
+    grams, Y = problem(6, n=60, m=6)
+    sparse = learner(3.0, 1.0).fit(views(grams), Y[:, 0])
+    assert sparse.active_views_ == ("v0", "v1")
+    assert (sparse.kernel_weights_[2:] == 0).all()
+    dense = learner(3.0, 2.0).fit(views(grams), Y[:, 0])
+    assert len(dense.active_views_) == 6
+
+
+@pytest.mark.parametrize("p", [1.0, 2.0])
+@pytest.mark.parametrize("n_components", [None, 12])
+def test_weights_for_each_output(p, n_components):
+    rng = np.random.default_rng(7)
+    X = cs.Views({f"v{v}": rng.normal(size=(40, 2)) for v in range(3)})
+    Y = np.stack([np.sin(X["v0"][:, 0]), np.cos(X["v1"][:, 1])], axis=1)
+    more = {"p": p, "alpha": 0.5, "n_components": n_components, "random_state": 0, "tol": 1e-10}
+    model = cs.MultipleKernelRidge(RBF(0.5), shared_weights=False, **more).fit(X, Y)
+    assert model.kernel_weights_.shape == (3, 2)
+    total = 0.0
+    for column in range(2):
+        alone = cs.MultipleKernelRidge(RBF(0.5), **more).fit(X, Y[:, column])
+        np.testing.assert_allclose(model.kernel_weights_[:, column], alone.kernel_weights_, atol=1e-6)
+        np.testing.assert_allclose(model.predict(X)[:, column], alone.predict(X), atol=1e-7)
+        total += alone.certificate().objective
+    assert model.certificate().objective == pytest.approx(total)
+    assert model.kernel_weights_[0, 0] > model.kernel_weights_[0, 1]
+
+
+def test_all_samples_as_landmarks_are_the_kernels():
+    rng = np.random.default_rng(8)
+    X = cs.Views(a=rng.normal(size=(25, 2)), b=rng.normal(size=(25, 3)))
+    y, s = rng.normal(size=25), rng.random(25) + 0.5
+    for p in NORMS:
+        whole = cs.MultipleKernelRidge(RBF(0.5), p=p, tol=1e-10).fit(X, y, s)
+        features = cs.MultipleKernelRidge(RBF(0.5), p=p, tol=1e-10, n_components=1.0).fit(X, y, s)
+        np.testing.assert_allclose(features.kernel_weights_, whole.kernel_weights_, atol=1e-5)
+        np.testing.assert_allclose(features.predict(X), whole.predict(X), atol=1e-5)
+        assert features.certificate().objective == pytest.approx(whole.certificate().objective, rel=1e-7)
+
+
+def test_thousands_of_outputs_are_as_many_as_samples():
+    grams, Y = problem(9, P=300)
+    model = learner(0.5, 2.0).fit(views(grams), Y)
+    d, B = reference.multiple_kernels(grams, Y, 0.5, 2.0, 200)
+    np.testing.assert_allclose(model.kernel_weights_, d, rtol=1e-6)
+    outputs = sum(w * K for w, K in zip(d, grams, strict=True)) @ B
+    np.testing.assert_allclose(model.predict(views(grams)), outputs, atol=1e-6)
+    assert GramFit(grams, Y).Y.shape == (30, 30)
+
+
+@pytest.mark.parametrize("n_components", [None, 10])
+@pytest.mark.parametrize("p", [1.0, 2.0])
+def test_views_absent_are_made_up_for_by_the_others(n_components, p):
+    rng = np.random.default_rng(10)
+    mask = rng.random((40, 3)) < 0.7
+    mask[~mask.any(axis=1)] = True
+    X = cs.Views({f"v{v}": rng.normal(size=(40, 2)) for v in range(3)}, mask=mask)
+    y = np.where(mask[:, 0], np.sin(np.nan_to_num(X["v0"][:, 0])), 0)
+    model = cs.MultipleKernelRidge(RBF(0.5), p=p, n_components=n_components, random_state=0, tol=1e-9).fit(X, y)
+    proof = model.certificate()
+    assert proof.status == "converged"
+    nu = 3 / mask.sum(axis=1)
+    if n_components is None:
+        K = [RBF(0.5)(np.nan_to_num(X[v])) * mask[:, k] * mask[:, k][:, None] for k, v in enumerate(X.names)]
+    else:
+        Phi = model._features.transform(X)
+        blocks = [np.nan_to_num(np.asarray(Phi[v])) * mask[:, [k]] for k, v in enumerate(X.names)]
+        K = [block @ block.T for block in blocks]
+    K = [nu[:, None] * own * nu for own in K]
+    total = sum(w * own for w, own in zip(model.kernel_weights_, K, strict=True))
+    B = np.linalg.solve(total + np.eye(40), y)
+    np.testing.assert_allclose(model.predict(X), total @ B, atol=1e-7)
+    norms = np.array([w * np.sqrt(B @ own @ B) for w, own in zip(model.kernel_weights_, K, strict=True)])
+    value = np.sum((y - total @ B) ** 2) + np.linalg.norm(norms, 2 * p / (p + 1)) ** 2
+    assert proof.objective == pytest.approx(value, rel=1e-7)
+
+
+def test_classes_strings_sparse_and_searches():
+    words = ["anna", "hanna", "otto", "ottokar", "anne", "ott"]
+    X = cs.Views(words=words, counts=sp.csr_array(np.random.default_rng(0).poisson(1.0, size=(6, 30))))
+    y = ["a", "a", "o", "o", "a", "o"]
+    model = cs.MultipleKernelRidgeClassifier(kernel={"words": Spectrum(2), "counts": "linear"}, alpha=1e-3)
+    assert (model.fit(X, y).predict(X) == y).all()
+    X, y = cs.datasets.make_views(n_samples=90, n_classes=3, informative=2, redundant=0, noise=1, random_state=0)
+    search = GridSearchCV(cs.MultipleKernelRidgeClassifier(), {"p": [1, 2, np.inf], "alpha": [0.1, 1]}, cv=3)
+    assert search.fit(X, y).best_score_ > 0.5
+    indicator = np.stack([y == 0, y == 1, y != 2], axis=1).astype(int)
+    assert cs.MultipleKernelRidgeClassifier(alpha=1e-4).fit(X, indicator).predict(X).shape == (90, 3)
+
+
+@pytest.mark.parametrize("shared", [True, False])
+def test_small_and_empty_problems(shared):
+    for X, y in (
+        (cs.Views(a=[[1.0]], b=[[2.0, 3.0]]), [2.0]),
+        (cs.Views(a=np.ones((5, 1)), b=np.ones((5, 2))), np.zeros(5)),
+        (cs.Views(a=np.zeros((5, 1)), b=np.zeros((5, 2))), np.arange(5.0)),
+    ):
+        for p in (1, 2, np.inf):
+            for n_components in (None, 1.0):
+                model = cs.MultipleKernelRidge("linear", p=p, shared_weights=shared, n_components=n_components).fit(
+                    X, y
+                )
+                assert np.isfinite(model.predict(X)).all()
+                assert model.certificate().status == "converged"
+
+
+def test_bad_parameters_get_a_sentence():
+    X = cs.Views(a=np.eye(6), b=np.eye(6))
+    with pytest.raises(ValueError, match=r"`p` must be a number of at least 1, or infinity; got 0\.5"):
+        cs.MultipleKernelRidge(p=0.5).fit(X, np.arange(6))
+    with pytest.raises(ValueError, match="`alpha` must be a number above 0; got 0"):
+        cs.MultipleKernelRidge(alpha=0).fit(X, np.arange(6))
+    with pytest.raises(ValueError, match="OutputKernelRidge takes weights as given"):
+        cs.OutputKernelRidge(view_weights="learned").fit(X, np.arange(6))
+    with pytest.raises(ValueError, match="View 'a': its kernel matrix is not symmetric"):
+        cs.MultipleKernelRidge("precomputed").fit(cs.Views(a=np.triu(np.ones((6, 6)))), np.arange(6))
+    indefinite = np.diag([1.0, 1, 1, 1, 1, -1])
+    for model in (cs.MultipleKernelRidge, cs.OutputKernelRidge):
+        with pytest.raises(ValueError, match="View 'b': its kernel matrix is not positive semi-definite"):
+            model("precomputed").fit(cs.Views(a=np.eye(6), b=indefinite), np.arange(6))
+    with pytest.raises(ValueError, match=r"y has no outputs: its shape is \(6, 0\)"):
+        cs.MultipleKernelRidge().fit(X, np.empty((6, 0)))
+    with pytest.raises(ValueError, match="`class_weight` must be finite and at least 0 for every class"):
+        cs.MultipleKernelRidgeClassifier(class_weight={0: -1.0}).fit(X, [0, 0, 0, 1, 1, 1])
+    with pytest.warns(ConvergenceWarning, match="MultipleKernelRidge stopped after 0 iterations"):
+        cs.MultipleKernelRidge(p=1, max_iter=0).fit(cs.Views(a=np.eye(6), b=np.ones((6, 1))), np.arange(6))
+
+
+# -- output kernels
+@pytest.mark.parametrize("alpha", [0.1, 2.0])
+@pytest.mark.parametrize("P", [1, 3])
+def test_output_kernels_equal_the_published_alternation(alpha, P):
+    grams, Y = problem(11, m=2, P=P)
+    K = sum(grams) / 4
+    L, outputs = reference.output_kernels(K, Y, alpha, 300)
+    model = cs.OutputKernelRidge("precomputed", alpha=alpha, tol=1e-10).fit(views(grams), Y)
+    np.testing.assert_allclose(model.output_kernel_, L, atol=5e-5)
+    np.testing.assert_allclose(model.predict(views(grams)), outputs, atol=5e-5)
+
+
+def test_output_kernels_equal_a_conic_solver(cp):
+    grams, Y = problem(12, n=10, m=1, P=3)
+    root = np.linalg.cholesky(grams[0] + 1e-12 * np.eye(10))
+    W, L, T = cp.Variable((10, 3)), cp.Variable((3, 3), PSD=True), cp.Variable((10, 10), symmetric=True)
+    objective = cp.sum_squares(Y - root @ W) + 0.7 * cp.trace(T) + 0.7 * cp.sum_squares(L)
+    program = cp.Problem(cp.Minimize(objective), [cp.bmat([[L, W.T], [W, T]]) >> 0])
+    program.solve(solver="CLARABEL")
+    model = cs.OutputKernelRidge("precomputed", alpha=0.7, tol=1e-10).fit(views(grams), Y)
+    assert model.certificate().objective == pytest.approx(program.value, rel=1e-6)
+    np.testing.assert_allclose(model.output_kernel_, L.value, atol=1e-3)
+    np.testing.assert_allclose(model.predict(views(grams)), root @ W.value, atol=1e-3)
+
+
+def test_a_shared_metric_is_an_output_kernel_on_squared_kernels():
+    grams, Y = problem(13, m=3, P=4)
+    metric = cs.ViewMetricRidge(
+        "precomputed", alpha=0.4, metric_penalty=0.4, shared_metric=True, tol=1e-10, max_iter=500
+    )
+    metric.fit(views(grams), Y)
+    squared = [K @ K for K in grams]
+    outputs = cs.OutputKernelRidge("precomputed", alpha=0.4, tol=1e-10).fit(views(squared), Y)
+    assert metric.certificate().objective == pytest.approx(outputs.certificate().objective, rel=1e-8)
+    np.testing.assert_allclose(metric.predict(views(grams)), outputs.predict(views(squared)), atol=1e-6)
+
+
+def test_output_kernels_with_views_absent_weights_and_features():
+    rng = np.random.default_rng(14)
+    mask = rng.random((40, 2)) < 0.8
+    mask[~mask.any(axis=1)] = True
+    X = cs.Views({"a": rng.normal(size=(40, 2)), "b": rng.normal(size=(40, 3))}, mask=mask)
+    Y, s, w = rng.normal(size=(40, 2)), rng.random(40) + 0.5, np.array([0.7, -0.4])
+    model = cs.OutputKernelRidge(RBF(0.5), view_weights=w, alpha=0.5, tol=1e-10).fit(X, Y, s)
+    nu = np.abs(w).sum() / (mask @ np.abs(w))
+    K = sum(
+        c**2 * RBF(0.5)(np.nan_to_num(X[v])) * mask[:, [k]] * mask[:, k]
+        for k, (v, c) in enumerate(zip("ab", w, strict=True))
+    )
+    K = nu[:, None] * K * nu
+    root = np.sqrt(s)
+    L, outputs = reference.output_kernels(root[:, None] * K * root, root[:, None] * Y, 0.5, 300)
+    # a gap of 1e-10 of the objective is 1e-5 of the answers
+    np.testing.assert_allclose(model.predict(X), outputs / root[:, None], atol=5e-5)
+    np.testing.assert_allclose(model.output_kernel_, L, atol=5e-5)
+    whole = cs.OutputKernelRidge(RBF(0.5), view_weights=w, alpha=0.5, tol=1e-10, n_components=1.0).fit(X, Y, s)
+    np.testing.assert_allclose(whole.predict(X), model.predict(X), atol=5e-5)
+
+
+def test_outputs_beyond_the_rank_of_the_targets():
+    grams, Y = problem(15, m=2, P=3)
+    many = Y @ np.random.default_rng(0).normal(size=(3, 50))
+    model = cs.OutputKernelRidge("precomputed", alpha=0.5, tol=1e-9).fit(views(grams), many)
+    assert np.linalg.matrix_rank(model.output_kernel_, tol=1e-8) == 3
+    L, outputs = reference.output_kernels(sum(grams) / 4, many, 0.5, 60)
+    np.testing.assert_allclose(model.predict(views(grams)), outputs, atol=2e-4)
+    np.testing.assert_allclose(model.output_kernel_, L, atol=2e-4)
+    nothing = cs.OutputKernelRidge("precomputed").fit(views(grams), np.zeros((30, 2)))
+    assert not nothing.predict(views(grams)).any()
+    assert not nothing.output_kernel_.any()
+
+
+def test_certificates_are_those_of_the_coefficients():
+    rng = np.random.default_rng(21)
+    A, B = rng.normal(size=(60, 2)), rng.normal(size=(60, 2))
+    y, Y = np.sin(A[:, 0]) + 0.1 * rng.normal(size=60), rng.normal(size=(60, 8))
+    low = np.sum((Y - np.hstack([A, B]) @ np.linalg.lstsq(np.hstack([A, B]), Y, rcond=None)[0]) ** 2)
+    for X in (cs.Views(a=A, b=B), cs.Views(a=1e8 * A, b=1e-8 * B), cs.Views(a=1e4 * A, b=1e4 * B)):
+        for model, targets in (
+            (cs.OutputKernelRidge("linear", alpha=1e-6), Y),
+            (cs.MultipleKernelRidge("linear", n_components=1.0, random_state=0), y),
+        ):
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", ConvergenceWarning)
+                model.fit(X, targets)
+            proof = model.certificate()
+            loss = np.sum((model.predict(X) - targets) ** 2)
+            assert proof.objective >= loss * (1 - 1e-6)
+            if targets is Y and proof.status == "converged":
+                assert proof.objective >= low * (1 - 1e-6)
+
+
+@pytest.mark.filterwarnings("error")
+def test_more_outputs_than_directions_give_no_warning():
+    rng = np.random.default_rng(22)
+    X = cs.Views(a=rng.normal(size=(40, 1)), b=rng.normal(size=(40, 1)))
+    model = cs.OutputKernelRidge("linear", alpha=10.0).fit(X, rng.normal(size=(40, 8)))
+    assert np.linalg.matrix_rank(model.output_kernel_, tol=1e-7) <= 2
+
+
+# -- the solver alone
+@pytest.mark.parametrize("form", ["grams", "moments"])
+def test_derivatives_are_differences(form):
+    rng = np.random.default_rng(16)
+    M = [rng.normal(size=(12, k)) for k in (3, 4, 5)]
+    Y = rng.normal(size=(12, 2))
+    whole = np.hstack(M)
+    fit = GramFit([B @ B.T for B in M], Y) if form == "grams" else None
+    fit = fit or MomentFit(whole.T @ whole, whole.T @ Y, float(np.sum(Y**2)), [3, 4, 5])
+    d = np.array([0.7, 0.2, 1.3])
+    found = fit(d)
+    inner = np.eye(12) + sum(w * B @ B.T for w, B in zip(d, M, strict=True))
+    B = np.linalg.solve(inner, Y)
+    assert found.value == pytest.approx(np.sum(B * Y))
+    assert found.loss == pytest.approx(np.sum(B**2))
+    for v, e in enumerate(1e-5 * np.eye(3)):
+        assert -found.pulls[v] == pytest.approx((fit(d + e).value - fit(d - e).value) / 2e-5, rel=1e-6)
+        np.testing.assert_allclose(-found.hessian[v], (fit(d + e).pulls - fit(d - e).pulls) / 2e-5, rtol=1e-5)
+    nothing = fit.nothing()
+    np.testing.assert_allclose(nothing.pulls, fit(np.zeros(3)).pulls)
+    assert nothing.value == pytest.approx(np.sum(Y**2))
+
+
+@pytest.mark.parametrize(
+    "penalty", [BlockNorm(0.3, 0.7), SquaredNorm(0.4, 1.0), SquaredNorm(0.4, 1.5), SquaredNorm(0.4, 3.0)]
+)
+def test_penalties_on_norms_are_the_least_over_weights(penalty):
+    rng = np.random.default_rng(17)
+    for _ in range(20):
+        n = rng.random(4) * (rng.random(4) < 0.8)
+        if not n.any():
+            continue
+        d = penalty.best(n)
+
+        def spent(d, n=n):
+            return sum(a**2 / b for a, b in zip(n, d, strict=True) if a) + penalty.on_weights(d)
+
+        assert spent(d) == pytest.approx(penalty.norm(n))
+        for _ in range(20):
+            other = d * np.exp(0.3 * rng.normal(size=4)) + 1e-3
+            if isinstance(penalty, SquaredNorm):
+                other /= 0.4 * np.linalg.norm(other, penalty.p)
+            assert spent(other) >= penalty.norm(n) * (1 - 1e-12)
+
+
+def test_dual_norm_of_blocks_is_the_largest_product():
+    rng = np.random.default_rng(18)
+    penalty = BlockNorm(0.3, 0.7)
+    for _ in range(30):
+        u = rng.random(3) * (rng.random(3) < 0.8) + 1e-3
+        sample = rng.random((2000, 3))
+        ratios = sample @ u / np.array([penalty.norm(row) for row in sample])
+        assert ratios.max() <= 1 / penalty.room(u) * (1 + 1e-12)
+        assert ratios.max() >= 0.9 / penalty.room(u)
+
+
+def test_many_kernels():
+    grams, Y = problem(19, n=80, m=60, informative=3)
+    found = learn_kernel_weights(GramFit(grams, Y), SquaredNorm(2.0, 1.0), np.full(60, 1 / 120), tol=1e-8, max_iter=50)
+    assert found.status == "converged"
+    assert 3 <= np.count_nonzero(found.x) < 60
+    assert found.x[:3].sum() > 0.5 * found.x.sum()
+
+
+def test_a_fit_that_fails_leaves_the_model_whole(monkeypatch):
+    grams, Y = problem(20)
+    model = learner(0.3, 2.0).fit(views(grams), Y[:, 0])
+    before = model.predict(views(grams))
+
+    def interrupt(*args, **kwargs):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(_metric_problems.GramData, "plain_kernels", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        model.fit(views(grams), -Y[:, 0])
+    monkeypatch.undo()
+    assert (model.predict(views(grams)) == before).all()

@@ -1,0 +1,558 @@
+"""Data sets: the generators' truth is true; files are found, checked, parsed and cached; the sets are what they say."""
+
+import base64
+import io
+import itertools
+import os
+import zipfile
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.io
+import scipy.sparse as sp
+from sklearn.linear_model import LogisticRegression, RidgeCV
+from sklearn.model_selection import LeaveOneGroupOut, cross_val_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+import consilience.datasets as datasets
+from consilience.datasets import _parsers, _sources, _store, make_sheared_views, make_views
+from consilience.views.container import Views
+
+DATA_FILES = [value for value in vars(_sources).values() if isinstance(value, _sources.DataFile)]
+
+
+@pytest.fixture
+def real_data() -> Path:
+    folder = os.environ.get(_store.FOLDER_VARIABLE)
+    if not folder:
+        pytest.skip(f"needs the data files: name their folder in {_store.FOLDER_VARIABLE}")
+    return Path(folder)
+
+
+def accuracy(X: Views, y: np.ndarray, names: tuple[str, ...]) -> float:
+    model = make_pipeline(StandardScaler(), LogisticRegression()) if y.dtype.kind == "i" else RidgeCV()
+    return float(cross_val_score(model, np.hstack([X[name] for name in names]), y, cv=5).mean())
+
+
+# -- make_views --------------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("n_classes", [2, 4, None])
+def test_truth_is_true(n_classes: int | None) -> None:
+    X, y, truth = make_views(600, n_classes=n_classes, redundant=1, noise=2, random_state=0, return_truth=True)
+    together = accuracy(X, y, truth.informative_views)
+    alone = [accuracy(X, y, (name,)) for name in truth.informative_views]
+    chance = 0.0 if n_classes is None else 1 / n_classes
+    assert together > max(alone) + 0.05
+    assert min(alone) > chance + 0.2
+    assert accuracy(X, y, truth.noise_views) < chance + 0.06
+    assert abs(accuracy(X, y, truth.informative_views + truth.redundant_views) - together) < 0.03
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_default_separation_is_neither_trivial_nor_hopeless(seed: int) -> None:
+    X, y, truth = make_views(600, random_state=seed, return_truth=True)
+    assert 0.85 < accuracy(X, y, truth.informative_views) < 0.97
+    assert all(0.75 < accuracy(X, y, (name,)) < 0.88 for name in truth.informative_views)
+
+
+def test_latent_is_the_clean_signal() -> None:
+    X, _, truth = make_views(view_noise=0.0, redundant=1, random_state=0, return_truth=True)
+    for name in (*truth.informative_views, *truth.redundant_views):
+        shown = truth.latent @ np.linalg.lstsq(truth.latent, X[name])[0]
+        np.testing.assert_allclose(shown, X[name], atol=1e-10)
+
+
+def test_class_centres_are_two_separations_apart() -> None:
+    _, y, truth = make_views(60_000, n_classes=3, informative=1, class_sep=2.0, random_state=0, return_truth=True)
+    centres = np.array([truth.latent[y == k].mean(axis=0) for k in range(3)])
+    distances = [np.linalg.norm(centres[i] - centres[j]) for i, j in [(0, 1), (0, 2), (1, 2)]]
+    np.testing.assert_allclose(distances, 4.0, atol=0.06)
+
+
+def test_regression_target_is_the_clean_one_plus_noise() -> None:
+    _, y, truth = make_views(5000, n_classes=None, n_outputs=3, target_noise=0.5, random_state=0, return_truth=True)
+    assert y.shape == truth.target.shape == (5000, 3)
+    np.testing.assert_allclose(truth.target.std(axis=0), 1.0, atol=0.05)
+    np.testing.assert_allclose((y - truth.target).std(axis=0), 0.5, atol=0.03)
+    residual = truth.target - truth.latent @ np.linalg.lstsq(truth.latent, truth.target)[0]
+    np.testing.assert_allclose(residual, 0.0, atol=1e-10)
+    assert make_views(30, n_classes=None, random_state=0)[1].shape == (30,)
+
+
+def test_seed_decides_everything() -> None:
+    first, again, other = (make_views(50, missing=0.2, random_state=seed) for seed in (3, 3, 4))
+    assert first[0] == again[0]
+    np.testing.assert_array_equal(first[1], again[1])
+    assert first[0] != other[0]
+
+
+@pytest.mark.parametrize("missing", [0.1, 0.5, 2 / 3])
+def test_missing_cells_are_counted_and_never_all_of_a_sample(missing: float) -> None:
+    X, _ = make_views(90, missing=missing, random_state=0)
+    assert X.mask is not None
+    assert (~X.mask).sum() == round(missing * 90 * 3)
+    assert X.mask.any(axis=1).all()
+
+
+def test_shapes_names_and_returns() -> None:
+    bunch = make_views(31, n_classes=3, redundant=1, n_features=[3, 4, 5, 6], return_X_y=False, random_state=0)
+    assert bunch.data.names == ("informative0", "informative1", "redundant0", "noise0")
+    assert [bunch.data[name].shape for name in bunch.data.names] == [(31, 3), (31, 4), (31, 5), (31, 6)]
+    assert sorted(np.bincount(bunch.target)) == [10, 10, 11]
+    assert bunch.truth.latent.shape == (31, 4)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"n_classes": 1}, r"`n_classes` must be 2 or more; got 1\. Use None for regression\."),
+        ({"informative": 0}, r"`informative` must be 1 or more.*got 0, 0 and 1\."),
+        ({"missing": 0.7}, r"`missing` must lie between 0 and 0\.667.*got 0\.7\."),
+        ({"n_features": [3, 4]}, r"`n_features` must be one number or one for each of the 3 views; got shape \(2,\)"),
+    ],
+)
+def test_make_views_says_what_is_wrong(wrong: dict, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        make_views(60, **wrong)
+
+
+def test_sheared_views_need_the_relation_between_views() -> None:
+    X, y = make_sheared_views(400, random_state=0)
+    assert accuracy(X, y, ("view0",)) == accuracy(X, y, ("view1",)) == 1.0
+    pooled = np.vstack([X["view0"], X["view1"]])
+    angles = np.deg2rad(np.arange(360))
+    right = (pooled @ [np.cos(angles), np.sin(angles)] > 0) == np.tile(y, 2)[:, None]
+    assert right.mean(axis=0).max() < 0.65
+    back = np.linalg.lstsq(X["view1"], X["view0"])[0]
+    aligned = np.vstack([X["view0"], X["view1"] @ back])
+    assert LogisticRegression().fit(aligned, np.tile(y, 2)).score(aligned, np.tile(y, 2)) == 1.0
+    assert np.linalg.matrix_rank(np.hstack([X["view0"], X["view1"]])) == 2
+    assert np.linalg.matrix_rank(np.hstack([*map(make_sheared_views(noise=0.1)[0].__getitem__, X.names)])) == 4
+
+
+# -- from scikit-learn's data ------------------------------------------------------------------------------------------
+@pytest.mark.parametrize(
+    ("load", "widths", "n_samples"),
+    [
+        (datasets.load_breast_cancer_views, [10, 10, 10], 569),
+        (datasets.load_digits_views, [64, 46, 32, 25], 1797),
+    ],
+)
+def test_embedded_views(load: Callable, widths: list[int], n_samples: int) -> None:
+    bunch = load()
+    X, y = load(return_X_y=True)
+    assert bunch.data == X
+    np.testing.assert_array_equal(y, bunch.target)
+    assert [X[name].shape[1] for name in X.names] == widths
+    assert [len(bunch.feature_names[name]) for name in X.names] == widths
+    assert len(X) == len(y) == n_samples
+    assert all(accuracy(X, y, (name,)) > 0.75 for name in X.names)
+
+
+def test_digit_features_by_hand() -> None:
+    bunch = datasets.load_digits_views()
+    image = bunch.data["pixels"][7].reshape(8, 8)
+
+    def value(view: str, name: str) -> float:
+        return bunch.data[view][7, bunch.feature_names[view].index(name)]
+
+    assert value("profiles", "row_2") == image[2].sum()
+    assert value("profiles", "column_5") == image[:, 5].sum()
+    assert value("profiles", "diagonal_+0") == sum(image[i, i] for i in range(8))
+    assert value("profiles", "antidiagonal_+0") == sum(image[i, 7 - i] for i in range(8))
+    wave = np.exp(-2j * np.pi * (-1 * np.arange(8)[:, None] + 2 * np.arange(8)) / 8)
+    np.testing.assert_allclose(value("fourier", "frequency_-1+2"), abs((image * wave).sum()) / 64)
+    np.testing.assert_allclose(bunch.data["gradients"][7].sum(), np.hypot(*np.gradient(image)).sum())
+
+
+# -- finding, checking, caching ----------------------------------------------------------------------------------------
+ARRAYS = {"X": np.arange(6.0).reshape(3, 2), "y": np.array([1, 2, 1], dtype=np.int16), "names": np.array(["a", "bc"])}
+
+
+def parse_small(archive: bytes) -> _store.Arrays:
+    table = _parsers.numbers(_parsers.member(archive, "small.data"), np.float64, ",")
+    return {"X": table[:, :2], "y": table[:, 2].astype(np.int16), "names": np.array(["a", "bc"])}
+
+
+def zipped(**files: bytes) -> bytes:
+    content = io.BytesIO()
+    with zipfile.ZipFile(content, "w") as archive:
+        for name, text in files.items():
+            archive.writestr(name.replace("__", "."), text)
+    return content.getvalue()
+
+
+SMALL = _store.Source(
+    "small.npz", _store.array_digest(ARRAYS), "a shelf", ("https://example.org/small.zip",), parse_small
+)
+SMALL_ZIP = zipped(small__data=b"0,1,1\n2,3,2\n4,5,1\n")
+
+
+@pytest.fixture
+def web(monkeypatch: pytest.MonkeyPatch) -> dict[str, bytes]:
+    """Stand in for the network: addresses and what they answer."""
+    pages: dict[str, bytes] = {}
+
+    def answer(url: str) -> io.BytesIO:
+        if url not in pages:
+            raise OSError("no route to host")
+        return io.BytesIO(pages[url])
+
+    monkeypatch.setattr(_store, "_open", answer)
+    monkeypatch.delenv(_store.FOLDER_VARIABLE, raising=False)
+    return pages
+
+
+def assert_small(arrays: _store.Arrays) -> None:
+    assert _store.array_digest(arrays) == SMALL.digest
+
+
+def test_digest_sees_names_types_shapes_and_values_but_not_order_of_bytes() -> None:
+    swapped = {name: array.astype(array.dtype.newbyteorder(">")) for name, array in reversed(ARRAYS.items())}
+    assert _store.array_digest(swapped) == SMALL.digest
+    X = ARRAYS["X"]
+    for other in ({"Z": X}, {"X": X.astype(np.float32)}, {"X": X.reshape(2, 3)}, {"X": X + 1}):
+        assert _store.array_digest(other) != _store.array_digest({"X": X})
+
+
+def test_download_parses_checks_and_caches(web: dict[str, bytes], tmp_path: Path) -> None:
+    web[SMALL.homes[0]] = SMALL_ZIP
+    assert_small(_store.read_arrays(SMALL, tmp_path / "cache"))
+    web.clear()
+    assert_small(_store.read_arrays(SMALL, tmp_path / "cache"))
+    assert [path.name for path in (tmp_path / "cache").iterdir()] == ["small.npz"]
+
+
+def test_given_folder_comes_first(web: dict[str, bytes], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    np.savez(tmp_path / "small.npz", **ARRAYS)
+    (tmp_path / "cache").mkdir()
+    (tmp_path / "cache" / "small.npz").write_bytes(b"never read")
+    monkeypatch.setenv(_store.FOLDER_VARIABLE, str(tmp_path))
+    assert_small(_store.read_arrays(SMALL, tmp_path / "cache"))
+
+
+def test_cache_is_in_the_users_cache_folder(
+    web: dict[str, bytes], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    web[SMALL.homes[0]] = SMALL_ZIP
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    _store.read_arrays(SMALL, None)
+    assert (tmp_path / "consilience" / "small.npz").is_file()
+
+
+@pytest.mark.parametrize("content", [b"not an archive", b"", SMALL_ZIP[:40]], ids=["text", "empty", "half"])
+def test_damaged_file_is_refused(web: dict[str, bytes], tmp_path: Path, content: bytes) -> None:
+    web[SMALL.homes[0]] = SMALL_ZIP
+    (tmp_path / "small.npz").write_bytes(content)
+    with pytest.raises(OSError, match=r"small\.npz is not a readable npz file of plain arrays .*Remove or replace it"):
+        _store.read_arrays(SMALL, tmp_path)
+
+
+def test_pickled_arrays_are_refused(web: dict[str, bytes], tmp_path: Path) -> None:
+    np.savez(tmp_path / "small.npz", X=np.array([{"a": 1}], dtype=object))
+    with pytest.raises(OSError, match=r"not a readable npz file of plain arrays \(Object arrays cannot be loaded"):
+        _store.read_arrays(SMALL, tmp_path)
+
+
+def test_different_file_is_refused(web: dict[str, bytes], tmp_path: Path) -> None:
+    changed = ARRAYS | {"y": ARRAYS["y"] + np.int16(1)}
+    np.savez(tmp_path / "small.npz", **changed)
+    with pytest.raises(OSError, match="does not hold the expected arrays") as caught:
+        _store.read_arrays(SMALL, tmp_path)
+    for part in (str(tmp_path / "small.npz"), SMALL.digest, _store.array_digest(changed), "original data: a shelf"):
+        assert part in str(caught.value)
+
+
+def test_home_that_changed_is_refused_and_not_cached(web: dict[str, bytes], tmp_path: Path) -> None:
+    web[SMALL.homes[0]] = zipped(small__data=b"9,1,1\n2,3,2\n4,5,1\n")
+    with pytest.raises(OSError, match=r"small\.zip no longer give the arrays of small\.npz: digest \w+ expected"):
+        _store.read_arrays(SMALL, tmp_path)
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("page", [None, b"<html>gone</html>", zipped(other__data=b"1")], ids=["none", "page", "other"])
+def test_no_route_names_all_that_was_tried(web: dict[str, bytes], tmp_path: Path, page: bytes | None) -> None:
+    if page is not None:
+        web[SMALL.homes[0]] = page
+    with pytest.raises(FileNotFoundError, match=r"small\.npz was not found; tried .*the download failed") as caught:
+        _store.read_arrays(SMALL, tmp_path)
+    for part in ("CONSILIENCE_DATA (not set)", str(tmp_path / "small.npz"), SMALL.homes[0], "put small.npz into"):
+        assert part in str(caught.value)
+
+
+def test_set_without_home_says_where_the_originals_are(web: dict[str, bytes], tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError, match=r"No public home serves these arrays.*https://www\.robots\.ox\.ac\.uk"):
+        datasets.fetch_flower17(data_home=tmp_path)
+
+
+def test_interrupted_write_leaves_nothing(
+    web: dict[str, bytes], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(file: io.BufferedWriter, **arrays: np.ndarray) -> None:
+        file.write(b"half of it")
+        raise KeyboardInterrupt
+
+    web[SMALL.homes[0]] = SMALL_ZIP
+    monkeypatch.setattr(np, "savez_compressed", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        _store.read_arrays(SMALL, tmp_path)
+    assert not list(tmp_path.iterdir())
+
+
+def test_size_limit(web: dict[str, bytes], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    web[SMALL.homes[0]] = SMALL_ZIP
+    monkeypatch.setattr(_store, "SIZE_LIMIT", 10)
+    with pytest.raises(FileNotFoundError, match="larger than the limit of 10 bytes"):
+        _store.read_arrays(SMALL, tmp_path)
+
+
+def test_https_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv(_store.FOLDER_VARIABLE, raising=False)
+    with pytest.raises(FileNotFoundError, match=r"http://example\.org/ is not an https address"):
+        _store.read_arrays(replace(SMALL, homes=("http://example.org/",)), tmp_path)
+    with pytest.raises(ValueError, match="not an https address"):
+        _store._HttpsOnly().redirect_request(None, None, 302, "", {}, "http://example.org/")
+
+
+def test_a_set_comes_from_its_public_home(real_data: Path, web: dict[str, bytes], tmp_path: Path) -> None:
+    """The text of the original file, written again from the arrays, gives the same set by the other way."""
+    with np.load(real_data / "uci_glass.npz") as z:
+        rows = [f"{i},{','.join(map(str, x))},{label}" for i, (x, label) in enumerate(zip(z["X"], z["y"], strict=True))]
+    web[_sources.GLASS.source.homes[0]] = zipped(glass__data="\n".join(rows).encode())
+    bunch = datasets.fetch_glass(data_home=tmp_path)
+    assert bunch.data["table"].shape == (214, 9)
+
+
+def lines(*columns: np.ndarray, delimiter: str = ",") -> bytes:
+    """A table as text, every number in the shortest form that reads back as itself."""
+    table = [np.asarray(column).reshape(len(column), -1).astype(str) for column in columns]
+    return "\n".join(delimiter.join(row) for row in np.hstack(table).tolist()).encode()
+
+
+def libsvm(z: Any, part: str) -> bytes:
+    starts, places = z[f"X_{part}_indptr"], z[f"X_{part}_indices"].astype(int) + 1
+    rows = [" ".join(f"{j}:1" for j in places[a:b]) for a, b in itertools.pairwise(starts)]
+    return "\n".join(f"{label} {row}" for label, row in zip(z[f"y_{part}"], rows, strict=True)).encode()
+
+
+def mat(**arrays: np.ndarray) -> bytes:
+    file = io.BytesIO()
+    scipy.io.savemat(file, arrays)
+    return file.getvalue()
+
+
+ORIGINALS: dict[str, Callable[[Any], list[bytes]]] = {
+    "MFEAT": lambda z: [
+        zipped(
+            **{f"mfeat-{view}": lines(z[view], delimiter=" ") for view in ("fou", "fac", "kar", "pix", "zer", "mor")}
+        )
+    ],
+    "NUTRIMOUSE": lambda z: [
+        lines(np.vstack([z["gene_names"], z["gene"].astype(str)])),
+        lines(np.vstack([z["lipid_names"], z["lipid"].astype(str)])),
+        lines(np.array(["diet", *z["diet_names"][z["diet"]]])),
+        lines(np.array(["genotype", *z["genotype_names"][z["genotype"]]])),
+    ],
+    "SARCOS": lambda z: [mat(sarcos_inv_test=np.hstack([z["X"], z["Y"]]).astype(float))],
+    "ABALONE": lambda z: [zipped(abalone__data=lines(z["sex"], z["X_num"], z["y"]))],
+    "OPTDIGITS": lambda z: [
+        zipped(
+            optdigits__tra=lines(z["X_train"], z["y_train"]),
+            optdigits__tes=lines(z["X_test"], z["y_test"]),
+        )
+    ],
+    "SATIMAGE": lambda z: [
+        zipped(
+            sat__trn=lines(z["X_train"], z["y_train"], delimiter=" "),
+            sat__tst=lines(z["X_test"], z["y_test"], delimiter=" "),
+        )
+    ],
+    "PAGE_BLOCKS": lambda z: [zipped(**{"page-blocks__data__Z": lines(z["X"], z["y"], delimiter=" ")})],
+    "SKIN": lambda z: [zipped(Skin_NonSkin__txt=lines(z["X"], z["y"], delimiter="\t"))],
+    "YEAST": lambda z: [zipped(yeast__data=lines(z["sequence_name"], z["X"], z["y"], delimiter="  "))],
+    "A9A": lambda z: [libsvm(z, "train"), libsvm(z, "test")],
+    "W8A": lambda z: [libsvm(z, "train")],
+    "GLASS": lambda z: [zipped(glass__data=lines(np.arange(214), z["X"], z["y"]))],
+}
+
+
+@pytest.mark.parametrize("name", ORIGINALS)
+def test_parsers_read_the_original_formats(name: str, real_data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The arrays written in the format of the public home and parsed again have the digest of the table."""
+    if name == "PAGE_BLOCKS":  # packing is not worth writing here; unpacking is tested by itself
+        monkeypatch.setattr(_parsers, "unpack_lzw", lambda packed: packed)
+    source = getattr(_sources, name).source
+    with np.load(real_data / source.file) as z:
+        assert _store.array_digest(source.parse(*ORIGINALS[name](z))) == source.digest
+
+
+def test_every_parser_is_in_the_table() -> None:
+    parsed = {name for name, value in vars(_sources).items() if value in DATA_FILES and value.source.parse}
+    assert parsed == set(ORIGINALS)
+
+
+# b"ab" * 30000 as Unix compress packs it: codes of 9 and of 10 bits
+PACKED = (
+    "ADxh4!~`5Dupq&M1`{G&sIVc!hYlk`oG7s(#fug*V%(^)Bgc;(LxLPBvLwlqCR3tZsj?-@mo8(%oGG&=&6_rJ;@qjTC(oZgg905Yv?$S|Mw234"
+    "s<bK7r%t0nohr2|)vH#sV%@5>E7z}H!-5?vwk+ARX49fwtF|rMw{GLYoh!F4-Me=4;@zvaFW<j@0|Oo`xG>?vh7%)Rthh1b$BrXIo-DaC<;#{c"
+    "W8SQ}Gw08qLxUbIx-{w2rc<L{t-3Yq*REs3o-MmJ?c26<<KC^iH}BuRg99Hfyg2dW#*-souDm((=gy-;pDw*R_3PHNW8bd5JNNJ2!-F3$zC8K!"
+    "=F_8Juf9F|_wM7vpD({Y{rmRw<KM5pKmY&!1qk4P0v1T%fd(ds;DQP^$l!wxMhM}A5>`mzg%)Or;f5M^$l-?`h6v(_B9=(vi6*9q;)*J^$l{AG"
+    "#t7q#GS*1rjW*_p<BmG^$m5Sb1_|VlLKaEnkwzwo<dRA@$>ftxMhWGVQdUXjl~!hn<(67@$>o<`h6(1FVwOqfnP#Sm=9+4@$>y7G#tG+~a@I-b"
+    "op$Dl=bn1@$>*Pb1`6n)f)+~Xp@t@k=%R`?%IKqxMhfYql2%ITrIu!j>86@?%IT+`h6?JaqLxbPsivli>Z+=?%Id4G#tQ4KveruLt+wWh>#n-?"
+    "%ImMb1`F)4!WK*HvBoBg?6S%>%j~nxMhoq<(pF3Dwbo{f?Y7!>%k8(`h70bv;+9M9xwQf"
+)
+
+
+def test_unpack_lzw_what_compress_packed() -> None:
+    assert _parsers.unpack_lzw(b"\x1f\x9d\x90") == b""
+    assert _parsers.unpack_lzw(bytes.fromhex("1f9d9061c4041c28b020")) == b"abababababab"
+    assert _parsers.unpack_lzw(base64.b85decode(PACKED)) == b"ab" * 30000
+
+
+def test_unpack_lzw_starts_again_after_a_clear_code() -> None:
+    codes = [ord("a"), 257, 256, 0, 0, 0, 0, 0, ord("b"), 257]  # clear (256), the group of eight filled up, then anew
+    bits = sum(code << 9 * i for i, code in enumerate(codes))
+    assert _parsers.unpack_lzw(b"\x1f\x9d\x90" + bits.to_bytes(12, "little")) == b"aaa" + b"bbb"
+
+
+def test_unpack_lzw_refuses_other_files() -> None:
+    with pytest.raises(ValueError, match="not a file of Unix compress"):
+        _parsers.unpack_lzw(b"PK\x03\x04")
+
+
+def test_every_home_is_https_and_has_a_parser() -> None:
+    for data_file in DATA_FILES:
+        assert bool(data_file.source.homes) == (data_file.source.parse is not None)
+        assert all(url.startswith("https://") for url in data_file.source.homes)
+
+
+def test_every_public_name_is_listed() -> None:
+    public = {name for name in vars(datasets) if name.startswith(("fetch_", "load_", "make_", "Views"))}
+    assert public == set(datasets.__all__)
+
+
+# -- the real sets -----------------------------------------------------------------------------------------------------
+# name, columns of each view, sizes of the classes (in the order of target_names), sizes of the splits
+FETCHED = [
+    ("mfeat", {"fou": 76, "fac": 216, "kar": 64, "pix": 240, "zer": 47, "mor": 6}, [200] * 10, []),
+    ("nutrimouse", {"gene": 120, "lipid": 21}, [8] * 5, []),
+    (
+        "flower17",
+        {"colour": 300, "shape": 600, "texture": 300, "hsv": 400, "siftint": 800, "siftbdy": 600, "hog": 1764},
+        [80] * 17,
+        [(1020, 340)] * 3,
+    ),
+    ("uwave", {"x": 315, "y": 315, "z": 315}, [559, 560, 560, 560, 560, 560, 559, 560], [(896, 3582)]),
+    ("three_sources", {"bbc": 3560, "guardian": 3631, "reuters": 3068}, [56, 21, 11, 18, 51, 12], []),
+    ("webkb", {"links": 1840, "page": 3000}, [230, 821], []),
+    (
+        "cora",
+        {"content": 1433, "cites": 2708, "inbound": 2706, "outbound": 2706},
+        [298, 418, 818, 426, 217, 180, 351],
+        [],
+    ),
+    ("eth80", {"colour": 512, "dxdy": 768, "maglap": 768, "hog": 1764}, [410] * 8, []),
+    ("abalone", {"measures": 7, "sex": 3}, None, [(3133, 1044)]),
+    ("glass", {"table": 9}, [70, 76, 13, 29, 9, 17], []),
+    ("optdigits", {"pixels": 64}, None, [(3823, 1797)]),
+    ("page_blocks", {"table": 10}, [28, 329, 115, 4913, 88], []),
+    ("satimage", {"bands": 36}, [703, 626, 1358, 1533, 707, 1508], [(4435, 2000)]),
+    ("spectrometer", {"blue": 44, "red": 49, "header": 8}, None, []),
+    ("yeast", {"table": 8}, [463, 5, 35, 44, 51, 163, 244, 429, 20, 30], []),
+    ("skin", {"colour": 3}, [194_198, 50_859], []),
+    ("a9a", {"census": 123}, [24_720 + 12_435, 7841 + 3846], [(32_561, 16_281)]),
+    ("w8a", {"keywords": 300}, [48_270, 1479], []),
+    ("news20", {"words": 173_762}, None, [(11_314, 7532)]),
+    ("tcga_brca", {"mrna": 993, "methylation": 1000, "mirna": 503}, [130, 46, 419, 140, 34], [(558, 211)]),
+    ("breast_tcga", {"mrna": 200, "mirna": 184, "protein": 142}, [66, 44, 110], [(150, 70)]),
+]
+SPARSE = {"three_sources", "webkb", "cora", "a9a", "w8a", "news20"}
+
+
+@pytest.mark.parametrize(("name", "widths", "sizes", "splits"), FETCHED, ids=[row[0] for row in FETCHED])
+def test_fetched_set(name: str, widths: dict, sizes: list | None, splits: list, real_data: Path) -> None:
+    bunch = getattr(datasets, f"fetch_{name}")()
+    X, y = bunch.data, bunch.target
+    assert {view: X[view].shape[1] for view in X.names} == widths
+    assert all(sp.issparse(X[view]) == (name in SPARSE) for view in X.names)
+    assert all(X[view].dtype in (np.float32, np.float64) for view in X.names)
+    classes, counts = np.unique(y, return_counts=True)
+    np.testing.assert_array_equal(classes, bunch.target_names)
+    assert sizes is None or counts.tolist() == sizes
+    assert [(len(train), len(test)) for train, test in bunch.splits] == splits
+    for train, test in bunch.splits:
+        assert len(np.union1d(train, test)) == len(train) + len(test) == len(X) == len(y)
+    assert all(len(columns) == widths[view] for view, columns in bunch.feature_names.items())
+    assert bunch.DESCR.count("\n") > 3
+
+
+def test_every_fetch_function_is_in_the_table() -> None:
+    names = {name.removeprefix("fetch_") for name in datasets.__all__ if name.startswith("fetch_")}
+    assert names == {row[0] for row in FETCHED} | {"sarcos"}
+
+
+@pytest.mark.parametrize("data_file", DATA_FILES, ids=lambda data_file: data_file.source.file)
+def test_digest_of_every_file(data_file: _sources.DataFile, real_data: Path) -> None:
+    with np.load(real_data / data_file.source.file, allow_pickle=False) as z:
+        assert _store.array_digest(dict(z)) == data_file.source.digest
+
+
+def test_return_X_y(real_data: Path) -> None:
+    X, y = datasets.fetch_nutrimouse(target="genotype", return_X_y=True)
+    assert isinstance(X, Views)
+    assert np.unique(y).tolist() == ["ppar", "wt"]
+    with pytest.raises(ValueError, match="`target` must be 'diet' or 'genotype'; got 'weight'"):
+        datasets.fetch_nutrimouse(target="weight")
+
+
+def test_flower17_validation_splits(real_data: Path) -> None:
+    bunch = datasets.fetch_flower17()
+    for (fit, test), (train, validation) in zip(bunch.splits, bunch.validation_splits, strict=True):
+        assert (len(train), len(validation)) == (680, 340)
+        assert set(train) | set(validation) == set(fit)
+        assert not set(train) & set(validation)
+        assert np.unique(bunch.target[test], return_counts=True)[1].tolist() == [20] * 17
+
+
+def test_eth80_groups_are_whole_objects(real_data: Path) -> None:
+    bunch = datasets.fetch_eth80()
+    assert LeaveOneGroupOut().get_n_splits(groups=bunch.groups) == 80
+    assert np.bincount(bunch.groups).tolist() == [41] * 80
+    assert all(len(np.unique(bunch.target[bunch.groups == g])) == 1 for g in range(80))
+    assert bunch.images.shape == (3280, 32, 32, 3)
+
+
+def test_protein_is_absent_at_test_time(real_data: Path) -> None:
+    bunch = datasets.fetch_breast_tcga()
+    ((train, test),) = bunch.splits
+    assert bunch.data.mask is not None
+    assert bunch.data[train].mask is None
+    np.testing.assert_array_equal(bunch.data.mask[test], [[True, True, False]] * 70)
+    assert len(set(bunch.sample_id)) == 220
+
+
+def test_sarcos(real_data: Path) -> None:
+    bunch = datasets.fetch_sarcos()
+    assert bunch.data.names == ("positions", "velocities", "accelerations")
+    assert all(bunch.data[view].shape == (4449, 7) for view in bunch.data.names)
+    assert bunch.target.shape == (4449, 7)
+    assert len(bunch.target_names) == 7
+
+
+def test_news20_pairs(real_data: Path) -> None:
+    bunch = datasets.fetch_news20(pairs=True)
+    assert bunch.data["pairs"].shape == (18_846, 1_664_476)
+    assert bunch.data["pairs"].nnz == 7_720_225
+    assert (bunch.binary_target == 1).sum() == 9818
+
+
+def test_counts_stay_counts(real_data: Path) -> None:
+    words = datasets.fetch_news20().data["words"].data
+    np.testing.assert_array_equal(words, np.round(words))
+    assert words.max() > 100
+    colour = datasets.fetch_flower17().data["colour"]
+    np.testing.assert_array_equal(colour, np.round(colour))

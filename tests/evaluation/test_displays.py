@@ -1,0 +1,114 @@
+"""Displays: what is drawn is what was learned."""
+
+import numpy as np
+import pytest
+
+import consilience as cs
+from consilience import Views
+from consilience.kernels import RBF
+
+plt = pytest.importorskip("matplotlib.pyplot", reason="matplotlib is not installed")
+X, y = cs.datasets.load_breast_cancer_views(return_X_y=True)
+X, y = X[:150], y[:150]
+
+
+@pytest.fixture(autouse=True)
+def closed():
+    plt.switch_backend("agg")
+    yield
+    plt.close("all")
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        cs.MultipleKernelRidgeClassifier(RBF(1e-3), alpha=1e-2), cs.CoRegularizedRidgeClassifier(RBF(1e-3)),
+        cs.OrthogonalPerceptron(RBF(1e-3)), cs.MultiCueClassifier(RBF(1e-3), max_iter=1),
+    ],
+    ids=lambda model: type(model).__name__,
+)  # fmt: skip
+def test_weights_are_bars(model):
+    display = cs.ViewWeightsDisplay.from_estimator(model.fit(X, y))
+    weights = getattr(model, "kernel_weights_", model.view_weights_)
+    assert [bar.get_width() for bar in display.bars_[0]] == pytest.approx(
+        weights if weights.ndim == 1 else weights[:, 0]
+    )
+    assert [label.get_text() for label in display.ax_.get_yticklabels()] == list(X.names)
+
+
+def test_weights_by_output_have_a_legend():
+    display = cs.ViewWeightsDisplay(["a", "b"], [[0.1, 0.9], [0.5, 0.5]]).plot()
+    assert len(display.bars_) == 2
+    assert display.ax_.get_legend() is not None
+
+
+def test_the_metric_is_a_heat_map():
+    model = cs.ViewMetricRidgeClassifier(RBF(1e-3), alpha=1e-2).fit(X, y)
+    display = cs.MetricDisplay.from_estimator(model)
+    np.testing.assert_allclose(display.image_.get_array(), model.metric_.block_norms())
+    assert len(display.ax_.texts) == 9
+
+
+def test_agreement_is_counted():
+    model = cs.CoRegularizedRidgeClassifier(RBF(1e-3)).fit(X, y)
+    holes = Views({name: X[name].copy() for name in X.names}, mask=np.arange(450).reshape(150, 3) % 5 > 0)
+    display = cs.AgreementDisplay.from_estimator(model, holes)
+    answers = model.view_decision_function(holes)
+    for v in range(3):
+        for w in range(3):
+            both = ~np.isnan(answers[:, v]) & ~np.isnan(answers[:, w])
+            assert display.shares[v, w] == pytest.approx(np.mean((answers[both, v] > 0) == (answers[both, w] > 0)))
+    numbers = cs.CoRegularizedRidge(RBF(1e-3)).fit(X, y.astype(float) if y.dtype.kind in "iuf" else (y == y[0]) * 1.0)
+    correlations = cs.AgreementDisplay.from_estimator(numbers, X)
+    assert correlations.label == "correlation of answers"
+    np.testing.assert_allclose(np.diag(correlations.shares), 1.0)
+
+
+def test_grams_are_sorted_by_class():
+    display = cs.GramDisplay.from_views(X, y, kernel=RBF(1e-3))
+    order = np.argsort(y.astype(str), kind="stable")
+    shown = display.axes_[0].images[0].get_array()
+    np.testing.assert_allclose(shown, RBF(1e-3)(X[X.names[0]][order]))
+    assert [ax.get_title() for ax in display.axes_] == list(X.names)
+    assert len(display.axes_[0].lines) == 2  # one border, each way
+
+
+def test_gaps_fall_to_the_tolerance():
+    display = cs.GapDisplay.from_estimator(cs.MaxMarginClassifier(RBF(1e-3), tol=1e-6), X, y, iterations=(1, 3, 1000))
+    assert display.gaps[-1] <= 1e-6 < display.gaps[0]
+    assert display.ax_.get_yscale() == "log"
+
+
+def test_more_features_for_more_seconds():
+    model = cs.CoRegularizedRidgeClassifier(RBF(1e-3))
+    display = cs.NystroemCurveDisplay.from_estimator(model, X, y, n_components=(3, 60), cv=3, exact=True)
+    assert display.scores.shape == (2, 3)
+    assert display.scores[1].mean() == pytest.approx(display.exact, abs=0.05)
+    np.testing.assert_allclose(display.line_.get_ydata(), display.scores.mean(axis=1))
+
+
+def test_displays_take_axes():
+    _, ax = plt.subplots()
+    assert cs.ViewWeightsDisplay(["a"], [1.0]).plot(ax=ax).ax_ is ax
+    assert cs.MetricDisplay(["a"], [[1.0]]).plot(ax=ax).figure_ is ax.figure
+    assert cs.GapDisplay([1, 2], [0.1, 0.01]).plot(ax=ax).ax_ is ax
+
+
+ERRORS = {
+    "OnlinePerceptron has no `view_weights_`": lambda: cs.ViewWeightsDisplay.from_estimator(
+        cs.OnlinePerceptron().fit(X, y)
+    ),
+    "CoRegularizedRidgeClassifier has no `metric_`": (
+        lambda: cs.MetricDisplay.from_estimator(cs.CoRegularizedRidgeClassifier().fit(X, y))
+    ),
+    "OnlinePerceptron has no `max_iter`": lambda: cs.GapDisplay.from_estimator(cs.OnlinePerceptron(), X, y),
+    "OnlinePerceptron has no `n_components`": lambda: cs.NystroemCurveDisplay.from_estimator(
+        cs.OnlinePerceptron(), X, y
+    ),
+}
+
+
+@pytest.mark.parametrize("message", ERRORS)
+def test_learners_that_have_nothing_to_draw_are_refused(message):
+    with pytest.raises(TypeError, match=message):
+        ERRORS[message]()

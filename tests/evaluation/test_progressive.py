@@ -1,0 +1,350 @@
+"""Progressive validation: every source, checkpoints, interrupts; the river converter; displays."""
+
+import json
+import signal
+import threading
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from sklearn.base import clone
+from sklearn.datasets import dump_svmlight_file
+from sklearn.linear_model import SGDClassifier
+
+import consilience as cs
+from consilience import Views
+from consilience.evaluation.progressive import read_stream
+from consilience.kernels import RBF, Spectrum
+
+
+def stream(n=300, seed=0):
+    rng = np.random.default_rng(seed)
+    y = rng.integers(3, size=n)
+    A, B = rng.normal(size=(n, 3)) + y[:, None], rng.normal(size=(n, 2)) - y[:, None]
+    B[rng.random(n) < 0.2] = np.nan
+    return Views(audio=A, video=B), np.array(["x", "y", "z"])[y]
+
+
+def rows(X, y):
+    for i in range(len(y)):
+        yield {name: X[name][i] for name in X.names if X.present(name)[i]}, y[i]
+
+
+def chunks(X, y, size):
+    for start in range(0, len(y), size):
+        yield X[start : start + size], y[start : start + size]
+
+
+def as_parquet(X, y, path):
+    table = {f"{name}__{j}": X[name][:, j] for name in X.names for j in range(X[name].shape[1])}
+    pq.write_table(pa.table({**table, "y": y}), path)
+    return path
+
+
+def as_lists(X, y, path):
+    columns = {
+        name: [row.tolist() if there else None for row, there in zip(X[name], X.present(name), strict=True)]
+        for name in X.names
+    }
+    pq.write_table(pa.table({**columns, "label": y}), path)
+    return path
+
+
+def as_json(X, y, path):
+    lines = []
+    for i in range(len(y)):
+        record = {name: X[name][i].tolist() if X.present(name)[i] else None for name in X.names}
+        lines.append(json.dumps({**record, "y": y[i]}))
+    path.write_text("\n".join(lines) + "\n\n")
+    return path
+
+
+def as_folder(X, y, path):
+    path.mkdir()
+    for k, (some, labels) in enumerate(chunks(X, y, 110)):
+        as_parquet(some, labels, path / f"part-{k}.parquet")
+    return path
+
+
+X, y = stream()
+SOURCES = {
+    "views": lambda folder: (X, y),
+    "single samples": lambda folder: (rows(X, y),),
+    "chunks": lambda folder: (chunks(X, y, 77),),
+    "chunks as dicts": lambda folder: (({n: A[n] for n in A.names}, labels.tolist()) for A, labels in chunks(X, y, 50)),
+    "parquet": lambda folder: (as_parquet(X, y, folder / "s.parquet"),),
+    "parquet of lists": lambda folder: (as_lists(X, y, folder / "s.parquet"), {"target": "label"}),
+    "folder": lambda folder: (as_folder(X, y, folder / "parts"),),
+    "json lines": lambda folder: (as_json(X, y, folder / "s.jsonl"),),
+}
+
+
+@pytest.mark.parametrize("learner", [cs.OrthogonalPerceptron(average=True), cs.KernelPerceptron(RBF(0.2))])
+@pytest.mark.parametrize("source", SOURCES)
+def test_every_source_is_the_same_stream(source, learner, tmp_path):
+    whole = cs.progressive_validation(expected := clone(learner), X, y)
+    given = SOURCES[source](tmp_path)
+    given = (given,) if not isinstance(given, tuple) else given
+    options = given[-1] if isinstance(given[-1], dict) else {}
+    model = clone(learner)
+    result = cs.progressive_validation(model, *[g for g in given if g is not options], chunk=64, **options)
+    assert (result.n_samples, result.mistakes) == (whole.n_samples, whole.mistakes) == (300, expected.n_mistakes_)
+    np.testing.assert_array_equal(result.curve, whole.curve)
+    np.testing.assert_allclose(model.decision_function(X), expected.decision_function(X), atol=1e-9)
+    assert str(result) == f"{result.mistakes} mistakes in 300 samples, an error of {result.mistakes / 3:.2f} %."
+
+
+def test_a_libsvm_file_is_read_in_pieces(tmp_path, monkeypatch):
+    monkeypatch.setattr("consilience.io.streams._PIECE", 2000)
+    Z = np.abs(np.random.default_rng(0).normal(size=(200, 30))) * (np.random.default_rng(1).random((200, 30)) < 0.2)
+    labels = np.where(Z[:, 0] + Z[:, 5] > 0.3, 1, -1)
+    path = tmp_path / "data.libsvm"
+    dump_svmlight_file(Z, labels, str(path), zero_based=False)
+    read = list(read_stream(path, chunk=7))
+    np.testing.assert_allclose(np.vstack([A["view0"].toarray() for A, _ in read]), Z, atol=1e-6)
+    assert np.concatenate([b for _, b in read]).tolist() == labels.tolist()
+    model = cs.OrthogonalPerceptron()
+    result = cs.progressive_validation(model, path, views={"a": slice(0, 10), "b": slice(10, 30)})
+    assert model.view_names_in_ == ("a", "b")
+    assert result.n_samples == 200
+
+
+@pytest.mark.parametrize(
+    "learner", [cs.OrthogonalPerceptron(average=True), cs.MultiCueClassifier(RBF(0.2), threshold=0.3)]
+)
+def test_a_stream_goes_on_from_its_checkpoint(learner, tmp_path):
+    path = tmp_path / "stream.cons"
+    whole = clone(learner)
+    expected = cs.progressive_validation(whole, X, y)
+    first = clone(learner)
+    cs.progressive_validation(first, X, y, limit=130, checkpoint=path, every=50)
+    again = clone(learner)
+    result = cs.progressive_validation(again, rows(X, y), checkpoint=path, every=50, resume=True)
+    assert (result.n_samples, result.mistakes) == (expected.n_samples, expected.mistakes)
+    np.testing.assert_array_equal(result.curve, expected.curve)
+    np.testing.assert_allclose(again.decision_function(X), whole.decision_function(X), atol=1e-9)
+    done = cs.progressive_validation(clone(learner), X, y, checkpoint=path, resume=True)
+    assert done.n_samples == 300
+    with pytest.raises(FileExistsError, match=r"exists\. Go on from it by resume=True \(--resume\), or remove it"):
+        cs.progressive_validation(clone(learner), X, y, checkpoint=path)
+    with pytest.raises(ValueError, match="Give the model it was made of"):
+        cs.progressive_validation(cs.OnlinePerceptron(), X, y, checkpoint=path, resume=True)
+    cs.save(whole, tmp_path / "model.cons")
+    with pytest.raises(ValueError, match="is a model file, no checkpoint of a stream"):
+        cs.progressive_validation(clone(learner), X, y, checkpoint=tmp_path / "model.cons", resume=True)
+
+
+def test_checkpoints_are_written_on_the_way(tmp_path):
+    path, sizes = tmp_path / "stream.cons", []
+
+    def watched():
+        for pair in rows(X, y):
+            sizes.append(path.exists())
+            yield pair
+
+    cs.progressive_validation(cs.OnlinePerceptron(), watched(), checkpoint=path, every=40)
+    assert sizes.index(True) in (40, 41)
+
+
+def test_control_c_saves_and_says_where(tmp_path):
+    path = tmp_path / "stream.cons"
+    model, whole = cs.OrthogonalPerceptron(average=True), cs.OrthogonalPerceptron(average=True)
+    cs.progressive_validation(whole, X, y)
+
+    def interrupted():
+        for k, (some, labels) in enumerate(chunks(X, y, 60)):
+            if k == 2:
+                signal.raise_signal(signal.SIGINT)
+            yield some, labels
+
+    with pytest.raises(
+        KeyboardInterrupt, match=r"Stopped after 120 samples, saved to '.*stream.cons'. Go on by resume=True"
+    ):
+        cs.progressive_validation(model, interrupted(), checkpoint=path)
+    again = cs.OrthogonalPerceptron(average=True)
+    cs.progressive_validation(again, X, y, checkpoint=path, resume=True)
+    np.testing.assert_allclose(again.decision_function(X), whole.decision_function(X))
+    with pytest.raises(KeyboardInterrupt, match="the model keeps what it has learned"):
+        cs.progressive_validation(model, interrupted())
+
+
+def test_an_interrupt_waits_until_a_piece_is_whole(monkeypatch):
+    model = cs.KernelPerceptron(RBF(0.2)).partial_fit(X[:100], y[:100])
+    original = type(model._machine)._learn_block
+
+    def with_a_signal(self, *given):
+        signal.raise_signal(signal.SIGINT)
+        original(self, *given)
+
+    monkeypatch.setattr(type(model._machine), "_learn_block", with_a_signal)
+    with pytest.raises(KeyboardInterrupt):
+        model.partial_fit(X[100:], y[100:])
+    monkeypatch.setattr(type(model._machine), "_learn_block", original)
+    assert model.n_samples_seen_ == 300  # the piece was finished first
+    once = cs.KernelPerceptron(RBF(0.2)).partial_fit(X, y)
+    np.testing.assert_allclose(model.decision_function(X), once.decision_function(X), atol=1e-9)
+
+
+def test_learning_in_a_thread_leaves_signals_alone():
+    model, before = cs.OnlinePerceptron(), signal.getsignal(signal.SIGINT)
+    thread = threading.Thread(target=lambda: cs.progressive_validation(model, X, y))
+    thread.start()
+    thread.join()
+    assert model.n_samples_seen_ == 300
+    assert signal.getsignal(signal.SIGINT) is before
+
+
+def test_columns_of_a_file_go_by_their_names(tmp_path):
+    """Keys in another order, a view that a whole chunk lacks, strings."""
+    lines = []
+    for i in range(100):
+        record = {f"audio__{j}": X["audio"][i, j] for j in range(3)}
+        if i >= 40:
+            record = {**{f"video__{j}": float(i + j) for j in range(2)}, **dict(reversed(record.items()))}
+        lines.append(json.dumps({**record, "y": str(y[i]), "text": "ab" * (i % 5)}))
+    path = written(tmp_path / "a.jsonl", "\n".join(lines))
+    read = [A for A, _ in read_stream(path, views={"audio": [f"audio__{j}" for j in range(3)]}, chunk=20)]
+    np.testing.assert_allclose(np.vstack([A["audio"] for A in read]), X["audio"][:100])
+    assert [len(t) for A in read for t in A["text"]] == [2 * (i % 5) for i in range(100)]
+    model = cs.KernelPerceptron(RBF(0.1), kernel={"text": Spectrum(1)})
+    views = {"audio": [f"audio__{j}" for j in range(3)], "video": ["video__0", "video__1"]}
+    result = cs.progressive_validation(model, path, views=views, chunk=20)
+    assert result.n_samples == 100
+    assert model.view_names_in_ == ("text", "audio", "video")
+    assert [A.names for A, _ in read_stream(path, chunk=20)][1:3] == [("text", "audio"), ("text", "audio", "video")]
+    wider = written(tmp_path / "b.jsonl", '{"a__0": 1, "y": 0}\n{"a__0": 1, "a__1": 2, "y": 0}\n')
+    with pytest.raises(ValueError, match=r"'b\.jsonl' has a column 'a__1' that it did not have before"):
+        list(read_stream(wider, chunk=1))
+
+
+ERRORS = {
+    "takes online learners of the library; got SGDClassifier": lambda f: cs.progressive_validation(
+        SGDClassifier(), X, y
+    ),
+    "The stream has samples alone; give their classes by y.": lambda f: cs.progressive_validation(
+        cs.OnlinePerceptron(), X
+    ),
+    "Item 0 of the stream is no pair of views and a label; got int": (
+        lambda f: cs.progressive_validation(cs.OnlinePerceptron(), [1, 2])
+    ),
+    "The stream has 300 samples and y has 3; they must agree.": (
+        lambda f: cs.progressive_validation(cs.OnlinePerceptron(), X, [1, 2, 3])
+    ),
+    "There is no file or folder": lambda f: cs.progressive_validation(cs.OnlinePerceptron(), f / "none.parquet"),
+    "has no .parquet file": lambda f: cs.progressive_validation(cs.OnlinePerceptron(), f),
+    "'a.doc' is none of .parquet, .csv": lambda f: cs.progressive_validation(
+        cs.OnlinePerceptron(), written(f / "a.doc", "")
+    ),
+    "Line 2 of 'a.jsonl' is no JSON": (
+        lambda f: cs.progressive_validation(cs.OnlinePerceptron(), written(f / "a.jsonl", '{"a": [1], "y": 0}\n{'))
+    ),
+    "Line 1 of 'a.jsonl' is no object with the key 'y'": (
+        lambda f: cs.progressive_validation(cs.OnlinePerceptron(), written(f / "a.jsonl", '{"a": [1]}\n'))
+    ),
+    "has no column 'label'; name that of the class by `target`": (
+        lambda f: cs.progressive_validation(cs.OnlinePerceptron(), as_parquet(X, y, f / "a.parquet"), target="label")
+    ),
+    "`views` names the column 'q' of 'a', which 'a.parquet' has not.": (
+        lambda f: cs.progressive_validation(
+            cs.OnlinePerceptron(), as_parquet(X, y, f / "a.parquet"), views={"a": ["q"]}
+        )
+    ),
+    "A file brings its own classes": lambda f: cs.progressive_validation(cs.OnlinePerceptron(), f / "a.parquet", y),
+    "`every` must be a whole number of at least 1; got 0.": (
+        lambda f: cs.progressive_validation(cs.OnlinePerceptron(), X, y, every=0)
+    ),
+}
+
+
+def written(path, text):
+    path.write_text(text)
+    return path
+
+
+@pytest.mark.parametrize("message", ERRORS)
+def test_bad_streams_get_a_sentence(message, tmp_path):
+    with pytest.raises((ValueError, TypeError, OSError)) as caught:
+        ERRORS[message](tmp_path)
+    assert message in str(caught.value)
+
+
+def test_unlabeled_samples_of_a_stream_are_passed_over():
+    holes = [None if i % 5 == 0 else label for i, label in enumerate(y)]
+    one, other = cs.OnlinePerceptron(), cs.OnlinePerceptron()
+    result = cs.progressive_validation(one, X, np.array(holes, dtype=object))
+    single = cs.progressive_validation(other, rows(X, holes))
+    assert result.n_samples == single.n_samples == 240
+    assert result.mistakes == single.mistakes
+
+
+def test_the_model_goes_on_from_what_it_knows():
+    model = cs.OnlinePerceptron().partial_fit(X[:100], y[:100])
+    before = model.n_mistakes_
+    result = cs.progressive_validation(model, X[100:], y[100:])
+    assert result.n_samples == 200
+    assert result.mistakes == model.n_mistakes_ - before
+    assert result.curve[0, 0] == 1
+
+
+# -- river
+def test_learners_work_through_rivers_converter():
+    compat = pytest.importorskip("river.compat", reason="river is not installed")
+    from river import datasets, evaluate, metrics
+
+    model = compat.convert_sklearn_to_river(cs.OnlinePerceptron(), classes=[False, True])
+    seen = []
+    for x, label in datasets.Phishing().take(300):
+        model.learn_one(x, label)
+        seen.append((x, label))
+    direct = cs.OnlinePerceptron()
+    for x, label in seen:
+        direct.partial_fit([list(x.values())], [label], classes=[False, True])
+    assert model.estimator.n_mistakes_ == direct.n_mistakes_
+    some = [x for x, _ in seen[:20]]
+    assert [model.predict_one(x) for x in some] == direct.predict([list(x.values()) for x in some]).tolist()
+    again = compat.convert_sklearn_to_river(cs.KernelPerceptron(RBF(0.5)), classes=[False, True])
+    metric = evaluate.progressive_val_score(datasets.Phishing().take(200), again, metrics.Accuracy())
+    assert metric.get() > 0.6
+
+
+# -- the picture
+def test_the_display_draws_the_curve_and_the_bound():
+    plt = pytest.importorskip("matplotlib.pyplot", reason="matplotlib is not installed")
+    model = cs.OrthogonalPerceptron().partial_fit(X, y)
+    display = cs.MistakesDisplay.from_estimator(model, X, y)
+    np.testing.assert_array_equal(display.line_.get_xydata(), model.error_curve_)
+    assert display.bound >= model.n_mistakes_
+    assert [line.get_linestyle() for line in display.ax_.lines] == ["-", "--"]
+    _, ax = plt.subplots()
+    result = cs.progressive_validation(cs.OnlinePerceptron(), X, y)
+    assert cs.MistakesDisplay.from_result(result, ax=ax, name="perceptron").ax_ is ax
+    assert ax.get_xlabel() == "samples seen"
+    plt.close("all")
+
+
+def test_odd_streams():
+    nan = float("nan")
+    result = cs.progressive_validation(model := cs.OnlinePerceptron(), X[:4], ["a", nan, "b", "a"])
+    assert model.classes_.tolist() == ["a", "b"]
+    assert result.n_samples == 3
+    pulled = []
+
+    def counted():
+        for pair in rows(X, y):
+            pulled.append(1)
+            yield pair
+
+    cs.progressive_validation(cs.OnlinePerceptron(), counted(), limit=10)
+    assert len(pulled) == 10
+    single = ((X[i : i + 1], y[i]) for i in range(20))
+    assert cs.progressive_validation(cs.OnlinePerceptron(), single).n_samples == 20
+    with pytest.raises(FileNotFoundError, match=r"does not exist\. Make it first"):
+        cs.progressive_validation(cs.OnlinePerceptron(), X, y, checkpoint="no/such/folder/a.cons")
+
+
+def test_displays_without_a_bound_on_mistakes():
+    plt = pytest.importorskip("matplotlib.pyplot", reason="matplotlib is not installed")
+    for learner in (cs.MultiCueClassifier(RBF(0.2)), cs.VectorPerceptron(RBF(0.2))):
+        assert cs.MistakesDisplay.from_estimator(learner.partial_fit(X, y), X, y).bound is None
+    plt.close("all")

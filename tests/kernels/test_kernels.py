@@ -1,0 +1,596 @@
+"""Kernels on vectors and their algebra, Gram functions, one kernel per view."""
+
+import itertools
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse as sp
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+from sklearn.base import clone
+from sklearn.metrics import pairwise
+
+import cases
+import reference
+from consilience import Views, kernels
+from consilience.kernels import (
+    RBF,
+    AdditiveChiSquared,
+    ChiSquared,
+    FromCallable,
+    Intersection,
+    Laplacian,
+    Linear,
+    Mahalanobis,
+    Polynomial,
+    Precomputed,
+    alignment,
+    as_kernel,
+    center,
+    cross_grams,
+    exp,
+    is_psd,
+    kernels_by_view,
+    nearest_psd,
+    normalize,
+    polynomial,
+    product,
+    reference_views,
+    resolve_kernels,
+    side_by_side,
+    view_grams,
+    weighted_sum,
+)
+from consilience.views.container import Gram
+
+X = cases.histograms()
+K30 = X @ X.T
+Y = cases.histograms(7, seed=1)
+ON_VECTORS = {**cases.NUMERIC, **cases.COMPOSED}
+on_vectors = pytest.mark.parametrize("name", ON_VECTORS)
+
+
+# -- against the definitions and against scikit-learn
+TWINS = {
+    "linear": (Linear(), reference.linear),
+    "polynomial": (Polynomial(3, 0.5), lambda x, z: (0.5 + reference.linear(x, z)) ** 3),
+    "rbf": (RBF(0.3), lambda x, z: np.exp(-0.3 * reference.squared_distance(x, z))),
+    "laplacian": (Laplacian(0.3), lambda x, z: np.exp(-0.3 * reference.city_block(x, z))),
+    "chi2": (ChiSquared(0.7), lambda x, z: np.exp(-0.7 * reference.chi_squared(x, z))),
+    "additive chi2": (AdditiveChiSquared(), reference.additive_chi_squared),
+    "intersection": (Intersection(), reference.intersection),
+    "mahalanobis": (Mahalanobis(np.diag([1.0, 2, 3, 0])), lambda x, z: x @ np.diag([1.0, 2, 3, 0]) @ z),
+}
+
+
+@pytest.mark.parametrize("name", TWINS)
+@pytest.mark.parametrize("form", [np.asarray, sp.csr_array, sp.csc_matrix])
+def test_kernels_equal_their_definitions(name, form):
+    kernel, definition = TWINS[name]
+    np.testing.assert_allclose(kernel(form(X)), reference.gram(definition, X), atol=1e-12)
+    np.testing.assert_allclose(kernel(form(X), form(Y)), reference.gram(definition, X, Y), atol=1e-12)
+    np.testing.assert_allclose(kernel(form(X), Y), reference.gram(definition, X, Y), atol=1e-12)
+
+
+PEERS = {
+    "linear": (Linear(), pairwise.linear_kernel, {}),
+    "polynomial": (Polynomial(3, 0.5), pairwise.polynomial_kernel, {"degree": 3, "gamma": 1, "coef0": 0.5}),
+    "rbf": (RBF(0.3), pairwise.rbf_kernel, {"gamma": 0.3}),
+    "laplacian": (Laplacian(0.3), pairwise.laplacian_kernel, {"gamma": 0.3}),
+    "chi2": (ChiSquared(0.7), pairwise.chi2_kernel, {"gamma": 0.7}),
+}
+
+
+@pytest.mark.parametrize("name", PEERS)
+@pytest.mark.parametrize("width", [1, 4, 130])
+def test_gram_matrices_equal_scikit_learns(name, width):
+    ours, theirs, parameters = PEERS[name]
+    A, B = cases.histograms(60, width), cases.histograms(40, width, seed=1)
+    np.testing.assert_allclose(ours(A), theirs(A, **parameters), rtol=1e-12, atol=1e-12)
+    np.testing.assert_allclose(ours(A, B), theirs(A, B, **parameters), rtol=1e-12, atol=1e-12)
+
+
+def test_additive_chi2_is_half_of_scikit_learns_distance_and_the_sums():
+    sums = X.sum(axis=1)
+    expected = (sums[:, None] + sums[None, :] + pairwise.additive_chi2_kernel(X)) / 2
+    np.testing.assert_allclose(AdditiveChiSquared()(X), expected, atol=1e-12)
+    assert not is_psd(pairwise.additive_chi2_kernel(X))
+
+
+def test_intersection_by_its_identity():
+    expected = (X.sum(1)[:, None] + X.sum(1) - pairwise.manhattan_distances(X)) / 2
+    np.testing.assert_allclose(Intersection()(X), expected, atol=1e-12)
+
+
+def test_large_matrices_in_threads_equal_small_ones():
+    big = cases.histograms(700, 40)
+    for kernel in (RBF(0.1), ChiSquared(0.1)):
+        np.testing.assert_allclose(kernel(big)[::99, ::77], kernel(big[::99], big[::77]), rtol=1e-12)
+        np.testing.assert_allclose(kernel(sp.csr_array(big)), kernel(big), rtol=1e-11)
+
+
+def test_far_from_the_origin_distances_keep_their_digits():
+    far = X + 1e6
+    np.testing.assert_allclose(RBF(0.3)(far), RBF(0.3)(X), atol=1e-9)
+
+
+@pytest.mark.parametrize("form", [np.asarray, sp.csr_array])
+def test_single_precision_data_lose_no_digits_to_cancellation(form):
+    two = np.vstack([X, X + 300]).astype(np.float32)
+    exact = RBF(0.05)(two.astype(np.float64))
+    np.testing.assert_allclose(RBF(0.05)(form(two)), exact, atol=3e-7)
+    np.testing.assert_allclose(RBF(0.05)(form(two), form(two.copy())), exact, atol=3e-7)
+    assert RBF(0.05)(form(two)).dtype == np.float32
+
+
+def test_sparse_matrices_in_any_state_give_the_same_numbers_from_many_threads():
+    dense = cases.histograms(80, 300)
+    tidy = sp.csr_array(dense)
+    back = np.concatenate([np.arange(a, b)[::-1] for a, b in itertools.pairwise(tidy.indptr)])
+    messy = sp.csr_array((tidy.data[back], tidy.indices[back], tidy.indptr), shape=tidy.shape)
+    kept = messy.indices.copy()
+    for kernel in (ChiSquared(0.7), AdditiveChiSquared(), Intersection(), Laplacian(0.3), RBF(0.3)):
+        with ThreadPoolExecutor(8) as pool:
+            for K in pool.map(lambda _, k=kernel: k(messy), range(16)):
+                np.testing.assert_allclose(K, kernel(dense), atol=1e-10)
+    assert np.array_equal(messy.indices, kept)
+
+
+@pytest.mark.parametrize("name", ON_VECTORS)
+def test_no_rows_give_an_empty_matrix(name):
+    if "callable" not in name and "f k f" not in name:
+        assert ON_VECTORS[name].resolved(X)(X[:0], X).shape == (0, 30)
+
+
+# -- properties of every kernel
+@on_vectors
+def test_symmetric_psd_and_consistent(name):
+    kernel = ON_VECTORS[name]
+    K = kernel(X)
+    assert np.allclose(K, K.T)
+    assert is_psd(K)
+    assert np.allclose(kernel.diag(X), K.diagonal())
+    resolved = kernel.resolved(X)
+    np.testing.assert_allclose(resolved(X), K, atol=1e-12)
+    np.testing.assert_allclose(resolved(X[3:9], X), K[3:9], atol=1e-12)
+    np.testing.assert_allclose(resolved(X[3:9], X[10:]), K[3:9, 10:], atol=1e-12)
+    np.testing.assert_allclose(resolved.diag(X[3:9]), K.diagonal()[3:9], atol=1e-12)
+    assert resolved(X[:1]).shape == (1, 1)
+
+
+@on_vectors
+def test_sparse_equals_dense(name):
+    kernel = ON_VECTORS[name]
+    np.testing.assert_allclose(kernel(sp.csr_array(X)), kernel(X), atol=1e-9)
+    np.testing.assert_allclose(kernel.diag(sp.csr_array(X)), kernel.diag(X), atol=1e-9)
+
+
+@on_vectors
+def test_single_precision_stays_and_is_close(name):
+    kernel = ON_VECTORS[name]
+    single = kernel(X.astype(np.float32))
+    assert single.dtype == np.float32
+    np.testing.assert_allclose(single, kernel(X), rtol=2e-4, atol=2e-4)
+
+
+@pytest.mark.parametrize("name", [*ON_VECTORS, *cases.STRUCTURED])
+def test_parameters_clone_and_nothing_is_changed(name):
+    kernel, data = (ON_VECTORS[name], X) if name in ON_VECTORS else cases.STRUCTURED[name]
+    before = repr(kernel)
+    data_before = np.array(data, dtype=object if isinstance(data, list) else None, copy=True)
+    copy = clone(kernel)
+    kernel.resolved(data)
+    np.testing.assert_allclose(kernel(data), copy(data))
+    assert repr(kernel) == before == repr(copy)
+    assert np.array_equal(np.array(data, dtype=data_before.dtype), data_before)
+
+
+@given(
+    arrays(np.float64, st.tuples(st.integers(1, 8), st.just(4)), elements=st.floats(0, 10)),
+    st.sampled_from(sorted(ON_VECTORS)),
+)
+def test_every_kernel_and_closure_is_psd_on_random_data(data, name):
+    kernel = ON_VECTORS[name]
+    K = kernel(data)
+    assert np.isfinite(K).all()
+    assert is_psd(K, tol=1e-7) or np.abs(K).max() < 1e-12
+
+
+@given(st.recursive(
+    st.sampled_from([Linear(), RBF(0.5), RBF("median"), Polynomial(), Intersection(), Linear().on([1])]),
+    lambda k: st.builds(lambda a, b: a + b, k, k) | st.builds(lambda a, b: a * b, k, k)
+    | st.builds(lambda a: 0.5 * a, k) | st.builds(lambda a: (a + 0.5) ** 2, k)
+    | st.builds(normalize, k) | st.builds(center, k)
+    | st.builds(lambda a: exp(normalize(a)), k),
+    max_leaves=5,
+))  # fmt: skip
+def test_random_expressions_are_kernels_and_read_as_themselves(kernel):
+    K = kernel(X)
+    assert is_psd(K, tol=1e-7)
+    np.testing.assert_allclose(kernel.diag(X), K.diagonal(), rtol=1e-9, atol=1e-9 * np.abs(K).max())
+    again = eval(repr(kernel), vars(kernels))
+    assert repr(again) == repr(kernel)
+    np.testing.assert_allclose(again(X), K)
+
+
+# -- expressions
+EXPRESSIONS = {
+    "RBF(gamma=0.3) + Linear() * Polynomial(degree=2, constant=1.0)": RBF(0.3) + Linear() * Polynomial(),
+    "(RBF(gamma=0.3) + Linear()) * Linear()": (RBF(0.3) + Linear()) * Linear(),
+    "Linear() + (Linear() + 1.0)": Linear() + (Linear() + 1.0),
+    "2 * Linear() * Linear()": 2 * Linear() * Linear(),
+    "Linear() * (Linear() * Linear())": Linear() * (Linear() * Linear()),
+    "(2 * Linear()) ** 3": (2 * Linear()) ** 3,
+    "(Linear() ** 2) ** 3": (Linear() ** 2) ** 3,
+    "(Linear() ** 2).on([1])": (Linear() ** 2).on([1]),
+    "(Linear() + 0.5).on(slice(None, 2, None))": (Linear() + 0.5).on(slice(2)),
+    "exp(normalize(center(Linear())))": exp(normalize(center(Linear()))),
+    "Linear().on([0, 1]).mapped(sqrt)": Linear().on([0, 1]).mapped(np.sqrt),
+    "Mahalanobis(A=array of shape (2, 2))": Mahalanobis(np.eye(2)),
+    "RBF(gamma=nan)": RBF(float("nan")),
+    "Precomputed()": Precomputed(),
+}
+
+
+@pytest.mark.parametrize("text", EXPRESSIONS)
+def test_repr_reads_as_the_expression(text):
+    assert repr(EXPRESSIONS[text]) == text
+
+
+def test_parameters_can_be_set_deep():
+    kernel = RBF(0.3) + 0.5 * Polynomial()
+    kernel.set_params(k1__gamma=2.0, k2__kernel__degree=3, k2__scale=1.5)
+    assert repr(kernel) == "RBF(gamma=2.0) + 1.5 * Polynomial(degree=3, constant=1.0)"
+
+
+# -- gamma
+def pairs_of(distances):
+    return distances[np.triu_indices(len(distances), 1)]
+
+
+RULES = [
+    (RBF("scale"), lambda A: 1 / (A.shape[1] * A.var())),
+    (RBF("median"), lambda A: 1 / np.median(pairs_of(pairwise.euclidean_distances(A, squared=True)))),
+    (RBF("mean_distance"), lambda A: 1 / np.mean(pairs_of(pairwise.euclidean_distances(A, squared=True)))),
+    (Laplacian("scale"), lambda A: 1 / (A.shape[1] * A.std())),
+    (Laplacian("median"), lambda A: 1 / np.median(pairs_of(pairwise.manhattan_distances(A)))),
+    (ChiSquared("mean_distance"), lambda A: 1 / np.mean(pairs_of(-pairwise.additive_chi2_kernel(A)))),
+    (ChiSquared("median"), lambda A: 1 / np.median(pairs_of(-pairwise.additive_chi2_kernel(A)))),
+]
+
+
+@pytest.mark.parametrize(("kernel", "rule"), RULES, ids=lambda value: repr(value) if hasattr(value, "gamma") else "")
+@pytest.mark.parametrize("form", [np.asarray, sp.csr_array])
+def test_gamma_rules(kernel, rule, form):
+    assert kernel.resolved(form(X)).gamma == pytest.approx(rule(X), rel=1e-9)
+    assert isinstance(kernel.gamma, str), "the kernel itself was changed"
+
+
+def test_gamma_of_many_samples_is_read_off_a_part_of_them():
+    big = np.random.default_rng(0).normal(size=(9000, 3))
+    assert RBF("median").resolved(big).gamma == pytest.approx(RBF("median").resolved(big[:1500]).gamma, rel=0.05)
+
+
+@pytest.mark.parametrize("data", [np.zeros((1, 2)), np.zeros((5, 2)), np.ones((3, 1)), np.full((10, 10), 0.1)])
+@pytest.mark.parametrize("form", [np.asarray, sp.csr_array])
+def test_gamma_of_data_without_spread_is_finite(data, form):
+    assert RBF("scale").resolved(form(data)).gamma == 1 / data.shape[1]
+    for kernel in (RBF("scale"), RBF("median"), RBF("mean_distance"), Laplacian("scale"), ChiSquared()):
+        assert np.array_equal(kernel(form(data)), np.ones((len(data), len(data))))
+
+
+def test_gamma_of_sparse_data_far_from_zero_keeps_its_digits():
+    far = (X + 1e4).astype(np.float32)
+    assert RBF().resolved(sp.csr_array(far)).gamma == pytest.approx(RBF().resolved(far.astype(float)).gamma, rel=1e-6)
+
+
+def test_an_unresolved_kernel_takes_its_gamma_from_the_reference():
+    np.testing.assert_allclose(RBF("median")(Y, X), RBF("median").resolved(X)(Y, X))
+
+
+# -- centering and normalizing
+def test_center_equals_its_definition_and_scikit_learns_on_new_samples():
+    from sklearn.preprocessing import KernelCenterer
+
+    K = RBF(0.3)(X)
+    np.testing.assert_allclose(center(RBF(0.3))(X), reference.centered(K), atol=1e-12)
+    np.testing.assert_allclose(center(K), reference.centered(K), atol=1e-12)
+    theirs = KernelCenterer().fit(K).transform(RBF(0.3)(Y, X))
+    np.testing.assert_allclose(center(RBF(0.3)).resolved(X)(Y, X), theirs, atol=1e-12)
+
+
+def test_a_centered_kernel_keeps_its_reference_through_clones_and_resolving():
+    kernel = center(RBF(0.3)).resolved(X)
+    np.testing.assert_allclose(clone(kernel)(Y), kernel(Y))
+    np.testing.assert_allclose(kernel.resolved(Y)(Y), kernel(Y))
+    np.testing.assert_allclose((kernel + RBF("scale"))(Y), kernel(Y) + RBF("scale")(Y))
+    np.testing.assert_allclose(kernels.algebra.Centered(RBF(0.3), X)(Y), kernel(Y))
+    np.testing.assert_allclose(center(Precomputed())(sp.csr_array(RBF(0.3)(X))), center(RBF(0.3))(X), atol=1e-12)
+
+
+def test_what_was_worked_out_is_forgotten_when_parameters_change():
+    kernel = center(RBF(1.0)).resolved(X).set_params(kernel__gamma=0.1)
+    np.testing.assert_allclose(kernel(X), center(RBF(0.1))(X), atol=1e-12)
+    kernel.set_params(reference=X[:3])
+    np.testing.assert_allclose(kernel(X), center(RBF(0.1)).resolved(X[:3])(X), atol=1e-12)
+    with pytest.raises(ValueError, match="A must be symmetric and positive semi-definite"):
+        Mahalanobis(np.eye(4)).resolved(X).set_params(A=-np.eye(4))(X)
+
+
+@pytest.mark.parametrize("kernel", [ChiSquared(0.05), Intersection(), AdditiveChiSquared()], ids=repr)
+def test_large_counts_keep_their_digits_in_single_precision(kernel):
+    counts = np.random.default_rng(0).poisson(200_000, size=(6, 20)).astype(np.float32)
+    for form in (np.asarray, sp.csr_array):
+        single = kernel(form(counts))
+        assert single.dtype == np.float32
+        np.testing.assert_allclose(single, kernel(counts.astype(float)), rtol=1e-6)
+
+
+def test_grams_of_integers_and_lists():
+    gram = Gram([[2, 1], [1, 2]], [1, 0])
+    assert (0.5 * Precomputed())(gram).tolist() == [[1, 0.5], [0.5, 1]]
+    assert gram[[0]].index.tolist() == [1]
+
+
+def test_normalize_equals_its_definition_and_zero_stays_zero():
+    np.testing.assert_allclose(normalize(Linear())(X), reference.normalized(Linear()(X)), atol=1e-12)
+    np.testing.assert_allclose(normalize(Linear()(X)), reference.normalized(Linear()(X)), atol=1e-12)
+    with_zero = np.array([[0.0, 0.0], [1.0, 2.0]])
+    assert normalize(Linear())(with_zero).tolist() == [[0, 0], [0, 1]]
+    assert normalize(Linear()).diag(with_zero).tolist() == [0, 1]
+
+
+# -- Gram functions
+def test_is_psd():
+    assert is_psd(Linear()(np.random.default_rng(0).normal(size=(60, 3)).astype(np.float32)))
+    assert is_psd(np.eye(3))
+    assert is_psd(np.zeros((2, 2)))
+    assert is_psd(np.empty((0, 0)))
+    assert not is_psd(np.array([[1.0, 2.0], [2.0, 1.0]]))
+    assert not is_psd(np.array([[1.0, 2.0], [0.0, 1.0]]))
+    assert not is_psd(np.array([[np.nan]]))
+
+
+def test_nearest_psd_is_psd_and_no_psd_matrix_is_nearer():
+    rng = np.random.default_rng(0)
+    K = rng.normal(size=(5, 5))
+    near = nearest_psd(K)
+    assert is_psd(near)
+    for _ in range(200):
+        R = rng.normal(size=(5, 5)) * 0.3
+        other = nearest_psd(near + R)
+        assert np.linalg.norm(K - near) <= np.linalg.norm(K - other) + 1e-12
+    np.testing.assert_allclose(nearest_psd(np.eye(3)), np.eye(3), atol=1e-12)
+
+
+def test_alignment():
+    K = Linear()(X)
+    assert alignment(K, 3 * K) == pytest.approx(1)
+    assert alignment(K, np.zeros_like(K)) == 0
+    L = RBF(0.3)(X)
+    expected = np.sum(K * L) / np.sqrt(np.sum(K * K) * np.sum(L * L))
+    assert alignment(K, L, centered=False) == pytest.approx(expected)
+    assert alignment(K, L) == pytest.approx(alignment(reference.centered(K), reference.centered(L), centered=False))
+
+
+# -- data that are no vectors
+def test_precomputed_in_scikit_learns_manner_and_by_rows_of_one_gram():
+    K = RBF(0.3)(X)
+    assert np.array_equal(Precomputed()(K), K)
+    assert np.array_equal(Precomputed()(K[20:, :20], K[:20, :20]), K[20:, :20])
+    gram = Gram(K)
+    assert np.array_equal(Precomputed()(gram[[5, 2]], gram[[1]]), K[[5, 2]][:, [1]])
+    assert np.array_equal(Precomputed().diag(gram[[5, 2]]), K.diagonal()[[5, 2]])
+    np.testing.assert_allclose(
+        (normalize(Precomputed()) + 1.0)(gram[[5, 2]]), (normalize(K) + 1)[np.ix_([5, 2], [5, 2])]
+    )
+    np.testing.assert_allclose(center(Precomputed())(K), reference.centered(K), atol=1e-12)
+    centered = center(Precomputed()).resolved(gram)
+    np.testing.assert_allclose(centered(gram[[1, 2]], gram), reference.centered(K)[[1, 2]], atol=1e-12)
+
+
+def test_frames_and_lists_are_read_by_kernels():
+    frame = pd.DataFrame(X)
+    np.testing.assert_array_equal(RBF(0.3)(frame, X.tolist()), RBF(0.3)(X, X))
+
+
+def test_mixed_precisions_give_the_wider_one():
+    single = X.astype(np.float32)
+    double = FromCallable(lambda A, B: (A @ B.T).astype(np.float64))
+    for kernel in (Linear() + double, Linear() * double):
+        assert kernel(single).dtype == np.float64
+    counts = FromCallable(lambda A, B: (A @ B.T).astype(int))
+    assert (0.5 * counts)(X).dtype == np.float64
+
+
+def test_what_a_function_returns_is_not_changed():
+    kept = X @ X.T
+    kernel = exp(2.0 * FromCallable(lambda A, B: kept) + 1.0) * Linear()
+    kernel(X)
+    np.testing.assert_array_equal(kept, X @ X.T)
+
+
+def test_callable_by_sets_and_by_pairs():
+    by_pairs = FromCallable(lambda x, z: float(x @ z), pairs=True)
+    np.testing.assert_allclose(by_pairs(X), X @ X.T)
+    np.testing.assert_allclose(by_pairs(X, Y), X @ Y.T)
+    np.testing.assert_allclose(FromCallable(lambda A, B: A @ B.T).diag(X), (X * X).sum(1))
+    assert repr(as_kernel(cases.linear_by_hand)) == "FromCallable(func=linear_by_hand, pairs=False)"
+
+
+# -- one kernel per view
+V = Views(a=X, b=cases.histograms(30, 2, seed=3), t=["anna", "otto", "ida"] * 10)
+K_BY_VIEW = kernels_by_view("rbf", {"t": kernels.Spectrum(2), "b": Linear()}, V.names)
+
+
+def test_kernels_by_view_and_resolving():
+    assert repr(K_BY_VIEW) == "{'a': RBF(gamma='scale'), 'b': Linear(), 't': Spectrum(length=2)}"
+    resolved = resolve_kernels(K_BY_VIEW, V)
+    assert isinstance(resolved["a"].gamma, float)
+    grams = view_grams(resolved, V)
+    np.testing.assert_allclose(grams[1], V["b"] @ V["b"].T)
+    blocks = view_grams(resolved, V[:4], V)
+    for full, block in zip(grams, blocks, strict=True):
+        np.testing.assert_allclose(block, full[:4], atol=1e-12)
+
+
+def absent_views():
+    mask = np.ones((30, 3), dtype=bool)
+    mask[2:7, 0] = False
+    mask[5:11, 1] = False
+    return Views(V, mask=mask)
+
+
+def test_absent_views_are_zero_or_the_mean():
+    M = absent_views()
+    resolved = resolve_kernels(K_BY_VIEW, M)
+    there = M.present("a")
+    inner = resolved["a"](X[there])
+    zero = view_grams(resolved, M)[0]
+    assert not zero[~there].any()
+    assert not zero[:, ~there].any()
+    np.testing.assert_allclose(zero[np.ix_(there, there)], inner)
+    mean = view_grams(resolved, M, absent="mean")[0]
+    np.testing.assert_allclose(mean[3, there], inner.mean(axis=0))
+    assert mean[3, 4] == pytest.approx(inner.mean())
+    assert all(is_psd(K) for K in view_grams(resolved, M, absent="mean"))
+    assert is_psd(product(view_grams(resolved, M, absent="mean")))
+    for choice in ("zero", "mean"):
+        whole = view_grams(resolved, M, absent=choice)
+        part = view_grams(resolved, M[1:9], M, absent=choice)
+        for K, block in zip(whole, part, strict=True):
+            np.testing.assert_allclose(block, K[1:9], atol=1e-12)
+
+
+def test_a_view_absent_in_all_new_samples_gives_zeros():
+    resolved = resolve_kernels(K_BY_VIEW, V)
+    new = Views(t=["anna", "otto"]).align(V.names)
+    grams = view_grams(resolved, new, V)
+    assert not grams[0].any()
+    assert grams[2].any()
+    means = view_grams(resolved, new, V, absent="mean")[0]
+    np.testing.assert_allclose(means, np.tile(view_grams(resolved, V)[0].mean(axis=0), (2, 1)))
+    assert not view_grams(resolved, V, new)[0].any()
+
+
+def test_reference_views_leave_gram_matrices_behind():
+    K = Linear()(X)
+    G = Views(g=K, a=X, precomputed="g")
+    chosen = {"g": Precomputed(), "a": Linear()}
+    kept = reference_views(chosen, G[:20])
+    assert kept.block("g").values is None
+    np.testing.assert_allclose(view_grams(chosen, G[20:], kept)[0], K[20:, :20])
+    for kernel in (normalize(Precomputed()), center(Precomputed())):
+        kernel = kernel.resolved(G[:20].block("g"))
+        kept = reference_views({"g": kernel}, G[["g"]][:20])
+        expected = kernel(G[20:].block("g"), G[:20].block("g"))
+        np.testing.assert_allclose(view_grams({"g": kernel}, G[["g"]][20:], kept)[0], expected)
+    plain = reference_views(chosen, Views(g=K[:20, :20], a=X[:20]))
+    np.testing.assert_allclose(view_grams(chosen, Views(g=K[20:, :20], a=X[20:]), plain)[0], K[20:, :20])
+
+
+def test_combinations_and_block_forms():
+    A, B = Linear()(X), RBF(0.3)(X)
+    np.testing.assert_allclose(weighted_sum([A, B]), A + B)
+    np.testing.assert_allclose(weighted_sum([A, B], [0.5, 2]), 0.5 * A + 2 * B)
+    assert weighted_sum([A.astype(np.float32), B]).dtype == weighted_sum([A, B.astype(np.float32)]).dtype == np.float64
+    np.testing.assert_allclose(product([A, B]), A * B)
+    np.testing.assert_allclose(polynomial([A, B], 3, constant=0.5, weights=[1, 2]), (A + 2 * B + 0.5) ** 3)
+    np.testing.assert_allclose(side_by_side([A, B], [1, 3]), np.hstack([A, 3 * B]))
+    assert is_psd(polynomial([A, B], 2, constant=1.0))
+    kept = A.copy()
+    weighted_sum([A, B])
+    product([A, B])
+    assert np.array_equal(A, kept)
+    two = Views(a=X, b=cases.histograms(30, 4, seed=5))
+    blocks = cross_grams(RBF(0.3), two)
+    whole = blocks.transpose(0, 2, 1, 3).reshape(60, 60)
+    np.testing.assert_allclose(whole, RBF(0.3)(np.vstack([two["a"], two["b"]])), atol=1e-12)
+    np.testing.assert_allclose(cross_grams(RBF(0.3), two[:3], two), blocks[:, :, :3], atol=1e-12)
+
+
+# -- refusals
+ERRORS = {
+    "RBF(gamma=-1.0): gamma must be a positive number or one of 'scale', 'median', 'mean_distance'.": lambda: RBF(-1.0)(
+        X
+    ),
+    "RBF(gamma='auto'): gamma must be a positive number": lambda: RBF("auto")(X),
+    "RBF(gamma=None): gamma must be a positive number": lambda: RBF(None)(X),
+    "RBF(gamma=nan): gamma must be a positive number": lambda: RBF(float("nan"))(X),
+    "ChiSquared(gamma='scale'): gamma must be a positive number or one of 'median', 'mean_distance'.": (
+        lambda: ChiSquared("scale")(X)
+    ),
+    "ChiSquared(gamma=1.0) is for nonnegative data such as histograms; the least value is -1.": (
+        lambda: ChiSquared(1.0)(-np.ones((2, 2)))
+    ),
+    "Intersection() is for nonnegative data": lambda: Intersection()(np.eye(2), -np.ones((2, 2))),
+    "AdditiveChiSquared() is for nonnegative data": lambda: AdditiveChiSquared().diag(sp.csr_array(-np.ones((2, 2)))),
+    "RBF(gamma=1.0) is evaluated between samples of 4 and of 3 columns.": lambda: RBF(1.0)(X, X[:, :3]),
+    "Linear() takes numbers (dense or sparse); got objects. For strings there are Spectrum": lambda: Linear()(
+        ["a", "b"]
+    ),
+    "Polynomial(degree=0, constant=1.0): the degree must be an integer of at least 1": lambda: Polynomial(0)(X),
+    "Polynomial(degree=2.5, constant=1.0): the degree must be an integer": lambda: Polynomial(2.5).diag(X),
+    "Polynomial(degree=2, constant=-1.0): constant must be at least 0": lambda: Polynomial(2, -1.0)(X),
+    "Linear() ** 0.5: the degree must be an integer of at least 1": lambda: (Linear() ** 0.5)(X),
+    "A kernel is multiplied by a number of at least 0; got -2": lambda: (-2 * Linear())(X),
+    "A kernel is multiplied by a number of at least 0; got 'x'": lambda: (Linear() * "x")(X),
+    "A constant added to a kernel must be a number of at least 0; got -1": lambda: (Linear() + -1)(X),
+    "Mahalanobis: A must be 4 x 4 for data of 4 columns; got (2, 2).": lambda: Mahalanobis(np.eye(2))(X),
+    "Mahalanobis: A must be symmetric and positive semi-definite; see nearest_psd(A).": lambda: Mahalanobis(-np.eye(4))(
+        X
+    ),
+    "exp is of kernels; got ndarray. For arrays there is numpy.exp.": lambda: exp(X),
+    "Mahalanobis: A must be symmetric and positive semi-definite": lambda: Mahalanobis(-np.eye(4)).diag(X),
+    "Mahalanobis: A must be 4 x 4 for data of 4 columns; got (3, 3).": lambda: Mahalanobis(np.eye(3))(X, X[:2]),
+    "X contains NaN in row 1, column 0": lambda: Linear()(np.array([[1.0], [np.nan]])),
+    "needs the kernel of each new sample with itself, which a block against training samples does not have.": (
+        lambda: normalize(Precomputed())(K30[15:, :15], Gram(K30)[:15])
+    ),
+    "The block contains NaN in row 0, column 1": lambda: Precomputed()(np.array([[1.0, np.nan]]), Gram(np.eye(2))),
+    "Linear().on([0, 9]) asks for columns that data of 4 columns do not have.": lambda: Linear().on([0, 9])(X),
+    "the function must keep the 30 rows; it returned 2.": lambda: Linear().mapped(lambda A: A[:2])(X),
+    "the function must return a matrix of shape (30, 30); got (30,).": lambda: FromCallable(lambda A, B: A[:, 0])(X),
+    "A precomputed kernel must be square at fit; got 2 x 4.": lambda: Precomputed()(X[:2]),
+    "A precomputed kernel is a matrix of numbers; got a sequence of objects.": lambda: Precomputed()(["a"]),
+    "A kernel needs every sample it is given; row with None found.": lambda: kernels.Spectrum(1)(["a", None]),
+    "A kernel is an object of consilience.kernels such as RBF(gamma=0.5), a function, or one of the names 'linear'": (
+        lambda: as_kernel("gauss")
+    ),
+    "got <class 'consilience.kernels.scalar.RBF'>": lambda: as_kernel(RBF),
+    "`kernels` names the view 'c'; the views are 'a', 'b'.": lambda: kernels_by_view("rbf", {"c": "rbf"}, ["a", "b"]),
+    "View 't': RBF(gamma='scale') takes numbers": lambda: resolve_kernels(kernels_by_view("rbf", None, V.names), V),
+    "View 'b': RBF(gamma=1.0) is evaluated between samples of 1 and of 2 columns.": lambda: view_grams(
+        {"b": RBF(1.0)}, Views(b=X[:, :1]), Views(b=X[:, :2])
+    ),
+    "View 'a': It is absent in every sample; leave it out.": lambda: resolve_kernels({"a": RBF()}, Views(a=None, b=X)),
+    "`absent` must be 'zero' or 'mean'; got 'nan'.": lambda: view_grams({"a": Linear()}, Views(a=X), absent="nan"),
+    "There are 2 views and 1 weights; give one weight per view.": lambda: weighted_sum([X, X], [1]),
+    "A polynomial of kernels has an integer degree of at least 1 and a constant of at least 0": (
+        lambda: polynomial([X], 0)
+    ),
+    "Kernels between different views need every view in every sample; some are absent.": (
+        lambda: cross_grams(Linear(), absent_views())
+    ),
+    "A Gram matrix is square; got shape (30, 4).": lambda: is_psd(X),
+    "Alignment is between Gram matrices of the same samples; got (2, 2) and (3, 3).": (
+        lambda: alignment(np.eye(2), np.eye(3))
+    ),
+    "A precomputed view of 3 columns meets one over 2 samples.": lambda: Precomputed()(np.ones((2, 3)), np.eye(2)),
+}
+
+
+@pytest.mark.parametrize("message", ERRORS)
+def test_bad_input_gets_a_sentence(message):
+    with pytest.raises((ValueError, TypeError)) as caught:
+        ERRORS[message]()
+    assert message in str(caught.value)
+
+
+def test_every_public_kernel_is_in_the_tables():
+    tested = repr([*cases.NUMERIC.values(), *cases.COMPOSED.values(), *cases.STRUCTURED.values(), Precomputed()])
+    public = [name for name in kernels.__all__ if isinstance(getattr(kernels, name), type) and name != "Kernel"]
+    assert [name for name in public if f"{name}(" not in tested] == []

@@ -1,0 +1,395 @@
+"""The frame of learners: labels, targets, weights, combining views, parameters by view, certificates."""
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from sklearn.exceptions import ConvergenceWarning, DataConversionWarning, NotFittedError
+from sklearn.kernel_ridge import KernelRidge
+from sklearn.linear_model import LogisticRegression
+
+import cases
+import reference
+from consilience import LateFusion, Views
+from consilience.kernels import RBF, Laplacian, Linear, Polynomial
+from consilience.solvers.certificates import STATUSES, Certificate, Solution, warn_unless_converged
+from consilience.views.estimator import combine_views, decide
+from consilience.views.validation import class_weights, read_labels, read_targets, read_weights
+from tiny_learners import TinyPerceptron, TinyRidge, TinyRidgeClassifier
+
+A = cases.histograms(40, 3)
+B = cases.histograms(40, 5, seed=1)
+V = Views(a=A, b=B)
+y3 = np.arange(40) % 3
+target = A[:, 0] - B[:, 1]
+
+
+# -- labels
+LABELS = {
+    "list": ["a", "b", None, "a"],
+    "nan among strings": ["a", "b", float("nan"), "a"],
+    "objects": np.array(["a", "b", None, "a"], dtype=object),
+    "pandas": pd.Series(["a", "b", None, "a"]),
+    "pandas NA": pd.Series(["a", "b", pd.NA, "a"], dtype="string"),
+    "pandas category": pd.Series(["a", "b", None, "a"], dtype="category"),
+    "polars": pl.Series(["a", "b", None, "a"]),
+}
+
+
+@pytest.mark.parametrize("form", LABELS)
+def test_missing_labels_however_they_are_written(form):
+    labels = read_labels(LABELS[form], 4)
+    assert labels.classes.tolist() == ["a", "b"]
+    assert labels.codes.tolist() == [0, 1, -1, 0]
+    assert labels.labeled.tolist() == [True, True, False, True]
+
+
+NUMBERS = {
+    "floats": ([0.0, 2.0, np.nan, 0.0], None),
+    "list with None": ([0, 2, None, 0], None),
+    "marked": ([0, 2, -1, 0], -1),
+    "nullable": (pd.Series([0, 2, None, 0], dtype="Int64"), None),
+    "polars": (pl.Series([0, 2, None, 0]), None),
+}
+
+
+@pytest.mark.parametrize("form", NUMBERS)
+def test_missing_numbers_as_labels(form):
+    values, unlabeled = NUMBERS[form]
+    labels = read_labels(values, 4, unlabeled)
+    assert labels.classes.tolist() == [0, 2]
+    assert labels.codes.tolist() == [0, 1, -1, 0]
+
+
+MIXED = {"numbers and strings": [1, "one"], "sets": [{1}, {2}], "booleans and strings": [True, "x"]}
+
+
+@pytest.mark.parametrize("form", MIXED)
+def test_labels_of_different_types_get_a_sentence(form):
+    with pytest.raises(TypeError, match=r"cannot be sorted together|Labels are strings, numbers or booleans"):
+        read_labels(MIXED[form], 2)
+
+
+def test_labels_keep_what_they_are():
+    import pyarrow as pa
+
+    assert read_labels([2**60, 2**60 + 1, None], 3).classes.tolist() == [2**60, 2**60 + 1]
+    assert read_labels(pa.array(["a", None, "b"]), 3).codes.tolist() == [0, -1, 1]
+    assert read_labels([True, False, None], 3).classes.dtype == bool
+
+
+def test_missing_labels_beside_a_mark():
+    labels = read_labels(pd.Series(["a", pd.NA, "?", "b"], dtype="string"), 4, unlabeled="?")
+    assert labels.labeled.tolist() == [True, False, False, True]
+
+
+def test_minus_one_is_a_label_unless_it_is_asked_for():
+    assert read_labels([-1, 1, 1], 3).classes.tolist() == [-1, 1]
+
+
+def test_signs():
+    assert read_labels([0, 1, None], 3).signs().tolist() == [[-1], [1], [0]]
+    assert read_labels([0, 1, 2, None], 4).signs().tolist() == [[1, -1, -1], [-1, 1, -1], [-1, -1, 1], [0, 0, 0]]
+    assert read_labels(["x", "x"], 2).signs().tolist() == [[1], [1]]
+
+
+def test_a_column_of_labels_is_read_with_a_warning():
+    with pytest.warns(DataConversionWarning, match=r"read as y.ravel\(\)"):
+        assert read_labels(np.array([[0], [1]]), 2).codes.tolist() == [0, 1]
+
+
+def test_targets():
+    Y, labeled = read_targets([1.0, np.nan, 3.0], 3)
+    assert Y.shape == (3, 1)
+    assert labeled.tolist() == [True, False, True]
+    Y, labeled = read_targets(pd.DataFrame({"p": [1.0, None], "q": [2.0, None]}), 2)
+    assert Y.shape == (2, 2)
+    assert labeled.tolist() == [True, False]
+    for form in ([1.0, None], [1.0, pd.NA], pd.Series([1, None], dtype="Int64"), pl.Series([1.0, None])):
+        assert read_targets(form, 2)[1].tolist() == [True, False]
+
+
+def test_weights():
+    assert read_weights(None, 3).tolist() == [1, 1, 1]
+    assert read_weights(2, 3).tolist() == [2, 2, 2]
+    labels = read_labels(["a", "a", "a", "b", None], 5)
+    assert class_weights("balanced", labels, np.ones(5)).tolist() == [2 / 3, 2 / 3, 2 / 3, 2, 1]
+    twice = class_weights("balanced", labels, np.array([1.0, 1.0, 1.0, 3.0, 9.0]))  # unlabeled ones do not count
+    assert twice.tolist() == [1, 1, 1, 1, 1]
+    assert class_weights({"b": 5}, labels, np.ones(5)).tolist() == [1, 1, 1, 5, 1]
+
+
+@given(st.integers(0, 1000))
+def test_views_are_combined_as_defined(seed):
+    rng = np.random.default_rng(seed)
+    n, m, P = rng.integers(1, 6), rng.integers(1, 4), rng.integers(1, 3)
+    outputs, weights = rng.normal(size=(n, m, P)), rng.normal(size=m)
+    present = rng.random((n, m)) > 0.4
+    present[~present.any(axis=1), 0] = True
+    np.testing.assert_allclose(combine_views(outputs, weights, present), reference.combine(outputs, weights, present))
+    holes = np.where(present[:, :, None], outputs, np.nan)
+    np.testing.assert_array_equal(combine_views(holes, weights, present), combine_views(outputs, weights, present))
+
+
+def test_decisions():
+    assert decide(np.array([-1.0, 0.0, 1.0]), 2).tolist() == [0, 0, 1]
+    assert decide(np.array([[1.0, 3.0, 2.0]]), 3).tolist() == [1]
+    assert decide(np.array([5.0, -5.0]), 1).tolist() == [0, 0]
+
+
+# -- learners on the frame
+def test_with_one_view_it_equals_kernel_ridge():
+    ours = TinyRidge(RBF(0.5), alpha=0.3).fit(A[:30], target[:30])
+    theirs = KernelRidge(kernel="rbf", gamma=0.5, alpha=0.3).fit(A[:30], target[:30])
+    np.testing.assert_allclose(ours.predict(A[30:]), theirs.predict(A[30:]))
+    weights = np.arange(1, 31.0)
+    ours.fit(A[:30], target[:30], sample_weight=weights)
+    theirs.fit(A[:30], target[:30], sample_weight=weights)
+    np.testing.assert_allclose(ours.predict(A[30:]), theirs.predict(A[30:]))
+
+
+def test_outputs_keep_the_shape_of_the_targets():
+    assert TinyRidge().fit(V, target).predict(V).shape == (40,)
+    assert TinyRidge().fit(V, target[:, None]).predict(V).shape == (40, 1)
+    assert TinyRidge().fit(V, np.column_stack([target, target])).predict(V).shape == (40, 2)
+    assert TinyRidge().fit(V, target).view_decision_function(V).shape == (40, 2)
+    assert TinyRidgeClassifier().fit(V, y3).view_decision_function(V).shape == (40, 2, 3)
+    assert TinyRidgeClassifier().fit(V, y3 == 0).decision_function(V).shape == (40,)
+
+
+def test_one_class_is_predicted_and_one_sample_is_enough():
+    assert set(TinyRidgeClassifier().fit(V, ["only"] * 40).predict(V)) == {"only"}
+    assert TinyRidge().fit(V[[0]], [2.0]).predict(V[[0]]).shape == (1,)
+
+
+def test_a_plain_array_reaches_a_model_of_one_named_view():
+    model = TinyRidge().fit(Views(audio=A), target)
+    np.testing.assert_allclose(model.predict(A), model.predict(Views(audio=A)))
+
+
+def test_columns_with_names_must_keep_them():
+    frame = pd.DataFrame(A, columns=["a__x", "a__y", "a__z"])
+    model = TinyRidge(views="prefix").fit(frame, target)
+    with pytest.raises(ValueError, match="Column 0 of view 'a' is called 'a__y', but 'a__x' at fit"):
+        model.predict(frame[["a__y", "a__x", "a__z"]])
+    assert model.predict({"a": A}).shape == (40,)
+
+
+def test_parameters_by_view_can_be_set_and_searched():
+    model = TinyRidge(kernel={"a": RBF(0.5), "b": "rbf"})
+    assert model.get_params()["kernel__a__gamma"] == 0.5
+    model.set_params(kernel__a__gamma=2.0, kernel__b__gamma=3.0, alpha=1.0)
+    assert repr(model.kernels) == "{'a': RBF(gamma=2.0), 'b': RBF(gamma=3.0)}"
+    model.set_params(kernel__b=Linear())
+    assert repr(model.kernels["b"]) == "Linear()"
+    named = TinyRidge("rbf").set_params(kernel__gamma=0.1)
+    assert repr(named.kernel) == "RBF(gamma=0.1)"
+    composed = TinyRidge(RBF(0.5) + Polynomial()).set_params(kernel__k1__gamma=9.0)
+    assert composed.get_params()["kernel__k1__gamma"] == 9.0
+    both = TinyRidge("rbf").set_params(kernel__gamma=0.5, kernel=Laplacian())
+    assert repr(both.kernel) == "Laplacian(gamma=0.5)"
+    both = TinyRidge().set_params(kernel__a__gamma=0.5, kernel={"a": Laplacian()})
+    assert repr(both.kernels["a"]) == "Laplacian(gamma=0.5)"
+    both = TinyRidge(kernel={"a": "rbf"}).set_params(**{"kernel__a__gamma": 2.0, "kernel__a": RBF()})
+    assert both.kernels["a"].gamma == 2.0
+    deep = LateFusion(LogisticRegression()).set_params(estimator__C=7, estimator=LogisticRegression(tol=0.5))
+    assert (deep.estimator.C, deep.estimator.tol) == (7, 0.5)
+    nested = TinyRidge(kernel={"a": RBF(), "a__b": RBF()}).set_params(kernel__a__b__gamma=2.0)
+    assert nested.kernels["a__b"].gamma == 2.0
+    given = {"a": RBF(0.5)}
+    TinyRidge(kernel=given).set_params(kernel__a__gamma=7.0)
+    assert given["a"].gamma == 0.5, "the kernel given was changed"
+    late = LateFusion(LogisticRegression(), estimators={"a": LogisticRegression()}).set_params(estimators__a__C=5)
+    assert late.estimators["a"].C == 5
+
+
+def test_columns_are_held_against_fit_view_by_view():
+    frames = {"g": RBF(0.5)(A), "b": pd.DataFrame(B, columns=list("pqrst"))}
+    model = TinyRidge(kernel={"g": "precomputed"}).fit(frames, target)
+    with pytest.raises(ValueError, match="Column 0 of view 'b' is called 't', but 'p' at fit"):
+        model.predict({"g": frames["g"], "b": frames["b"][list("tsrqp")]})
+    stream = TinyPerceptron().partial_fit({"b": frames["b"]}, y3).partial_fit({"b": B}, y3)
+    with pytest.raises(ValueError, match="is called 't', but 'p' at fit"):
+        stream.partial_fit({"b": frames["b"][list("tsrqp")]}, y3)
+    with pytest.raises(ValueError, match="View 'b' holds objects, but held numbers when TinyRidge was fitted"):
+        model.predict({"b": ["x"] * 40})
+    ghost = TinyRidge().fit(Views(a=A, ghost=None), target)
+    with pytest.raises(ValueError, match="have only 'ghost', which was absent in every training sample"):
+        ghost.predict({"ghost": A})
+
+
+def test_a_block_in_the_order_of_fit_is_read_so():
+    K, order = RBF(0.5)(A), np.random.default_rng(0).permutation(40)
+    expected = TinyRidge(RBF(0.5)).fit(A[order[:30]], target[order[:30]]).predict(A)
+    model = TinyRidge("precomputed").fit(Views(g=K, precomputed=True)[order[:30]], target[order[:30]])
+    np.testing.assert_allclose(model.predict(Views(g=K, precomputed=True)), expected)
+    np.testing.assert_allclose(model.predict(Views(g=K[:, order[:30]])), expected)
+    np.testing.assert_allclose(model.predict(Views(g=K)), expected)
+    half = np.where(np.arange(30) % 3 == 0, np.nan, target[order[:30]])
+    model.fit(Views(g=K, precomputed=True)[order[:30]], half)
+    np.testing.assert_allclose(model.predict(Views(g=K[:, order[:30]])), model.predict(Views(g=K, precomputed=True)))
+
+
+def test_a_plain_gram_with_absent_samples():
+    K = RBF(0.5)(A)
+    there = np.arange(40) % 5 > 0
+    holes = np.where(there[:, None] & there, K, np.nan)
+    expected = (
+        TinyRidge(kernel={"g": RBF(0.5)})
+        .fit(Views({"g": A, "b": B}, mask={"g": there}), target)
+        .predict({"g": A, "b": B})
+    )
+    model = TinyRidge(kernel={"g": "precomputed"}).fit(Views({"g": holes, "b": B}), target)
+    np.testing.assert_allclose(model.predict({"g": K, "b": B}), expected)
+    gone = np.where(there, K, np.nan)  # columns of training samples that lack the view
+    np.testing.assert_allclose(model.predict({"g": gone, "b": B}), expected)
+
+
+def test_a_plain_gram_with_unlabeled_samples_is_cut_by_rows_and_columns():
+    K = RBF(0.5)(A)
+    half = np.where(np.arange(40) % 4 == 0, np.nan, y3)
+    some = np.flatnonzero(~np.isnan(half))
+    expected = TinyRidgeClassifier(RBF(0.5)).fit(A[some], y3[some]).decision_function(A)
+    np.testing.assert_allclose(TinyRidgeClassifier("precomputed").fit(K, half).decision_function(K), expected)
+    gram = Views(g=K, precomputed=True)
+    np.testing.assert_allclose(TinyRidgeClassifier("precomputed").fit(gram, half).decision_function(gram), expected)
+
+
+def test_online_curve_counts_and_classes():
+    model = TinyPerceptron().partial_fit(V, y3)
+    assert model.n_samples_seen_ == 40
+    assert model.n_mistakes_ == round(model.error_curve_[-1, 1] * 40)
+    assert model.error_curve_[:, 0].tolist() == list(range(1, 41))
+    one = TinyPerceptron().partial_fit(V[:1], y3[:1], classes=[0, 1, 2])
+    for i in range(1, 40):
+        one.learn_one({"a": A[i], "b": B[i]}, y3[i])
+    assert one.n_mistakes_ == model.n_mistakes_
+    assert one.predict_one({"a": A[3]}) in (0, 1, 2)
+    again = TinyPerceptron(max_iter=2, shuffle=True, random_state=0).fit(V, y3)
+    assert again.n_samples_seen_ == 80
+    assert again.fit(V, y3).n_samples_seen_ == 80
+    assert str(model.certificate()) == "Learned as the samples came; no optimum is claimed."
+
+
+def test_the_curve_of_a_long_stream_stays_short():
+    model = TinyPerceptron().partial_fit(V, y3)
+    for _ in range(200):
+        model._count(np.zeros(5000, dtype=bool))
+    assert model.n_samples_seen_ == 1_000_040
+    assert len(model._curve) < 20_000
+    assert np.all(np.diff(model.error_curve_[:, 0]) > 0)
+
+
+ERRORS = {
+    "requires y to be passed, but the target y is None": lambda: TinyRidgeClassifier().fit(V, None),
+    "y has no label at all: every value is missing.": lambda: TinyRidgeClassifier().fit(V, [None] * 40),
+    "inconsistent numbers of samples: X has 40, y has 3.": lambda: TinyRidgeClassifier().fit(V, [1, 2, 3]),
+    "y must be 1d, one label per sample; got shape (40, 2).": lambda: TinyRidgeClassifier().fit(V, np.ones((40, 2))),
+    "Unknown label type": lambda: TinyRidgeClassifier().fit(V, np.linspace(0, 1, 40)),
+    "y has no target at all: every value is NaN.": lambda: TinyRidge().fit(V, np.full(40, np.nan)),
+    "Row 0 of y is NaN in some outputs only.": lambda: read_targets([[1.0, np.nan], [1.0, 2.0]], 2),
+    "y must be numbers for regression": lambda: TinyRidge().fit(V, ["a"] * 40),
+    "Input y contains infinity": lambda: TinyRidge().fit(V, np.full(40, np.inf)),
+    "sample_weight must have shape (40,), one weight per sample; got (3,).": (
+        lambda: TinyRidge().fit(V, target, sample_weight=[1, 2, 3])
+    ),
+    "sample_weight must be finite and at least 0": lambda: TinyRidge().fit(V, target, sample_weight=-np.ones(40)),
+    "TinyRidge was fitted on the views 'a', 'b'; it does not know 'c'.": (
+        lambda: TinyRidge().fit(V, target).predict({"c": A})
+    ),
+    "View 'b' of X has 2 features, but TinyRidge is expecting 5 features as input.": (
+        lambda: TinyRidge().fit(V, target).predict({"a": A, "b": B[:, :2]})
+    ),
+    "Found array with 0 sample(s)": lambda: TinyRidge().fit(V[[]], []),
+    "'kernel__c__gamma' names no part of `kernels`, which has 'a'.": (
+        lambda: TinyRidge(kernel={"a": RBF()}).set_params(kernel__c__gamma=1)
+    ),
+    "`kernels` is None, so 'kernel__a__gamma' has nothing to set; give `kernels` first.": (
+        lambda: TinyRidge().set_params(kernel__a__gamma=1)
+    ),
+    "The class 7 was not announced; the classes are '0', '1', '2'. Give all classes by `classes=`": (
+        lambda: TinyPerceptron().partial_fit(V, y3).partial_fit(V[:1], [7])
+    ),
+    "A solution's status is one of converged, exact": lambda: Solution(1, None, 1, "fine"),
+}
+
+
+@pytest.mark.parametrize("message", ERRORS)
+def test_bad_input_gets_a_sentence(message):
+    with pytest.raises((ValueError, TypeError)) as caught:
+        ERRORS[message]()
+    assert message in str(caught.value)
+
+
+def test_nothing_works_before_fit():
+    for call in ("predict", "view_decision_function"):
+        with pytest.raises(NotFittedError):
+            getattr(TinyRidge(), call)(V)
+    with pytest.raises(NotFittedError):
+        TinyRidge().certificate()
+    with pytest.raises(NotFittedError):
+        _ = TinyPerceptron().error_curve_
+
+
+# -- certificates
+def test_certificates_print_as_sentences():
+    text = str(Certificate("converged", objective=4.0, gap=1e-6, residual=1e-8, bound=17))
+    assert text == (
+        "Objective 4, at most 1e-06 (2.5e-05 %) above the optimum. Optimality conditions hold to 1e-08. Bound 17. "
+        "The optimality gap is below the tolerance."
+    )
+    assert str(Certificate("exact", objective=0.0, gap=0.0)).startswith("Objective 0, at most 0 above")
+    assert str(Certificate("exact", objective=2.0)).startswith("Objective 2.")
+    assert all(text.endswith(".") for text in STATUSES.values())
+
+
+@pytest.mark.parametrize("status", STATUSES)
+def test_one_warning_when_a_solver_falls_short(status, recwarn):
+    warn_unless_converged(Solution(None, gap=0.25, n_iter=7, status=status), "Ridge")
+    if status in ("converged", "exact", "settled", "streamed", "delegated"):
+        assert not recwarn.list
+    else:
+        assert len(recwarn.list) == 1
+        assert issubclass(recwarn[0].category, ConvergenceWarning)
+        assert str(recwarn[0].message).startswith("Ridge stopped after 7 iterations with a gap of 0.25.")
+
+
+def test_a_view_may_first_appear_in_the_middle_of_a_stream():
+    model = TinyPerceptron().partial_fit(Views(a=A[:10]), y3[:10], classes=[0, 1, 2])
+    model.partial_fit(V[10:20], y3[10:20]).partial_fit({"b": B[20:]}, y3[20:])
+    assert model.view_names_in_ == ("a", "b")
+    assert model.n_features_in_ == 8
+    holes = Views({"a": A, "b": B}, mask=np.column_stack([np.arange(40) < 20, np.arange(40) >= 10]))
+    whole = TinyPerceptron().partial_fit(holes, y3)
+    np.testing.assert_array_equal(model.decision_function(V), whole.decision_function(V))
+    with pytest.raises(ValueError, match="View 'b' of X has 3 features, but TinyPerceptron is expecting 5"):
+        model.partial_fit({"b": B[:, :3]}, y3)
+
+
+def test_unlabeled_samples_of_a_stream_are_passed_over():
+    half = [None if i % 3 == 0 else int(c) for i, c in enumerate(y3)]
+    whole = TinyPerceptron().partial_fit(V, half, classes=[0, 1, 2])
+    single = TinyPerceptron().partial_fit(V[:1], half[:1], classes=[0, 1, 2])
+    for i in range(1, 40):
+        single.learn_one({"a": pd.Series(A[i]), "b": B[i]}, half[i])
+    assert single.n_mistakes_ == whole.n_mistakes_
+    np.testing.assert_array_equal(single.decision_function(V), whole.decision_function(V))
+
+
+def test_a_view_of_none_only_holds_nothing():
+    stream = TinyPerceptron().partial_fit({"a": [None, None], "b": B[:2]}, [0, 1], classes=[0, 1, 2])
+    stream.partial_fit({"a": [A[2].tolist(), None], "b": B[2:4]}, [0, 1])
+    assert stream.n_features_in_ == 8
+    model = TinyRidge().fit(V, target)
+    np.testing.assert_allclose(model.predict({"a": [None, None], "b": B[:2]}), model.predict({"b": B[:2]}))
+
+
+def test_a_refused_chunk_leaves_no_trace():
+    model = TinyPerceptron().partial_fit(V, y3)
+    before = repr(vars(model))
+    for X, y in (({"a": A, "new": A}, [7] * 40), ({"a": A, "new": A}, y3[:3]), ({"a": B}, y3)):
+        with pytest.raises(ValueError):
+            model.partial_fit(X, y)
+    assert repr(vars(model)) == before

@@ -1,0 +1,81 @@
+"""What notebooks show of learners: kernels by view and, once fitted, a summary."""
+
+import numpy as np
+import pytest
+import sklearn
+from sklearn.linear_model import LogisticRegression
+
+import consilience as cs
+from consilience.views._notebook import kernels_of
+
+X, y = cs.datasets.make_views(n_samples=80, n_classes=3, random_state=0, return_X_y=True)
+first, second, *_ = X.names
+
+
+def test_kernels_by_view_before_and_after():
+    model = cs.CoRegularizedSVC("rbf", kernel={second: "linear"})
+    shown = model._repr_html_()
+    assert "<code>Linear()</code>" in shown
+    assert "every other view" in shown
+    assert kernels_of(cs.KernelPerceptron("rbf")) == {"": "RBF(gamma='scale')"}
+    shown = model.fit(X, y)._repr_html_()
+    assert "every other view" not in shown
+    assert "RBF(gamma=0." in shown  # as it was used
+    assert f"<td>{first}</td>" in shown
+    assert "3 classes: 0, 1, 2." in shown
+    assert "above the optimum" in shown
+    assert set(kernels_of(model)) == set(X.names)
+
+
+def test_streams_and_fusion():
+    shown = cs.OrthogonalPerceptron().partial_fit(X, y)._repr_html_()
+    assert "80 samples learned" in shown
+    assert "mistakes" in shown
+    shown = cs.LateFusion(LogisticRegression()).fit(X, y)._repr_html_()
+    assert "<th>weight</th>" in shown
+    assert "<th>kernel</th>" not in shown
+
+
+def test_names_are_escaped():
+    views = cs.Views({"<b>x</b>": X[first], "b": X[second]})
+    model = cs.ViewMetricRidgeClassifier().fit(views, np.array(["<i>", "b", "c"])[y])
+    shown = model._repr_html_()
+    assert "<b>x</b>" not in shown
+    assert "&lt;b&gt;x&lt;/b&gt;" in shown
+    assert "&lt;i&gt;" in shown
+
+
+def test_scikit_learns_switch_is_kept():
+    model = cs.MaxMarginClassifier().fit(X, y)
+    assert model._repr_mimebundle_()["text/html"].endswith(model._repr_html_()[-200:])
+    with sklearn.config_context(display="text"):
+        assert "text/html" not in model._repr_mimebundle_()
+        assert not hasattr(model, "_repr_html_")
+
+
+def test_leaderboards_are_tables():
+    board = cs.comparison.compare(X, y, learners=["OnlinePerceptron", f"{first} alone"], folds=2)
+    assert f"<td>{first} alone</td>" in board._repr_html_()
+
+
+def test_a_learner_that_was_never_fitted_has_no_sentences():
+    assert "classes" not in cs.MaxMarginClassifier()._repr_html_().rpartition("</style>")[2].rpartition("<table>")[2]
+
+
+@pytest.mark.parametrize("model", [cs.EarlyFusion(LogisticRegression()), cs.LateFusion(LogisticRegression())])
+def test_fusion_scores_only_samples_with_labels(model):
+    some = np.where(np.arange(80) < 60, y, np.nan)
+    model.fit(X, some)
+    assert model.score(X, some) == pytest.approx(np.mean(model.predict(X)[:60] == y[:60]))
+
+
+def test_what_a_learner_does_not_have_is_not_shown():
+    assert hasattr(cs.VectorPerceptron(), "learn_one")
+    assert not hasattr(cs.VectorPerceptron(algorithm="coefficients"), "learn_one")
+    with pytest.raises(TypeError, match="learns its views together and has no `view_weights_`"):
+        cs.view_importances(cs.OnlinePerceptron().fit(X, y), X, y)
+
+
+@pytest.mark.parametrize("given", [{"kernel": "bogus"}, {"kernels": ["rbf", "linear"]}, {"kernel": None}])
+def test_learners_that_cannot_be_fitted_are_shown_all_the_same(given):
+    assert "CoRegularizedRidgeClassifier" in cs.CoRegularizedRidgeClassifier(**given)._repr_html_()

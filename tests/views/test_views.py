@@ -1,0 +1,674 @@
+"""Views: every way in, rows, names, masks, comparing, showing, and every refusal as text."""
+
+import pickle
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+import scipy.sparse as sp
+from hypothesis import given
+from hypothesis import strategies as st
+from sklearn.base import clone
+
+import consilience as cs
+from consilience import Views, as_views
+from consilience.views.container import Gram
+
+A = np.arange(12.0).reshape(4, 3)
+B = np.array([[1.0, 0], [0, 2], [3, 0], [0, 4]])
+WIDE = np.hstack([A, B])
+NAMES = [f"a__{j}" for j in range(3)] + [f"b__{j}" for j in range(2)]
+EXPECTED = Views(a=A, b=B)
+
+FORMS = {
+    "keywords": lambda: Views(a=A, b=B),
+    "dict": lambda: as_views({"a": A, "b": B}),
+    "views": lambda: as_views(Views(a=A, b=B)),
+    "list": lambda: as_views([A, B]).renamed({"view0": "a", "view1": "b"}),
+    "tuple": lambda: as_views((A, B)).renamed({"view0": "a", "view1": "b"}),
+    "nested lists": lambda: as_views([A.tolist(), B.tolist()]).renamed({"view0": "a", "view1": "b"}),
+    "dict of frames": lambda: as_views({"a": pd.DataFrame(A), "b": pl.DataFrame(B)}),
+    "slices": lambda: as_views(WIDE, views={"a": slice(0, 3), "b": slice(3, None)}),
+    "positions": lambda: as_views(WIDE, views={"a": [0, 1, 2], "b": [-2, -1]}),
+    "masks": lambda: as_views(WIDE, views={"a": np.arange(5) < 3, "b": np.arange(5) >= 3}),
+    "list of slices": lambda: as_views(WIDE, views=[slice(0, 3), [3, 4]]).renamed({"view0": "a", "view1": "b"}),
+    "pandas prefix": lambda: as_views(pd.DataFrame(WIDE, columns=NAMES), views="prefix"),
+    "polars prefix": lambda: as_views(pl.DataFrame(WIDE, schema=NAMES), views="prefix"),
+    "arrow prefix": lambda: as_views(pl.DataFrame(WIDE, schema=NAMES).to_arrow(), views="prefix"),
+    "pandas names": lambda: as_views(pd.DataFrame(WIDE, columns=NAMES), views={"a": NAMES[:3], "b": NAMES[3:]}),
+    "polars positions": lambda: as_views(pl.DataFrame(WIDE, schema=NAMES), views={"a": [0, 1, 2], "b": slice(3, 5)}),
+    "integers": lambda: Views(a=A.astype(int), b=B.astype(np.uint8)),
+    "integer frame": lambda: Views(a=pd.DataFrame(A.astype(int)), b=pd.DataFrame(B).astype("Int64")),
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_every_form_gives_the_same_views(form):
+    X = FORMS[form]()
+    assert X == EXPECTED
+    assert X.mask is None
+    assert X["a"].dtype == np.float64
+
+
+@pytest.mark.parametrize(
+    "kind", [sp.csr_matrix, sp.csc_matrix, sp.coo_matrix, sp.csr_array, sp.dok_array, sp.lil_array]
+)
+def test_sparse_is_kept_as_rows(kind):
+    X = as_views(kind(B))
+    assert X.kind("view0") == "sparse"
+    assert X["view0"].format == "csr"
+    assert np.array_equal(X[[2, 0]]["view0"].toarray(), B[[2, 0]])
+    wide = as_views(kind(WIDE), views={"a": slice(0, 3), "b": [3, 4]})
+    assert np.array_equal(wide["b"].toarray(), B)
+
+
+def test_precision_is_kept():
+    X = Views(half=A.astype(np.float16), single=A.astype(np.float32), double=A, flags=B > 0)
+    assert [X[name].dtype for name in X.names] == [np.float32, np.float32, np.float64, np.float64]
+    frame = pl.DataFrame(A.astype(np.float32))
+    assert Views(a=frame)["a"].dtype == np.float32
+
+
+def test_data_are_not_copied_when_nothing_asks_for_it():
+    assert Views(a=A)["a"] is A
+
+
+def test_strings_trees_and_other_objects():
+    X = Views(
+        name=["anna", "otto", None, "ida"],
+        word=np.array(["x", "y", "z", "w"]),
+        tree=[("S", ("NP", "I")), ("S", "a"), ("S", "b"), ("S", "c")],
+        tokens=[["a", "b"], ["c"], ["d"], []],
+        column=pd.Series(["p", None, "q", "r"]),
+        thing=[{1}, {2}, {3}, {4}],
+    )
+    assert [X.kind(name) for name in X.names] == ["objects"] * 6
+    assert X.present("name").tolist() == [True, True, False, True]
+    assert X.present("column").tolist() == [True, False, True, True]
+    assert isinstance(X["word"][0], str)
+    assert X["tree"][0] == ("S", ("NP", "I"))
+    assert X[[3]]["tokens"][0] == []
+
+
+def test_views_of_grams_lists_and_single_columns():
+    K = A @ A.T
+    gram = Gram(K)
+    assert as_views([gram, A]).kind("view0") == "gram"
+    assert Views(Views(g=K, precomputed=True), precomputed=True)["g"].tolist() == K.tolist()
+    assert as_views(pd.DataFrame(WIDE, columns=NAMES), views={"one": "a__1", "two": 3})["two"].shape == (4, 1)
+    assert Views(a=[[np.array([1.0, 2.0])[0], 2.0], [3.0, 4.0]])["a"].shape == (2, 2)
+    assert (Views(a=A) == Views(a=A).align(("a", "ghost"))) is False
+    assert Views(a=A, ghost=None) == Views(a=A).align(("a", "ghost"))
+    assert Views.concat([Views(a=A, ghost=None), Views(a=A)]).kind("ghost") == "absent"
+    with pytest.raises(TypeError, match="unsupported operand"):
+        _ = Views(a=A) | {"b": B}
+
+
+def test_one_sequence_of_strings_is_one_view():
+    X = as_views(["anna", "otto"])
+    assert X.names == ("view0",)
+    assert X.kind("view0") == "objects"
+
+
+def test_several_sequences_of_strings_are_several_views():
+    X = as_views([["anna", "otto"], ["x", "y"]])
+    assert X.names == ("view0", "view1")
+
+
+def test_rows_of_numbers_are_one_table_and_none_is_an_absent_row():
+    assert as_views([[1, 2], [3, 4]])["view0"].tolist() == [[1, 2], [3, 4]]
+    X = Views(a=[[1.0, 2.0], None, [3.0, 4.0]], b=[1, 2, None])
+    assert X.mask.tolist() == [[True, True], [False, True], [True, False]]
+
+
+def test_a_frame_with_one_text_column_is_a_view_of_objects():
+    frame = pd.DataFrame({"n__x": [1.0, 2.0], "t__text": ["a", None]})
+    X = as_views(frame, views="prefix")
+    assert X.kind("t") == "objects"
+    assert X.present("t").tolist() == [True, False]
+    assert X.feature_names == {"n": ("n__x",), "t": ("t__text",)}
+
+
+def test_column_transformer_output_is_read_by_prefix():
+    from sklearn.compose import ColumnTransformer
+    from sklearn.preprocessing import StandardScaler
+
+    frame = pd.DataFrame(WIDE, columns=list("pqrst"))
+    columns = ColumnTransformer([("a", StandardScaler(), ["p", "q", "r"]), ("b", "passthrough", ["s", "t"])])
+    X = as_views(columns.set_output(transform="pandas").fit_transform(frame), views="prefix")
+    assert X.names == ("a", "b")
+    assert np.array_equal(X["b"], B)
+
+
+def test_sparse_in_any_state_is_read_without_being_changed():
+    messy = sp.csr_array((np.array([1.0, 2.0, 3.0]), np.array([2, 0, 0]), np.array([0, 3])), shape=(1, 3))
+    messy.indices.setflags(write=False)
+    X = Views(s=messy)
+    assert X["s"].toarray().tolist() == [[5, 0, 1]]
+    assert X["s"].has_canonical_format
+    assert X["s"].indices.dtype == np.int32
+    assert messy.indices.tolist() == [2, 0, 0]
+    wide = sp.coo_array((np.ones(3), (np.array([0, 1, 2]), np.array([0, 1, 1]))), shape=(3, 3))
+    assert Views(s=wide)["s"].indices.dtype == np.int32
+
+
+def test_masked_arrays_arrow_columns_and_objects_of_numbers():
+    import pyarrow as pa
+
+    masked = np.ma.masked_equal([[1.0, -999.0], [-999.0, -999.0]], -999.0)
+    X = Views(a=masked, b=[1, 2])
+    assert np.isnan(X["a"][0, 1])
+    assert X.present("a").tolist() == [True, False]
+    arrow = Views(t=pa.array(["x", None]), n=pa.array([1, 2]), f=pa.chunked_array([[True], [None]]))
+    assert arrow.kind("t") == "objects"
+    assert arrow["n"].tolist() == [[1], [2]]
+    frame = pd.DataFrame({"x": [1, 2], "y": [3.5, None]}, dtype=object)
+    assert Views(a=frame)["a"].shape == (2, 2)
+    assert Views(a=[[None, 1.0], [2.0, 3.0]]).kind("a") == "dense"
+
+
+def test_masked_tables_given_bare_keep_their_mask():
+    masked = np.ma.masked_array(np.arange(6.0).reshape(2, 3), mask=[[0, 1, 1], [0, 0, 0]])
+    assert as_views(masked, views={"a": [0], "b": [1, 2]}).mask.tolist() == [[True, False], [True, True]]
+
+
+def test_room_to_spare_in_a_sparse_matrix_is_not_read():
+    S = sp.csr_array(np.array([[1.0, 0], [0, 2.0]]))
+    S.data, S.indices = np.r_[S.data, np.nan], np.r_[S.indices, 0].astype(np.int32)
+    assert Views(s=S).check_finite()["s"].data.tolist() == [1, 2]
+
+
+def test_one_column_of_numbers_is_a_view():
+    assert Views(price=[1, 2, 3])["price"].shape == (3, 1)
+    assert Views(price=pd.Series([1.5, None, 2]), other=A[:3]).present("price").tolist() == [True, False, True]
+
+
+# -- missing views
+def holed():
+    H = A.copy()
+    H[1] = np.nan
+    return H
+
+
+def test_a_row_of_nan_only_is_absent_and_a_single_nan_is_not():
+    partly = A.copy()
+    partly[2, 1] = np.nan
+    X = Views(a=holed(), b=partly)
+    assert X.mask.tolist() == [[True, True], [False, True], [True, True], [True, True]]
+    with pytest.raises(ValueError, match=r"View 'b' contains NaN in row 2, column 1"):
+        X.check_finite()
+    assert Views(a=holed(), b=A).check_finite().mask is not None
+
+
+@pytest.mark.parametrize("form", ["array", "dict"])
+def test_a_mask_can_be_given(form):
+    there = np.array([True, False, True, True])
+    mask = np.column_stack([np.ones(4, bool), there]) if form == "array" else {"b": there}
+    for block in (B, sp.csr_array(B), ["p", "q", "r", "s"]):
+        X = Views({"a": A, "b": block}, mask=mask)
+        assert X.present("b").tolist() == there.tolist()
+    assert np.isnan(Views({"a": A, "b": B}, mask=mask)["b"][1]).all()
+    assert np.array_equal(B[1], [0, 2]), "the input was changed"
+    assert Views({"a": A, "b": sp.csr_array(B)}, mask=mask)["b"][[1]].nnz == 0
+
+
+def test_mask_and_nan_add_up_and_a_full_mask_is_none():
+    X = Views({"a": holed(), "b": B}, mask={"b": np.array([False, True, True, True])})
+    assert X.mask.tolist() == [[True, False], [False, True], [True, True], [True, True]]
+    assert Views({"a": A}, mask=np.ones((4, 1), bool)).mask is None
+    assert X[[2, 3]].mask is None
+    assert Views(X).mask.tolist() == X.mask.tolist()
+    assert as_views(X, mask={"a": np.array([True, True, True, False])}).mask.tolist()[3] == [False, True]
+
+
+def test_a_view_can_be_absent_altogether():
+    X = Views(a=A, ghost=None)
+    assert X.kind("ghost") == "absent"
+    assert X[[0]].block("ghost") is None
+    assert not X.present("ghost").any()
+    assert "absent" in repr(X)
+
+
+# -- rows
+INDICES = {
+    "list": [2, 0],
+    "tuple in a tuple": ([2, 0], Ellipsis),
+    "array": np.array([2, 0]),
+    "unsigned": np.array([2, 0], dtype=np.uint8),
+    "negative": [-2, -4],
+    "range": range(2, -1, -2),
+    "mask and all columns": (np.array([2, 0]), slice(None)),
+}
+
+
+@pytest.mark.parametrize("index", INDICES)
+def test_rows_by_every_index_of_scikit_learn(index):
+    X = Views(a=A, s=sp.csr_array(B), t=list("pqrs"), g=np.outer(A[:, 0], A[:, 0]), precomputed="g")
+    part = X[INDICES[index]]
+    assert np.array_equal(part["a"], A[[2, 0]])
+    assert np.array_equal(part["s"].toarray(), B[[2, 0]])
+    assert part["t"].tolist() == ["r", "p"]
+    assert np.array_equal(part["g"], np.outer(A[:, 0], A[:, 0])[np.ix_([2, 0], [2, 0])])
+
+
+def test_rows_by_mask_slice_integer_and_nothing():
+    assert EXPECTED[np.array([True, False, False, True])] == EXPECTED[[0, 3]]
+    assert EXPECTED[[True, False, False, True]] == EXPECTED[[0, 3]]
+    assert EXPECTED[1:3] == EXPECTED[[1, 2]]
+    assert EXPECTED[2] == EXPECTED[[2]]
+    assert EXPECTED[np.int64(2)] == EXPECTED[[2]]
+    assert len(EXPECTED[[]]) == 0
+    assert [row["a"][0, 0] for row in EXPECTED] == [0, 3, 6, 9]
+
+
+def test_shape_length_and_names():
+    assert EXPECTED.shape == (4, 3)
+    assert len(EXPECTED) == 4
+    assert EXPECTED.names == ("a", "b")
+    assert "a" in EXPECTED
+    assert "z" not in EXPECTED
+
+
+def test_selection_renaming_alignment():
+    assert EXPECTED[["b"]].names == ("b",)
+    assert EXPECTED[["b", "a"]].names == ("b", "a")
+    assert EXPECTED.align(("c", "b", "a")).mask[:, 0].tolist() == [False] * 4
+    assert EXPECTED.align(("a", "b")) is EXPECTED
+    assert EXPECTED.renamed({"a": "x"}).names == ("x", "b")
+
+
+def test_side_by_side_and_stacked():
+    assert (Views(a=A) | Views(b=B)) == EXPECTED
+    assert Views.concat([EXPECTED[:1], EXPECTED[1:]]) == EXPECTED
+    mixed = Views(a=holed(), s=sp.csr_array(B), t=["p", "q", None, "s"])
+    assert Views.concat([mixed[:2], mixed[2:]]) == mixed
+    grown = Views.concat([Views(a=A), Views(a=A[:2], t=["x", "y"], s=sp.csr_array(B[:2]))])
+    assert grown.present("t").tolist() == [False] * 4 + [True] * 2
+    assert grown["s"].shape == (6, 2)
+    gram = Views(g=np.eye(4), precomputed=True)
+    assert Views.concat([gram[[3]], gram[[0]]])["g"].tolist() == np.eye(2).tolist()
+
+
+def test_equality():
+    assert Views(a=A, b=B) == Views(a=A.copy(), b=B.copy())
+    assert Views(a=A) != Views(b=A)
+    assert Views(a=A) != Views(a=A + 1)
+    assert Views(a=A) != Views(a=sp.csr_array(A))
+    assert Views(a=A) != Views(a=A[:2])
+    assert Views(a=A) != Views(a=A[:, :2])
+    assert Views(a=holed(), b=B) == Views(a=holed(), b=B)
+    assert Views(a=holed(), b=B) != Views(a=A, b=B)
+    assert Views(s=sp.csr_array(B)) == Views(s=sp.csc_array(B))
+    assert Views(s=sp.csr_array(B)) != Views(s=sp.csr_array(2 * B))
+    assert Views(t=["a"]) != Views(t=["b"])
+    assert Views(a=A) != "views"
+    with pytest.raises(TypeError, match="unhashable"):
+        hash(EXPECTED)
+
+
+def test_pickle():
+    X = Views(a=holed(), s=sp.csr_array(B), t=["p", None, "r", "s"], g=np.eye(4), precomputed="g")
+    assert pickle.loads(pickle.dumps(X)) == X
+
+
+def test_it_shows_itself():
+    X = Views({"a <b>": holed(), "t": ["p", "q", "r", "s"]})
+    assert repr(X) == (
+        "Views of 4 samples\n  a <b>  dense float64  3 columns  present in 3\n  t      objects        1 column"
+    )
+    page = X._repr_html_()
+    assert "a &lt;b&gt;" in page
+    assert "<td>3 of 4</td>" in page
+    assert "<b>" not in page
+
+
+# -- precomputed
+def test_a_precomputed_view_keeps_its_gram_through_rows_of_rows():
+    K = A @ A.T
+    X = Views(g=K, a=A, precomputed="g")
+    part = X[[3, 1, 0]][[0, 2]]
+    assert np.array_equal(part["g"], K[np.ix_([3, 0], [3, 0])])
+    assert part.block("g").values is K
+    assert part.shape == (2, 3)
+    kept = part.block("g").reference(strip=True)
+    assert kept.values is None
+    assert np.array_equal(X[[1]].block("g").block(kept), K[[1]][:, [3, 0]])
+    assert np.array_equal(kept.columns_of(K[[1]][:, [3, 0]]), K[[1]][:, [3, 0]]), "columns in the order of fit"
+    assert np.array_equal(kept[[1]].columns_of(K[[1]][:, [3, 0]]), K[[1]][:, [0]]), "some absent after fit"
+    assert np.array_equal(kept.columns_of(K[[1]]), K[[1]][:, [3, 0]]), "columns of the whole Gram"
+    assert np.array_equal(part.block("g").diagonal(), K.diagonal()[[3, 0]])
+
+
+def test_gram_matrices_are_cut_by_rows_and_columns_as_scikit_learn_asks():
+    K = A @ A.T
+    X = Views(g=K, h=2 * K)
+    assert X.shape == (4, 4)
+    part = X[np.ix_([0, 2], [1, 2, 3])]
+    assert np.array_equal(part["g"], K[np.ix_([0, 2], [1, 2, 3])])
+    assert np.array_equal(part["h"], 2 * K[np.ix_([0, 2], [1, 2, 3])])
+
+
+# -- refusals
+ERRORS = {
+    "View 'audio' has 90 rows, the others 100. Pad it and mark absent rows with `mask=`.": lambda: Views(
+        audio=np.ones((90, 2)), video=np.ones((100, 2)), text=np.ones((100, 1))
+    ),
+    "View 'b' has 2 rows, the others 4.": lambda: Views(b=B[:2], a=A),
+    "Views need at least one view; got none.": lambda: Views(),
+    "Sample 1 has no view at all (NaN, None or masked in 'a').": lambda: Views(a=holed()),
+    "3 samples (0, 1, 2) have no view at all": lambda: Views(a=np.full((3, 2), np.nan), b=[None, None, None]),
+    "7 samples (0, 1, 2, 3, 4, ...) have no view": lambda: Views(a=np.full((7, 2), np.nan)),
+    "No view has data: 'a' is None.": lambda: Views(a=None),
+    "No view is named 'c'; the views are 'a', 'b'.": lambda: EXPECTED["c"],
+    "Views are made of a dict or list of arrays, or of keywords; got ndarray.": lambda: Views(A),
+    "The names of views are strings; got 3.": lambda: Views({3: A}),
+    "View 'a' is given twice.": lambda: Views({"a": A}, a=A),
+    "View 'a' must have 2 dimensions, samples by columns; got shape (1, 2, 3).": lambda: Views(a=np.ones((1, 2, 3))),
+    "View 'a' has 0 feature(s) (shape=(4, 0)) while a minimum of 1 is required.": lambda: Views(a=np.ones((4, 0))),
+    "Complex data not supported: view 'a' has dtype complex128.": lambda: Views(a=np.ones((2, 2)) * 1j),
+    "View 'a' cannot be read as numbers: its columns have dtype <U1.": lambda: Views(a=np.array([["1", "2"]])),
+    "View 'a' cannot be read as numbers: could not convert string": lambda: Views(a=np.array([["x", 1]], dtype=object)),
+    "View 'a' cannot be read as numbers: its columns have dtype datetime64[D].": (
+        lambda: Views(a=np.array([["2020-01-01"]], dtype="datetime64[D]"))
+    ),
+    "Complex data not supported: view 'a'": lambda: Views(a=np.array([1j, 2])),
+    "View 'a' is one string; a view is a table or a sequence with one entry per sample.": lambda: Views(a="hello"),
+    "View 'a' is one dict; a view is a table or a sequence": lambda: Views(a={"x": 1}),
+    "View 's' has 0 feature(s) (shape=(4, 0)) while": lambda: Views(s=sp.csr_array((4, 0))),
+    "A view is selected twice: 'a', 'b', 'b'.": lambda: EXPECTED[["a", "b", "b"]],
+    "Several views are selected by a list of names, X[['a', 'b']]; got ('a', 'b').": lambda: EXPECTED["a", "b"],
+    "Rows are taken by a list of positions; got an index of shape (2, 2).": lambda: EXPECTED[
+        np.array([[0, 1], [2, 3]])
+    ],
+    "Views are stacked with Views; got ndarray. Use as_views first.": lambda: Views.concat([A]),
+    "View 'a' has its columns in another order, or others, in different parts.": lambda: Views.concat(
+        [Views(a=pd.DataFrame(B, columns=["x", "y"])), Views(a=pd.DataFrame(B, columns=["y", "x"]))]
+    ),
+    "View 'a' must be given columns: a slice, positions, a mask or names; got None.": (
+        lambda: as_views(WIDE, views={"a": None})
+    ),
+    "View 'a' must be given columns by integers, a mask or names; got [0.2, 1.7].": (
+        lambda: as_views(WIDE, views={"a": [0.2, 1.7]})
+    ),
+    "The data frame (DataFrame) cannot be read: ": lambda: Views(a=pd.DataFrame(B, columns=["x", "x"])),
+    "View 'g' contains NaN in row 1, column 2": lambda: Views(
+        g=np.where(np.arange(9).reshape(3, 3) == 5, np.nan, 1.0), precomputed=True
+    ).check_finite(),
+    "View 'g' contains NaN in row 2, column 1 (a row of NaN only would mean that the view is absent). A sample": (
+        lambda: Views(
+            {"g": [[np.nan] * 3, [np.nan, 1, 1], [np.nan, np.nan, 1]], "a": A[:3]}, precomputed="g"
+        ).check_finite()
+    ),
+    "View 'a' must be an array, a sparse matrix, a data frame or a sequence with one entry per sample; got int.": (
+        lambda: Views(a=3)
+    ),
+    "The rows of view 'a' have different lengths": lambda: Views(a=[[1, 2], [3]]),
+    "`mask` must be booleans of shape (4, 2), samples by views, True where present; got int64 of shape (4, 2).": (
+        lambda: Views({"a": A, "b": B}, mask=np.ones((4, 2), dtype=np.int64))
+    ),
+    "`mask` names the view 'c'; the views are 'a', 'b'.": lambda: Views({"a": A, "b": B}, mask={"c": np.ones(4, bool)}),
+    "`mask` of view 'b' must be booleans of shape (4,); got bool of shape (3,).": (
+        lambda: Views({"a": A, "b": B}, mask={"b": np.ones(3, bool)})
+    ),
+    "`mask` of view 'b' must be booleans of shape (4,); got <U5 of shape (4,).": (
+        lambda: Views({"a": A, "b": B}, mask={"b": ["True", "False", "True", "True"]})
+    ),
+    "View 'a' is to be precomputed, so it must be a square Gram matrix over all samples; got 4 x 3.": (
+        lambda: Views(a=A, precomputed="a")
+    ),
+    "No view is named 'g'": lambda: Views(a=A, precomputed="g"),
+    "Row 4 is out of range: there are 4 samples.": lambda: EXPECTED[[0, 4]],
+    "A mask of rows must have shape (4,); got (3,).": lambda: EXPECTED[np.ones(3, bool)],
+    "Rows are taken by integers, booleans or slices, views by names; got [0.5].": lambda: EXPECTED[[0.5]],
+    "View 'b' has 2 columns, not 3 as a Gram matrix": lambda: EXPECTED[np.ix_([0], [1])],
+    "Both sides have a view named 'a'; rename one.": lambda: Views(a=A) | Views(a=A),
+    "The left side has 4 samples, the right side 2; they must agree.": lambda: Views(a=A) | Views(b=A[:2]),
+    "Nothing to stack: give at least one Views.": lambda: Views.concat([]),
+    "View 'a' is 'dense', 'sparse' in different parts": lambda: Views.concat([Views(a=A), Views(a=sp.csr_array(A))]),
+    "View 'a' has '3', '2' columns in different parts.": lambda: Views.concat([Views(a=A), Views(a=B)]),
+    "View 'g' is precomputed: parts can be stacked only if they share one Gram matrix.": lambda: Views.concat(
+        [Views(g=np.eye(2), precomputed=True), Views(g=np.eye(2), precomputed=True)]
+    ),
+    "View 'b' is not among the views expected here: 'a'.": lambda: EXPECTED.align(("a",)),
+    "Two views would have one name: 'b', 'b'.": lambda: EXPECTED.renamed({"a": "b"}),
+    "View 'a' contains infinity in row 0, column 2": lambda: Views(a=np.where(A == 2, np.inf, A)).check_finite(),
+    "View 's' contains NaN in row 3, column 1": lambda: Views(
+        s=sp.csr_array(np.where(B == 4, np.nan, B))
+    ).check_finite(),
+    "`views` divides one wide table; the data given are already 2 views.": lambda: as_views(EXPECTED, views="prefix"),
+    "`views` must be a dict, a list or 'prefix'; got 'suffix'.": lambda: as_views(WIDE, views="suffix"),
+    "views='prefix' reads column names; the table given has none.": lambda: as_views(WIDE, views="prefix"),
+    "`views` divides a table of samples by columns; the data given are not one.": (
+        lambda: as_views(["anna", "otto"], views=[slice(0, 1)])
+    ),
+    "Column 'price' names no view: with views='prefix' a column of the view audio is called 'audio__something'.": (
+        lambda: as_views(pd.DataFrame({"price": [1]}), views="prefix")
+    ),
+    "View 'a' asks for the columns 'zz', but the table has the columns 'x', 'y'.": (
+        lambda: as_views(pd.DataFrame({"x": [1], "y": [2]}), views={"a": ["zz"]})
+    ),
+    "View 'a' asks for the columns 'zz', but the table has no column names.": (
+        lambda: as_views(WIDE, views={"a": ["zz"]})
+    ),
+    "View 'a' asks for column 9, but the table has 5 columns.": lambda: as_views(WIDE, views={"a": [0, 9]}),
+    "View 'a' asks for column -9, but the table has 5 columns.": lambda: as_views(WIDE, views={"a": [0, -9]}),
+    "View 'a' is chosen by a mask of 3 columns, but the table has 5.": lambda: as_views(WIDE, views={"a": [True] * 3}),
+    "View 'view0' mixes numbers with the columns 'y', which are not numbers.": (
+        lambda: as_views(pd.DataFrame({"x": [1], "y": ["p"]}))
+    ),
+    "One table is needed here, and these are the views 'a', 'b'. Take one by its name, X['name'], or put": (
+        lambda: np.asarray(EXPECTED)
+    ),
+    "Expected 2D array, got 1D array instead: shape (3,). Reshape your data": lambda: as_views(np.ones(3)),
+    "Expected 2D array, got scalar array instead": lambda: as_views(np.float64(3)),
+    "A precomputed view of 2 columns meets one over 3 samples.": lambda: Gram(np.eye(2)).block(Gram(np.eye(3))),
+    "A Gram needs its values or its index.": lambda: Gram(None),
+    "The diagonal of a precomputed view is known only where the whole square Gram is given.": (
+        lambda: Gram(np.ones((2, 3))).diagonal()
+    ),
+}
+
+
+@pytest.mark.parametrize("message", ERRORS)
+def test_bad_input_gets_a_sentence(message):
+    with pytest.raises((ValueError, TypeError, KeyError, IndexError)) as caught:
+        ERRORS[message]()
+    assert message in str(caught.value).strip('"')
+
+
+def test_frames_without_narwhals_get_a_sentence(monkeypatch):
+    import sys
+
+    monkeypatch.setitem(sys.modules, "narwhals", None)
+    with pytest.raises(ImportError, match=r"pip install 'consilience\[frames\]'"):
+        as_views(pd.DataFrame({"x": [1.0]}))
+
+
+# -- sparse matrices whose parts do not fit
+SPARSE = np.arange(1.0, 13).reshape(4, 3) * (np.arange(12).reshape(4, 3) % 5 > 0)
+LABELS = np.array([0, 1, 0, 1])
+
+
+def with_parts(kind, **parts):
+    """A sparse matrix some of whose arrays were replaced after it was built, which SciPy does not look at."""
+    made = {"csr": sp.csr_array, "csc": sp.csc_matrix, "coo": sp.coo_array}.get(kind, sp.csr_matrix)(SPARSE)
+    made = sp.bsr_array(SPARSE, blocksize=(2, 1)) if kind == "bsr" else made
+    for name, change in parts.items():
+        axis = {"row": 0, "col": 1}.get(name)
+        if axis is None:
+            setattr(made, name, change(getattr(made, name)))
+        else:
+            made.coords = tuple(change(own) if k == axis else own for k, own in enumerate(made.coords))
+    return made
+
+
+def replaced(position, value):
+    def change(values):
+        values = values.copy()
+        values[position] = value
+        return values
+
+    return change
+
+
+INDEX, POINTER = r"it has the (row|column) index -?\d+, but \d (row|column)s", "`indptr` must rise from 0 to at most"
+DAMAGED = {
+    **{
+        f"{kind}, {name} {value}": (kind, {name: replaced(1, value)}, INDEX)
+        for kind, name in (("csr", "indices"), ("csc", "indices"), ("bsr", "indices"), ("coo", "row"), ("coo", "col"))
+        for value in (7, 2**30, -1, -(2**30))
+    },
+    **{
+        f"{kind}, indptr {title}": (kind, {"indptr": change}, POINTER)
+        for kind in ("csr", "csc", "bsr")
+        for title, change in {
+            "from 1": replaced(0, 1),
+            "from -1": replaced(0, -1),
+            "too far": replaced(-1, 10**6),
+            "falling": replaced(1, 10**6),
+            "short": lambda values: values[:-1],
+            "long": lambda values: np.append(values, values[-1]),
+            "empty": lambda values: values[:0],
+        }.items()
+    },
+    **{
+        f"{kind}, few values": (kind, {"data": lambda values: values[:-2]}, r"\d+ values, but \d+( and \d+)? indices")
+        for kind in ("csr", "csc", "bsr", "coo")
+    },
+    "coo, few rows": ("coo", {"row": lambda values: values[:-2]}, "values, but"),
+    "csr, indices that are not whole": ("csr", {"indices": lambda values: values + 0.5}, "indices are not integers"),
+}
+
+
+def damaged(case):
+    kind, parts, message = DAMAGED[case]
+    return with_parts(kind, **parts), rf"{{}} is a damaged sparse matrix: .*({message})"
+
+
+@pytest.mark.parametrize("case", DAMAGED)
+def test_damaged_sparse_matrices_are_refused_with_the_view_named(case):
+    bad, message = damaged(case)
+    for read, name in (
+        (lambda: Views(texts=bad), "View 'texts'"),
+        (lambda: as_views({"texts": bad}), "View 'texts'"),
+        (lambda: as_views([SPARSE, bad]), "View 'view1'"),
+        (lambda: as_views(bad), "The data"),
+        (lambda: cs.CoRegularizedRidgeClassifier().fit({"a": SPARSE, "b": bad}, LABELS), "View 'b'"),
+        (lambda: cs.OnlinePerceptron().fit({"a": SPARSE, "b": bad}, LABELS), "View 'b'"),
+    ):
+        with pytest.raises(ValueError, match=message.format(name)):
+            read()
+    for kernel in (cs.kernels.RBF(), cs.kernels.Linear(), cs.kernels.Intersection()):
+        with pytest.raises(ValueError, match=r"is a damaged sparse matrix"):
+            kernel(bad)
+        with pytest.raises(ValueError, match=r"is a damaged sparse matrix"):
+            kernel(sp.csr_array(SPARSE), bad)
+
+
+ONLINE = [
+    cs.OnlinePerceptron(shuffle=False),
+    cs.OnlinePerceptron(3, shuffle=False),
+    cs.KernelPerceptron(cs.kernels.RBF(0.1), shuffle=False),
+    cs.OrthogonalPerceptron(shuffle=False),
+]
+
+
+@pytest.mark.parametrize("case", [case for case in DAMAGED if case.startswith("csr")])
+@pytest.mark.parametrize("learner", ONLINE, ids=repr)
+def test_damaged_samples_leave_a_fitted_model_as_it_was(learner, case):
+    bad, bad_row = damaged(case)[0], sp.csr_matrix(SPARSE[:1])
+    for name, change in DAMAGED[case][1].items():
+        setattr(bad_row, name, change(getattr(bad_row, name)))
+    model = clone(learner)
+    for i in (0, 1, 2, 3, 0, 1):
+        model.learn_one({"texts": sp.csr_matrix(SPARSE[[i]])}, int(LABELS[i]))
+    before, counts = (
+        model.decision_function({"texts": SPARSE}),
+        (model.n_mistakes_, model.n_updates_, model.n_samples_seen_),
+    )
+    for use in (
+        lambda: model.predict({"texts": bad}),
+        lambda: model.partial_fit({"texts": bad}, LABELS),
+        lambda: model.learn_one({"texts": bad_row}, 1),
+        lambda: model.predict_one({"texts": bad_row}),
+        lambda: model.fit({"texts": bad}, LABELS),
+    ):
+        with pytest.raises(ValueError, match="View 'texts' is a damaged sparse matrix"):
+            use()
+    assert np.array_equal(model.decision_function({"texts": SPARSE}), before)
+    assert (model.n_mistakes_, model.n_updates_, model.n_samples_seen_) == counts
+
+
+@pytest.mark.parametrize("case", [case for case in DAMAGED if "csr" in case or "coo" in case])
+def test_damaged_graphs_and_indicators_are_refused(case):
+    kind, parts, _ = DAMAGED[case]
+    square = with_parts(kind, **parts)
+    square._shape = (4, 4)
+    y = LABELS.astype(float)
+    for use in (
+        lambda: cs.CoRegularizedRidge(graph_penalty=0.1, graph=square).fit(SPARSE, y),
+        lambda: cs.CoRegularizedRidge(graph_penalty=0.1, graph=lambda block: square).fit(SPARSE, y),
+        lambda: cs.graphs.laplacian(square),
+        lambda: cs.CoRegularizedRidgeClassifier().fit(SPARSE, with_parts(kind, **parts)),
+    ):
+        with pytest.raises(ValueError, match="is a damaged sparse matrix"):
+            use()
+
+
+MESSY = {
+    "unsorted": (np.array([2, 0, 1, 2, 0]), np.array([0, 2, 3, 3, 5])),
+    "duplicated": (np.array([1, 1, 0, 2, 2]), np.array([0, 2, 3, 3, 5])),
+    "both": (np.array([2, 0, 2, 0, 2]), np.array([0, 3, 3, 3, 5])),
+}
+
+
+@pytest.mark.parametrize("claim", [None, True], ids=["no claim", "claims to be sorted"])
+@pytest.mark.parametrize("kind", MESSY)
+def test_unsorted_and_repeated_entries_are_read_as_their_sum(kind, claim):
+    indices, indptr = MESSY[kind]
+    messy = sp.csr_matrix((np.arange(1.0, 6), indices.astype(np.int32), indptr.astype(np.int32)), shape=(4, 3))
+    dense = sum(
+        np.eye(4)[:, [r]] @ np.eye(3)[[c]] * v
+        for r, c, v in zip(np.repeat(np.arange(4), np.diff(indptr)), indices, np.arange(1.0, 6), strict=True)
+    )
+    if claim:
+        messy.has_canonical_format = messy.has_sorted_indices = True
+    parts = [getattr(messy, name).copy() for name in ("data", "indices", "indptr")]
+    assert np.array_equal(Views(s=messy)["s"].toarray(), dense)
+    for kernel in (cs.kernels.RBF(0.3), cs.kernels.Linear(), cs.kernels.Intersection()):
+        np.testing.assert_allclose(kernel(messy), kernel(dense), atol=1e-14)
+    for learner in (cs.CoRegularizedRidgeClassifier("linear"), *ONLINE, cs.MaxMarginClassifier("linear")):
+        own, plain = clone(learner).fit(messy, LABELS), clone(learner).fit(dense, LABELS)
+        np.testing.assert_allclose(own.decision_function(messy), plain.decision_function(dense), atol=1e-9)
+    stepwise, plain = cs.OnlinePerceptron(), cs.OnlinePerceptron().partial_fit(dense, LABELS)
+    for i in range(4):
+        row = messy[[i]]
+        row.has_canonical_format = row.has_sorted_indices = bool(claim)
+        stepwise.learn_one({"view0": row}, int(LABELS[i]))
+    np.testing.assert_allclose(stepwise.decision_function(dense), plain.decision_function(dense), atol=1e-12)
+    for name, old in zip(("data", "indices", "indptr"), parts, strict=True):
+        assert np.array_equal(getattr(messy, name), old)
+
+
+# -- properties
+@given(st.data())
+def test_rows_of_rows_are_rows(data):
+    n = data.draw(st.integers(1, 6))
+    rng = np.random.default_rng(data.draw(st.integers(0, 99)))
+    mask = rng.random((n, 3)) > 0.4
+    mask[~mask.any(axis=1), 0] = True
+    X = Views({"a": rng.random((n, 2)), "s": sp.csr_array(rng.random((n, 2))), "t": list("abcdef")[:n]}, mask=mask)
+    rows = st.lists(st.integers(-n, n - 1), min_size=1, max_size=6)
+    first = np.array(data.draw(rows))
+    second = np.array(data.draw(st.lists(st.integers(0, len(first) - 1), min_size=1, max_size=6)))
+    assert X[first][second] == X[first[second]]
+    assert Views.concat([X[[i]] for i in range(n)]) == X
+    assert cs.Views(X) == X
+
+
+def test_masked_sparse_rows_stay_in_order():
+    A = sp.random_array((40, 30), density=0.4, format="csr", rng=np.random.default_rng(0))
+    X = Views(a=A, b=np.ones((40, 1)), mask={"a": np.arange(40) % 3 > 0})
+    for block in (X.block("a"), X[5:20].block("a"), X[[3, 1, 2]].block("a")):
+        assert type(block)((block.data, block.indices, block.indptr), shape=block.shape).has_canonical_format
