@@ -13,11 +13,10 @@ from typing import Any
 
 import numpy as np
 
-from ..solvers.coupled import row_scale
+from ..solvers.coupled import missing_slopes, row_scale
 from ..solvers.kernel_weights import GramFit
 from ..solvers.linalg import add_to_diagonal, cholesky, forward, gram_of, multiply, solve
 from ..solvers.metric import Spectrum, direct_metric, eigen, rank_one_metric, within_reach
-from ..solvers.ridge import missing_slopes
 from ..views.estimator import presence
 from ._frame import Features, Grams, KernelLearner, Rows
 

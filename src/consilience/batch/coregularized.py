@@ -1,85 +1,69 @@
-"""Least squares over several views: vector-valued manifold and co-regularized learning, its weights learned too."""
+"""Co-regularized least squares over several views (MVL-LS), with given or learned weights of the views."""
 
 from typing import Any, Self
 
 import numpy as np
+from sklearn.base import is_classifier
 from sklearn.model_selection import train_test_split
 from sklearn.utils import check_random_state
 
-from ..solvers.certificates import Solution
-from ..solvers.weights import alternate_weights, learn_weights
-from ..views.container import Views
-from ..views.estimator import ViewRegressor
-from ._coregularized import CoRegularized
-from ._frame import ReadsClasses, ReadsTargets, right_share, with_learned
-from ._ridge_problems import FeatureRidge, GramRidge, output_groups
+from .._backend import few_threads
+from ..solvers.coregularized import Penalties, RidgeProblem, WeightSearch
+from ..solvers.linalg import eigh
+from ..views._docs import shared_docs
+from ..views.estimator import ViewClassifier, ViewRegressor
+from ._estimator import BatchEstimator, constraints
+from ._fit import designs, given_weights, is_precise, read_training, store_fit, weight_starts
+from ._graphs import add_graphs
 
 __all__ = ["CoRegularizedRidge", "CoRegularizedRidgeClassifier"]
 
+_PARAMETERS = (
+    "alpha", "agreement_penalty", "graph_penalty", "view_weights", "weights_norm", "weights_solver", "n_restarts",
+    "validation_fraction", "n_components", "tol", "max_iter", "random_state", "verbose",
+)  # fmt: skip
 
-class RidgeFrame(CoRegularized, ReadsTargets):
-    """Least squares; subclasses read targets or labels."""
 
-    output_kernel: Any
-    weights_solver: str
-    validation_fraction: float | None
-
-    def _fit_targets(self, X: Views, Y: np.ndarray, labeled: np.ndarray, s: np.ndarray, u: np.ndarray) -> Self:
-        penalties = self._penalties()
-        labeled = labeled & (u > 0)
-        rows = self._arrange(X, labeled, s, with_unlabeled=self._with_unlabeled(penalties))
-        groups = output_groups(self.output_kernel, Y.shape[1])
-        make: Any = GramRidge if self._exact_kernels() else FeatureRidge
-
-        def work(form: Any) -> tuple[list[np.ndarray], np.ndarray, Solution]:
-            problem = make(form, penalties.alpha, rows.first(Y), rows.first(u), groups)
-            c = self._given_weights()
-            if c is not None:
-                return (found := problem.solve(c))[0], c, found[1]
-            learned = self._learn_weights(problem)
-            coefficients, solution = problem.solve(learned.x)
-            return coefficients, learned.x, with_learned(solution, learned)
-
-        return self._solve(rows, penalties, work)
-
-    def _learn_weights(self, problem: Any) -> Solution:
-        if self.weights_solver not in ("exact", "alternating"):
-            raise ValueError(f"`weights_solver` is 'exact' or 'alternating'; got {self.weights_solver!r}.")
-        if self.validation_fraction is not None and self.weights_solver == "exact":
-            raise ValueError(
-                "`validation_fraction` chooses among the weights that weights_solver='alternating' visits; the exact "
-                "solver has one answer."
-            )
-        starts = self._starts()
-        problem.keep()
-        if self.weights_solver == "exact":
-            return learn_weights(problem.evaluate, starts, tol=self.tol, max_iter=self.max_iter)
-        l = len(problem.Y)
-        shown, hidden = np.arange(l), np.arange(0)
-        if self.validation_fraction is not None:
-            shown, hidden = train_test_split(
-                np.arange(l), test_size=self.validation_fraction, random_state=check_random_state(self.random_state)
-            )
-        found, visited = alternate_weights(
-            lambda cs: problem.answers(cs, shown), starts, tol=self.tol, max_iter=self.max_iter
+def output_groups(R: Any, n_outputs: int) -> list[tuple[float, np.ndarray]]:
+    """Return the eigenvalues of the output kernel R, equal ones together, and their eigenvectors as columns."""
+    if R is None:
+        return [(1.0, np.eye(n_outputs))]
+    R = np.asarray(R, dtype=np.float64)
+    if R.shape != (n_outputs, n_outputs) or not np.isfinite(R).all():
+        raise ValueError(
+            f"`output_kernel` must be a finite matrix of shape ({n_outputs}, {n_outputs}), one row per output; got "
+            f"{R!r}."
         )
-        if len(hidden) == 0:
-            return found
-        losses = [self._validation_loss(problem.outputs(c, shown, hidden), problem.Y[hidden]) for c in visited]
-        return Solution(visited[int(np.argmin(losses))], None, found.n_iter, found.status)
-
-    def _validation_loss(self, outputs: np.ndarray, Y: np.ndarray) -> float:
-        return float(np.mean((outputs - Y) ** 2))
-
-
-class RidgeClassifierFrame(ReadsClasses, RidgeFrame):
-    """Least squares on codes of classes, or on indicators of labels."""
-
-    def _validation_loss(self, outputs: np.ndarray, Y: np.ndarray) -> float:
-        return 1 - right_share(outputs, Y, np.ones(len(Y)), self._indicator)
+    largest = float(np.abs(R).max())
+    if np.abs(R - R.T).max() > 1e-8 * largest:
+        raise ValueError("`output_kernel` is not symmetric. Give (R + R') / 2 if that is meant.")
+    values, vectors = eigh(R)
+    if values[0] < -1e-8 * largest:
+        raise ValueError(f"`output_kernel` must be positive semi-definite; its smallest eigenvalue is {values[0]:.4g}.")
+    values[values <= 1e-12 * values[-1]] = 0.0
+    new = np.flatnonzero(np.diff(values, prepend=-1.0) > 1e-12 * values[-1])
+    return [(float(values[k[0]]), vectors[:, k]) for k in np.split(np.arange(n_outputs), new[1:])]
 
 
-class CoRegularizedRidge(ViewRegressor, RidgeFrame):
+def _weight_search(estimator: Any, l: int) -> WeightSearch:
+    """Return how weights of the views are learned, with the labeled rows that are set aside for validation."""
+    alternating, share = estimator.weights_solver == "alternating", estimator.validation_fraction
+    if share is not None and not alternating:
+        raise ValueError(
+            "`validation_fraction` chooses among the weights that weights_solver='alternating' visits; the exact "
+            "solver has one solution. Leave `validation_fraction` out."
+        )
+    starts = weight_starts(estimator)
+    hidden = np.arange(0)
+    if share is not None:
+        seed = check_random_state(estimator.random_state)
+        hidden = train_test_split(np.arange(l), test_size=share, random_state=seed)[1]
+    kind = ("labels" if estimator._indicator else "classes") if is_classifier(estimator) else None
+    return WeightSearch(starts, estimator.tol, estimator.max_iter, alternating, hidden, kind)
+
+
+@shared_docs
+class CoRegularizedRidge(ViewRegressor, BatchEstimator):
     """MVL-LS: vector-valued manifold and co-regularized least squares (Minh, Bazzani and Murino 2016).
 
     Solves, over one function f_v per view with values in R^P,
@@ -98,61 +82,39 @@ class CoRegularizedRidge(ViewRegressor, RidgeFrame):
 
     Parameters
     ----------
-    kernel : Kernel, str, callable or dict, default="rbf"
-        Kernel of every view, or a dict of kernels by view; views that the dict does not name get the default.
+    {kernel}
     alpha : float, default=1e-3
-        γ_A > 0, the weight of the norms.
-    agreement_penalty : float, default=0.0
-        γ_B, the weight of the views' differences, on labeled and unlabeled samples.
-    graph_penalty : float, default=0.0
-        γ_W, the weight of smoothness along each view's graph, on labeled and unlabeled samples.
-    graph : {"kernel", "kernel_normalized", "knn"}, callable, array or dict, default="kernel"
-        L_v: the Laplacian, plain or normalized, of the graph with the kernel's values as weights, as in the paper; of
-        the ten nearest neighbors by the kernel's distance; what a callable makes of a view's data; or a matrix over
-        the samples given to `fit`. A dict gives one of these to each view.
-    view_weights : "uniform", "learned", dict or array of shape (n_views,), default="uniform"
-        c: 1/m each; numbers, negative ones too, by name or in the order of the views; or learned with f.
-    weights_norm : float, optional
-        ‖c‖ of learned weights; 1/√m by default, the length of uniform ones.
+        Penalty on the norms of the functions, γ_A > 0.
+    {agreement_penalty}
+    {graph_penalty}
+    {graph}
+    {view_weights}
+    {weights_norm}
     weights_solver : {"exact", "alternating"}, default="exact"
-        How weights are learned. "exact" goes along the sphere by quasi-Newton steps and stops when the optimum is
-        proved to be global. "alternating" is the published scheme: f for c fixed, then c for f fixed.
-    n_restarts : int, default=5
-        How many starts, the first with equal weights; "exact" tries another only where a proof is missing.
+        How weights are learned. "exact" takes quasi-Newton steps on the sphere and stops when the optimum is proved
+        global. "alternating" is the published scheme: functions for fixed weights, then weights for fixed functions.
+    {n_restarts}
     validation_fraction : float, optional
-        With "alternating": the share of the labeled samples that is set aside to choose among all weights visited;
-        by default they are chosen by the objective.
-    output_kernel : array of shape (n_outputs, n_outputs), optional
-        R, symmetric positive semi-definite: the kernel of the vector-valued functions is k_v(x, z) R. See
-        `consilience.kernels.multi_task` and `consilience.kernels.output_graph`; the identity by default.
-    n_components : int or float, optional
-        The number of Nyström landmarks of each view, or their fraction of the samples; by default the kernels are
-        taken whole.
+        With "alternating": fraction of the labeled samples that chooses among all weights visited. By default, the
+        objective chooses.
+    {output_kernel}
+    {n_components}
     tol : float, default=1e-6
-        The relative gap at which learned weights are good enough.
+        Relative gap at which learned weights are accepted.
     max_iter : int, default=100
-        The most steps from one start, for learned weights.
-    random_state : int, RandomState or None, default=None
-        The seed of random starts, validation and landmarks.
-    verbose : bool, default=False
-        Whether to show iterations and gaps while it fits, in a terminal or a notebook.
-    views : dict, list or "prefix", optional
-        How one wide table is divided into views; see `as_views`.
+        Maximum number of steps from one starting point, for learned weights.
+    {random_state}
+    {verbose}
+    {views}
 
     Attributes
     ----------
-    view_weights_ : array of shape (n_views_used,)
-        c; a view that no sample with a part in the objective has is left out.
-    dual_coef_ : array of shape (n_views, n_support, n_outputs)
-        a_v with f_v(x) = Σ_i k_v(x, x_i) a_v,i; not with `n_components`.
-    support_ : array of int
-        The positions of the x_i among the samples given to `fit`.
-    coef_ : dict of array
-        With `n_components`: the coefficients of each view's features.
-    kernels_ : dict of Kernel
-        The kernels, with numbers for parameters.
-    solution_ : Solution
-        The objective, its gap and the residual of the optimality conditions.
+    {view_weights_}
+    {dual_coef_}
+    {support_}
+    {coef_}
+    {kernels_}
+    {solution_}
 
     See Also
     --------
@@ -171,6 +133,8 @@ class CoRegularizedRidge(ViewRegressor, RidgeFrame):
     >>> round(model.score(X[20:], np.sin(hidden[20:, 0])), 2)
     0.98
     """
+
+    _parameter_constraints = constraints(*_PARAMETERS)
 
     def __init__(
         self,
@@ -212,98 +176,91 @@ class CoRegularizedRidge(ViewRegressor, RidgeFrame):
         self.views = views
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Learn from samples and their targets.
+        """Fit the functions and weights of the views.
 
         Parameters
         ----------
         X : Views or what `as_views` reads
-            The samples, unlabeled ones too.
+            Training samples, with or without labels.
         y : array-like of shape (n_samples,) or (n_samples, n_outputs)
-            The targets; NaN for unlabeled samples.
+            Targets, NaN for unlabeled samples. For classification: classes, missing for unlabeled samples, or an
+            indicator of labels with rows of NaN for unlabeled samples.
         sample_weight : array-like of shape (n_samples,), optional
-            How often each sample counts, in the loss, between the views and in graphs made of kernels.
+            Weights of the samples in the loss, in the agreement between views and in graphs made of kernels. A weight
+            of 2 equals the sample given twice.
 
         Returns
         -------
         self
-            The fitted learner.
+            The fitted estimator.
         """
-        with self._whole():
-            return self._fit_regressor(X, y, sample_weight)
+        with self._restore_on_error():
+            self._validate_params()
+            penalties = Penalties(self.alpha, self.agreement_penalty, self.graph_penalty)
+            data = read_training(self, X, y, sample_weight, use_unlabeled=penalties.use_unlabeled)
+            groups = output_groups(self.output_kernel, data.Y.shape[1])
+            c = given_weights(self)
+            search = _weight_search(self, data.l) if c is None else None
+            with few_threads(len(data.order)):
+                for design in designs(self, data):
+                    if penalties.graph:
+                        add_graphs(self, data, design, penalties)
+                    solution = RidgeProblem(design, data.Y, data.u, penalties, groups).solve(c, search)
+                    if is_precise(design, solution):
+                        break
+            return store_fit(self, data, design, solution)
 
 
-class CoRegularizedRidgeClassifier(RidgeClassifierFrame):
+@shared_docs
+class CoRegularizedRidgeClassifier(ViewClassifier, BatchEstimator):
     """MVL-LS for classes: `CoRegularizedRidge` on ±1 codes (Minh, Bazzani and Murino 2016).
 
     Targets are +1 for a sample's class and -1 for the others, one output per class, one in all for two classes; the
     largest output decides. With an indicator matrix for y (several labels per sample) each column is an output of its
-    own and its sign decides. Unlabeled samples (missing labels) take part through `agreement_penalty` and `graph_penalty`.
+    own and its sign decides. Unlabeled samples (missing labels) take part through `agreement_penalty` and
+    `graph_penalty`.
 
     With one view and γ_W = 0 it equals ``sklearn.kernel_ridge.KernelRidge`` on the codes; see `CoRegularizedRidge`,
     whose program and special cases are the same.
 
     Parameters
     ----------
-    kernel : Kernel, str, callable or dict, default="rbf"
-        Kernel of every view, or a dict of kernels by view; views that the dict does not name get the default.
+    {kernel}
     alpha : float, default=1e-3
-        γ_A > 0, the weight of the norms.
-    agreement_penalty : float, default=0.0
-        γ_B, the weight of the views' differences, on labeled and unlabeled samples.
-    graph_penalty : float, default=0.0
-        γ_W, the weight of smoothness along each view's graph, on labeled and unlabeled samples.
-    graph : {"kernel", "kernel_normalized", "knn"}, callable, array or dict, default="kernel"
-        L_v: the Laplacian, plain or normalized, of the graph with the kernel's values as weights, as in the paper; of
-        the ten nearest neighbors by the kernel's distance; what a callable makes of a view's data; or a matrix over
-        the samples given to `fit`. A dict gives one of these to each view.
-    view_weights : "uniform", "learned", dict or array of shape (n_views,), default="uniform"
-        c: 1/m each; numbers, negative ones too, by name or in the order of the views; or learned with f.
-    weights_norm : float, optional
-        ‖c‖ of learned weights; 1/√m by default, the length of uniform ones.
+        Penalty on the norms of the functions, γ_A > 0.
+    {agreement_penalty}
+    {graph_penalty}
+    {graph}
+    {view_weights}
+    {weights_norm}
     weights_solver : {"exact", "alternating"}, default="exact"
-        How weights are learned. "exact" goes along the sphere by quasi-Newton steps and stops when the optimum is
-        proved to be global. "alternating" is the published scheme: f for c fixed, then c for f fixed.
-    n_restarts : int, default=5
-        How many starts, the first with equal weights; "exact" tries another only where a proof is missing.
+        How weights are learned. "exact" takes quasi-Newton steps on the sphere and stops when the optimum is proved
+        global. "alternating" is the published scheme: functions for fixed weights, then weights for fixed functions.
+    {n_restarts}
     validation_fraction : float, optional
-        With "alternating": the share of the labeled samples that is set aside to choose among all weights visited;
-        by default they are chosen by the objective.
-    output_kernel : array of shape (n_outputs, n_outputs), optional
-        R between the outputs; see `CoRegularizedRidge`.
-    n_components : int or float, optional
-        The number of Nyström landmarks of each view, or their fraction of the samples; by default the kernels are
-        taken whole.
+        With "alternating": fraction of the labeled samples that chooses among all weights visited. By default, the
+        objective chooses.
+    {output_kernel}
+    {n_components}
     tol : float, default=1e-6
-        The relative gap at which learned weights are good enough.
+        Relative gap at which learned weights are accepted.
     max_iter : int, default=100
-        The most steps from one start, for learned weights.
-    class_weight : dict or "balanced", optional
-        Weights of the classes in the loss, as scikit-learn reads them.
-    unlabeled : object, optional
-        A label that marks unlabeled samples, beside missing ones.
-    random_state : int, RandomState or None, default=None
-        The seed of random starts, validation and landmarks.
-    verbose : bool, default=False
-        Whether to show iterations and gaps while it fits, in a terminal or a notebook.
-    views : dict, list or "prefix", optional
-        How one wide table is divided into views; see `as_views`.
+        Maximum number of steps from one starting point, for learned weights.
+    {class_weight}
+    {unlabeled}
+    {random_state}
+    {verbose}
+    {views}
 
     Attributes
     ----------
-    classes_ : array
-        The classes.
-    view_weights_ : array of shape (n_views_used,)
-        c; a view that no sample with a part in the objective has is left out.
-    dual_coef_ : array of shape (n_views, n_support, n_outputs)
-        a_v with f_v(x) = Σ_i k_v(x, x_i) a_v,i; not with `n_components`.
-    support_ : array of int
-        The positions of the x_i among the samples given to `fit`.
-    coef_ : dict of array
-        With `n_components`: the coefficients of each view's features.
-    kernels_ : dict of Kernel
-        The kernels, with numbers for parameters.
-    solution_ : Solution
-        The objective, its gap and the residual of the optimality conditions.
+    {classes_}
+    {view_weights_}
+    {dual_coef_}
+    {support_}
+    {coef_}
+    {kernels_}
+    {solution_}
 
     See Also
     --------
@@ -319,10 +276,16 @@ class CoRegularizedRidgeClassifier(RidgeClassifierFrame):
     >>> X, y = X[:400], y[:400]
     >>> half = np.where(np.arange(400) < 100, y, np.nan)  # the other labels are not known
     >>> alone = CoRegularizedRidgeClassifier(alpha=1e-4).fit(X[:100], y[:100])
-    >>> both = CoRegularizedRidgeClassifier(alpha=1e-4, agreement_penalty=1e-4, graph_penalty=1e-4, graph="knn").fit(X, half)
+    >>> both = CoRegularizedRidgeClassifier(
+    ...     alpha=1e-4, agreement_penalty=1e-4, graph_penalty=1e-4, graph="knn"
+    ... ).fit(X, half)
     >>> both.score(X[100:], y[100:]) > alone.score(X[100:], y[100:])
     True
     """
+
+    _parameter_constraints = constraints(*_PARAMETERS)
+
+    _multi_label = True
 
     def __init__(
         self,
@@ -367,22 +330,4 @@ class CoRegularizedRidgeClassifier(RidgeClassifierFrame):
         self.verbose = verbose
         self.views = views
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Learn from samples and their classes.
-
-        Parameters
-        ----------
-        X : Views or what `as_views` reads
-            The samples, unlabeled ones too.
-        y : array-like of shape (n_samples,) or (n_samples, n_labels)
-            The classes, missing for unlabeled samples; or an indicator of labels, rows of NaN for unlabeled samples.
-        sample_weight : array-like of shape (n_samples,), optional
-            How often each sample counts, in the loss, between the views and in graphs made of kernels.
-
-        Returns
-        -------
-        self
-            The fitted learner.
-        """
-        with self._whole():
-            return self._fit_classifier(X, y, sample_weight)
+    fit = CoRegularizedRidge.fit

@@ -9,138 +9,132 @@ from sklearn.base import is_classifier
 from sklearn.model_selection import check_cv
 
 from .._backend import few_threads
-from .._progress import tell
-from ..solvers.ridge import HeldOut
-from ..views.container import Views
-from ..views.estimator import ViewRegressor
-from ._coregularized import GramForm, Penalties, not_positive
-from ._frame import Rows, right_share
-from ._ridge_problems import output_groups
-from .coregularized import RidgeClassifierFrame, RidgeFrame
+from .._progress import report_progress
+from ..solvers.certificates import Solution
+from ..solvers.coregularized import HeldOut, Penalties, RidgeProblem, couple, right_share
+from ..solvers.design import Design
+from ..views._docs import shared_docs
+from ..views.estimator import ViewClassifier, ViewRegressor
+from ._estimator import BatchEstimator, constraints
+from ._fit import (
+    TrainingData,
+    designs,
+    given_weights,
+    gram_design,
+    is_precise,
+    raise_if_indefinite,
+    read_training,
+    store_fit,
+)
+from ._graphs import add_graphs
+from .coregularized import output_groups
 
 __all__ = ["CoRegularizedRidgeCV", "CoRegularizedRidgeClassifierCV"]
 
+Groups = Sequence[tuple[float, np.ndarray]]  # eigenvalues of the output kernel, with their eigenvectors
 
-class _RidgeCV(RidgeFrame):
-    """Chooses γ_A and γ_B by held-out scores before the fit."""
 
-    alphas: Any
-    agreement_penalties: Any
-    cv: Any
+def _penalty_grid(estimator: Any) -> list[Penalties]:
+    """Return every pair of penalties to try."""
+    alphas, agreements = np.ravel(estimator.alphas).tolist(), np.ravel(estimator.agreement_penalties).tolist()
+    grid = [Penalties(alpha, agreement, estimator.graph_penalty) for alpha in alphas for agreement in agreements]
+    if not grid:
+        raise ValueError("`alphas` and `agreement_penalties` must not be empty.")
+    for name, values, least in (("alphas", alphas, "above 0"), ("agreement_penalties", agreements, "of at least 0")):
+        for value in values:
+            if not (isinstance(value, (int, float)) and np.isfinite(value) and value >= 0 and (value or "at" in least)):
+                raise ValueError(f"`{name}` must be numbers {least}; got {value!r}.")
+    return grid
 
-    def _penalties(self) -> Penalties:
-        return Penalties(self.alpha_, self.agreement_penalty_, self.graph_penalty)
 
-    def _exact_kernels(self) -> bool:
-        return True
-
-    def _with_unlabeled(self, penalties: Penalties) -> bool:
-        return self._grid_uses_unlabeled  # the views that take part are those of the scores
-
-    def _check_parameters(self) -> None:
-        self._grid()
-
-    def _grid(self) -> list[Penalties]:
-        alphas, agreement_penalties = np.ravel(self.alphas).tolist(), np.ravel(self.agreement_penalties).tolist()
-        grid = [
-            Penalties(alpha, agreement_penalty, self.graph_penalty)
-            for alpha in alphas
-            for agreement_penalty in agreement_penalties
-        ]
-        if not grid:
-            raise ValueError("`alphas` and `agreement_penalties` must not be empty.")
-        return grid
-
-    def _score(self, outputs: np.ndarray, Y: np.ndarray, u: np.ndarray) -> float:
-        return -float(np.average(((outputs - Y) ** 2).mean(axis=1), weights=u))
-
-    def _fit_targets(self, X: Views, Y: np.ndarray, labeled: np.ndarray, s: np.ndarray, u: np.ndarray) -> Self:
-        grid = self._grid()
-        self._grid_uses_unlabeled = any(penalties.uses_unlabeled for penalties in grid)
-        rows = self._arrange(X, labeled & (u > 0), s, with_unlabeled=self._grid_uses_unlabeled)
-        c = self._given_weights()
-        if c is None:
+def _folds(estimator: Any, Y: np.ndarray) -> list[np.ndarray] | None:
+    """Return the rows whose targets are hidden together; None for leave-one-out."""
+    if estimator.cv is None:
+        return None
+    strata = Y[:, 0] if Y.shape[1] == 1 else Y.argmax(axis=1)
+    splitter = check_cv(estimator.cv, strata, classifier=is_classifier(estimator))
+    folds = []
+    for train, test in splitter.split(np.zeros((len(Y), 1)), strata):
+        if len(np.union1d(train, test)) != len(Y) or len(np.intersect1d(train, test)):
             raise ValueError(
-                f"{type(self).__name__} takes weights as given; learn them with the penalties chosen: "
-                "view_weights='learned' in the learner without CV."
+                f"{type(estimator).__name__}: a fold of `cv` must train on all labeled samples that it does not test; "
+                f"one trains on {len(train)} and tests on {len(test)} of {len(Y)}. Use GridSearchCV for others."
             )
-        held = self._folds(rows.first(Y))
-        order = np.arange(rows.l) if held is None else np.concatenate(held)
-        kept, weights = rows.first(Y)[order], rows.first(u)[order]
-        try:
-            with few_threads(len(rows.order)):
-                found = self._held_out(rows, grid, c, rows.first(Y), rows.first(u), held)
-                scores = [self._score(outputs, kept, weights) for outputs in found]
-        except np.linalg.LinAlgError as error:
-            raise not_positive(self, error) from error
-        best = max(range(len(grid)), key=lambda k: (scores[k], grid[k].alpha, grid[k].agreement_penalty))
-        self.alpha_, self.agreement_penalty_, self.best_score_ = (
-            grid[best].alpha,
-            grid[best].agreement_penalty,
-            scores[best],
-        )
-        self.cv_results_ = {
-            "alpha": np.array([penalties.alpha for penalties in grid]),
-            "agreement_penalty": np.array([penalties.agreement_penalty for penalties in grid]),
-            "score": np.array(scores),
-        }
-        return super()._fit_targets(X, Y, labeled, s, u)
+        folds.append(np.asarray(test))
+    return folds
 
-    def _folds(self, Y: np.ndarray) -> list[np.ndarray] | None:
-        """The rows whose targets are hidden together; None for leave-one-out."""
-        if self.cv is None:
-            return None
-        strata = Y[:, 0] if Y.shape[1] == 1 else Y.argmax(axis=1)
-        splitter = check_cv(self.cv, strata, classifier=is_classifier(self))
-        folds = []
-        for train, test in splitter.split(np.zeros((len(Y), 1)), strata):
-            if len(np.union1d(train, test)) != len(Y) or len(np.intersect1d(train, test)):
-                raise ValueError(
-                    f"{type(self).__name__}: a fold of `cv` must train on all labeled samples that it does not test; "
-                    f"one trains on {len(train)} and tests on {len(test)} of {len(Y)}. Use GridSearchCV for others."
-                )
-            folds.append(np.asarray(test))
-        return folds
 
-    def _held_out(
-        self,
-        rows: Rows,
-        grid: Sequence[Penalties],
-        c: np.ndarray,
-        Y: np.ndarray,
-        u: np.ndarray,
-        folds: list[np.ndarray] | None,
-    ) -> Iterator[np.ndarray]:
-        """The outputs at held-out rows, fold after fold, for every point of the grid."""
-        form = GramForm(self, rows, grid[0], double=True)
-        spectra: dict[tuple[float, float], HeldOut] = {}
-        groups = [group for group in output_groups(self.output_kernel, Y.shape[1]) if group[0]]
-        to_come = Counter(_ratios(penalties, value)[1] for penalties in grid for value, _ in groups)
-        for number, penalties in enumerate(grid, start=1):
-            tell(number, None, of=len(grid), unit="pair of penalties")
-            outputs = np.zeros((len(Y) if folds is None else sum(map(len, folds)), Y.shape[1]))
-            for value, vectors in groups:
-                alpha = penalties.alpha / value
-                ratios, key = _ratios(penalties, value)
-                if key not in spectra:
-                    spectra[key] = HeldOut(form.system(1.0, *ratios).labeled_kernel(c), Y, u)
-                held = spectra[key]
-                to_come[key] -= 1
-                if not to_come[key]:
-                    del spectra[key]
-                found = held.leave_one_out(alpha) if folds is None else held.outputs(alpha, folds)
-                outputs += found @ vectors @ vectors.T
-            yield outputs
+def held_outputs(
+    design: Design,
+    data: TrainingData,
+    grid: Sequence[Penalties],
+    groups: Groups,
+    c: np.ndarray,
+    folds: list[np.ndarray] | None,
+) -> Iterator[np.ndarray]:
+    """Yield the outputs at held-out rows, fold after fold, for every pair of penalties of the grid.
+
+    The labeled kernel depends on the ratios of the penalties alone, up to a factor, so that penalties with equal
+    ratios share one eigendecomposition; it is dropped after its last use.
+    """
+    spectra: dict[tuple[float, float], HeldOut] = {}
+    groups = [group for group in groups if group[0]]
+    to_come = Counter(_ratios(penalties, value)[1] for penalties in grid for value, _ in groups)
+    size = len(data.Y) if folds is None else sum(map(len, folds))
+    for number, penalties in enumerate(grid, start=1):
+        report_progress(number, None, of=len(grid), unit="pair of penalties")
+        outputs = np.zeros((size, data.Y.shape[1]))
+        for value, vectors in groups:
+            ratios, key = _ratios(penalties, value)
+            if key not in spectra:
+                spectra[key] = HeldOut(couple(design, Penalties(1.0, *ratios)).labeled_kernel(c), data.Y, data.u)
+            held = spectra[key]
+            to_come[key] -= 1
+            if not to_come[key]:
+                del spectra[key]
+            outputs += held.outputs(penalties.alpha / value, folds) @ vectors @ vectors.T
+        yield outputs
 
 
 def _ratios(penalties: Penalties, value: float) -> tuple[tuple[float, float], tuple[float, float]]:
-    """γ_B/γ_A and γ_W/γ_A for an eigenvalue of the output kernel, and the same rounded, to be found again."""
+    """Return γ_B/γ_A and γ_W/γ_A for an eigenvalue of the output kernel, and the same rounded, as a key."""
     alpha = penalties.alpha / value
-    ratios = penalties.agreement_penalty / alpha, penalties.graph_penalty / alpha
+    ratios = penalties.agreement / alpha, penalties.graph / alpha
     return ratios, (float(f"{ratios[0]:.9e}"), float(f"{ratios[1]:.9e}"))
 
 
-class CoRegularizedRidgeCV(ViewRegressor, _RidgeCV):
+def choose_penalties(
+    estimator: Any, data: TrainingData, grid: Sequence[Penalties], groups: Groups, c: np.ndarray
+) -> Penalties:
+    """Score every pair of penalties by held-out targets, store the scores, and return the best pair."""
+    folds = _folds(estimator, data.Y)
+    order = np.arange(data.l) if folds is None else np.concatenate(folds)
+    Y, u = data.Y[order], data.u[order]
+    design = gram_design(data)
+    if estimator.graph_penalty:
+        add_graphs(estimator, data, design, grid[0])
+    scores = []
+    try:
+        for outputs in held_outputs(design, data, grid, groups, c, folds):
+            if is_classifier(estimator):
+                scores.append(right_share(outputs, Y, u, estimator._indicator))
+            else:
+                scores.append(-float(np.average(((outputs - Y) ** 2).mean(axis=1), weights=u)))
+    except np.linalg.LinAlgError as error:
+        raise_if_indefinite(estimator, Solution(getattr(error, "view", None), None, 0, "indefinite"))
+    best = max(range(len(grid)), key=lambda k: (scores[k], grid[k].alpha, grid[k].agreement))
+    estimator.alpha_, estimator.agreement_penalty_ = grid[best].alpha, grid[best].agreement
+    estimator.best_score_ = scores[best]
+    estimator.cv_results_ = {
+        "alpha": np.array([penalties.alpha for penalties in grid]),
+        "agreement_penalty": np.array([penalties.agreement for penalties in grid]),
+        "score": np.array(scores),
+    }
+    return grid[best]
+
+
+@shared_docs
+class CoRegularizedRidgeCV(ViewRegressor, BatchEstimator):
     """`CoRegularizedRidge` with γ_A and γ_B chosen by exact held-out scores (the mean squared error).
 
     The targets of a fold are hidden only: its samples stay among the unlabeled ones, and lγ_A, lγ_B and lγ_W keep the l
@@ -151,45 +145,35 @@ class CoRegularizedRidgeCV(ViewRegressor, _RidgeCV):
 
     Parameters
     ----------
-    kernel : Kernel, str, callable or dict, default="rbf"
-        Kernel of every view, or a dict of kernels by view; views that the dict does not name get the default.
+    {kernel}
     alphas : array-like, default=(1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 0.1, 1)
-        The values of γ_A to try.
+        Values of `alpha` to try, the penalty on the norms of the functions.
     agreement_penalties : array-like, default=(0.0,)
-        The values of γ_B to try.
+        Values of `agreement_penalty` to try, the penalty on differences between views.
     graph_penalty : float, default=0.0
-        γ_W; above 0 every pair of γ_A and γ_B takes a factorization of its own.
-    graph : {"kernel", "kernel_normalized", "knn"}, callable, array or dict, default="kernel"
-        The graphs of the views; see `CoRegularizedRidge`.
+        Penalty on changes along each view's graph. Above 0 every pair of penalties takes a factorization of its own.
+    {graph}
     view_weights : "uniform", dict or array of shape (n_views,), default="uniform"
-        c.
+        Weights of the views.
     cv : int, splitter or iterable, optional
-        Folds of the labeled samples; leave-one-out by default.
-    output_kernel : array of shape (n_outputs, n_outputs), optional
-        R between the outputs; see `CoRegularizedRidge`.
-    verbose : bool, default=False
-        Whether to show iterations and gaps while it fits, in a terminal or a notebook.
-    views : dict, list or "prefix", optional
-        How one wide table is divided into views; see `as_views`.
+        Folds of the labeled samples. Default: leave-one-out.
+    {output_kernel}
+    {verbose}
+    {views}
 
     Attributes
     ----------
     alpha_, agreement_penalty_ : float
-        The penalties chosen.
+        Chosen penalties.
     best_score_ : float
         Their score.
     cv_results_ : dict of array
         ``alpha``, ``agreement_penalty`` and ``score`` of every pair.
-    view_weights_ : array of shape (n_views_used,)
-        c; a view that no sample with a part in the objective has is left out.
-    dual_coef_ : array of shape (n_views, n_support, n_outputs)
-        a_v with f_v(x) = Σ_i k_v(x, x_i) a_v,i.
-    support_ : array of int
-        The positions of the x_i among the samples given to `fit`.
-    kernels_ : dict of Kernel
-        The kernels, with numbers for parameters.
-    solution_ : Solution
-        The objective, its gap and the residual of the optimality conditions.
+    {view_weights_}
+    {dual_coef_}
+    {support_}
+    {kernels_}
+    {solution_}
 
     Examples
     --------
@@ -202,6 +186,9 @@ class CoRegularizedRidgeCV(ViewRegressor, _RidgeCV):
     >>> model.alpha_, model.agreement_penalty_
     (0.001, 0.001)
     """
+
+    _parameter_constraints = constraints("graph_penalty", "view_weights", "verbose")
+    n_components = None  # exact kernels
 
     def __init__(
         self,
@@ -229,27 +216,49 @@ class CoRegularizedRidgeCV(ViewRegressor, _RidgeCV):
         self.views = views
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Learn from samples and their targets.
+        """Choose the penalties, then fit with them.
 
         Parameters
         ----------
         X : Views or what `as_views` reads
-            The samples, unlabeled ones too.
+            Training samples, with or without labels.
         y : array-like of shape (n_samples,) or (n_samples, n_outputs)
-            The targets; NaN for unlabeled samples.
+            Targets, NaN for unlabeled samples. For classification: classes, missing for unlabeled samples, or an
+            indicator of labels with rows of NaN for unlabeled samples.
         sample_weight : array-like of shape (n_samples,), optional
-            How often each sample counts, in the loss, between the views and in graphs made of kernels.
+            Weights of the samples in the loss, in the agreement between views and in graphs made of kernels.
 
         Returns
         -------
         self
-            The fitted learner.
+            The fitted estimator.
         """
-        with self._whole():
-            return self._fit_regressor(X, y, sample_weight)
+        with self._restore_on_error():
+            self._validate_params()
+            grid = _penalty_grid(self)
+            # the views that take part are those of the scores, whichever penalties are chosen
+            use_unlabeled = any(penalties.use_unlabeled for penalties in grid)
+            data = read_training(self, X, y, sample_weight, use_unlabeled=use_unlabeled)
+            groups = output_groups(self.output_kernel, data.Y.shape[1])
+            c = given_weights(self)
+            if c is None:
+                raise ValueError(
+                    f"{type(self).__name__} takes given weights. To learn them, use view_weights='learned' in the "
+                    "estimator without CV, with the penalties chosen here."
+                )
+            with few_threads(len(data.order)):
+                penalties = choose_penalties(self, data, grid, groups, c)
+                for design in designs(self, data):
+                    if penalties.graph:
+                        add_graphs(self, data, design, penalties)
+                    solution = RidgeProblem(design, data.Y, data.u, penalties, groups).solve(c)
+                    if is_precise(design, solution):
+                        break
+            return store_fit(self, data, design, solution)
 
 
-class CoRegularizedRidgeClassifierCV(_RidgeCV, RidgeClassifierFrame):
+@shared_docs
+class CoRegularizedRidgeClassifierCV(ViewClassifier, BatchEstimator):
     """`CoRegularizedRidgeClassifier` with γ_A and γ_B chosen by exact held-out scores (accuracy).
 
     The targets of a fold are hidden only: its samples stay among the unlabeled ones, and lγ_A, lγ_B and lγ_W keep the l
@@ -260,51 +269,38 @@ class CoRegularizedRidgeClassifierCV(_RidgeCV, RidgeClassifierFrame):
 
     Parameters
     ----------
-    kernel : Kernel, str, callable or dict, default="rbf"
-        Kernel of every view, or a dict of kernels by view; views that the dict does not name get the default.
+    {kernel}
     alphas : array-like, default=(1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 0.1, 1)
-        The values of γ_A to try.
+        Values of `alpha` to try, the penalty on the norms of the functions.
     agreement_penalties : array-like, default=(0.0,)
-        The values of γ_B to try.
+        Values of `agreement_penalty` to try, the penalty on differences between views.
     graph_penalty : float, default=0.0
-        γ_W; above 0 every pair of γ_A and γ_B takes a factorization of its own.
-    graph : {"kernel", "kernel_normalized", "knn"}, callable, array or dict, default="kernel"
-        The graphs of the views; see `CoRegularizedRidge`.
+        Penalty on changes along each view's graph. Above 0 every pair of penalties takes a factorization of its own.
+    {graph}
     view_weights : "uniform", dict or array of shape (n_views,), default="uniform"
-        c.
+        Weights of the views.
     cv : int, splitter or iterable, optional
-        Folds of the labeled samples; leave-one-out by default.
-    output_kernel : array of shape (n_outputs, n_outputs), optional
-        R between the outputs; see `CoRegularizedRidge`.
-    class_weight : dict or "balanced", optional
-        Weights of the classes in the loss, as scikit-learn reads them.
-    unlabeled : object, optional
-        A label that marks unlabeled samples, beside missing ones.
-    verbose : bool, default=False
-        Whether to show iterations and gaps while it fits, in a terminal or a notebook.
-    views : dict, list or "prefix", optional
-        How one wide table is divided into views; see `as_views`.
+        Folds of the labeled samples. Default: leave-one-out.
+    {output_kernel}
+    {class_weight}
+    {unlabeled}
+    {verbose}
+    {views}
 
     Attributes
     ----------
-    classes_ : array
-        The classes.
+    {classes_}
     alpha_, agreement_penalty_ : float
-        The penalties chosen.
+        Chosen penalties.
     best_score_ : float
         Their score.
     cv_results_ : dict of array
         ``alpha``, ``agreement_penalty`` and ``score`` of every pair.
-    view_weights_ : array of shape (n_views_used,)
-        c; a view that no sample with a part in the objective has is left out.
-    dual_coef_ : array of shape (n_views, n_support, n_outputs)
-        a_v with f_v(x) = Σ_i k_v(x, x_i) a_v,i.
-    support_ : array of int
-        The positions of the x_i among the samples given to `fit`.
-    kernels_ : dict of Kernel
-        The kernels, with numbers for parameters.
-    solution_ : Solution
-        The objective, its gap and the residual of the optimality conditions.
+    {view_weights_}
+    {dual_coef_}
+    {support_}
+    {kernels_}
+    {solution_}
 
     Examples
     --------
@@ -315,6 +311,10 @@ class CoRegularizedRidgeClassifierCV(_RidgeCV, RidgeClassifierFrame):
     >>> round(model.best_score_, 2)
     0.95
     """
+
+    _parameter_constraints = constraints("graph_penalty", "view_weights", "verbose")
+    n_components = None  # exact kernels
+    _multi_label = True
 
     def __init__(
         self,
@@ -345,25 +345,4 @@ class CoRegularizedRidgeClassifierCV(_RidgeCV, RidgeClassifierFrame):
         self.verbose = verbose
         self.views = views
 
-    def _score(self, outputs: np.ndarray, Y: np.ndarray, u: np.ndarray) -> float:
-        return right_share(outputs, Y, u, self._indicator)
-
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Learn from samples and their classes.
-
-        Parameters
-        ----------
-        X : Views or what `as_views` reads
-            The samples, unlabeled ones too.
-        y : array-like of shape (n_samples,) or (n_samples, n_labels)
-            The classes, missing for unlabeled samples; or an indicator of labels, rows of NaN for unlabeled samples.
-        sample_weight : array-like of shape (n_samples,), optional
-            How often each sample counts, in the loss, between the views and in graphs made of kernels.
-
-        Returns
-        -------
-        self
-            The fitted learner.
-        """
-        with self._whole():
-            return self._fit_classifier(X, y, sample_weight)
+    fit = CoRegularizedRidgeCV.fit

@@ -233,7 +233,7 @@ class EarlyFusion(_Fusion):
         self
             The fitted learner.
         """
-        with self._whole(listens=False):
+        with self._restore_on_error(shows_progress=False):
             if self.fill not in ("mean", "nan"):
                 raise ValueError(f"EarlyFusion: fill must be 'mean' or 'nan'; got {self.fill!r}.")
             X = read_views_to_fit(self, X)
@@ -433,7 +433,7 @@ class LateFusion(_Fusion):
         self
             The fitted learner.
         """
-        with self._whole(listens=False):
+        with self._restore_on_error(shows_progress=False):
             X = read_views_to_fit(self, X)
             target, labeled = self._targets(X, y)
             weights = read_weights(sample_weight, len(X))

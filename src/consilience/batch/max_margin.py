@@ -162,7 +162,7 @@ class MaxMarginClassifier(ViewClassifier, MaxMargin):
         self
             The fitted learner.
         """
-        with self._whole():
+        with self._restore_on_error():
             self._check_parameters()
             X = read_views_to_fit(self, X)
             labels = read_labels(y, len(X), self.unlabeled)

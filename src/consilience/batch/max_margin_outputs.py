@@ -157,7 +157,7 @@ class MaxMarginRegressor(RegressorMixin, MaxMargin):
         self
             The fitted learner.
         """
-        with self._whole():
+        with self._restore_on_error():
             self._check_parameters()
             X = read_views_to_fit(self, X)
             kernel, matrix = read_output_kernel(self.output_kernel)

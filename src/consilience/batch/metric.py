@@ -153,7 +153,7 @@ class ViewMetricRidge(ViewRegressor, MetricFrame):
         self
             The fitted learner.
         """
-        with self._whole():
+        with self._restore_on_error():
             return self._fit_regressor(X, y, sample_weight)
 
 
@@ -297,5 +297,5 @@ class ViewMetricRidgeClassifier(ReadsClasses, MetricFrame):
         self
             The fitted learner.
         """
-        with self._whole():
+        with self._restore_on_error():
             return self._fit_classifier(X, y, sample_weight)

@@ -7,7 +7,7 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from .._backend import few_threads
-from .._progress import tell
+from .._progress import report_progress
 from ..solvers.metric import HeldOutMetric, kappa_of, output_kernel
 from ..views.container import Views
 from ..views.estimator import ViewRegressor
@@ -62,7 +62,7 @@ class _MetricCV(MetricFrame):
             held = _Held(self, rows, data, w)
             scores: dict[str, float] = {}
             for number, pair in enumerate(grid, start=1):
-                tell(number, None, of=len(grid), unit="pair of penalties")
+                report_progress(number, None, of=len(grid), unit="pair of penalties")
                 if (key := held.key(*pair)) not in scores:
                     outputs = rows.first(Y) - held.residuals(*pair) / data.u_root[:, None]
                     scores[key] = self._score(outputs, rows.first(Y), rows.first(u))
@@ -261,7 +261,7 @@ class ViewMetricRidgeCV(ViewRegressor, _MetricCV):
         self
             The fitted learner.
         """
-        with self._whole():
+        with self._restore_on_error():
             return self._fit_regressor(X, y, sample_weight)
 
 
@@ -401,5 +401,5 @@ class ViewMetricRidgeClassifierCV(ReadsClasses, _MetricCV):
         self
             The fitted learner.
         """
-        with self._whole():
+        with self._restore_on_error():
             return self._fit_classifier(X, y, sample_weight)

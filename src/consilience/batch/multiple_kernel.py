@@ -224,7 +224,7 @@ class MultipleKernelRidge(ViewRegressor, MultipleKernelFrame):
         self
             The fitted learner.
         """
-        with self._whole():
+        with self._restore_on_error():
             return self._fit_regressor(X, y, sample_weight)
 
 
@@ -347,7 +347,7 @@ class MultipleKernelRidgeClassifier(ReadsClasses, MultipleKernelFrame):
         self
             The fitted learner.
         """
-        with self._whole():
+        with self._restore_on_error():
             return self._fit_classifier(X, y, sample_weight)
 
 
@@ -503,5 +503,5 @@ class OutputKernelRidge(ViewRegressor, ReadsTargets):
         self
             The fitted learner.
         """
-        with self._whole():
+        with self._restore_on_error():
             return self._fit_regressor(X, y, sample_weight)

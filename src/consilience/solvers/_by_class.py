@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import scipy.linalg
 
-from .._progress import tell
+from .._progress import report_progress
 from ._coordinates import class_steps, spread, violations
 
 ROWS = 256  # rows of the kernel made at a time
@@ -109,7 +109,7 @@ class ByClass:
             if self.visit(eps) > 0.05 * np.count_nonzero(self.a) and n_iter % 25:
                 continue
             rough = self.gap()
-            tell(n_iter, rough)
+            report_progress(n_iter, rough)
             if rough > aim * self.objective():
                 eps /= 2
                 continue

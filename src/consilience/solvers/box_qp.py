@@ -16,7 +16,7 @@ import scipy.linalg
 from scipy.linalg import blas, lapack
 
 from .._backend import by_rows, few_threads
-from .._progress import tell
+from .._progress import report_progress
 from ._compiled import principal_part, row_steps, visit_samples
 from .certificates import Solution
 from .linalg import multiply
@@ -75,7 +75,7 @@ def _rounds(
         primal, gap = primal_and_gap(alpha, gradient, D, upper)
         if not np.isfinite(primal + gap):
             raise FloatingPointError("the objective is not finite")
-        tell(n_iter, gap)
+        report_progress(n_iter, gap)
         if best.gap is None or gap < best.gap:
             converged = gap <= tol * abs(primal)
             residual = float(violations(alpha, gradient, upper).max())

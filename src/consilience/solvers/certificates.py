@@ -26,6 +26,7 @@ STATUSES: dict[str, str] = {
     "float64 data.",
     "jitter": "The matrix was singular, so a small multiple of the identity was added. Raise `alpha`, or drop "
     "duplicate samples.",
+    "indefinite": "The matrices are not positive semi-definite, so the problem has no minimum.",
     "streamed": "Learned as the samples came; no optimum is claimed.",
     "delegated": "The wrapped estimator solved its own problem; no gap is known for it.",
 }

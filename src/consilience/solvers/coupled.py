@@ -13,12 +13,14 @@ here depends on c but that sum, so c can change without a new factorization.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
 
+from .design import GramDesign
 from .linalg import (
     add_to_diagonal,
     cholesky,
@@ -31,6 +33,7 @@ from .linalg import (
     sandwich,
     solve,
 )
+from .weights import Evaluation
 
 
 # -- one view's answer to forces: E = K(aI + BK)⁻¹
@@ -146,6 +149,16 @@ class Formed(_Penalized):
 
 
 # -- all views together
+class RidgeFit(NamedTuple):
+    """Least squares for given weights of the views; all but the coefficients times l."""
+
+    coefficients: list[np.ndarray]  # of each view
+    value: float  # the objective
+    residual: float  # of the optimality conditions
+    bound: float  # on the distance of the objective from its optimum
+    jitter: float  # the multiple of the identity that a factor needed
+
+
 class Coupled(ABC):
     """What the labeled rows see of coupled views: G_vw = δ_vw E_v + T_v'T_w, and every c mixes these.
 
@@ -165,7 +178,15 @@ class Coupled(ABC):
 
     @abstractmethod
     def half(self, c: np.ndarray) -> np.ndarray:
-        """Σ_v c_v T_v."""
+        """Return Σ_v c_v T_v."""
+
+    @abstractmethod
+    def ridge_fit(self, c: np.ndarray, Y: np.ndarray, u: np.ndarray) -> RidgeFit:
+        """Return the optimum of Σ u_i ‖y_i - g_i‖² + penalties."""
+
+    @abstractmethod
+    def evaluate_ridge(self, c: np.ndarray, Y: np.ndarray, u: np.ndarray) -> Evaluation:
+        """Return the optimal value for c, its gradient in c and in cc'; all times l."""
 
     def keep(self) -> None:
         """Keep E_v and T_v of all views, so that a change of c costs no factorization."""
@@ -237,6 +258,37 @@ class Coupled(ABC):
         return list(zip(f, inner, strict=True))
 
 
+def ridge_residuals(kernel: np.ndarray, Y: np.ndarray, u: np.ndarray) -> tuple[np.ndarray, float]:
+    """Return r = u (y - g) at the optimum of Σ u_i ‖y_i - g_i‖² + penalties, and its value.
+
+    (𝒢 + u⁻¹) r = Y, and the value is <Y, r>. The labeled kernel is overwritten.
+    """
+    r = solve(cholesky(add_to_diagonal(kernel, 1 / u)), Y)
+    return r, float(np.sum(Y * r))
+
+
+def weight_slopes(system: Coupled, c: np.ndarray, r: np.ndarray) -> tuple[np.ndarray, np.ndarray | None]:
+    """Return the gradient of the optimal value in c, and in cc' where every row has every view; both times l.
+
+    By the envelope theorem only the loss is differentiated: -2 Σ_i <r_i, d(ν_i Σ_w c_w f_w(x_i))/dc>.
+    """
+    f, inner = system.answers(c, r)
+    if system.present.all():
+        return -2 * np.einsum("ip,vip->v", r, f), -inner
+    return missing_slopes(c, system.present, np.einsum("ip,vip->iv", r, f)), None
+
+
+def missing_slopes(c: np.ndarray, present: np.ndarray, products: np.ndarray) -> np.ndarray:
+    """Return the gradient where views are missing: ν depends on c too. `products` are <r_i, f_v(x_i)> as (l, m)."""
+    sizes = np.abs(c)
+    there = present @ sizes
+    inverse = np.divide(1.0, there, out=np.zeros_like(there), where=there > 0)
+    nu = sizes.sum() * inverse
+    combined = np.where(present, products, 0) @ c
+    change = np.sign(c) * (inverse[:, None] - present * (nu * inverse)[:, None])  # dν_i/dc_v
+    return -2 * (nu @ np.where(present, products, 0) + combined @ change)
+
+
 def row_scale(present: np.ndarray, c: np.ndarray) -> np.ndarray:
     """ν of rows: Σ|c| over the sum of those present."""
     there = present @ np.abs(c)
@@ -248,70 +300,42 @@ class CoupledGrams(Coupled):
 
     Parameters
     ----------
-    grams : list of array of shape (n_v, n_v)
-        K_v over the rows present in each view.
-    l : int
-        The number of labeled rows; they come first.
-    ridge, between : float
-        a and b.
-    laplacians : list of (dense or sparse) matrices, optional
-        L_v; or what has `toarray` and multiplies.
-    graph_penalty : float
-        lγ_W.
-    rows : list of array of int, optional
-        Positions of each view's rows among the N, ascending; all rows by default.
-    weights : array of shape (N,), optional
-        s; ones by default.
+    design : GramDesign
+        Gram matrices and, where there are graphs, Laplacians.
+    ridge, agreement_penalty, graph_penalty : float
+        a, b and w: l times the penalties.
     """
 
-    def __init__(
-        self,
-        grams: Sequence[np.ndarray],
-        l: int,
-        *,
-        ridge: float,
-        agreement_penalty: float = 0.0,
-        laplacians: Sequence[Any] | None = None,
-        graph_penalty: float = 0.0,
-        rows: Sequence[np.ndarray] | None = None,
-        weights: np.ndarray | None = None,
-    ):
-        self.l = l
-        self.m = len(grams)
-        self.grams = grams
-        self.ridge = ridge
-        self.rows = [np.arange(len(K)) for K in grams] if rows is None else list(rows)
-        self.N = 1 + max(int(here[-1]) for here in self.rows)
-        present = np.zeros((self.N, self.m), dtype=bool)
-        for v, here in enumerate(self.rows):
-            present[here, v] = True
-        self.present = present[:l]
+    def __init__(self, design: GramDesign, *, ridge: float, agreement_penalty: float = 0.0, graph_penalty: float = 0.0):
+        self.design, self.l, self.m, self.grams, self.ridge = design, design.l, len(design.grams), design.grams, ridge
+        self.rows, self.N = design.rows, len(design.s)
+        present = design.present
+        self.present = present[: self.l]
         self.known = self.present.sum(axis=0)  # labeled rows of each view
         self.count = present.sum(axis=1)
         self.coupled = agreement_penalty > 0 and self.m > 1
-        self.shared = agreement_penalty * (np.ones(self.N) if weights is None else weights)  # bs
+        self.shared = agreement_penalty * design.s  # bs
         self.views: list[Any] = []
-        if self.coupled:
-            dtype = grams[0].dtype
-            self.q = np.sqrt(self.shared).astype(dtype)
-            H = np.zeros((self.N, self.N), dtype=dtype)  # I - q ΣE q = M^{-½} Σ_v (I - pE_vp) M^{-½}, M = diag(m_i)
-        for v, (K, here) in enumerate(zip(grams, self.rows, strict=True)):
-            L = None if laplacians is None or not graph_penalty else laplacians[v]
-            try:
-                if self.coupled:
-                    diagonal = (self.shared * self.count)[here].astype(dtype)
-                    self.views.append(view := Formed(K, ridge, diagonal, L, graph_penalty))
-                    H[np.ix_(here, here) if len(here) < self.N else ...] += view.complement
-                    del view.complement
-                else:
+        if not self.coupled:
+            for v, K in enumerate(self.grams):
+                L = design.laplacians[v] if graph_penalty else None
+                with _of_view(v):
                     self.views.append(Plain(K, ridge) if L is None else Factored(K, ridge, 0.0, L, graph_penalty))
-            except np.linalg.LinAlgError as error:
-                raise NotPositive(v) from error
-        if self.coupled:
-            scale = (1 / np.sqrt(self.count)).astype(dtype)
-            H *= scale
-            H *= scale[:, None]
-            self.H, self.jitter = cholesky_or_jitter(H)
+            return
+        dtype = self.grams[0].dtype
+        self.q = np.sqrt(self.shared).astype(dtype)
+        H = np.zeros((self.N, self.N), dtype=dtype)  # I - q ΣE q = M^{-½} Σ_v (I - pE_vp) M^{-½}, M = diag(m_i)
+        for v, (K, here) in enumerate(zip(self.grams, self.rows, strict=True)):
+            L = design.laplacians[v] if graph_penalty else None
+            diagonal = (self.shared * self.count)[here].astype(dtype)
+            with _of_view(v):
+                self.views.append(view := Formed(K, ridge, diagonal, L, graph_penalty))
+            H[np.ix_(here, here) if len(here) < self.N else ...] += view.complement
+            del view.complement
+        scale = (1 / np.sqrt(self.count)).astype(dtype)
+        H *= scale
+        H *= scale[:, None]
+        self.H, self.jitter = cholesky_or_jitter(H)
 
     def own(self, v: int) -> np.ndarray:
         """E_v between the labeled rows, zero where the view is absent."""
@@ -331,6 +355,47 @@ class CoupledGrams(Coupled):
             across[np.ix_(here, here[: self.known[v]]) if len(here) < self.N else ...] += c[v] * columns
         across *= self.q[:, None]
         return forward(self.H, across)
+
+    def ridge_fit(self, c: np.ndarray, Y: np.ndarray, u: np.ndarray) -> RidgeFit:
+        """Return the optimum of Σ u_i ‖y_i - g_i‖² + penalties, measured at the coefficients themselves."""
+        r, _ = ridge_residuals(self.labeled_kernel(c), Y, u)
+        coefficients = self.coefficients(c, r)
+        f, g, penalty = self.outputs(c, coefficients)
+        rest, bound = self.optimality(c, coefficients, f, u[:, None] * (Y - g))
+        value = float(np.sum(u[:, None] * (Y - g) ** 2)) + penalty
+        return RidgeFit(coefficients, value, rest, bound, self.jitter)
+
+    def evaluate_ridge(self, c: np.ndarray, Y: np.ndarray, u: np.ndarray) -> Evaluation:
+        """Return the optimal value for c, its gradient in c and in cc'; all times l."""
+        r, value = ridge_residuals(self.labeled_kernel(c), Y, u)
+        return value, *weight_slopes(self, c, r)
+
+    def _shown_residuals(self, c: np.ndarray, Y: np.ndarray, u: np.ndarray) -> tuple[np.ndarray, float]:
+        """Return r and the optimal value where labeled rows of weight 0 have no loss."""
+        kernel, shown = self.labeled_kernel(c), np.flatnonzero(u)
+        kernel = kernel if len(shown) == len(kernel) else kernel[np.ix_(shown, shown)]
+        r = np.zeros_like(Y)
+        r[shown], value = ridge_residuals(kernel, Y[shown], u[shown])
+        return r, value
+
+    def view_outputs(
+        self, cs: Sequence[np.ndarray], Y: np.ndarray, u: np.ndarray
+    ) -> list[tuple[float, np.ndarray, np.ndarray]]:
+        """Return, for every c, the optimal value, each view's outputs as columns, and the targets, both times √u."""
+        fits = [self._shown_residuals(c, Y, u) for c in cs]
+        shown = np.flatnonzero(u)
+        weights = np.sqrt(u[shown])[:, None]
+        targets = (weights * Y[shown]).ravel()
+        parts = []
+        for c, (_, value), (f, _) in zip(cs, fits, self.answers_together(cs, [r for r, _ in fits]), strict=True):
+            weighted = f[:, shown] * (self.nu(c)[shown, None] * weights)
+            parts.append((value, weighted.reshape(len(c), -1).T, targets))
+        return parts
+
+    def held_outputs(self, c: np.ndarray, Y: np.ndarray, u: np.ndarray, hidden: np.ndarray) -> np.ndarray:
+        """Return g at labeled rows whose weight in `u` is 0, learned from the others."""
+        r, _ = self._shown_residuals(c, Y, u)
+        return self.labeled_kernel(c)[hidden] @ r
 
     def coefficients(self, c: np.ndarray, r: np.ndarray) -> list[np.ndarray]:
         """a_v with f_v = K_v a_v, for forces r (l, P) on the labeled rows."""
@@ -386,6 +451,15 @@ class CoupledGrams(Coupled):
         for part, here in zip(parts, self.rows, strict=True):
             total[here] += part
         return total
+
+
+@contextmanager
+def _of_view(v: int) -> Iterator[None]:
+    """Say which view a failed factorization belongs to."""
+    try:
+        yield
+    except np.linalg.LinAlgError as error:
+        raise NotPositive(v) from error
 
 
 class NotPositive(np.linalg.LinAlgError):

@@ -16,7 +16,7 @@ import numpy as np
 import scipy.linalg
 import scipy.optimize
 
-from .._progress import tell
+from .._progress import report_progress
 from .certificates import Solution
 from .linalg import add_to_diagonal, cholesky, forward, gram_of, multiply, solve
 
@@ -374,7 +374,7 @@ def learn_kernel_weights(
     n_iter = 0
     while True:
         enough = objective - bound <= tol * abs(objective)
-        tell(n_iter, objective - bound)
+        report_progress(n_iter, objective - bound)
         if n_iter >= max_iter or not now.norms(d).any():
             break
         n_iter += 1

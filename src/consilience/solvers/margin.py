@@ -13,7 +13,7 @@ import numpy as np
 import scipy.linalg
 
 from .._backend import few_threads
-from .._progress import tell
+from .._progress import report_progress
 from ._by_class import ByClass
 from ._coordinates import add_rows, kernel_steps, spread, violations
 from .certificates import Solution
@@ -293,7 +293,7 @@ def _violators_first(problem: _Problem, tol: float, max_iter: int) -> tuple[int,
     lowest, since = np.inf, 0  # the least gap, and the passes since it fell
     while n_iter < max_iter and since < PATIENCE:
         gap = problem.active.gap()
-        tell(n_iter, gap)
+        report_progress(n_iter, gap)
         lowest, since = (gap, 0) if gap < 0.99 * lowest else (lowest, since + 1)
         if not problem.outside:
             objective = _objective(problem, problem.gradient())

@@ -12,7 +12,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from .._backend import few_threads
-from .._progress import tell
+from .._progress import report_progress
 from ._coordinates import dense_steps, sparse_steps, violations
 from .certificates import Solution
 
@@ -80,7 +80,7 @@ def margin_features(
             continue
         g = _gradient(Phi, labels, of, W) - target
         gap = float(violations(a, g, upper, violation))
-        tell(n_iter, gap)
+        report_progress(n_iter, gap)
         objective = 0.5 * float(a @ (g + target)) + float(upper @ np.maximum(0, -g))
         if gap <= tol * objective:
             status = "converged"

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 import scipy.linalg
 
-from .._progress import tell
+from .._progress import report_progress
 from .certificates import Solution
 from .linalg import add_to_diagonal, cholesky, forward, multiply, solve
 from .sphere import sphere_least_squares
@@ -315,7 +315,7 @@ def output_kernel(spectrum: Spectrum, alpha: float, metric_penalty: float, *, to
             pulls = np.maximum(scipy.linalg.eigvalsh(multiply(B.T, e[:, None] * B), check_finite=False), 0)
             products = float(np.sum(B * turned)) + rest
             bound = max(bound, float(dual_value(np.array(products), np.array(loss), np.sum(pulls**2), kappa)))
-        tell(n_iter, objective - bound if np.isfinite(bound) else None)
+        report_progress(n_iter, objective - bound if np.isfinite(bound) else None)
         if objective - bound <= tol * objective:
             status = "converged"
             break
@@ -395,7 +395,7 @@ def alternate_metric(
     status, n_iter = "max_iter", 0
     while n_iter < max_iter:
         n_iter += 1
-        tell(n_iter, None)
+        report_progress(n_iter, None)
         before = sum(values)
         if learn_weights:
             w = _sphere_weights(C, c, float(squares.sum()), G, sizes, float(np.linalg.norm(w)))

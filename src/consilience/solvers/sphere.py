@@ -1,8 +1,9 @@
 """Least squares on a sphere: the weights of given answers, where only their length is fixed."""
 
 import numpy as np
-import scipy.linalg
 import scipy.optimize
+
+from .linalg import norm, qr_r, svd
 
 
 def sphere_least_squares(A: np.ndarray, b: np.ndarray, radius: float) -> np.ndarray:
@@ -14,29 +15,29 @@ def sphere_least_squares(A: np.ndarray, b: np.ndarray, radius: float) -> np.ndar
     Bazzani and Murino (2016), with μ = 0 case II of their Theorem 16; the theorem leaves out μ > 0 with no part of A'b
     along its eigenvectors, which is treated alike here.
     """
-    R = scipy.linalg.qr(np.column_stack([A, b]), mode="r")[0][: A.shape[1] + 1]  # n may be large, m is not
-    _, sigma, Vt = np.linalg.svd(R[:, :-1], full_matrices=True)
+    R = qr_r(np.column_stack([A, b]))[: A.shape[1] + 1]  # n may be large, m is not
+    _, sigma, Vt = svd(R[:, :-1], full_matrices=True)
     m = A.shape[1]
     sigma = np.concatenate([sigma, np.zeros(m - len(sigma))])
     slack = sigma[0] * max(A.shape) * np.finfo(float).eps
     sigma[sigma <= slack] = 0.0
     mu = sigma**2
     along = Vt @ (R[:, :-1].T @ R[:, -1])  # A'b in the basis of eigenvectors
-    along[(np.abs(along) <= slack * np.linalg.norm(b)) | (sigma == 0)] = 0.0
+    along[(np.abs(along) <= slack * norm(b)) | (sigma == 0)] = 0.0
     last = mu <= mu[-1] + slack * sigma[0]
     rest = np.divide(along, mu - mu[-1], out=np.zeros(m), where=~last)
-    if not along[last].any() and np.linalg.norm(rest) < radius:
+    if not along[last].any() and norm(rest) < radius:
         rest[np.flatnonzero(last)[-1]] = np.sqrt(radius**2 - rest @ rest)
         return Vt.T @ rest
     low = max(-mu[-1], float(np.max(np.abs(along) / radius - mu)))  # one term alone is as long as the radius there
-    high = max(float(np.linalg.norm(along)) / radius - mu[-1], low)
+    high = max(norm(along) / radius - mu[-1], low)
 
     def excess(gamma: float) -> float:
         parts = np.divide(along, mu + gamma, out=np.zeros(m), where=along != 0)
-        return 1 / radius - 1 / float(np.linalg.norm(parts))
+        return 1 / radius - 1 / norm(parts)
 
     gamma = low
     if excess(low) > 0 and excess(high) < 0:
         gamma = scipy.optimize.brentq(excess, low, high, xtol=4 * np.finfo(float).eps * max(abs(low), abs(high)))
     x = np.divide(along, mu + gamma, out=np.zeros(m), where=along != 0)
-    return Vt.T @ (x * radius / np.linalg.norm(x))
+    return Vt.T @ (x * radius / norm(x))

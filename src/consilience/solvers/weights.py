@@ -14,8 +14,9 @@ from typing import Any
 import numpy as np
 import scipy.optimize
 
-from .._progress import tell
+from .._progress import report_progress
 from .certificates import Solution
+from .linalg import eigvalsh, norm
 from .sphere import sphere_least_squares
 
 # φ, its gradient in c, and what proves: ∇ where φ is a convex function of cc', a bound on φ over the sphere, or nothing
@@ -24,7 +25,7 @@ Evaluation = tuple[float, np.ndarray, Any]
 
 def lower_bound(value: float, curvature: np.ndarray, c: np.ndarray) -> float:
     """The bound above, from ∇ at c."""
-    return value + float(c @ c) * float(np.linalg.eigvalsh(curvature)[0]) - float(c @ curvature @ c)
+    return value + float(c @ c) * float(eigvalsh(curvature)[0]) - float(c @ curvature @ c)
 
 
 def learn_weights(
@@ -38,7 +39,7 @@ def learn_weights(
 
     `tol` is relative to φ; `max_iter` counts steps from one start; ``Solution.n_iter`` counts evaluations.
     """
-    radius = float(np.linalg.norm(starts[0]))
+    radius = norm(starts[0])
     best: tuple[float, np.ndarray] = (np.inf, np.asarray(starts[0]))
     bound = -np.inf
     n_iter = 0
@@ -50,10 +51,10 @@ def learn_weights(
     def along(u: np.ndarray) -> tuple[float, np.ndarray]:
         nonlocal best, bound, n_iter
         n_iter += 1
-        length = float(np.linalg.norm(u))
+        length = norm(u)
         c = radius * u / length
         value, gradient, proof = evaluate(c)
-        tell(n_iter, best[0] - bound if np.isfinite(bound) else None, unit="evaluation")
+        report_progress(n_iter, best[0] - bound if np.isfinite(bound) else None, unit="evaluation")
         if value < best[0]:
             best = (value, c)
         if proof is not None:
@@ -96,7 +97,7 @@ def alternate_weights(
     objective, and every c that was visited, for a choice by validation. A start ends where c moves by less than `tol`
     of its length.
     """
-    radius = float(np.linalg.norm(starts[0]))
+    radius = norm(starts[0])
     now = [np.asarray(start) for start in starts]
     running = list(range(len(now)))
     visited: list[np.ndarray] = []
@@ -104,13 +105,13 @@ def alternate_weights(
     n_iter = 0
     while running and n_iter < max_iter:
         n_iter += 1
-        tell(n_iter, None)
+        report_progress(n_iter, None)
         for k, (value, F, b) in zip(list(running), answers([now[k] for k in running]), strict=True):
             visited.append(_turned(now[k]))
             if value < best[0]:
                 best = (value, now[k])
             c = sphere_least_squares(F, b, radius)
-            if np.linalg.norm(c - now[k]) <= tol * radius:
+            if norm(c - now[k]) <= tol * radius:
                 running.remove(k)
             now[k] = c
     status = "max_iter" if running else "settled"
@@ -122,7 +123,7 @@ def sphere_starts(m: int, radius: float, n: int, rng: np.random.RandomState) -> 
     starts = [np.full(m, radius / np.sqrt(m))]
     for _ in range(n - 1):
         c = rng.normal(size=m)
-        starts.append(radius * c / np.linalg.norm(c))
+        starts.append(radius * c / norm(c))
     return starts
 
 

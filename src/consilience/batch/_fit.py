@@ -1,0 +1,297 @@
+"""The steps that batch estimators share: read the training data, make the design, store the fit.
+
+Each `fit` calls them in this order, with its own solver between the last two.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.base import is_classifier
+from sklearn.utils import check_random_state
+
+from .._backend import to_numpy
+from ..kernels import Kernel, kernels_by_view, present_grams, reference_views, resolve_kernels
+from ..kernels.features import Nystroem
+from ..solvers.certificates import Solution, warn_unless_converged
+from ..solvers.design import Design, FeatureDesign, GramDesign
+from ..solvers.linalg import is_positive
+from ..solvers.weights import sphere_starts
+from ..views import _blocks
+from ..views._reading import checked_sparse
+from ..views.container import Views, to_float64
+from ..views.estimator import presence
+from ..views.validation import class_weights, read_labels, read_targets, read_views_to_fit, read_weights
+
+
+# -- 1. the training data
+@dataclass(frozen=True)
+class TrainingData:
+    """Training samples in solver order: the labeled ones first, samples that no term of the objective uses left out."""
+
+    X: Views  # with the views that some sample has
+    kernels: dict[str, Kernel]  # of these views, with numbers for parameters
+    order: np.ndarray  # positions of the rows among the samples given
+    n: int  # how many samples were given
+    s: np.ndarray  # weights of the rows
+    Y: np.ndarray  # targets of the labeled rows
+    u: np.ndarray  # weights of their losses
+    codes: np.ndarray | None = None  # classes of the labeled rows, for classification with one class per sample
+
+    @property
+    def l(self) -> int:  # noqa: E743
+        """Number of labeled rows."""
+        return len(self.Y)
+
+
+def read_training(estimator: Any, X: Any, y: Any, sample_weight: Any, *, use_unlabeled: bool = False) -> TrainingData:
+    """Validate samples, targets and weights, and put the rows in solver order.
+
+    Classes become targets of ±1, one output per class, one output in all for two classes. With `use_unlabeled`,
+    samples without a target take part.
+    """
+    X = read_views_to_fit(estimator, X)
+    s = read_weights(sample_weight, len(X))
+    codes = None
+    if not is_classifier(estimator):
+        Y, labeled = read_targets(y, len(X))
+        estimator._one_output = np.asarray(y).ndim == 1
+        u = s
+    elif estimator._multi_label and _is_indicator(y := _dense(y)):
+        Y, labeled = _read_indicator(estimator, y, len(X))
+        u = s
+    else:
+        labels = read_labels(y, len(X), estimator.unlabeled)
+        estimator._indicator, estimator.classes_ = False, labels.classes
+        Y, labeled, codes = labels.signs(), labels.labeled, labels.codes
+        u = s * class_weights(estimator.class_weight, labels, s)
+    labeled = labeled & (u > 0)
+    X, kernels, order = select_training_rows(estimator, X, labeled, s, use_unlabeled=use_unlabeled)
+    first = order[: int((labeled & (s > 0)).sum())]
+    return TrainingData(
+        X, kernels, order, len(s), s[order], Y[first], u[first], None if codes is None else codes[first]
+    )
+
+
+def _dense(y: Any) -> Any:
+    return checked_sparse(y, "y").toarray() if sp.issparse(y) else y
+
+
+def _is_indicator(y: Any) -> bool:
+    return y is not None and np.asarray(y).ndim == 2 and np.asarray(y).shape[1] > 1
+
+
+def _read_indicator(estimator: Any, y: Any, n: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return targets of ±1 from an indicator of labels, and which samples have them."""
+    if estimator.class_weight is not None:
+        raise ValueError("`class_weight` is for one class per sample; y is an indicator of several labels.")
+    Y, labeled = read_targets(y, n)
+    others = np.setdiff1d(Y[labeled], (0, 1))
+    if len(others):
+        raise ValueError(f"An indicator of labels holds 0 and 1; y has {others[0]:g}.")
+    estimator._indicator, estimator.classes_ = True, np.arange(Y.shape[1])
+    return 2 * Y - 1, labeled
+
+
+def select_training_rows(
+    estimator: Any, X: Views, labeled: np.ndarray, s: np.ndarray, *, use_unlabeled: bool
+) -> tuple[Views, dict[str, Kernel], np.ndarray]:
+    """Return the rows that take part, the labeled ones first, the resolved kernels, and the order of the rows.
+
+    Kernel parameters that depend on the data are taken from all samples with a positive weight.
+    """
+    used = s > 0
+    if not (used & labeled).any():
+        raise ValueError("No labeled sample has a weight above 0. Give labels or weights to others.")
+    kernels = kernels_by_view(estimator.kernel, estimator.view_names_in_)
+    weighted = X if used.all() else X[np.flatnonzero(used)]
+    names = [name for name in X.names if weighted.present(name).any()]
+    resolved = resolve_kernels({name: kernels[name] for name in names}, weighted)
+    if not use_unlabeled:
+        used = used & labeled
+    order = np.concatenate([np.flatnonzero(used & labeled), np.flatnonzero(used & ~labeled)])
+    X = X if np.array_equal(order, np.arange(len(X))) else X[order]
+    estimator._used_views = tuple(name for name in X.names if X.present(name).any())
+    X = X if estimator._used_views == X.names else X[list(estimator._used_views)]
+    estimator.kernels_ = {name: resolved[name] for name in X.names}
+    return X, estimator.kernels_, order
+
+
+# -- 2. the design
+def designs(estimator: Any, data: TrainingData, *, shared_landmarks: bool = False) -> Iterator[Design]:
+    """Yield the design in the precision of the data; a caller that asks for another gets double precision.
+
+    Use it as ``for design in designs(...)``, and leave the loop where `is_precise` accepts the solution.
+    """
+    if estimator.n_components is not None:
+        yield feature_design(estimator, data, shared_landmarks=shared_landmarks)
+        return
+    if all(_blocks.is_single(data.X.block(name)) for name in data.X.names):
+        yield gram_design(data, np.float32)
+    yield gram_design(data, np.float64)
+
+
+def is_precise(design: Design, solution: Solution) -> bool:
+    """Tell whether rounding in single precision left the solution good enough."""
+    return not design.single or solution.status not in ("inexact", "jitter", "indefinite")
+
+
+def gram_design(data: TrainingData, dtype: Any = np.float64) -> GramDesign:
+    """Return the Gram matrices of all views; refuse kernels from outside that are not positive semi-definite."""
+    X = data.X if dtype == np.float32 else to_float64(data.X)
+    rows = [np.flatnonzero(X.present(name)) for name in X.names]
+    grams = []
+    for name, K in zip(X.names, present_grams(data.kernels, X), strict=True):
+        given = to_numpy(K)
+        K = np.ascontiguousarray(given, dtype=dtype)
+        _check_symmetric(name, K)
+        if data.kernels[name].may_be_indefinite and not is_positive(given):
+            raise indefinite(name)
+        grams.append(K)
+    return GramDesign(grams, rows, data.l, data.s)
+
+
+def _check_symmetric(name: str, K: np.ndarray) -> None:
+    """Compare some rows of a matrix with its columns."""
+    some = np.linspace(0, len(K) - 1, 32).astype(int)
+    difference = np.abs(K[some] - K[:, some].T).max()
+    if difference > 1e-4 * np.abs(K[some]).max():
+        raise ValueError(
+            f"View '{name}': its kernel matrix is not symmetric: entries that should be equal differ by "
+            f"{difference:.4g}. Give (K + K') / 2 if that is meant."
+        )
+
+
+def feature_design(estimator: Any, data: TrainingData, *, shared_landmarks: bool = False) -> FeatureDesign:
+    """Return the Nyström features of all views, computed again for each block of rows."""
+    seed = check_random_state(estimator.random_state).randint(2**31)
+    nystroem = Nystroem(
+        kernel=data.kernels, n_components=estimator.n_components, shared=shared_landmarks, random_state=seed
+    )
+    X = to_float64(data.X)  # directions would be lost in single precision
+    nystroem.fit_read(X)
+    estimator._features = nystroem
+    sizes = [nystroem.sizes[name] for name in X.names]
+
+    def features(start: int, stop: int) -> np.ndarray:
+        part = nystroem.transform(X[start:stop])
+        blocks = [dense_block(part, name, size) for name, size in zip(X.names, sizes, strict=True)]
+        return np.asarray(np.hstack(blocks), dtype=np.float64)
+
+    return FeatureDesign(features, sizes, presence(X), data.l, data.s)
+
+
+def dense_block(X: Views, name: str, size: int) -> np.ndarray:
+    """Return a view of dense features, zero where it is missing."""
+    block = X.block(name)
+    if block is None:
+        return np.zeros((len(X), size))
+    values = to_numpy(block)
+    return values if X.present(name).all() else np.where(X.present(name)[:, None], values, 0.0)
+
+
+# -- weights of the views
+def given_weights(estimator: Any) -> np.ndarray | None:
+    """Return the weights of the views used, or None where they are learned."""
+    names, given = estimator.view_names_in_, estimator.view_weights
+    used = [names.index(name) for name in estimator._used_views]
+    if isinstance(given, str):
+        if given == "uniform":
+            return np.full(len(used), 1 / len(used))
+        if given == "learned":
+            return None
+        raise ValueError(f"`view_weights` is 'uniform', 'learned' or one number per view; got {given!r}.")
+    if isinstance(given, Mapping):
+        if set(given) != set(names):
+            raise ValueError(
+                f"`view_weights` names {_blocks.quoted(given)}; the views are {_blocks.quoted(names)}. Give each a "
+                "weight, 0 to leave it out."
+            )
+        given = [given[name] for name in names]
+    c = np.asarray(given, dtype=np.float64)
+    if c.shape != (len(names),) or not np.isfinite(c).all():
+        raise ValueError(f"`view_weights` must be one finite number per view, {len(names)} in all; got {given!r}.")
+    if not c[used].any():
+        raise ValueError("`view_weights` are zero for every view that the samples have.")
+    return c[used]
+
+
+def weight_starts(estimator: Any) -> list[np.ndarray]:
+    """Return the starting points of learned weights, the first with equal weights; all have the length asked for."""
+    m = len(estimator._used_views)
+    radius = getattr(estimator, "weights_norm", None)
+    radius = 1 / np.sqrt(m) if radius is None else float(radius)
+    return sphere_starts(m, radius, int(estimator.n_restarts), check_random_state(estimator.random_state))
+
+
+# -- 3. the fit
+def store_fit(
+    estimator: Any,
+    data: TrainingData,
+    design: Design,
+    solution: Solution,
+    *,
+    every_row: bool = False,
+) -> Any:
+    """Store what prediction needs and what is proved; return the estimator.
+
+    The solution's x is (coefficients of each view, weights of the views). Rows without coefficients are left out
+    unless `every_row` asks for them.
+    """
+    raise_if_indefinite(estimator, solution)
+    for name in ("dual_coef_", "support_", "coef_", "X_fit_"):
+        vars(estimator).pop(name, None)
+    coefficients, view_weights = solution.x
+    if isinstance(design, FeatureDesign):
+        estimator.coef_ = dict(zip(data.X.names, coefficients, strict=True))
+    else:
+        vars(estimator).pop("_features", None)
+        _store_support(estimator, data, design, coefficients, every_row)
+    estimator.view_weights_ = view_weights
+    estimator.solution_ = replace(solution, x=None)
+    warn_unless_converged(solution, type(estimator).__name__)
+    return estimator
+
+
+def _store_support(
+    estimator: Any, data: TrainingData, design: GramDesign, coefficients: Sequence[np.ndarray], every_row: bool
+) -> None:
+    dual = np.zeros((len(design.rows), len(data.order), coefficients[0].shape[1]))
+    for v, (here, own) in enumerate(zip(design.rows, coefficients, strict=True)):
+        dual[v, here] = own
+    kept = np.arange(len(data.order)) if every_row else np.flatnonzero(dual.any(axis=(0, 2)))
+    kept = kept if len(kept) else np.arange(1)
+    kept = kept[np.argsort(data.order[kept])]
+    whole = np.array_equal(kept, np.arange(dual.shape[1]))
+    estimator.dual_coef_ = dual if whole else np.ascontiguousarray(dual[:, kept])
+    estimator.support_ = data.order[kept]
+    X = data.X if whole else data.X[kept]
+    # predictions are made in the precision in which the coefficients were found
+    estimator.X_fit_ = reference_views(data.kernels, X if design.single else to_float64(X))
+
+
+def indefinite(name: str) -> ValueError:
+    """Return the error for a kernel from outside that is not positive semi-definite."""
+    return ValueError(
+        f"View '{name}': its kernel matrix is not positive semi-definite, so the problem has no minimum. Use a "
+        "positive semi-definite kernel; `consilience.kernels.nearest_psd` makes one of a matrix."
+    )
+
+
+def raise_if_indefinite(estimator: Any, solution: Solution) -> None:
+    """Raise the error of a problem without a minimum; the solution's x is the position of the view, or None."""
+    if solution.status != "indefinite":
+        return
+    graphs = bool(getattr(estimator, "graph_penalty", 0))
+    what = "The kernel matrices of the views together are"
+    if solution.x is not None:
+        matrix = "kernel matrix or its graph's Laplacian" if graphs else "kernel matrix"
+        what = f"View '{estimator._used_views[solution.x]}': its {matrix} is"
+    remedy = " `graph` takes a Laplacian, which `consilience.graphs.laplacian` makes of weights of at least 0."
+    raise ValueError(
+        f"{what} not positive semi-definite, so the problem has no minimum, or so close to singular that it appears "
+        "so. Scale the views, raise `alpha`, or use a positive semi-definite kernel; `consilience.kernels.nearest_psd` "
+        f"makes one of a matrix.{remedy * graphs}"
+    )

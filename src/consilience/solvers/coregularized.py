@@ -1,0 +1,209 @@
+"""Co-regularized least squares over coupled views: given or learned weights of the views, held-out scores.
+
+For a kernel R between outputs the problem divides into one part for each eigenvalue of R: the outputs are turned into
+its eigenvectors, and the ridge is divided by the eigenvalue (Minh, Bazzani and Murino 2016, section 4.4).
+"""
+
+from collections.abc import Iterator, Sequence
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from .certificates import Solution
+from .coupled import Coupled, CoupledGrams
+from .coupled_features import CoupledFeatures
+from .design import Design, FeatureDesign, GramDesign
+from .linalg import eigh, multiply, solve_general
+from .weights import Evaluation, alternate_weights, learn_weights
+
+_SYSTEMS: dict[type, Any] = {GramDesign: CoupledGrams, FeatureDesign: CoupledFeatures}
+
+
+class Penalties(NamedTuple):
+    """γ_A, γ_B and γ_W of the paper."""
+
+    alpha: float
+    agreement: float
+    graph: float
+
+    @property
+    def use_unlabeled(self) -> bool:
+        """Whether rows without labels take part."""
+        return self.agreement > 0 or self.graph > 0
+
+
+def couple(design: Design, penalties: Penalties, eigenvalue: float = 1.0) -> Coupled:
+    """Return the factored penalties of all views, for an eigenvalue of the output kernel."""
+    scale = design.total
+    system: Coupled = _SYSTEMS[type(design)](
+        design,
+        ridge=penalties.alpha / eigenvalue * scale,
+        agreement_penalty=penalties.agreement * scale,
+        graph_penalty=penalties.graph * scale,
+    )
+    return system
+
+
+class WeightSearch(NamedTuple):
+    """How weights of the views are learned."""
+
+    starts: list[np.ndarray]  # all of one length
+    tol: float
+    max_iter: int
+    alternating: bool = False  # the published scheme, not the exact one
+    hidden: np.ndarray = np.arange(0)  # labeled rows that choose among the weights the alternation visits
+    classification: str | None = None  # "classes" or "labels": the error of hidden rows is counted, not squared
+
+
+class RidgeProblem:
+    """Least squares for any weights of the views, over Gram matrices or features.
+
+    `groups` are the eigenvalues of the output kernel with their eigenvectors; `u` are the weights of the losses.
+    """
+
+    def __init__(
+        self,
+        design: Design,
+        Y: np.ndarray,
+        u: np.ndarray,
+        penalties: Penalties,
+        groups: Sequence[tuple[float, np.ndarray]],
+    ):
+        self.design, self.Y, self.u, self.penalties = design, Y, u, penalties
+        self.groups = [(value, vectors, Y @ vectors) for value, vectors in groups if value > 0]
+        # outputs that R maps to 0 stay unexplained
+        self.lost = sum(float(np.sum(u[:, None] * (Y @ vectors) ** 2)) for value, vectors in groups if not value)
+        self._systems: list[Coupled] | None = None
+
+    def keep(self) -> None:
+        """Keep the factorizations, for many c."""
+        self._systems = [system for system, _, _ in self._parts()]
+
+    def _parts(self) -> Iterator[tuple[Coupled, np.ndarray, np.ndarray]]:
+        """Yield systems, eigenvectors and targets; one system at a time in memory unless they are kept."""
+        for k, (value, vectors, Y) in enumerate(self.groups):
+            yield (self._systems[k] if self._systems else couple(self.design, self.penalties, value)), vectors, Y
+
+    def evaluate(self, c: np.ndarray) -> Evaluation:
+        """Return the optimal value for c, its gradient in c and in cc'."""
+        value, gradient, curvature = self.lost, np.zeros(len(c)), np.zeros((len(c), len(c)))
+        proved = True
+        for system, _, Y in self._parts():
+            own, slope, proof = system.evaluate_ridge(c, Y, self.u)
+            value, gradient = value + own, gradient + slope
+            proved &= proof is not None
+            curvature = curvature + (0 if proof is None else proof)
+        scale = self.design.total
+        return value / scale, gradient / scale, curvature / scale if proved else None
+
+    def view_outputs(self, cs: Sequence[np.ndarray], u: np.ndarray) -> list[tuple[float, np.ndarray, np.ndarray]]:
+        """Return, for every c, the optimal value, the views' outputs and targets, as least squares takes them."""
+        by_part = [system.view_outputs(cs, Y, u) for system, _, Y in self._parts()]
+        found = []
+        for parts in zip(*by_part, strict=True):
+            value = (self.lost + sum(part[0] for part in parts)) / self.design.total
+            found.append((value, np.concatenate([p[1] for p in parts]), np.concatenate([p[2] for p in parts])))
+        return found
+
+    def held_outputs(self, c: np.ndarray, u: np.ndarray, hidden: np.ndarray) -> np.ndarray:
+        """Return the outputs at hidden labeled rows, learned from the others."""
+        parts = [system.held_outputs(c, Y, u, hidden) @ vectors.T for system, vectors, Y in self._parts()]
+        return np.sum(parts, axis=0)
+
+    def solve(self, c: np.ndarray | None, search: WeightSearch | None = None) -> Solution:
+        """Return (coefficients of each view, weights of the views) as x, for given weights or those of `search`.
+
+        The objective is measured at the coefficients themselves. Where the matrices are not positive semi-definite,
+        the status is "indefinite", and x is the position of the view, if it is known.
+        """
+        try:
+            if c is not None:
+                return self._solve_given(c)
+            self.keep()
+            assert search is not None
+            if search.alternating:
+                learned = _alternate(self, search)
+            else:
+                learned = learn_weights(self.evaluate, search.starts, tol=search.tol, max_iter=search.max_iter)
+            return with_learned(self._solve_given(learned.x), learned)
+        except np.linalg.LinAlgError as error:
+            return Solution(getattr(error, "view", None), None, 0, "indefinite")
+
+    def _solve_given(self, c: np.ndarray) -> Solution:
+        coefficients = [np.zeros((size, self.Y.shape[1])) for size in self.design.sizes]
+        value, worst, gap, jitter = self.lost, 0.0, 0.0, 0.0
+        for system, vectors, Y in self._parts():
+            part = system.ridge_fit(c, Y, self.u)
+            value, worst, gap = value + part.value, max(worst, part.residual), gap + part.bound
+            jitter = max(jitter, part.jitter)
+            for total, own in zip(coefficients, part.coefficients, strict=True):
+                total += own @ vectors.T
+        scale = self.design.total
+        objective, gap = value / scale, gap / scale
+        status = "inexact" if not gap <= 1e-6 * abs(objective) else "jitter" if jitter else "exact"
+        return Solution((coefficients, c), gap, 1, status, objective=objective, residual=worst / scale)
+
+
+def _alternate(problem: RidgeProblem, search: WeightSearch) -> Solution:
+    """Return the best weights that the published scheme visits, by the objective or by hidden rows."""
+    u = problem.u.copy()
+    u[search.hidden] = 0.0
+    outputs_of = partial(problem.view_outputs, u=u)
+    learned, visited = alternate_weights(outputs_of, search.starts, tol=search.tol, max_iter=search.max_iter)
+    if not len(search.hidden):
+        return learned
+    targets = problem.Y[search.hidden]
+    losses = []
+    for c in visited:
+        outputs = problem.held_outputs(c, u, search.hidden)
+        if search.classification:
+            losses.append(1 - right_share(outputs, targets, np.ones(len(targets)), search.classification == "labels"))
+        else:
+            losses.append(float(np.mean((outputs - targets) ** 2)))
+    return Solution(visited[int(np.argmin(losses))], None, learned.n_iter, learned.status)
+
+
+def with_learned(solution: Solution, learned: Solution) -> Solution:
+    """Return the solution for learned weights, with the gap to the best weights where one is known."""
+    gap = None
+    if learned.gap is not None and learned.objective is not None and solution.objective is not None:
+        gap = max(solution.objective - (learned.objective - learned.gap), 0.0)
+    status = learned.status if solution.converged else solution.status
+    return Solution(solution.x, gap, learned.n_iter, status, objective=solution.objective, residual=solution.residual)
+
+
+def right_share(outputs: np.ndarray, Y: np.ndarray, weights: np.ndarray, indicator: bool) -> float:
+    """Return the share of rows classified correctly; with an indicator the share of correct entries."""
+    if indicator or Y.shape[1] == 1:
+        right = ((outputs > 0) == (Y > 0)).mean(axis=1)
+    else:
+        right = outputs.argmax(axis=1) == Y.argmax(axis=1)
+    return float(np.average(right, weights=weights))
+
+
+# -- held-out scores
+class HeldOut:
+    """Outputs at rows whose targets are hidden, for every γ_A and every fold from one eigendecomposition.
+
+    Hidden targets are u = 0; the penalties stay as they are, and the rows stay among the unlabeled ones. With
+    M = 𝒢/γ_A + u⁻¹ the residuals of a fold F are (M⁻¹[F, F])⁻¹ (M⁻¹Y)[F]. `kernel` is 𝒢 for γ_A = 1.
+    """
+
+    def __init__(self, kernel: np.ndarray, Y: np.ndarray, u: np.ndarray):
+        self.Y, self.root = Y, np.sqrt(u)
+        self.values, self.vectors = eigh(self.root[:, None] * kernel * self.root)
+        self.turned = multiply(self.vectors.T, self.root[:, None] * Y)
+
+    def outputs(self, alpha: float, folds: Sequence[np.ndarray] | None) -> np.ndarray:
+        """Return g at the rows of each fold, one fold after the other; leave-one-out where there are no folds."""
+        inverse = 1 / (np.maximum(self.values, 0) / alpha + 1)
+        r = multiply(self.vectors, inverse[:, None] * self.turned)  # (u½ 𝒢 u½/γ_A + I)⁻¹ u½ Y
+        if folds is None:
+            return self.Y - r / ((self.vectors**2 @ inverse) * self.root)[:, None]
+        parts = []
+        for fold in folds:
+            rows = self.vectors[fold]
+            rest = solve_general((rows * inverse) @ rows.T, r[fold])
+            parts.append(self.Y[fold] - rest / self.root[fold, None])
+        return np.concatenate(parts)
