@@ -152,7 +152,7 @@ def svm():
         peer = seconds(lambda C=C: SVC(kernel="precomputed", C=C).fit(K, of))
         rest = cs.CoRegularizedSVC("precomputed", alpha=alpha, view_weights=[1 / 7]).fit(X, of)
         ovr = seconds(lambda rest=rest: rest.fit(X, of))
-        simplex = cs.CoRegularizedSVC("precomputed", alpha=alpha, view_weights=[1 / 7], multi_class="simplex")
+        simplex = cs.CoRegularizedSVC("precomputed", alpha=alpha, view_weights=[1 / 7], class_vectors="simplex")
         ours = seconds(lambda simplex=simplex: simplex.fit(X, of), 1)
         proof = simplex.certificate()
         start, steps, alpha_ki, gap = time.perf_counter(), 0, None, np.inf

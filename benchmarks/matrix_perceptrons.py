@@ -9,7 +9,7 @@ first 1,000 rows (of both views together for the perceptron on both, of the view
 words and word pairs, 5 orders, p = 1..20, the columns cut into K = 2..6 views of one width, rows of each view of length
 1; the two classes are comp, misc, sci against the others. Columns are in the order of how often they occur; --columns
 says whether they are cut so ("cut"), after a random permutation ("shuffled"), or dealt out one after the other
-("interleaved"): MMP multiplies columns of one place in two views. Data are in the folder named by CONSILIENCE_DATA.
+("interleaved"): MMP multiplies columns at the same position of two views. Data are in the folder CONSILIENCE_DATA.
 
 Printed: the mean error rate in percent over the orders by p; below, the best p, what it gains over the perceptron on
 all columns, and how far MMP is from OMMP, with standard errors of the differences by order.
@@ -22,23 +22,24 @@ import scipy.sparse as sp
 from joblib import Parallel, delayed
 
 from consilience import KernelPerceptron, MatrixPerceptron, OnlinePerceptron, OrthogonalPerceptron, Views
-from consilience.datasets import fetch_a9a, fetch_news20
 from consilience.kernels import RBF
 from consilience.kernels._distances import squared_distances
+
+from single_view_sets import load_set  # isort: skip
 
 POWERS = tuple(range(1, 21))
 
 
 def a9a_views(n_views):
-    X, y = fetch_a9a(return_X_y=True)
-    X = X[X.names[0]][:32561]
+    X, y, _ = load_set("a9a")
+    X = X[:32561]
     width = 122 // n_views
     return Views({f"view{k}": X[:, k * width : (k + 1) * width] for k in range(n_views)}), y[:32561]
 
 
 def news20_views(n_views, columns):
-    X, groups = fetch_news20(pairs=True, return_X_y=True)
-    X = sp.csc_array(X[X.names[0]].astype(np.float32))
+    X, groups, _ = load_set("news20_pairs")
+    X = sp.csc_array(X.astype(np.float32))
     width = X.shape[1] // n_views
     places = {
         "cut": np.arange(width * n_views),
@@ -57,24 +58,24 @@ def news20_views(n_views, columns):
 
 
 def errors(X, y, order, p, kernel=None, joint=None):
-    """Error rates of one pass in one order: MMP and OMMP for one p; without p each view alone, and all columns."""
+    """Return error rates of one pass in one order: MMP and OMMP for one p, or each view alone and all columns."""
     rows = np.random.default_rng(order).permutation(len(y))
     X, y = X[rows], y[rows]
     given = {"kernel": "linear" if kernel is None else kernel}
     if p is not None:
-        learners = {"MMP": MatrixPerceptron(**given, p=p), "OMMP": OrthogonalPerceptron(**given, p=p)}
-        return {(name, p): percent(learner.partial_fit(X, y)) for name, learner in learners.items()}
+        models = {"MMP": MatrixPerceptron(**given, p=p), "OMMP": OrthogonalPerceptron(**given, p=p)}
+        return {(name, p): percent(model.partial_fit(X, y)) for name, model in models.items()}
     found = {name: OrthogonalPerceptron(**given).partial_fit(X[[name]], y) for name in X.names}
     if kernel is None:
         found["all columns"] = OnlinePerceptron(fit_intercept=False).partial_fit(X, y)
     else:
         both = np.hstack([X[name].toarray() for name in X.names])
         found["all columns"] = KernelPerceptron(joint).partial_fit(both, y)
-    return {name: percent(learner) for name, learner in found.items()}
+    return {name: percent(model) for name, model in found.items()}
 
 
-def percent(learner):
-    return 100 * learner.n_mistakes_ / learner.n_samples_seen_
+def percent(model):
+    return 100 * model.n_mistakes_ / model.n_samples_seen_
 
 
 def report(title, runs):

@@ -32,7 +32,7 @@ from sklearn.model_selection import GridSearchCV, ShuffleSplit, train_test_split
 from sklearn.preprocessing import StandardScaler
 
 import consilience as cs
-from consilience.datasets import fetch_mfeat, make_views
+from consilience.datasets import fetch_mfeat, make_regression_views, make_views
 from consilience.kernels import RBF, resolve_kernels, view_grams
 from consilience.solvers.metric import kappa_of
 
@@ -155,8 +155,8 @@ def digits():
 
 def many_targets():
     """Targets that depend on three of five views."""
-    X, Y = make_views(
-        2000, n_classes=None, informative=3, noise=2, n_features=20, n_outputs=2000, target_noise=0.5, random_state=0
+    X, Y = make_regression_views(
+        2000, informative=3, noise=2, n_features=20, n_outputs=2000, target_noise=0.5, random_state=0
     )
     return X, Y, np.arange(1000), np.arange(1000, 2000), None
 

@@ -1,13 +1,13 @@
-"""Online learners beside scikit-learn and river, their memory: python benchmarks/online.py [part ...]
+"""Online estimators compared with scikit-learn and river, and their memory: python benchmarks/online.py [part ...]
 
 Parts: linear, rows, views, kernel, predict, memory; all by default. a9a and the 20 Newsgroups word pairs are in the
-folder named by CONSILIENCE_DATA. Times are medians of alternating runs.
+folder CONSILIENCE_DATA. Times are medians of alternating runs.
 
-linear: one pass of OnlinePerceptron beside SGDClassifier(loss="perceptron", max_iter=1) on a9a and on the word pairs
-(single precision), and beside river's Perceptron by learn_one on a9a. rows: a9a one row at a time, learn_one beside
-partial_fit of SGDClassifier. views: OrthogonalPerceptron on two halves of the columns beside one perceptron on both.
-kernel: KernelPerceptron with a Gaussian kernel beside NumPy, one sample after the other. predict: averaged beside last.
-memory: a million samples with a budget, in a process of its own.
+linear: one pass of OnlinePerceptron and of SGDClassifier(loss="perceptron", max_iter=1) on a9a and on the word pairs
+(single precision), and river's Perceptron by learn_one on a9a. rows: a9a one row at a time, learn_one and partial_fit
+of SGDClassifier. views: OrthogonalPerceptron on two halves of the columns, and one perceptron on both. kernel:
+KernelPerceptron with a Gaussian kernel, and NumPy sample by sample. predict: averaged and last hypothesis. memory: a
+million samples with a budget, in a separate process.
 """
 
 import argparse
@@ -22,12 +22,13 @@ from sklearn.linear_model import SGDClassifier
 
 import consilience as cs
 from consilience import Views
-from consilience.datasets import fetch_a9a, fetch_news20
 from consilience.kernels import RBF
+
+from single_view_sets import load_set  # isort: skip
 
 
 def medians(calls, repeats=15):
-    """Median seconds of each call; the calls take turns."""
+    """Return the median seconds of each call; the calls alternate."""
     times = {name: [] for name in calls}
     for name in calls:
         calls[name]()  # compiled, in memory
@@ -40,8 +41,7 @@ def medians(calls, repeats=15):
 
 
 def a9a():
-    X, y = fetch_a9a(return_X_y=True)
-    return X[X.names[0]], y
+    return load_set("a9a")[:2]
 
 
 def sgd(**given):
@@ -71,9 +71,9 @@ def linear():
     some = X[:5000]
     found = medians({"ours": lambda: cs.OnlinePerceptron().partial_fit(some, y[:5000]), "river": river}, 5)
     report("a9a, 5,000 rows", found, 5000)
-    X, groups = fetch_news20(pairs=True, return_X_y=True)
+    X, groups, _ = load_set("news20_pairs")
     y = np.isin([str(g).split(".")[0] for g in groups], ["comp", "misc", "sci"]).astype(int)
-    X, order = X[X.names[0]].astype(np.float32), np.random.default_rng(0).permutation(len(y))
+    X, order = X.astype(np.float32), np.random.default_rng(0).permutation(len(y))
     X, y = X[order], y[order]
     X.data /= np.repeat(np.sqrt(np.diff(X.indptr)), np.diff(X.indptr)).astype(np.float32)
     found = medians(
@@ -129,7 +129,7 @@ def views():
 
 
 def numpy_kernel_perceptron(X, y, gamma):
-    """One sample after the other: kernel values with all samples kept, by NumPy, in memory that is there."""
+    """Run a kernel perceptron sample by sample in NumPy, in preallocated memory; return the mistakes."""
     n, d = X.shape
     kept, norms, alpha, size, mistakes = np.empty((n, d)), np.empty(n), np.empty(n), 0, 0
     squares = np.einsum("ij,ij->i", X, X)

@@ -1,13 +1,17 @@
-"""How the documentation is built: offline, with every gallery example run, and without scripts from elsewhere."""
+"""Build the documentation offline: run every gallery example, render formulas here, load no script from elsewhere."""
 
 import re
 import sys
+from itertools import pairwise
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
-sys.path[:0] = [str(HERE.parent / "src"), str(HERE)]
+sys.path[:0] = [str(HERE.parent / "src"), str(HERE), str(HERE / "_ext")]
 
 import consilience  # noqa: E402
+
+# An attribute of the package: registered as a module, its pages have the name that users import.
+sys.modules["consilience.certificates"] = consilience.certificates
 
 project = "consilience"
 author = "The consilience developers"
@@ -17,18 +21,29 @@ version = release = consilience.__version__
 extensions = [
     "sphinx.ext.autodoc",
     "sphinx.ext.autosummary",
+    "sphinx.ext.viewcode",  # a link to the source of each public name
     "numpydoc",
     "myst_parser",
+    "sphinx_copybutton",
     "sphinx_gallery.gen_gallery",
+    "mathml",  # in _ext
 ]
-exclude_patterns = ["_build", "_made", "gallery/**/*.ipynb", "gallery/**/*.py.md5"]
+exclude_patterns = [
+    "_build",
+    "_ext",
+    "_made",
+    "gallery/**/*.ipynb",
+    "gallery/**/*.py.md5",
+]
 templates_path = ["_templates"]
 default_role = "py:obj"  # `name` in a docstring links to the name where it is documented
 add_module_names = False
 python_use_unqualified_type_names = True
-suppress_warnings = ["config.cache"]  # the gallery's settings hold functions
+suppress_warnings = [
+    "config.cache"
+]  # the gallery's settings hold functions
 
-# -- the pages of the public names
+# -- the pages of the API reference
 autosummary_generate = True
 autodoc_default_options = {"members": False}
 autodoc_typehints = "none"  # the docstrings say more
@@ -38,7 +53,14 @@ numpydoc_xref_param_type = False
 
 # -- the guide
 myst_heading_anchors = 3
-myst_enable_extensions = ["colon_fence"]  # a block that holds blocks of code
+myst_enable_extensions = [
+    "colon_fence",  # a block that holds blocks of code
+    "dollarmath",
+]
+html_math_renderer = "mathml"
+copybutton_selector = "div:not(.highlight-text):not(.highlight-none) > div.highlight > pre"  # code, not its output
+copybutton_prompt_text = r">>> |\.\.\. |\$ "
+copybutton_prompt_is_regexp = True
 
 
 # -- the gallery
@@ -74,11 +96,14 @@ html_extra_path = ["_made/extra"]  # the report of `make demo`, to open
 html_css_files = ["consilience.css"]
 html_copy_source = False
 html_show_sourcelink = False
-html_sidebars = {name: [] for name in ("index", "tutorial", "migration", "faq", "glossary", "papers", "architecture")}
+html_sidebars = {
+    "*": [],
+    "gallery/*": [],
+}  # the guide and the API pages have a sidebar
 html_theme_options = {
     "logo": {"text": "consilience"},
     "navbar_end": ["theme-switcher"],
-    "header_links_before_dropdown": 4,
+    "header_links_before_dropdown": 6,
     "footer_start": ["copyright"],
     "footer_end": [],
     "secondary_sidebar_items": ["page-toc"],
@@ -89,36 +114,35 @@ html_theme_options = {
 }
 
 
-# -- formulas are Unicode text: nothing is fetched to show them
-html_math_renderer = "text"
-
-
-def _inline(self, node):
-    self.body.append(f"<em>{self.encode(node.astext())}</em>")
-    raise _skip()
-
-
-def _display(self, node):
-    self.body.append(f"<pre>{self.encode(node.astext())}</pre>")
-    raise _skip()
-
-
-def _skip():
-    from docutils import nodes
-
-    return nodes.SkipNode()
-
-
 def _unlinked(app, what, name, obj, options, lines):
-    """Methods inherited from scikit-learn refer to pages of its own documentation: keep their words, not the links."""
-    lines[:] = [re.sub(r":(?:ref|term):`([^<`]+?)(?: <[^>]*>)?`", r"\1", line) for line in lines]
+    """Keep the words and drop the links of docstrings that methods inherit from scikit-learn: they name its pages."""
+    lines[:] = [
+        re.sub(r":(?:ref|term):`([^<`]+?)(?: <[^>]*>)?`", r"\1", line)
+        for line in lines
+    ]
+
+
+def _formulas(app, what, name, obj, options, lines):
+    """Show indented blocks of the summary and the notes, which are formulas, as they are written."""
+    made, prose, literal = [], True, False
+    for line, below in pairwise([*lines, ""]):
+        if below.startswith("---"):
+            prose = line == "Notes"
+        if line and not line.startswith(" "):
+            literal = False
+        elif line and prose and not literal and made and not made[-1]:
+            if not "".join(made[-2:-1]).endswith("::"):
+                made += ["::", ""]
+            literal = True
+        made.append(line)
+    lines[:] = made
 
 
 def setup(app):
-    """Register the renderer of formulas as text, and what is done to docstrings; make the pictures of the pages."""
+    """Make the pictures of the pages and change docstrings as they are read."""
     import pictures
 
     pictures.make()
+    app.connect("autodoc-process-docstring", _formulas, priority=400)
     app.connect("autodoc-process-docstring", _unlinked)
-    app.add_html_math_renderer("text", inline_renderers=(_inline, None), block_renderers=(_display, None))
     return {"parallel_read_safe": True}

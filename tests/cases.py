@@ -99,7 +99,7 @@ LEARNERS = {
     ),
     "coregularized classifier cv": cs.CoRegularizedRidgeClassifierCV(RBF(0.001), agreement_penalties=(0.0, 1e-3)),
     "coregularized svc": cs.CoRegularizedSVC(
-        RBF(0.001), alpha=1e-2, agreement_penalty=1e-3, multi_class="simplex", tol=1e-10
+        RBF(0.001), alpha=1e-2, agreement_penalty=1e-3, class_vectors="simplex", tol=1e-10
     ),
     "coregularized svc, ovr": cs.CoRegularizedSVC(RBF(0.001), alpha=1e-2, tol=1e-10),
     "metric ridge": cs.ViewMetricRidge(RBF(0.5), alpha=1e-3),
@@ -121,7 +121,7 @@ LEARNERS = {
     "multiple kernels, sparse": cs.MultipleKernelRidgeClassifier(RBF(0.001), p=1, alpha=1e-2, tol=1e-10),
     "output kernel": cs.OutputKernelRidge(RBF(0.5), alpha=1e-2, tol=1e-12),
     "max margin": cs.MaxMarginClassifier(RBF(0.001), C=10.0, tol=1e-10),
-    "max margin, indicator": cs.MaxMarginClassifier(RBF(0.001), C=10.0, labels="indicator", tol=1e-10),
+    "max margin, indicator": cs.MaxMarginClassifier(RBF(0.001), C=10.0, class_vectors="indicator", tol=1e-10),
     "max margin, linear": cs.MaxMarginClassifier("linear", C=1.0, tol=1e-10),
     "max margin, features": cs.MaxMarginClassifier(RBF(0.001), C=10.0, n_components=1.0, tol=1e-10),
     "max margin, bias": cs.MaxMarginClassifier(RBF(0.001), C=10.0, fit_intercept=True, tol=1e-12),

@@ -307,7 +307,7 @@ def _coregularized_cv(rng, m):
 
 
 def _svc(rng, m):
-    return {**_coregularized(rng, m), "multi_class": pick(rng, ["ovr", "ovr", "simplex"])}
+    return {**_coregularized(rng, m), "class_vectors": pick(rng, ["ovr", "ovr", "simplex"])}
 
 
 def _metric(rng, m):
@@ -356,7 +356,6 @@ def _margin(rng, m):
         "C": magnitude(rng, -3, 3),
         "combine": pick(rng, ["sum", "sum", "sum", "product", Polynomial(degree=2, constant=1.0)]),
         "fit_intercept": chance(rng, 0.2),
-        "normalize": pick(rng, [None, None, None, "item", "variable"]),
         "n_components": pick(rng, [None, None, None, 2, 0.5]),
         "tol": pick(rng, [1e-3, 1e-8]),
         "max_iter": 100, "random_state": 0,
@@ -364,7 +363,7 @@ def _margin(rng, m):
 
 
 def _margin_classes(rng, m):
-    return {**_margin(rng, m), "labels": pick(rng, ["simplex", "simplex", "indicator", "mean"])}
+    return {**_margin(rng, m), "class_vectors": pick(rng, ["simplex", "simplex", "indicator", "mean"])}
 
 
 def _margin_outputs(rng, m):
@@ -537,7 +536,7 @@ def _counted(rng, m):
         "fit_intercept": chance(rng, 0.2),
     }
     p = {"p": pick(rng, [1.0, 1.5, 2.0]), "alpha": alpha, "shared_weights": chance(rng, 0.7), **tight}
-    labels = pick(rng, ["simplex", "indicator"])
+    vectors = pick(rng, ["simplex", "indicator"])
     return [
         lambda: ("numbers", cs.CoRegularizedRidge(**terms)),
         lambda: ("classes", cs.CoRegularizedRidgeClassifier(**terms)),
@@ -552,7 +551,7 @@ def _counted(rng, m):
         lambda: ("numbers", cs.MultipleKernelRidge(**p)),
         lambda: ("classes", cs.MultipleKernelRidgeClassifier(**p)),
         lambda: ("numbers", cs.OutputKernelRidge(alpha=alpha, **tight)),
-        lambda: ("classes", cs.MaxMarginClassifier(labels=labels, **margin)),
+        lambda: ("classes", cs.MaxMarginClassifier(class_vectors=vectors, **margin)),
         lambda: ("answers", cs.MaxMarginRegressor(output_kernel=RBF(0.5), **margin)),
     ][rng.integers(12)]()
 
@@ -626,7 +625,14 @@ def _online(rng):
         lambda: cs.OnlinePerceptron(3, **usual, **bias),
         lambda: cs.KernelPerceptron(kernel, **usual, **bias),
         lambda: cs.KernelPerceptron(kernel, average=average, budget=budget, **bias),
-        lambda: cs.Projectron(kernel, threshold=threshold, plus=mean, average=chance(rng, 0.5), budget=budget, **bias),
+        lambda: cs.Projectron(
+            kernel,
+            threshold=threshold,
+            variant="projectron++" if mean else "projectron",
+            average=chance(rng, 0.5),
+            budget=budget,
+            **bias,
+        ),
         lambda: cs.PassiveAggressive(average=usual["average"], **variant, **bias),
         lambda: cs.PassiveAggressive(kernel, average=average, budget=budget, **variant, **bias),
         lambda: cs.MatrixPerceptron(unequal=pick(rng, ["pad", "repeat"]), p=prior["p"], **usual),
@@ -635,7 +641,7 @@ def _online(rng):
         lambda: cs.OrthogonalPerceptron(kernel, **prior, **usual),
         lambda: cs.VectorPerceptron(kernel, eta0=step),
         lambda: cs.MultiCueClassifier(kernel, threshold=threshold, average=mean),
-        lambda: cs.MultiCueClassifier(learner=cs.OnlinePerceptron(), average=mean),
+        lambda: cs.MultiCueClassifier(estimator=cs.OnlinePerceptron(), average=mean),
     ][rng.integers(14)]()
 
 
@@ -736,21 +742,21 @@ def pool():
     X = Views({"a": A, "b": sp.csr_array(B)}, mask=mask)
     S = Views(a=A, s=["ab", "b", None, "a", "", "ba", "c", "ca"])
     G = Views(a=A, g=A @ A.T, precomputed="g")
-    strings, grams = {"s": Spectrum(1)}, {"g": "precomputed"}
+    strings, grams = {"a": RBF(0.5), "s": Spectrum(1)}, {"a": RBF(0.5), "g": "precomputed"}
     models = [
         (cs.CoRegularizedRidge(RBF(0.5), agreement_penalty=0.1), X, t),
         (cs.CoRegularizedRidge(RBF(0.5), n_components=3, random_state=0), X, t),
-        (cs.CoRegularizedRidge(RBF(0.5), kernel=grams), G, t),
+        (cs.CoRegularizedRidge(kernel=grams), G, t),
         (cs.CoRegularizedRidgeCV(RBF(0.5)), X, np.column_stack([t, -t])),
-        (cs.CoRegularizedRidgeClassifier(RBF(0.5), kernel=strings), S, three),
+        (cs.CoRegularizedRidgeClassifier(kernel=strings), S, three),
         (cs.CoRegularizedSVC(RBF(0.5), agreement_penalty=0.1), X, three),
         (cs.ViewMetricRidge(RBF(0.5)), X, t),
         (cs.ViewMetricRidgeClassifier(RBF(0.5), metric="block_sparse"), X, y),
         (cs.ViewMetricRidgeCV(RBF(0.5), metric="covariance"), X, t),
         (cs.MultipleKernelRidge(RBF(0.5)), X, t),
-        (cs.MultipleKernelRidgeClassifier(RBF(0.5), kernel=grams), G, three),
+        (cs.MultipleKernelRidgeClassifier(kernel=grams), G, three),
         (cs.OutputKernelRidge(RBF(0.5)), X, np.column_stack([t, t * t])),
-        (cs.MaxMarginClassifier(RBF(0.5), kernel=strings), S, three),
+        (cs.MaxMarginClassifier(kernel=strings), S, three),
         (cs.MaxMarginClassifier("linear"), X, y),
         (cs.MaxMarginRegressor(RBF(0.5)), X, t),
         (cs.EarlyFusion(Ridge()), X, t),
@@ -759,18 +765,18 @@ def pool():
         (cs.OnlinePerceptron(3, average=True, shuffle=False), X, y),
         (cs.OnlinePerceptron(average="voted", shuffle=False), X, y),
         (cs.KernelPerceptron(RBF(0.5), shuffle=False), X, three),
-        (cs.KernelPerceptron(RBF(0.5), kernel=strings, average="voted", shuffle=False), S, y),
+        (cs.KernelPerceptron(kernel=strings, average="voted", shuffle=False), S, y),
         (cs.KernelPerceptron(RBF(0.5), budget=3, average=True, shuffle=False), X, y),
-        (cs.KernelPerceptron(RBF(0.5), kernel=grams, shuffle=False), G, y),
+        (cs.KernelPerceptron(kernel=grams, shuffle=False), G, y),
         (cs.Projectron(RBF(0.5), shuffle=False), X, three),
         (cs.PassiveAggressive(shuffle=False), X, three),
         (cs.PassiveAggressive(RBF(0.5), average=True, shuffle=False), X, y),
         (cs.MatrixPerceptron(unequal="pad", shuffle=False), X, y),
         (cs.MatrixPerceptron(RBF(0.5), unequal="repeat", shuffle=False), X, three),
         (cs.OrthogonalPerceptron(prior_norms=0.1, shuffle=False), X, y),
-        (cs.OrthogonalPerceptron(RBF(0.5), aggressive=True, shuffle=False), X, three),
+        (cs.OrthogonalPerceptron(RBF(0.5), variant="passive-aggressive", shuffle=False), X, three),
         (cs.VectorPerceptron(RBF(0.5), shuffle=False), X, three),
-        (cs.VectorPerceptron(RBF(0.5), algorithm="coefficients", eta0=0.1, shuffle=False), X, y),
+        (cs.VectorPerceptron(RBF(0.5), variant="coefficients", eta0=0.1, shuffle=False), X, y),
         (cs.MultiCueClassifier(RBF(0.5), shuffle=False), X, y),
         (X, None, None),
         (G[[3, 1, 4]], None, None),
@@ -1046,14 +1052,14 @@ def fuzz_tables(rng):
     content = spoil(rng, content)
     path = workshop()[1] / f"table{suffix}"
     path.write_bytes(content)
-    stream = suffix == ".jsonl" or (suffix != ".npz" and chance(rng, 0.5))
+    stream = chance(rng, 0.5)
     views = pick(rng, [None] * 9 + ["prefix", {"v": ["x"], "w": ["a__*"]}, {"v": ["nothing"]}, {"v": ["*"]}])
     target, ids = pick(rng, ["y"] * 9 + ["x", "none"]), pick(rng, [None] * 9 + ["id"])
 
     def read():
         if stream:
-            return list(cs.streams.read_stream(path, target=target, views=views, chunk=int(rng.integers(1, 6))))
-        return cs.files.read_samples([path], views=views, target=target if target != "none" else None, ids=ids)
+            return list(cs.io.read_stream(path, target=target, views=views, chunk=int(rng.integers(1, 6))))
+        return cs.io.read_samples([path], views=views, target=target if target != "none" else None, ids=ids)
 
     def what():
         reader = "read_stream" if stream else "read_samples"

@@ -81,7 +81,7 @@ def other_error_in_tables(monkeypatch):
     def read(*given, **named):
         raise EOFError("the end")
 
-    monkeypatch.setattr(cs.files, "read_samples", read)
+    monkeypatch.setattr(cs.io, "read_samples", read)
 
 
 def entries_lost(monkeypatch):

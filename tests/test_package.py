@@ -4,6 +4,7 @@ import ast
 import importlib
 import inspect
 import pkgutil
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -48,6 +49,37 @@ def test_every_public_object_has_a_docstring_with_an_example(value):
     abstract = value is consilience.kernels.Kernel or value is consilience.kernels.reference_views
     assert doc
     assert ">>>" in doc or abstract
+
+
+def documented_defaults(value):
+    """Return the parameters that a docstring describes, with their defaults as text; "optional" means None."""
+    section = re.search(
+        r"^Parameters\n-+\n(.*?)(?=^\w[^\n]*\n-+\n|\Z)", inspect.getdoc(value) or "", re.DOTALL | re.MULTILINE
+    )
+    found = {}
+    for names, kind in re.findall(r"^(\w[\w, ]*) : (.*)$", section[1] if section else "", re.MULTILINE):
+        default = re.search(r"\bdefault=(.*)", kind)
+        text = default[1] if default else "None" if kind.endswith("optional") else None
+        found.update(dict.fromkeys(names.split(", "), text))
+    return found
+
+
+ESTIMATORS = [
+    value
+    for value in map(consilience.__getattr__, consilience.__all__)
+    if inspect.isclass(value) and hasattr(value, "get_params")
+]
+
+
+@pytest.mark.parametrize("estimator", ESTIMATORS)
+def test_documented_parameters_and_defaults_are_those_of_the_signature(estimator):
+    signature = {name: given.default for name, given in inspect.signature(estimator).parameters.items()}
+    documented = documented_defaults(estimator)
+    assert list(documented) == list(signature)
+    read = {
+        name: inspect.Parameter.empty if text is None else ast.literal_eval(text) for name, text in documented.items()
+    }
+    assert read == signature
 
 
 def imported_by(code):

@@ -1,9 +1,9 @@
-"""The smallest learners that stand on the frame: they test `_base`, not methods."""
+"""The smallest estimators on the shared bases: they test the bases, not methods."""
 
 import numpy as np
 
-from consilience.batch._base import BatchLearner
-from consilience.kernels import reference_views, resolve_kernels, view_grams, weighted_sum
+from consilience.batch._estimator import BatchEstimator
+from consilience.kernels import reference_views, resolve_kernels, view_grams
 from consilience.kernels.by_view import kernel_of
 from consilience.online._frame import OnlineLearner
 from consilience.solvers.certificates import Solution
@@ -11,8 +11,8 @@ from consilience.views.estimator import ViewClassifier, ViewRegressor, presence
 from consilience.views.validation import class_weights, read_labels, read_targets, read_views_to_fit, read_weights
 
 
-class _SumOfKernels(BatchLearner):
-    """Kernel ridge with Σ K_v; where views are absent their terms are."""
+class _SumOfKernels(BatchEstimator):
+    """Kernel ridge with Σ K_v; terms of missing views are 0."""
 
     def __init__(self, kernel="rbf", *, alpha=0.1, views=None):
         self.kernel = kernel
@@ -22,7 +22,7 @@ class _SumOfKernels(BatchLearner):
     def _solve(self, X, Y, weights):
         names = X.names
         self.kernels_ = resolve_kernels({name: kernel_of(self.kernel, name) for name in names}, X)
-        K = weighted_sum(view_grams(self.kernels_, X))
+        K = sum(view_grams(self.kernels_, X))
         root = np.sqrt(weights)[:, None]
         A = root * K * root.T + self.alpha * np.eye(len(K))
         self.dual_coef_ = root * np.linalg.solve(A, root * Y)

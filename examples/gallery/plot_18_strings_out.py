@@ -1,19 +1,19 @@
 """
-Answers that are strings
-========================
+Predict strings
+===============
 
-`MaxMarginRegressor` learns from numbers to anything that has a kernel. Here the answers are number words, such as
-"forty two". A string kernel between them counts common pieces of four letters, so that "forty two" is near to "forty
-six" and to "ninety two".
+`MaxMarginRegressor` predicts anything that has a kernel. Here the targets are number words such as "forty two". A
+string kernel between them counts common substrings of four letters, so that "forty two" is similar to "forty six" and
+to "ninety two".
 
-An answer is found by ranking candidates. A candidate need not have been seen in training: its pieces are enough.
+The estimator ranks candidates. It can predict a candidate that was not in the training set.
 """
 
 # %%
 # Noisy measurements of words
 # ---------------------------
-# Each word is measured in two views of six numbers: the first is about the tens, the second about the ones. Of 72 words
-# some 60 % are in the training samples, ten times each.
+# Each word is measured in two views of six numbers: the first depends on the tens, the second on the ones. About 60% of
+# 72 words are in the training set, ten times each.
 import matplotlib.pyplot as plt
 import numpy as np
 
@@ -34,18 +34,18 @@ def measure(which, times=10):
     return Views(tens=of_tens[i] + noise[0], ones=of_ones[j] + noise[1]), words[i, j]
 
 
-kernel = normalize(center(Spectrum(4)))  # the mean word is taken away, and every word has length 1
+kernel = normalize(center(Spectrum(4)))  # mean 0 and length 1
 model = MaxMarginRegressor(output_kernel=kernel, candidates=words.ravel()).fit(*measure(seen))
 for name, which in (("words seen in training", seen), ("words never seen", ~seen)):
-    X, answers = measure(which)
+    X, truth = measure(which)
     firsts = [[word for word, _ in ranked] for ranked in model.rank(X, top=3)]
-    three = np.mean([answer in best for answer, best in zip(answers, firsts, strict=True)])
-    print(f"{name}: right {model.score(X, answers):.2f}, among the first three {three:.2f}, by chance {1 / 72:.2f}")
+    three = np.mean([word in best for word, best in zip(truth, firsts, strict=True)])
+    print(f"{name}: accuracy {model.score(X, truth):.2f}, among the first three {three:.2f}, by chance {1 / 72:.2f}")
 
 # %%
 # The scores of one measurement
 # -----------------------------
-# The square is the right answer, a word that was never seen; dots are the words that were.
+# The square is the correct word, which is not in the training set; dots are the words that are.
 which = np.zeros_like(seen)
 which[tuple(np.argwhere(~seen)[7])] = True
 scores = model.candidate_scores(measure(which, 1)[0]).reshape(words.shape)

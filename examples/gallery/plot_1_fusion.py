@@ -2,18 +2,18 @@
 One view, or all of them
 ========================
 
-The breast cancer data come in three views: over the nuclei of an image, the mean of ten measures, its standard error,
-and the mean of the three largest values. We compare one view alone with two ways to use all three: early fusion (one
-estimator on all columns side by side) and late fusion (one estimator per view, their probabilities averaged).
+The breast cancer data describe the nuclei in an image by three views. They are the mean of ten measurements, their
+standard error, and the mean of their three largest values. We compare each view alone with early fusion (one estimator
+on all columns) and late fusion (one estimator per view, probabilities averaged).
 
-`Views` is a container with rows, so scikit-learn's pipeline and cross-validation take it as it is. The scaler is inside
-the pipeline: it is fitted on the training rows of each fold only.
+`Views` has rows, so scikit-learn's pipeline and cross-validation accept it. The scaler is inside the pipeline, so it is
+fitted on the training rows of each fold only.
 """
 
 # %%
 # The models
 # ----------
-# Each is a pipeline of a scaler per view and a learner. ``X[["mean"]]`` selects views and is again `Views`.
+# Each is a pipeline of a scaler per view and a classifier. ``X[["mean"]]`` selects views and is again `Views`.
 import matplotlib.pyplot as plt
 import numpy as np
 from sklearn.linear_model import LogisticRegression
@@ -27,8 +27,8 @@ from consilience.datasets import load_breast_cancer_views
 X, y = load_breast_cancer_views(return_X_y=True)
 
 
-def scaled(learner):
-    return make_pipeline(PerView(StandardScaler()), learner)
+def scaled(estimator):
+    return make_pipeline(PerView(StandardScaler()), estimator)
 
 
 early, late = scaled(EarlyFusion(LogisticRegression())), scaled(LateFusion(LogisticRegression()))
@@ -43,9 +43,8 @@ folds = RepeatedStratifiedKFold(n_splits=5, n_repeats=4, random_state=0)
 scores = {name: cross_val_score(model, data, y, cv=folds) for name, (model, data) in runs.items()}
 
 # %%
-# Each line shows the mean and the standard deviation over the twenty folds. The folds share samples, so the deviation
-# tells how much a score moves, not how sure a difference is. Late fusion counts the weak view as much as the strong
-# ones: to use more views is not always to know more.
+# Each line shows the mean and the standard deviation over the twenty folds. Late fusion gives the weak view the same
+# weight as the strong ones, so more views are not always better.
 figure, axis = plt.subplots(figsize=(7, 3.2), layout="constrained")
 for place, (name, values) in enumerate(reversed(scores.items())):
     fused = "fusion" in name

@@ -2,18 +2,18 @@
 A perceptron with bounds
 ========================
 
-`VectorPerceptron` learns the maps of maximum margin regression sample by sample: where a sample misses the margin, the
-operator takes a step of size s. Szedmak, Shawe-Taylor and Parrado-Hernandez (2006, Theorem 1) bound the number of steps
-by (1 + 2/s)/Γ², and the margin in the end from below by Γ/(s + 2), with Γ the widest margin there is.
+`VectorPerceptron` learns maximum margin regression sample by sample: if a sample misses the margin, the operator takes
+a step of size s. Let Γ be the widest possible margin. Szedmak, Shawe-Taylor and Parrado-Hernandez (2006, Theorem 1)
+prove at most (1 + 2/s)/Γ² steps and a final margin of at least Γ/(s + 2).
 
-``certificate(X, y)`` finds Γ and sets the bounds beside what happened.
+``certificate(X, y)`` computes Γ and both bounds.
 """
 
 # %%
 # Ten digits, many step sizes
 # ---------------------------
-# 300 digits in four views; the kernel is the mean of four Gaussian ones, so that all samples have length 1. The passes
-# go on until every sample has the margin.
+# 300 digits in four views; the kernel is the mean of four Gaussian kernels, so that all samples have length 1. Passes
+# continue until every sample has the margin.
 import matplotlib.pyplot as plt
 import numpy as np
 
@@ -29,20 +29,20 @@ for step in steps:
     proofs.append(model.certificate(X[:300], y[:300]))
     scores.append(model.score(X[300:], y[300:]))
 print(proofs[3])
-print("right on new digits:", np.round(scores, 2))
+print("accuracy on new digits:", np.round(scores, 2))
 
 # %%
-# What is made, and what is allowed
-# ---------------------------------
-# Small steps: many updates, and a wide margin. Large steps: the first updates are more than enough for their samples,
-# and the margin is narrower. With ten classes a narrow margin is not yet a right answer: the scores above fall.
+# Results and bounds
+# ------------------
+# Small steps: many updates and a wide margin. Large steps: few updates and a narrow margin. With ten classes a narrow
+# margin does not guarantee the correct class: the scores above decrease.
 figure, (left, right) = plt.subplots(1, 2, figsize=(9.5, 4.2), layout="constrained")
-left.loglog(steps, [proof.bound for proof in proofs], "--", color="#b35900", label="at most")
-left.loglog(steps, [proof.updates for proof in proofs], "o-", color="black", label="made")
+left.loglog(steps, [proof.bound for proof in proofs], "--", color="#b35900", label="bound")
+left.loglog(steps, [proof.updates for proof in proofs], "o-", color="black", label="observed")
 left.set(xlabel="step size s", ylabel="updates", title="Updates")
 right.axhline(proofs[0].widest, color="0.45", ls=":", label="widest, Γ")
-right.loglog(steps, [proof.margin for proof in proofs], "o-", color="black", label="reached")
-right.loglog(steps, [proof.margin_bound for proof in proofs], "--", color="#b35900", label="at least")
+right.loglog(steps, [proof.margin for proof in proofs], "o-", color="black", label="observed")
+right.loglog(steps, [proof.margin_bound for proof in proofs], "--", color="#b35900", label="bound")
 right.set(xlabel="step size s", ylabel="margin", title="Margin")
 for axis in (left, right):
     axis.grid(color="0.9")

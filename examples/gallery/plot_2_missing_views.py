@@ -1,18 +1,18 @@
 """
-When views are missing
-======================
+Missing views
+=============
 
-In practice whole views are absent: a sensor was off, a test was not made. A row of NaN in a view says so, or a mask,
-and every learner takes such rows. Late fusion averages the views that are there. Early fusion needs a full row of
-numbers, so it writes the training means into the columns of an absent view.
+In practice whole views are missing: a sensor was off, a test was not made. Mark them by a row of NaN or by a mask;
+every estimator accepts such rows. Late fusion averages the views that are present. Early fusion fills the columns of a
+missing view with the training means.
 
-We take cells (a sample in a view) away at random from the four views of the handwritten digits, from training and test
-samples alike. Every sample keeps at least one view.
+We remove views of samples at random from four views of handwritten digits, for training and test. Every sample keeps at
+least one view.
 """
 
 # %%
-# The data and the learners
-# -------------------------
+# The data and the estimators
+# ---------------------------
 import matplotlib.pyplot as plt
 import numpy as np
 from sklearn.linear_model import LogisticRegression
@@ -39,16 +39,16 @@ def accuracy(fusion, share, seed):
 
 
 # %%
-# Accuracy against the share of absent cells
-# ------------------------------------------
-# 400 training and 600 test digits, drawn five times; the bars are one standard deviation. On the right end each sample
-# has one view only.
+# Accuracy against the share of missing views
+# -------------------------------------------
+# 400 training and 600 test digits, drawn five times; the bars are one standard deviation. On the right each sample has
+# only one view.
 figure, axis = plt.subplots(figsize=(7, 4), layout="constrained")
 styles = [{"fmt": "o-", "color": "black"}, {"fmt": "s--", "color": "#b35900", "mfc": "white"}]
 for (name, fusion), style in zip(fusions.items(), styles, strict=True):
     scores = np.array([[accuracy(fusion, share, seed) for seed in seeds] for share in shares])
     axis.errorbar(100 * shares, scores.mean(axis=1), scores.std(axis=1), capsize=4, ms=7, label=name, **style)
-axis.set(xlabel="absent cells (%)", ylabel="accuracy on new digits", title="Four views of digits, some absent")
+axis.set(xlabel="missing views (%)", ylabel="accuracy on new digits", title="Four views of digits, some missing")
 axis.grid(color="0.9")
 axis.legend()
 plt.show()

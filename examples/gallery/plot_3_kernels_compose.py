@@ -1,17 +1,18 @@
 """
-Kernels compose
+Combine kernels
 ===============
 
-A kernel is a similarity of two samples. Sums, products and maps of kernels are kernels again, and the expression that
-made one is how it prints. We look at four of them on points of a line, from -3 to 3: each picture is the Gram matrix,
-dark where two points are similar.
+A kernel is a similarity of two samples. Sums, products and maps of kernels are kernels. A combined kernel prints as its
+expression. We show four kernels on points from -3 to 3: each image is the Gram matrix, dark where two points are
+similar.
 """
 
 # %%
 # Four kernels
 # ------------
-# A Gaussian kernel sees neighbours. Behind a map of the line to a circle it becomes periodic. Times a wider Gaussian,
-# the periods fade with distance. The last adds a normalized polynomial, which tells the two sides of zero apart.
+# A Gaussian kernel compares neighbors. After a map of the line to a circle it is periodic. Multiplied by a wider
+# Gaussian, the periods fade with distance. The last adds a normalized polynomial, which separates the two sides of
+# zero.
 import matplotlib.pyplot as plt
 import numpy as np
 

@@ -1,19 +1,19 @@
 """
-Nyström features: how many landmarks, and which
-===============================================
+Nyström features: number and choice of landmarks
+================================================
 
-The Gram matrix of n samples has n² entries. `Nystroem` replaces it, view by view, by features from p landmark samples,
-so that inner products of features approximate the kernel. The landmarks can be drawn uniformly, by k-means++ (far from
-each other) or by leverage scores (samples that others cannot stand in for).
+The Gram matrix of n samples has n² entries. `Nystroem` replaces it by features from p landmark samples in each view.
+Draw the landmarks uniformly, by k-means++ (far from each other) or by leverage scores (samples that others cannot
+replace).
 
-We measure what is lost on digits of which most are zeros and ones: 40 of 400 show another digit.
+We measure the approximation error on digits that are mostly zeros and ones: 40 of 400 show another digit.
 """
 
 # %%
 # The error
 # ---------
-# Two measures: ‖K - ΦΦ'‖ / ‖K‖ in the Frobenius norm, over all pairs; and the largest k(x, x) - φ(x)·φ(x), the sample
-# that the features show worst (k(x, x) is 1 here). Both are means over the two views.
+# Two measures: the relative error of the Gram matrix in the Frobenius norm, and the largest error of k(x, x), that of
+# the worst sample (k(x, x) is 1 here). Both are means over the two views.
 import matplotlib.pyplot as plt
 import numpy as np
 
@@ -42,12 +42,12 @@ lost = {way: np.array([[errors(way, p, seed) for seed in range(6)] for p in size
 # %%
 # Error against the number of landmarks
 # -------------------------------------
-# Means over six draws of the landmarks. Over all pairs the three ways end up close; for the worst sample, with 40
-# landmarks and more, it pays to look at the data before drawing.
+# Means over six draws of the landmarks. Over all pairs the three methods end up close. For the worst sample, with 40
+# landmarks or more, k-means++ and leverage scores are better.
 figure, axes = plt.subplots(1, 2, figsize=(8.5, 4), layout="constrained")
 for measure, (axis, label) in enumerate(zip(axes, ["all pairs (relative)", "worst sample"], strict=True)):
-    for way, (marker, line, colour) in styles.items():
-        axis.plot(sizes, lost[way][:, measure], marker=marker, ls=line, color=colour, label=way)
+    for way, (marker, line, color) in styles.items():
+        axis.plot(sizes, lost[way][:, measure], marker=marker, ls=line, color=color, label=way)
     axis.set_xscale("log")
     axis.set_xticks(sizes, [str(p) for p in sizes], minor=False)
     axis.set_xticks([], minor=True)

@@ -1,17 +1,17 @@
 """
-Strings beside numbers
-======================
+Strings and numbers
+===================
 
-A view need not be a table. Here every sample is a dish: its name, a string, and three numbers about it. A string kernel
-compares the names: it counts common subsequences, the fewer gaps the better. Its Gram matrix becomes a precomputed
-view, which is split by rows like any other, so cross-validation needs no special care.
+A view need not be a table. Here every sample is a dish with a name, a string, and three numbers. A string kernel
+compares the names: it counts common subsequences and prefers those with few gaps. Its Gram matrix becomes a precomputed
+view, which cross-validation splits like any other.
 """
 
 # %%
 # The views
 # ---------
-# The numbers are grams of sugar, fat and salt in a portion, made up for this example. The Gram of the names is divided
-# by the norms of the names, so that long names are not more similar than short ones.
+# The numbers are grams of sugar, fat and salt in a portion, made up for this example. The kernel is normalized, so that
+# long names are not more similar than short ones.
 import matplotlib.pyplot as plt
 from sklearn.model_selection import StratifiedKFold, cross_val_score
 from sklearn.pipeline import make_pipeline
@@ -37,16 +37,16 @@ X = Views(name=kernel(names), content=list(dishes.values()), precomputed="name")
 print(X)
 
 # %%
-# Late fusion: a support vector machine on the Gram of names, another on the scaled numbers.
+# Late fusion: a support vector machine on the Gram matrix of the names, another on the scaled numbers.
 by_view = {"name": SVC(kernel="precomputed"), "content": make_pipeline(StandardScaler(), SVC())}
 folds = StratifiedKFold(4, shuffle=True, random_state=0)
 for chosen in (["name"], ["content"], ["name", "content"]):
-    model = LateFusion(SVC(), estimators={view: by_view[view] for view in chosen})
+    model = LateFusion({view: by_view[view] for view in chosen})
     print(f"{' and '.join(chosen)}: {cross_val_score(model, X[chosen], y, cv=folds).mean():.2f}")
 
 # %%
-# How similar the names are
-# -------------------------
+# Similarity of the names
+# -----------------------
 figure, axis = plt.subplots(figsize=(7, 6), layout="constrained")
 image = axis.imshow(X["name"], cmap="Greys", vmin=0, vmax=1)
 axis.set_xticks(range(len(names)), names, rotation=90)

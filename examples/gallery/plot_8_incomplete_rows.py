@@ -1,19 +1,19 @@
 """
-Rows with missing views, kept or dropped
-========================================
+Keep rows with missing views
+============================
 
-Where views are missing in some rows, the common way is to keep the complete rows. With four views there are soon few
-of them. The co-regularized learners take every row: a view that is absent has no part in the row's terms, and the
-weights of the others are rescaled.
+If views are missing in some rows, a common way is to drop those rows. With four views few complete rows remain. The
+co-regularized estimators use every row: a missing view drops out of the terms of its row, and the weights of the others
+are rescaled.
 
-We take cells (a sample in a view) away at random from the handwritten digits, in training and test rows alike, and
-compare a fit on all rows with a fit on the complete ones.
+We remove views of samples at random from handwritten digits, for training and test, and compare a fit on all rows with
+a fit on the complete rows.
 """
 
 # %%
-# One learner, two training sets
-# ------------------------------
-# 300 training rows. Both fits predict the same 700 test rows, with whatever views they have.
+# One estimator, two training sets
+# --------------------------------
+# 300 training rows. Both fits predict the same 700 test rows with missing views.
 import matplotlib.pyplot as plt
 import numpy as np
 
@@ -21,7 +21,7 @@ from consilience import CoRegularizedRidgeClassifier, Views
 from consilience.datasets import load_digits_views
 
 X, y = load_digits_views(return_X_y=True)
-learner = CoRegularizedRidgeClassifier(alpha=1e-4)
+estimator = CoRegularizedRidgeClassifier(alpha=1e-4)
 shares, seeds = np.array([0.0, 0.1, 0.2, 0.3, 0.4, 0.5]), range(5)
 
 
@@ -33,23 +33,23 @@ def run(share, seed):
     present.flat[rng.choice(np.flatnonzero(~kept), round(share * kept.size), replace=False)] = False
     part, labels = Views(X[rows], mask=present), y[rows]
     complete = np.flatnonzero(present[:300].all(axis=1))
-    every = learner.fit(part[:300], labels[:300]).score(part[300:], labels[300:])
-    return every, learner.fit(part[complete], labels[complete]).score(part[300:], labels[300:]), len(complete)
+    every = estimator.fit(part[:300], labels[:300]).score(part[300:], labels[300:])
+    return every, estimator.fit(part[complete], labels[complete]).score(part[300:], labels[300:]), len(complete)
 
 
-found = np.array([[run(share, seed) for seed in seeds] for share in shares])
+results = np.array([[run(share, seed) for seed in seeds] for share in shares])
 
 # %%
-# Accuracy against the share of absent cells
-# ------------------------------------------
-# Means of five draws; the bars are one standard deviation. The numbers say how many complete rows are left of 300.
+# Accuracy against the share of missing views
+# -------------------------------------------
+# Means of five draws; the bars are one standard deviation. The numbers count the complete rows among 300.
 figure, axis = plt.subplots(figsize=(7, 4), layout="constrained")
-axis.errorbar(100 * shares, found[:, :, 0].mean(1), found[:, :, 0].std(1), fmt="o-", color="black", capsize=4, ms=7)
+axis.errorbar(100 * shares, results[:, :, 0].mean(1), results[:, :, 0].std(1), fmt="o-", color="black", capsize=4, ms=7)
 dropped = {"fmt": "s--", "color": "#b35900", "mfc": "white", "capsize": 4, "ms": 7}
-axis.errorbar(100 * shares, found[:, :, 1].mean(1), found[:, :, 1].std(1), **dropped)
-for share, mean, count in zip(shares, found[:, :, 1].mean(1), found[:, :, 2].mean(1), strict=True):
+axis.errorbar(100 * shares, results[:, :, 1].mean(1), results[:, :, 1].std(1), **dropped)
+for share, mean, count in zip(shares, results[:, :, 1].mean(1), results[:, :, 2].mean(1), strict=True):
     axis.annotate(f"{count:.0f}", (100 * share, mean), (-8, -16), textcoords="offset points", ha="right")
-axis.set(xlabel="absent cells (%)", ylabel="accuracy on new digits", title="Four views of digits, some absent")
+axis.set(xlabel="missing views (%)", ylabel="accuracy on new digits", title="Four views of digits, some missing")
 axis.margins(x=0.08)
 axis.legend(["all rows", "complete rows only"], loc="lower left")
 axis.grid(color="0.9")

@@ -28,22 +28,13 @@ _NAMES = {
     "online.matrix": ["MatrixPerceptron", "OrthogonalPerceptron"],
     "online.vector": ["VectorPerceptron"],
     "online.multicue": ["MultiCueClassifier"],
-    "io.model_files": ["load", "save"],
-    "io.files": ["Samples", "read_samples"],
-    "io.streams": ["read_stream"],
+    "io": ["Samples", "load", "read_samples", "read_stream", "save"],
     "evaluation.comparison": ["Comparison", "Leaderboard", "candidates", "compare", "default_kernels"],
     "evaluation.splitting": ["LabeledKFold"],
     "evaluation.inspection": ["equal_error_rate", "view_agreement", "view_importances"],
     "evaluation.progressive": ["ProgressiveResult", "progressive_validation"],
-    "evaluation.displays": [
-        "AgreementDisplay",
-        "GapDisplay",
-        "GramDisplay",
-        "MetricDisplay",
-        "MistakesDisplay",
-        "NystroemCurveDisplay",
-        "ViewWeightsDisplay",
-    ],
+    "evaluation.displays": ["AgreementDisplay", "GramDisplay", "MetricDisplay", "ViewWeightsDisplay"],
+    "evaluation.curves": ["GapDisplay", "MistakesDisplay", "NystroemCurveDisplay"],
     "evaluation.checks": ["check_multiview_estimator"],
 }
 _HOME = {name: module for module, names in _NAMES.items() for name in names}
@@ -73,21 +64,12 @@ if TYPE_CHECKING:
     from .batch.svc import CoRegularizedSVC
     from .evaluation.checks import check_multiview_estimator
     from .evaluation.comparison import Comparison, Leaderboard, candidates, compare, default_kernels
-    from .evaluation.displays import (
-        AgreementDisplay,
-        GapDisplay,
-        GramDisplay,
-        MetricDisplay,
-        MistakesDisplay,
-        NystroemCurveDisplay,
-        ViewWeightsDisplay,
-    )
+    from .evaluation.curves import GapDisplay, MistakesDisplay, NystroemCurveDisplay
+    from .evaluation.displays import AgreementDisplay, GramDisplay, MetricDisplay, ViewWeightsDisplay
     from .evaluation.inspection import equal_error_rate, view_agreement, view_importances
     from .evaluation.progressive import ProgressiveResult, progressive_validation
     from .evaluation.splitting import LabeledKFold
-    from .io.files import Samples, read_samples
-    from .io.model_files import load, save
-    from .io.streams import read_stream
+    from .io import Samples, load, read_samples, read_stream, save
     from .kernels import graphs
     from .kernels.features import Nystroem, RandomFeatures
     from .kernels.outputs import simplex_vectors

@@ -1,7 +1,7 @@
-"""Where arrays live and work runs: NumPy, PyTorch, CuPy through the array API; threads. No other file knows of devices.
+"""Array libraries and threads: NumPy, PyTorch and CuPy through the array API; threads of BLAS and of compiled loops.
 
-Arrays stay where they are. Code asks for the `namespace` of its arrays and writes `xp.exp`, `xp.sum`, `@`
-and in-place operators, which NumPy, PyTorch and CuPy share.
+Arrays stay on their device. Code gets the `namespace` xp of its arrays and uses `xp.exp`, `xp.sum`, `@` and in-place
+operators, which NumPy, PyTorch and CuPy share.
 """
 
 import os
@@ -19,7 +19,7 @@ from joblib import cpu_count
 
 
 def is_device_array(x: Any) -> bool:
-    """Tell whether `x` is an array of the array API that is not NumPy's (PyTorch, CuPy, array-api-strict)."""
+    """Tell whether `x` is an array of another library than NumPy: PyTorch, CuPy or array-api-strict."""
     if isinstance(x, (np.ndarray, np.generic)) or sp.issparse(x):
         return False
     return hasattr(x, "__array_namespace__") or type(x).__module__.partition(".")[0] in ("torch", "cupy")
@@ -42,7 +42,7 @@ def namespace(*arrays: Any) -> Any:
         return np
     if len(foreign) < len(given):
         kinds = ", ".join(sorted({f"{type(x).__module__}.{type(x).__qualname__}" for x in given}))
-        raise TypeError(f"Arrays of different kinds meet here: {kinds}. Bring them to one library and device first.")
+        raise TypeError(f"Arrays are of different libraries: {kinds}. Move them to one library and device first.")
     if all(hasattr(x, "__array_namespace__") for x in foreign):
         spaces = {x.__array_namespace__() for x in foreign}
         if len(spaces) == 1:
@@ -57,7 +57,7 @@ def namespace(*arrays: Any) -> Any:
 
 
 def to_numpy(x: Any) -> np.ndarray:
-    """Bring an array of any library and device to NumPy; NumPy arrays are returned as they are."""
+    """Return an array of any library and device as a NumPy array; NumPy arrays are not copied."""
     if not is_device_array(x):
         return np.asarray(x)
     if hasattr(x, "detach"):  # PyTorch
@@ -68,7 +68,7 @@ def to_numpy(x: Any) -> np.ndarray:
 
 
 def like(values: np.ndarray, x: Any) -> Any:
-    """Bring a NumPy array to the library and device of `x`."""
+    """Return a NumPy array in the library and on the device of `x`."""
     if not is_device_array(x):
         return values
     return namespace(x).asarray(values, device=x.device)
@@ -83,11 +83,10 @@ def take_rows(x: Any, rows: np.ndarray) -> Any:
 
 @contextmanager
 def few_threads(n: int, most: int = 500) -> Iterator[None]:
-    """Hold BLAS to one thread while n x n matrices are small: its threads cost more than they bring, most of all where
-    other work runs beside.
+    """Limit BLAS to one thread if n is at most `most`: for small n x n matrices, more threads take longer.
 
-    The limit is one of the whole process. Whoever enters first sets it and whoever leaves last restores it, so that
-    threads that fit or predict at the same time leave BLAS as they found it.
+    The limit holds for the whole process. The first caller sets it and the last one restores it, so that threads that
+    fit or predict at the same time do not change the number of threads of BLAS.
     """
     if n > most:
         yield
@@ -100,13 +99,13 @@ def few_threads(n: int, most: int = 500) -> Iterator[None]:
 
 
 class _Holders:
-    """How many callers hold BLAS to one thread, and what restores its threads."""
+    """The number of callers that limit BLAS to one thread, and the object that restores its threads."""
 
     def __init__(self) -> None:
         self.lock, self.count, self.limit = Lock(), 0, None
 
     def enter(self) -> None:
-        """Set the limit if nobody else holds it."""
+        """Set the limit if no other caller has set it."""
         with self.lock:
             if self.count == 0:
                 self.limit = _pools().limit(limits=1, user_api="blas")
@@ -114,7 +113,7 @@ class _Holders:
             self.count += 1
 
     def leave(self) -> None:
-        """Restore the threads if nobody else holds them."""
+        """Restore the threads if no other caller needs the limit."""
         with self.lock:
             self.count -= 1
             if self.count == 0:
@@ -123,7 +122,7 @@ class _Holders:
 
 
 def _give_up_control() -> None:
-    """Let any thread set the threads of OpenBLAS next: from threadpoolctl 3.8 on, those of others are ignored."""
+    """Let any thread set the threads of OpenBLAS next; from threadpoolctl 3.8 on, only the last one that did can."""
     from threadpoolctl import OpenBLASController
 
     if hasattr(OpenBLASController, "clear_controlling_thread"):
@@ -131,7 +130,7 @@ def _give_up_control() -> None:
 
 
 _holders = _Holders()
-if hasattr(os, "register_at_fork"):  # a lock that another thread held at the fork would never be released
+if hasattr(os, "register_at_fork"):  # the child would wait forever for a lock that another thread held at the fork
     os.register_at_fork(after_in_child=_holders.__init__)  # type: ignore[misc]
 
 
@@ -148,10 +147,10 @@ def _cores() -> int:
 
 
 def by_rows(work: Callable[[int, int], None], n_rows: int, operations: int, pieces: int = 16) -> None:
-    """Call ``work(start, stop)`` on blocks of rows, in threads where the number of operations is worth it.
+    """Call ``work(start, stop)`` on blocks of rows, in threads if the number of operations is large.
 
-    For compiled loops that release the interpreter's lock; each thread has about `pieces` blocks. A limit set for
-    OpenMP (OMP_NUM_THREADS, which joblib sets in its workers) holds here too.
+    For compiled loops that release Python's global lock. Each thread gets about `pieces` blocks. The environment
+    variable OMP_NUM_THREADS, which joblib sets in its workers, limits the number of threads.
     """
     limit = os.environ.get("OMP_NUM_THREADS", "").partition(",")[0].strip()
     threads = min(_cores(), int(limit) if limit.isdigit() and int(limit) else _cores())

@@ -1,4 +1,4 @@
-"""Compiling loops by numba: cached where a folder can be written, else compiled again in every process."""
+"""Compile loops by numba, with a cache on disk if a cache folder is writable."""
 
 import warnings
 from collections.abc import Callable
@@ -7,7 +7,7 @@ from typing import Any
 
 
 def jit(**options: Any) -> Callable[[Any], Any]:
-    """Return numba's decorator with a cache; without one, said once, where the file system is read-only."""
+    """Return numba's decorator with a cache; if no cache folder is writable, warn once and compile without one."""
     from numba import njit
 
     def compiled(function: Any) -> Any:
@@ -16,17 +16,17 @@ def jit(**options: Any) -> Callable[[Any], Any]:
         except RuntimeError as error:
             if "cannot cache function" not in str(error):
                 raise
-            _tell()
+            _warn_without_cache()
             return njit(**options)(function)
 
     return compiled
 
 
-@cache
-def _tell() -> None:
-    """Warn once in a process."""
+@cache  # once in a process
+def _warn_without_cache() -> None:
+    """Warn that compiled loops are not cached."""
     warnings.warn(
-        "Compiled loops cannot be cached, since no cache folder can be written to: each process compiles them again, "
-        "which takes some seconds. Set NUMBA_CACHE_DIR to a folder that can be written.",
+        "Compiled loops cannot be cached, since no cache folder is writable: each process compiles them again, which "
+        "takes some seconds. Set NUMBA_CACHE_DIR to a writable folder.",
         stacklevel=2,
     )

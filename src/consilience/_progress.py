@@ -1,4 +1,4 @@
-"""How far long work is: a line on a terminal or in a notebook where it was asked for, and nothing otherwise."""
+"""Progress of long-running work: a line in a terminal or a notebook if it was asked for, nothing otherwise."""
 
 import sys
 import time
@@ -7,36 +7,38 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 
-_listening: ContextVar[Callable[[str, float | None], None] | None] = ContextVar("listening", default=None)
+Show = Callable[[str, float | None], None]  # takes a text and the share of the work that is done, None if unknown
+
+_shown_by: ContextVar[Show | None] = ContextVar("shown_by", default=None)
 
 
-def tell(step: int, gap: float | None, *, of: int | None = None, unit: str = "iteration") -> None:
-    """Say from within a solver how far it is; costs nothing where nobody listens."""
-    listener = _listening.get()
-    if listener is not None:
+def report_progress(step: int, gap: float | None, *, of: int | None = None, unit: str = "iteration") -> None:
+    """Report from within a solver how far it is; costs nothing unless `show_progress` is active."""
+    show = _shown_by.get()
+    if show is not None:
         text = f"{unit} {step:,}" + (f" of {of:,}" if of else "")
-        listener(text if gap is None else f"{text}, gap {gap:.2g}", step / of if of else None)
+        show(text if gap is None else f"{text}, gap {gap:.2g}", step / of if of else None)
 
 
 @contextmanager
-def listening(shown: bool, name: str) -> Iterator[None]:
-    """Show what solvers tell while the block runs, if `shown`, under this name."""
+def show_progress(shown: bool, name: str) -> Iterator[None]:
+    """Show under this name what solvers report while the block runs, if `shown`."""
     if not shown:
         yield
         return
-    with progress(True, name) as told:
-        token = _listening.set(lambda text, share: told(f"{name}: {text}", share))
+    with progress(True, name) as show:
+        token = _shown_by.set(lambda text, share: show(f"{name}: {text}", share))
         try:
             yield
         finally:
-            _listening.reset(token)
+            _shown_by.reset(token)
 
 
 @contextmanager
-def progress(shown: bool, waiting: str) -> Iterator[Callable[[str, float | None], None]]:
-    """Give a function that takes a text and the share done (None: not known), and shows both if `shown`.
+def progress(shown: bool, waiting: str) -> Iterator[Show]:
+    """Yield a function that shows a text and the share of the work that is done, if `shown`.
 
-    Where standard error is no terminal and no notebook is there, nothing is written.
+    It writes nothing if standard error is not a terminal and there is no notebook.
     """
     if not shown or not (_on_terminal() or _in_notebook()):
         yield lambda text, share: None
@@ -53,7 +55,7 @@ def progress(shown: bool, waiting: str) -> Iterator[Callable[[str, float | None]
         task = bar.add_task(_plain(waiting), total=None)
         last = 0.0
 
-        def told(text: str, share: float | None) -> None:
+        def show(text: str, share: float | None) -> None:
             nonlocal last
             now = time.monotonic()
             if now - last < 0.05 and share != 1.0:
@@ -64,11 +66,11 @@ def progress(shown: bool, waiting: str) -> Iterator[Callable[[str, float | None]
             else:
                 bar.update(task, description=_plain(text), completed=share, total=1.0)
 
-        yield told
+        yield show
 
 
 def _plain(text: str) -> str:
-    """Text as it is, whatever rich would make of its brackets."""
+    """Return text whose brackets rich does not read as markup."""
     from rich.markup import escape
 
     return escape(text)

@@ -12,12 +12,14 @@ from sklearn.svm import SVC
 
 import consilience as cs
 import reference
-from consilience.batch import _coregularized
+from consilience.batch import _fit
 from consilience.kernels import RBF, Linear, Precomputed, multi_task, output_graph
 from consilience.kernels.graphs import kernel_neighbors, laplacian, nearest_neighbors
+from consilience.solvers import design as designs_of
 from consilience.solvers.box_qp import class_qp
-from consilience.solvers.coupled import CoupledGrams
-from consilience.solvers.ridge import evaluate_ridge, ridge_forces
+from consilience.solvers.coregularized import Penalties, couple
+from consilience.solvers.coupled import CoupledGrams, ridge_residuals
+from consilience.solvers.design import GramDesign
 from consilience.solvers.sphere import sphere_least_squares
 from consilience.solvers.weights import alternate_weights, learn_weights, lower_bound, sphere_starts
 
@@ -117,9 +119,8 @@ def test_labeled_kernel_is_the_papers_q(penalties):
     grams, graphs, _, c, _ = problem()
     alpha, between, within = penalties
     expected = reference.coregularized_labeled_kernel(grams, graphs, 15, alpha, between, within, c)
-    found = CoupledGrams(
-        grams, 15, ridge=alpha, agreement_penalty=between, laplacians=graphs, graph_penalty=within
-    ).labeled_kernel(c)
+    design = GramDesign.of(grams, 15, laplacians=graphs)
+    found = CoupledGrams(design, ridge=alpha, agreement_penalty=between, graph_penalty=within).labeled_kernel(c)
     np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-9 * np.abs(expected).max())
 
 
@@ -129,12 +130,10 @@ def test_single_precision_stays_single_and_close():
     y = rng.normal(size=60)
     single = {name: block.astype(np.float32) for name, block in data.items()}
     model = cs.CoRegularizedRidge(RBF(0.3), alpha=1e-2, agreement_penalty=1e-2, graph_penalty=1e-3)
-    rows = model._arrange(
-        cs._inputs.read_views_to_fit(model, single), np.ones(60, bool), np.ones(60), with_unlabeled=True
-    )
-    form = _coregularized.GramForm(model, rows, model._penalties())
-    assert all(K.dtype == np.float32 for K in form.grams)
-    assert form.system(1e-2).H.dtype == np.float32
+    data_read = _fit.read_training(model, single, y, None, use_unlabeled=True)
+    design = next(_fit.designs(model, data_read))
+    assert all(K.dtype == np.float32 for K in design.grams)
+    assert couple(design, Penalties(1e-2, 1e-2, 0.0)).H.dtype == np.float32
     exact = model.fit(data, y).predict(data)
     np.testing.assert_allclose(model.fit(single, y).predict(single), exact, atol=2e-3)
 
@@ -190,7 +189,7 @@ def test_two_views_are_co_regularized_least_squares():
     a, mu = 0.3, 0.7
     S, D = (grams[0] + grams[1]) / a, (grams[0] - grams[1]) / a
     expected = (S - mu * D @ np.linalg.solve(np.eye(40) + mu * S, D))[:15, :15]
-    found = CoupledGrams(grams, 15, ridge=a, agreement_penalty=mu).labeled_kernel(np.ones(2))
+    found = CoupledGrams(GramDesign.of(grams, 15), ridge=a, agreement_penalty=mu).labeled_kernel(np.ones(2))
     np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-10)
 
 
@@ -257,12 +256,13 @@ def weights_problem(agreement_penalty=1e-2, missing=0.0, seed=0):
     grams, _, Y, _, present = problem(seed, N=40, l=25, m=3, missing=missing)
     rows = [np.flatnonzero(there) for there in present.T]
     inner = [K[np.ix_(here, here)] for K, here in zip(grams, rows, strict=True)]
-    system = CoupledGrams(inner, 25, ridge=25e-3, agreement_penalty=25 * agreement_penalty, rows=rows)
+    design = GramDesign.of(inner, 25, rows=rows)
+    system = CoupledGrams(design, ridge=25e-3, agreement_penalty=25 * agreement_penalty)
     u = np.random.default_rng(3).uniform(0.5, 2, size=25)
-    return lambda c: evaluate_ridge(system, c, Y, u)
+    return lambda c: system.evaluate_ridge(c, Y, u)
 
 
-@pytest.mark.parametrize("agreement_penalty", [0.0, 1e-2])
+@pytest.mark.parametrize("between", [0.0, 1e-2])
 @pytest.mark.parametrize("missing", [0.0, 0.3])
 def test_gradient_of_the_optimal_value(between, missing):
     evaluate = weights_problem(between, missing)
@@ -277,7 +277,7 @@ def test_gradient_of_the_optimal_value(between, missing):
         np.testing.assert_allclose(2 * curvature @ c, gradient, rtol=1e-8)
 
 
-@pytest.mark.parametrize("agreement_penalty", [0.0, 1e-3, 1e-1])
+@pytest.mark.parametrize("between", [0.0, 1e-3, 1e-1])
 def test_the_bound_holds_everywhere_and_is_met(between):
     evaluate = weights_problem(between)
     rng = np.random.default_rng(0)
@@ -314,14 +314,14 @@ def test_alternation_never_beats_the_exact_weights():
 
 def test_alternation_lowers_the_objective_at_every_step():
     grams, _, Y, _, _ = problem(N=40, l=25)
-    system = CoupledGrams(grams, 25, ridge=25e-3, agreement_penalty=0.25)
+    system = CoupledGrams(GramDesign.of(grams, 25), ridge=25e-3, agreement_penalty=0.25)
     values = []
 
     def answers(cs):
         ((c),) = cs
-        r, value = ridge_forces(system.labeled_kernel(c), Y, np.ones(25))
+        r, value = ridge_residuals(system.labeled_kernel(c), Y, np.ones(25))
         values.append(value)
-        return [(value, system.answers(c, r)[0].reshape(3, -1).T, Y.ravel())]
+        return [(value, system.responses(c, r)[0].reshape(3, -1).T, Y.ravel())]
 
     alternate_weights(answers, sphere_starts(3, 0.6, 1, np.random.RandomState(0)), tol=1e-6, max_iter=30)
     assert (np.diff(values) <= 1e-12 * values[0]).all()
@@ -336,12 +336,12 @@ def test_features_of_all_samples_are_the_kernel_problem(missing, monkeypatch):
             data[name][rng.random(50) < 0.3] = np.nan
     y = rng.normal(size=(50, 2))
     y[30:] = np.nan
-    monkeypatch.setattr(_coregularized, "ROWS", 17)
+    monkeypatch.setattr(designs_of, "BLOCK", 17)
     for graph in ("kernel", "kernel_normalized", "knn"):
         for weights in ("uniform", "learned") if graph == "kernel" else ("uniform",):
             model = cs.CoRegularizedRidge(
-                RBF(0.3), alpha=1e-2, agreement_penalty=1e-2, graph_penalty=1e-3, graph=graph, view_weights=weights, tol=1e-10,
-                output_kernel=multi_task(2, 0.5), random_state=0, n_restarts=2,
+                RBF(0.3), alpha=1e-2, agreement_penalty=1e-2, graph_penalty=1e-3, graph=graph, view_weights=weights,
+                tol=1e-10, output_kernel=multi_task(2, 0.5), random_state=0, n_restarts=2,
             )  # fmt: skip
             exact = model.fit(data, y)
             expected, weights_found, objective = exact.predict(data), exact.view_weights_, exact.solution_.objective
@@ -356,8 +356,8 @@ def test_features_alternate_and_validate_too():
     rng = np.random.default_rng(0)
     data, y = {"a": rng.normal(size=(50, 3)), "b": rng.normal(size=(50, 2))}, rng.normal(size=50)
     model = cs.CoRegularizedRidge(
-        RBF(0.3), agreement_penalty=1e-2, view_weights="learned", weights_solver="alternating", n_restarts=2, max_iter=3, tol=0.5,
-        random_state=0,
+        RBF(0.3), agreement_penalty=1e-2, view_weights="learned", weights_solver="alternating", n_restarts=2,
+        max_iter=3, tol=0.5, random_state=0,
     )  # fmt: skip
     expected = model.fit(data, y).view_weights_
     np.testing.assert_allclose(model.set_params(n_components=1.0).fit(data, y).view_weights_, expected, rtol=1e-6)
@@ -367,7 +367,7 @@ def test_features_alternate_and_validate_too():
 
 # -- penalties by held-out scores
 @pytest.mark.parametrize("cv", [None, 4])
-@pytest.mark.parametrize("graph_penalty", [0.0, 1e-3])
+@pytest.mark.parametrize("within", [0.0, 1e-3])
 def test_held_out_scores_are_those_of_fits(cv, within):
     rng = np.random.default_rng(0)
     data = {"a": rng.normal(size=(30, 3)), "b": rng.normal(size=(30, 2))}
@@ -407,9 +407,9 @@ def test_held_out_scores_are_those_of_fits(cv, within):
 
 def test_equal_ratios_share_a_factorization(monkeypatch):
     made = []
-    whole = _coregularized.GramForm.system
+    whole = CoupledGrams.__init__
     monkeypatch.setattr(
-        _coregularized.GramForm, "system", lambda self, *args: (made.append(args), whole(self, *args))[1]
+        CoupledGrams, "__init__", lambda self, *args, **named: (made.append(named), whole(self, *args, **named))[1]
     )
     X, y = cs.datasets.load_breast_cancer_views(return_X_y=True)
     model = cs.CoRegularizedRidgeClassifierCV(
@@ -422,7 +422,7 @@ def test_equal_ratios_share_a_factorization(monkeypatch):
 
 
 def test_cv_refuses_learned_weights():
-    with pytest.raises(ValueError, match="takes weights as given"):
+    with pytest.raises(ValueError, match="takes given weights"):
         cs.CoRegularizedRidgeCV(view_weights="learned").fit(np.eye(3), [1.0, 2.0, 3.0])
 
 
@@ -465,9 +465,9 @@ def test_svm_is_the_optimum_of_a_conic_solver(cp, penalties, codes, missing):
     y = np.concatenate([of.astype(float), np.full(8, np.nan)])
     X = as_views(grams, mask=present)
     model = cs.CoRegularizedSVC(
-        "precomputed", alpha=alpha, agreement_penalty=between, graph_penalty=within, graph={"v0": graphs[0], "v1": graphs[1]},
-        view_weights=c, multi_class="ovr" if codes == "ovr" else "simplex", codes=own if codes == "own" else None,
-        tol=1e-9, class_weight={0.0: 2.0},
+        "precomputed", alpha=alpha, agreement_penalty=between, graph_penalty=within,
+        graph={"v0": graphs[0], "v1": graphs[1]}, view_weights=c, tol=1e-9, class_weight={0.0: 2.0},
+        class_vectors=own if codes == "own" else "ovr" if codes == "ovr" else "simplex",
     ).fit(X, y)  # fmt: skip
     u = np.where(of == 0, 2.0, 1.0)
     if codes == "ovr":
@@ -492,7 +492,7 @@ def test_svm_decisions_are_those_of_the_conic_solver(cp):
     y = np.concatenate([of.astype(float), np.full(8, np.nan)])
     X = as_views(grams)
     model = cs.CoRegularizedSVC(
-        "precomputed", alpha=1e-2, agreement_penalty=1e-2, multi_class="simplex", tol=1e-10
+        "precomputed", alpha=1e-2, agreement_penalty=1e-2, class_vectors="simplex", tol=1e-10
     ).fit(X, y)
     np.testing.assert_allclose(model.decision_function(X), 0.5 * (f[0] + f[1]) @ codes.T, atol=2e-4)
 
@@ -529,7 +529,7 @@ def test_laplacian_svm(cp):
 def test_the_papers_steps_end_at_the_same_optimum():
     grams, _, _, _, _ = problem(N=12, l=12, m=2)
     of = np.arange(12) % 3
-    Q = CoupledGrams(grams, 12, ridge=1e-1, agreement_penalty=1e-2).labeled_kernel(np.full(2, 0.5))
+    Q = CoupledGrams(GramDesign.of(grams, 12), ridge=1e-1, agreement_penalty=1e-2).labeled_kernel(np.full(2, 0.5))
     alpha, _ = reference.simplex_smo(Q, of, 3, 1e-7, np.random.default_rng(0), 20_000)
     Q_S = 1.5 * np.eye(3) - 0.5
     free = np.arange(3) != of[:, None]
@@ -548,9 +548,9 @@ def test_simplex_codes():
         cs.simplex_vectors(1)
 
 
-@pytest.mark.parametrize("multi_class", ["simplex", "ovr"])
+@pytest.mark.parametrize("vectors", ["simplex", "ovr"])
 @pytest.mark.parametrize("missing", [False, True])
-def test_learned_weights_of_the_svm_are_no_worse_than_others(multi_class, missing):
+def test_learned_weights_of_the_svm_are_no_worse_than_others(vectors, missing):
     rng = np.random.default_rng(0)
     of = rng.integers(3, size=60)
     data = {"good": np.eye(3)[of] + 0.6 * rng.normal(size=(60, 3)), "noise": rng.normal(size=(60, 3))}
@@ -561,7 +561,7 @@ def test_learned_weights_of_the_svm_are_no_worse_than_others(multi_class, missin
         alpha=1e-2,
         agreement_penalty=1e-3,
         view_weights="learned",
-        multi_class=multi_class,
+        class_vectors=vectors,
         tol=1e-4,
         random_state=0,
     ).fit(data, of)
@@ -573,7 +573,7 @@ def test_learned_weights_of_the_svm_are_no_worse_than_others(multi_class, missin
     for angle in np.linspace(0, np.pi, 12):
         weights = np.sqrt(0.5) * np.array([np.cos(angle), np.sin(angle)])
         other = cs.CoRegularizedSVC(
-            RBF(0.3), alpha=1e-2, agreement_penalty=1e-3, view_weights=weights, multi_class=multi_class
+            RBF(0.3), alpha=1e-2, agreement_penalty=1e-3, view_weights=weights, class_vectors=vectors
         ).fit(data, of)
         assert other.certificate().objective >= proof.objective * (1 - 2e-4)
         if not missing:
@@ -810,19 +810,31 @@ def test_certificates_speak():
 @pytest.mark.parametrize(
     ("parameters", "sentence"),
     [
-        ({"alpha": 0.0}, "`alpha` must be a number above 0; got 0.0."),
-        ({"alpha": "1"}, "`alpha` must be a number above 0; got '1'."),
-        ({"view_weights": "learned", "n_restarts": 0}, "`n_restarts` must be a whole number of at least 1; got 0."),
-        ({"agreement_penalty": -1.0}, "`between` must be at least 0; got -1.0."),
-        ({"graph_penalty": np.nan}, "`within` must be at least 0; got nan."),
-        ({"view_weights": "best"}, "`view_weights` is 'uniform', 'learned' or one number per view; got 'best'."),
+        (
+            {"alpha": 0.0},
+            r"The 'alpha' parameter of CoRegularizedRidge must be a float in the range \(0.0, inf\). Got 0.0",
+        ),
+        ({"alpha": "1"}, "The 'alpha' parameter of CoRegularizedRidge must be a float"),
+        (
+            {"view_weights": "learned", "n_restarts": 0},
+            "The 'n_restarts' parameter of CoRegularizedRidge must be an int",
+        ),
+        ({"agreement_penalty": -1.0}, "The 'agreement_penalty' parameter of CoRegularizedRidge must be a float"),
+        ({"graph_penalty": np.nan}, "The 'graph_penalty' parameter of CoRegularizedRidge must be a float"),
+        ({"view_weights": "best"}, "The 'view_weights' parameter of CoRegularizedRidge must be a str among"),
         ({"view_weights": [1.0]}, r"must be one finite number per view, 2 in all; got \[1.0\]"),
         ({"view_weights": {"a": 1.0}}, "`view_weights` names 'a'; the views are 'a', 'b'."),
         ({"view_weights": [0.0, 0.0]}, "are zero for every view"),
-        ({"view_weights": "learned", "weights_norm": 0}, "`weights_norm` must be above 0 and finite; got 0."),
-        ({"view_weights": "learned", "weights_solver": "fast"}, "`weights_solver` is 'exact' or 'alternating'"),
-        ({"view_weights": "learned", "validation_fraction": 0.2}, "the exact solver has one answer"),
-        ({"graph_penalty": 1.0, "graph": "tree"}, "View 'a': `graph` is 'kernel', 'kernel_normalized', 'knn'"),
+        (
+            {"view_weights": "learned", "weights_norm": 0},
+            "The 'weights_norm' parameter of CoRegularizedRidge must be a float",
+        ),
+        (
+            {"view_weights": "learned", "weights_solver": "fast"},
+            "The 'weights_solver' parameter of CoRegularizedRidge must be a str",
+        ),
+        ({"view_weights": "learned", "validation_fraction": 0.2}, "the exact solver has one solution"),
+        ({"graph_penalty": 1.0, "graph": "tree"}, "`graph` is 'kernel', 'kernel_normalized', 'knn'"),
         (
             {"graph_penalty": 1.0, "kernel": "linear"},
             "View 'a': With graph='kernel' the kernel's values are the weights",
@@ -840,7 +852,7 @@ def test_certificates_speak():
         ),
         ({"output_kernel": np.eye(3)}, r"`output_kernel` must be a finite matrix of shape \(1, 1\)"),
         ({"output_kernel": [[-1.0]]}, "`output_kernel` must be positive semi-definite; its smallest eigenvalue is -1"),
-        ({"n_components": 0}, "n_components must be a count of at least 1"),
+        ({"n_components": 0}, "The 'n_components' parameter of CoRegularizedRidge must be an int"),
     ],
 )
 def test_bad_parameters(parameters, sentence):
@@ -853,9 +865,8 @@ def test_bad_parameters(parameters, sentence):
 @pytest.mark.parametrize(
     ("parameters", "sentence"),
     [
-        ({"multi_class": "ovo"}, "`multi_class` is 'simplex' or 'ovr'; got 'ovo'."),
-        ({"codes": np.eye(2), "multi_class": "simplex"}, "`codes` must be finite, one row per class, 3 in all"),
-        ({"codes": np.eye(3), "multi_class": "ovr"}, "`codes` are for multi_class='simplex'"),
+        ({"class_vectors": "ovo"}, "The 'class_vectors' parameter of CoRegularizedSVC must be a str among"),
+        ({"class_vectors": np.eye(2)}, "`class_vectors` must be finite, one row per class, 3 in all"),
     ],
 )
 def test_bad_parameters_of_the_svm(parameters, sentence):
@@ -908,7 +919,7 @@ def test_codes_of_two_classes():
     A, y = rng.normal(size=(40, 2)), np.repeat([0, 1], 20)
     A[y == 1] += 1
     plain = cs.CoRegularizedSVC(RBF(0.5), alpha=1e-2, tol=1e-9).fit(A, y)
-    coded = cs.CoRegularizedSVC(RBF(0.5), alpha=1e-2, tol=1e-9, multi_class="simplex", codes=[[-1.0], [1.0]]).fit(A, y)
+    coded = cs.CoRegularizedSVC(RBF(0.5), alpha=1e-2, tol=1e-9, class_vectors=[[-1.0], [1.0]]).fit(A, y)
     assert coded.decision_function(A).shape == (40,)
     np.testing.assert_allclose(coded.decision_function(A), 2 * plain.decision_function(A), atol=1e-4)
     assert coded.certificate().objective == pytest.approx(plain.certificate().objective)
@@ -943,7 +954,7 @@ def test_inspection_says_what_it_needs():
     X, y = cs.datasets.load_breast_cancer_views(return_X_y=True)
     pipeline = make_pipeline(cs.PerView(StandardScaler()), cs.CoRegularizedRidgeClassifier()).fit(X, y)
     for look in (cs.view_agreement, lambda model, X: cs.view_importances(model, X, y)):
-        with pytest.raises(TypeError, match=r"Pipeline has no `view_.*`: give a fitted learner of views itself"):
+        with pytest.raises(TypeError, match=r"Pipeline has no `view_.*`. Give a fitted estimator of views"):
             look(pipeline, X)
     assert cs.view_importances(pipeline[-1], pipeline[:-1].transform(X), y).score == pipeline.score(X, y)
     with pytest.raises(ValueError, match="must be symmetric"):
@@ -957,7 +968,7 @@ def test_the_warning_points_at_the_users_line():
 
 
 # -- where rounding or the data spoil a solution
-@pytest.mark.parametrize("agreement_penalty", [0.0, 1e-2])
+@pytest.mark.parametrize("between", [0.0, 1e-2])
 @pytest.mark.parametrize("model", [cs.CoRegularizedRidgeClassifier(), cs.CoRegularizedSVC(tol=1e-6)])
 def test_single_precision_that_is_not_enough_becomes_double(model, between):
     X, y = cs.datasets.load_breast_cancer_views(return_X_y=True)
@@ -1017,7 +1028,7 @@ def test_laplacians_that_do_not_fit():
         model.set_params(graph=np.full((30, 30), np.nan)).fit(A, y)
     with pytest.raises(ValueError, match="must be finite"):
         laplacian([[0, np.nan], [np.nan, 0]])
-    with pytest.raises(ValueError, match="`graph` names 'z', which is no view"):
+    with pytest.raises(ValueError, match="`graph` names 'z', which is not a view"):
         model.set_params(graph={"view0": "knn", "z": "knn"}).fit(A, y)
     with pytest.raises(ValueError, match="is not positive semi-definite"):
         model.set_params(graph=-np.eye(30), n_components=10).fit(A, y)
@@ -1065,7 +1076,7 @@ def test_a_refused_refit_leaves_the_model_as_it_was():
     A, y = np.random.default_rng(0).normal(size=(20, 2)), np.arange(20.0)
     model = cs.CoRegularizedRidge().fit({"a": A}, y)
     expected = model.predict({"a": A})
-    for parameters in ({"alpha": -1.0}, {"alpha": 1.0, "max_iter": -3}, {"max_iter": 9, "n_components": True}):
+    for parameters in ({"alpha": -1.0}, {"alpha": 1.0, "max_iter": -3}, {"max_iter": 9, "n_components": 2.5}):
         with pytest.raises(ValueError, match="must be"):
             model.set_params(**parameters).fit({"q": A}, y)
         assert (model.predict({"a": A}) == expected).all()
@@ -1100,7 +1111,7 @@ def test_an_interrupted_refit_leaves_the_model_as_it_was(model, monkeypatch):
     def interrupt(*args, **named):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(_coregularized.GramForm, "system", interrupt)
+    monkeypatch.setattr(CoupledGrams, "__init__", interrupt)
     with pytest.raises(KeyboardInterrupt):
         model.fit({"other": X["mean"]}, np.where(y == 1, "good", "bad"))
     assert (model.predict(X) == expected).all()

@@ -1,4 +1,4 @@
-"""Early and late fusion against what they equal, and where views are absent."""
+"""Early and late fusion against what they equal, and with missing views."""
 
 import numpy as np
 import pytest
@@ -6,7 +6,7 @@ import scipy.sparse as sp
 from sklearn.base import clone
 from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.linear_model import LogisticRegression, Ridge, RidgeClassifier
-from sklearn.model_selection import FixedThresholdClassifier, cross_val_score
+from sklearn.model_selection import FixedThresholdClassifier, GridSearchCV, cross_val_score
 from sklearn.multiclass import OutputCodeClassifier
 from sklearn.neighbors import NearestCentroid
 from sklearn.pipeline import make_pipeline
@@ -41,7 +41,7 @@ def test_early_fusion_equals_the_estimator_on_the_columns_side_by_side():
     )
 
 
-def test_early_fusion_fills_absent_views_with_training_means():
+def test_early_fusion_fills_missing_views_with_training_means():
     filled = np.hstack([np.where(HOLES[:, [v]], D, D[HOLES[:, v]].mean(axis=0)) for v, D in enumerate((A, B))])
     plain = LogisticRegression().fit(filled, y)
     for X in (M, Views({"a": A, "b": sp.csr_array(B)}, mask=HOLES)):
@@ -82,19 +82,36 @@ def test_late_fusion_of_regressors_is_the_mean_of_predictions():
 
 
 def test_estimators_by_view_and_weights_by_name():
-    model = LateFusion(LogisticRegression(), estimators={"b": SVC()}, view_weights={"b": 3.0}).fit(V, y)
+    model = LateFusion({"a": LogisticRegression(), "b": SVC()}, view_weights={"b": 3.0}).fit(V, y)
+    assert isinstance(model.estimators_["a"], LogisticRegression)
     assert isinstance(model.estimators_["b"], SVC)
     assert model.view_weights_.tolist() == [0.25, 0.75]
     assert not hasattr(model, "predict_proba")
     assert model.decision_function(V).shape == (90, 3)
 
 
-WORDLESS = OutputCodeClassifier(LogisticRegression(), code_size=6, random_state=0)  # predictions alone, no scores
+def test_a_dict_of_one_estimator_per_view_is_the_same_as_one_estimator():
+    one = LateFusion(LogisticRegression(C=0.3)).fit(M, y)
+    by_view = LateFusion({name: LogisticRegression() for name in "ba"})
+    by_view.set_params(estimator__a__C=0.3, estimator__b__C=0.3)
+    assert by_view.get_params()["estimator__b__C"] == 0.3
+    search = GridSearchCV(by_view, {"estimator__a__C": [0.3]}, cv=2).fit(M, y)
+    for model in (by_view.fit(M, y), clone(by_view).fit(M, y), search):
+        np.testing.assert_array_equal(model.predict_proba(M), one.predict_proba(M))
 
 
-@pytest.mark.parametrize("estimator", [LogisticRegression(), RidgeClassifier(), WORDLESS])
+def test_fusions_have_no_iterations_of_their_own():
+    model = LateFusion(LogisticRegression()).fit(V, y)
+    assert not hasattr(model, "n_iter_")
+    assert str(model.certificate()) == "The wrapped estimator solved its own problem; no gap is known for it."
+
+
+VOTES = OutputCodeClassifier(LogisticRegression(), code_size=6, random_state=0)  # predictions only, no scores
+
+
+@pytest.mark.parametrize("estimator", [LogisticRegression(), RidgeClassifier(), VOTES])
 @pytest.mark.parametrize("fusion", [EarlyFusion, LateFusion])
-def test_answers_of_every_kind_of_classifier(fusion, estimator):
+def test_outputs_of_every_kind_of_classifier(fusion, estimator):
     for labels in (y, y > 0):
         plain = clone(estimator).fit(A, labels)
         assert np.array_equal(fusion(estimator).fit({"a": A}, labels).predict({"a": A}), plain.predict(A))
@@ -119,11 +136,11 @@ def test_scores_of_pairs_are_not_scores_of_classes():
     assert not hasattr(LateFusion(SVC(decision_function_shape="ovo")), "decision_function")
 
 
-def test_a_gram_beside_data_is_split_by_rows():
+def test_a_gram_next_to_data_is_split_by_rows():
     X = Views({"g": RBF(0.5)(A), "b": B}, precomputed="g")
-    model = LateFusion(SVC(kernel="precomputed"), estimators={"b": SVC()})
+    model = LateFusion({"g": SVC(kernel="precomputed"), "b": SVC()})
     found = cross_val_score(model, X, y, cv=3)
-    by_data = LateFusion(SVC(gamma=0.5), estimators={"b": SVC()})
+    by_data = LateFusion({"g": SVC(gamma=0.5), "b": SVC()})
     np.testing.assert_allclose(found, cross_val_score(by_data, V.renamed({"a": "g"}), y, cv=3))
     machine = LateFusion(SVC(kernel="precomputed"))
     alone = cross_val_score(machine, X[["g"]].align(("g", "b")), y, cv=3)
@@ -150,7 +167,7 @@ def test_weights_of_zero_leave_samples_out_of_the_means_too():
     np.testing.assert_allclose(model.predict({"a": A}), without.predict({"a": A}))
 
 
-def test_a_wide_sparse_view_may_be_absent():
+def test_a_wide_sparse_view_may_be_missing():
     wide = sp.random(90, 200_000, density=1e-4, random_state=0, format="csr")
     X = Views({"a": A, "w": wide}, mask={"w": np.arange(90) % 3 > 0})
     model = EarlyFusion(Ridge(solver="sparse_cg")).fit(X, A[:, 0])
@@ -158,20 +175,20 @@ def test_a_wide_sparse_view_may_be_absent():
     assert model.view_decision_function(X).shape == (90, 2)
 
 
-def test_a_view_absent_in_a_whole_fold():
+def test_a_view_missing_in_a_whole_fold():
     gone = Views(a=A, b=None)
     for weights in ([1, 2], {"b": 2.0}):
         model = LateFusion(LogisticRegression(), view_weights=weights).fit(gone, y)
         np.testing.assert_allclose(model.predict_proba(V), LogisticRegression().fit(A, y).predict_proba(A))
 
 
-def test_grams_with_absent_samples():
+def test_grams_with_missing_samples():
     K = RBF(0.5)(A)
     there = np.arange(90) % 6 > 0
     gone = np.where(there[:, None] & there[None, :], K, np.nan)
     some = np.flatnonzero(there)
     plain = SVC(kernel="precomputed").fit(K[np.ix_(some, some)], y[some])
-    machine = LateFusion(LogisticRegression(), estimators={"g": SVC(kernel="precomputed")})
+    machine = LateFusion({"a": LogisticRegression(), "g": SVC(kernel="precomputed")})
     for X in (
         Views({"g": gone, "a": A}),
         Views({"g": gone, "a": A}, precomputed="g"),
@@ -183,7 +200,7 @@ def test_grams_with_absent_samples():
         assert model.score(X, y) > 0.6
 
 
-def test_a_class_a_view_never_saw_is_not_its_answer():
+def test_a_class_a_view_never_saw_is_not_its_prediction():
     without = np.where((y == 2)[:, None], np.nan, B)
     model = LateFusion(LinearSVC()).fit(Views(a=A, b=without), y)
     assert 2 not in model.predict({"b": B[y != 2]})
@@ -235,9 +252,9 @@ def test_gram_views_reach_precomputed_machines():
         np.testing.assert_allclose(model.decision_function(given), plain.decision_function(K[:, some]))
 
 
-def test_answers_of_one_kind_are_averaged():
+def test_outputs_of_one_kind_are_averaged():
     """Probabilities and decision values do not mix: where one estimator has no probabilities, none are used."""
-    model = LateFusion(LogisticRegression(), estimators={"b": RidgeClassifier()}).fit(V, y)
+    model = LateFusion({"a": LogisticRegression(), "b": RidgeClassifier()}).fit(V, y)
     expected = (
         LogisticRegression().fit(A, y).decision_function(A) + RidgeClassifier().fit(B, y).decision_function(B)
     ) / 2
@@ -259,21 +276,34 @@ def test_real_views():
 
 
 ERRORS = {
-    "Classifiers and regressors do not mix; beside LogisticRegression() stands Ridge().": (
-        lambda: LateFusion(LogisticRegression(), estimators={"a": Ridge()}).fit(V, y)
+    "`estimator` mixes classifiers and regressors: LogisticRegression() and Ridge(). Use one kind.": (
+        lambda: LateFusion({"a": LogisticRegression(), "b": Ridge()}).fit(V, y)
     ),
     "Found array with 0 sample(s)": lambda: LateFusion(LogisticRegression()).fit(V, y).predict(V[:0]),
-    "EarlyFusion: fill must be 'mean' or 'nan'; got 'zero'.": (
+    "The 'fill' parameter of EarlyFusion must be a str among {": (
         lambda: EarlyFusion(LogisticRegression(), fill="zero").fit(V, y)
     ),
-    "EarlyFusion puts columns of numbers side by side, but view 't' is objects.": (
+    "The 'estimator' parameter of EarlyFusion must be an object implementing 'fit' and 'predict'. Got {'a'": (
+        lambda: EarlyFusion({"a": LogisticRegression(), "b": LogisticRegression()}).fit(V, y)
+    ),
+    "The 'estimator' parameter of LateFusion must be an object implementing 'fit' and 'predict' or": (
+        lambda: LateFusion("svc").fit(V, y)
+    ),
+    "EarlyFusion needs columns of numbers, but view 't' is objects.": (
         lambda: EarlyFusion(LogisticRegression()).fit(Views(a=A, t=["x"] * 90), y)
     ),
-    "NearestCentroid takes no sample_weight; fit without it or wrap another estimator.": (
+    "NearestCentroid does not take sample_weight. Fit without it, or wrap another estimator.": (
         lambda: LateFusion(NearestCentroid()).fit(V, y, sample_weight=np.ones(90))
     ),
-    "`estimators` names the view 'c'; the views are 'a', 'b'.": (
-        lambda: LateFusion(LogisticRegression(), estimators={"c": SVC()}).fit(V, y)
+    "`estimator` has no estimator for the view 'b'. Give one for each view, or one estimator for all.": (
+        lambda: LateFusion({"a": SVC()}).fit(V, y)
+    ),
+    "`estimator` has no estimator for the view 'a', 'b'.": lambda: LateFusion({}).fit(V, y),
+    "`estimator` names the view 'c'; the views are 'a', 'b'.": (
+        lambda: LateFusion(dict.fromkeys("abc", SVC())).fit(V, y)
+    ),
+    "No labeled sample has a weight above 0.": (
+        lambda: LateFusion(Ridge()).fit(V, np.where(y == 0, np.nan, y), sample_weight=(y == 0) * 1.0)
     ),
     "`view_weights` names the view 'c'; the views are 'a', 'b'.": (
         lambda: LateFusion(LogisticRegression(), view_weights={"c": 1}).fit(V, y)
@@ -287,7 +317,7 @@ ERRORS = {
     "View 'b': LogisticRegression could not be fitted: This solver needs samples of at least 2 classes": (
         lambda: LateFusion(LogisticRegression()).fit(Views({"a": A, "b": B}, mask={"b": y == 1}), y)
     ),
-    "`view_weights` must be 'uniform' or 2 numbers above 0, one per view; got 'best'.": (
+    "The 'view_weights' parameter of LateFusion must be a str among {'uniform'}": (
         lambda: LateFusion(LogisticRegression(), view_weights="best").fit(V, y)
     ),
     "View 'b' has no labeled sample to learn from.": lambda: LateFusion(LogisticRegression()).fit(

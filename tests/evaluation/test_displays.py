@@ -1,7 +1,8 @@
-"""Displays: what is drawn is what was learned."""
+"""Displays draw the numbers of the fitted estimators."""
 
 import numpy as np
 import pytest
+from sklearn.naive_bayes import GaussianNB
 
 import consilience as cs
 from consilience import Views
@@ -49,18 +50,26 @@ def test_the_metric_is_a_heat_map():
     assert len(display.ax_.texts) == 9
 
 
+@pytest.mark.parametrize("metric", ["covariance", "diagonal"])
+@pytest.mark.parametrize("estimator", [cs.ViewMetricRidge, cs.ViewMetricRidgeClassifier])
+def test_fixed_metrics_are_not_drawn(metric, estimator):
+    model = estimator(RBF(1e-3), metric=metric).fit(X, y)
+    with pytest.raises(TypeError, match=f"has a fixed metric, metric='{metric}'.*metric='learned'"):
+        cs.MetricDisplay.from_estimator(model)
+
+
 def test_agreement_is_counted():
     model = cs.CoRegularizedRidgeClassifier(RBF(1e-3)).fit(X, y)
     holes = Views({name: X[name].copy() for name in X.names}, mask=np.arange(450).reshape(150, 3) % 5 > 0)
     display = cs.AgreementDisplay.from_estimator(model, holes)
-    answers = model.view_decision_function(holes)
+    outputs = model.view_decision_function(holes)
     for v in range(3):
         for w in range(3):
-            both = ~np.isnan(answers[:, v]) & ~np.isnan(answers[:, w])
-            assert display.shares[v, w] == pytest.approx(np.mean((answers[both, v] > 0) == (answers[both, w] > 0)))
+            both = ~np.isnan(outputs[:, v]) & ~np.isnan(outputs[:, w])
+            assert display.shares[v, w] == pytest.approx(np.mean((outputs[both, v] > 0) == (outputs[both, w] > 0)))
     numbers = cs.CoRegularizedRidge(RBF(1e-3)).fit(X, y.astype(float) if y.dtype.kind in "iuf" else (y == y[0]) * 1.0)
     correlations = cs.AgreementDisplay.from_estimator(numbers, X)
-    assert correlations.label == "correlation of answers"
+    assert correlations.label == "correlation of predictions"
     np.testing.assert_allclose(np.diag(correlations.shares), 1.0)
 
 
@@ -79,12 +88,13 @@ def test_gaps_fall_to_the_tolerance():
     assert display.ax_.get_yscale() == "log"
 
 
-def test_more_features_for_more_seconds():
+def test_scores_and_fit_times_by_number_of_features():
     model = cs.CoRegularizedRidgeClassifier(RBF(1e-3))
     display = cs.NystroemCurveDisplay.from_estimator(model, X, y, n_components=(3, 60), cv=3, exact=True)
     assert display.scores.shape == (2, 3)
     assert display.scores[1].mean() == pytest.approx(display.exact, abs=0.05)
     np.testing.assert_allclose(display.line_.get_ydata(), display.scores.mean(axis=1))
+    assert (display.fit_times > 0).all()
 
 
 def test_displays_take_axes():
@@ -101,7 +111,10 @@ ERRORS = {
     "CoRegularizedRidgeClassifier has no `metric_`": (
         lambda: cs.MetricDisplay.from_estimator(cs.CoRegularizedRidgeClassifier().fit(X, y))
     ),
-    "OnlinePerceptron has no `max_iter`": lambda: cs.GapDisplay.from_estimator(cs.OnlinePerceptron(), X, y),
+    "GaussianNB has no `max_iter`": lambda: cs.GapDisplay.from_estimator(GaussianNB(), X, y),
+    "The certificate of OnlinePerceptron has no duality gap": (
+        lambda: cs.GapDisplay.from_estimator(cs.OnlinePerceptron(), X, y)
+    ),
     "OnlinePerceptron has no `n_components`": lambda: cs.NystroemCurveDisplay.from_estimator(
         cs.OnlinePerceptron(), X, y
     ),
@@ -109,6 +122,6 @@ ERRORS = {
 
 
 @pytest.mark.parametrize("message", ERRORS)
-def test_learners_that_have_nothing_to_draw_are_refused(message):
+def test_estimators_without_anything_to_draw_raise(message):
     with pytest.raises(TypeError, match=message):
         ERRORS[message]()

@@ -20,9 +20,9 @@ def terminal(monkeypatch):
 
 
 def test_a_line_with_a_share(capsys, terminal):
-    with _progress.progress(True, "waiting [for] samples") as told:
-        told("half [done]", 0.5)
-        told("all", 1.0)
+    with _progress.progress(True, "waiting [for] samples") as show:
+        show("half [done]", 0.5)
+        show("all", 1.0)
     shown = capsys.readouterr().err
     assert "waiting [for] samples" in shown
     assert "all" in shown
@@ -31,8 +31,8 @@ def test_a_line_with_a_share(capsys, terminal):
 def test_silent_unless_asked_and_seen(capsys, monkeypatch):
     for shown, seen in ((False, True), (True, False)):
         monkeypatch.setattr(_progress, "_on_terminal", lambda seen=seen: seen)
-        with _progress.progress(shown, "waiting") as told:
-            told("something", 0.5)
+        with _progress.progress(shown, "waiting") as show:
+            show("something", 0.5)
     assert capsys.readouterr() == ("", "")
 
 
@@ -45,23 +45,23 @@ def test_notebooks_are_known(monkeypatch):
 
 def test_without_rich_work_goes_on(monkeypatch, terminal):
     monkeypatch.setitem(sys.modules, "rich.console", None)
-    with pytest.warns(UserWarning, match="pip install 'consilience\\[cli\\]'"), _progress.progress(True, "a") as told:
-        told("b", None)
+    with pytest.warns(UserWarning, match="pip install 'consilience\\[cli\\]'"), _progress.progress(True, "a") as show:
+        show("b", None)
 
 
-def test_streams_and_comparisons_show_how_far_they_are(capsys, terminal):
+def test_streams_and_comparisons_show_progress(capsys, terminal):
     X, y = cs.datasets.make_views(n_samples=120, n_classes=2, random_state=0, return_X_y=True)
     cs.progressive_validation(cs.OrthogonalPerceptron(), X, y, verbose=True)
     assert "120 samples" in capsys.readouterr().err
-    cs.comparison.compare(X, y, learners=["OnlinePerceptron"], folds=2, verbose=True)
+    cs.compare(X, y, estimators=["OnlinePerceptron"], cv=2, verbose=True)
     assert "OnlinePerceptron, fold 1 of 2" in capsys.readouterr().err
     cs.progressive_validation(cs.OrthogonalPerceptron(), X, y)
     assert capsys.readouterr() == ("", "")
 
 
-def test_tell_costs_nothing_where_nobody_listens():
-    _progress.tell(3, np.nan)
-    assert _progress._listening.get() is None
+def test_reports_cost_nothing_unless_they_are_shown():
+    _progress.report_progress(3, np.nan)
+    assert _progress._shown_by.get() is None
 
 
 ITERATIVE = {
@@ -80,16 +80,16 @@ ITERATIVE = {
 
 
 @pytest.mark.parametrize("cls", ITERATIVE, ids=lambda cls: cls.__name__)
-def test_learners_show_how_far_they_are(cls, capsys, terminal, monkeypatch):
+def test_estimators_show_progress(cls, capsys, terminal, monkeypatch):
     X, y = cs.datasets.make_views(n_samples=60, n_classes=2, random_state=0, return_X_y=True)
-    heard = []
-    monkeypatch.setattr(_progress, "_plain", lambda text: heard.append(text) or text)
+    shown_texts = []
+    monkeypatch.setattr(_progress, "_plain", lambda text: shown_texts.append(text) or text)
     shown = cls(**ITERATIVE[cls], verbose=True).fit(X, y)
-    assert any(text.startswith(f"{cls.__name__}: ") for text in heard)
+    assert any(text.startswith(f"{cls.__name__}: ") for text in shown_texts)
     assert capsys.readouterr().err
-    heard.clear()
+    shown_texts.clear()
     quiet = cls(**ITERATIVE[cls]).fit(X, y)
-    assert not heard
+    assert not shown_texts
     assert capsys.readouterr() == ("", "")
     if "random_state" not in shown.get_params():
         np.testing.assert_array_equal(shown.predict(X), quiet.predict(X))

@@ -13,8 +13,7 @@ from sklearn.datasets import dump_svmlight_file
 from sklearn.linear_model import SGDClassifier
 
 import consilience as cs
-from consilience import Views
-from consilience.evaluation.progressive import read_stream
+from consilience import Views, read_stream
 from consilience.kernels import RBF, Spectrum
 
 
@@ -80,23 +79,23 @@ SOURCES = {
 }
 
 
-@pytest.mark.parametrize("learner", [cs.OrthogonalPerceptron(average=True), cs.KernelPerceptron(RBF(0.2))])
+@pytest.mark.parametrize("estimator", [cs.OrthogonalPerceptron(average=True), cs.KernelPerceptron(RBF(0.2))])
 @pytest.mark.parametrize("source", SOURCES)
-def test_every_source_is_the_same_stream(source, learner, tmp_path):
-    whole = cs.progressive_validation(expected := clone(learner), X, y)
+def test_every_source_is_the_same_stream(source, estimator, tmp_path):
+    whole = cs.progressive_validation(expected := clone(estimator), X, y)
     given = SOURCES[source](tmp_path)
     given = (given,) if not isinstance(given, tuple) else given
     options = given[-1] if isinstance(given[-1], dict) else {}
-    model = clone(learner)
+    model = clone(estimator)
     result = cs.progressive_validation(model, *[g for g in given if g is not options], chunk=64, **options)
-    assert (result.n_samples, result.mistakes) == (whole.n_samples, whole.mistakes) == (300, expected.n_mistakes_)
+    assert (result.n_samples, result.n_mistakes) == (whole.n_samples, whole.n_mistakes) == (300, expected.n_mistakes_)
     np.testing.assert_array_equal(result.curve, whole.curve)
     np.testing.assert_allclose(model.decision_function(X), expected.decision_function(X), atol=1e-9)
-    assert str(result) == f"{result.mistakes} mistakes in 300 samples, an error of {result.mistakes / 3:.2f} %."
+    assert str(result) == f"{result.n_mistakes} mistakes in 300 samples, an error of {result.n_mistakes / 3:.2f}%."
 
 
 def test_a_libsvm_file_is_read_in_pieces(tmp_path, monkeypatch):
-    monkeypatch.setattr("consilience.io.streams._PIECE", 2000)
+    monkeypatch.setattr("consilience.io.formats._PIECE", 2000)
     Z = np.abs(np.random.default_rng(0).normal(size=(200, 30))) * (np.random.default_rng(1).random((200, 30)) < 0.2)
     labels = np.where(Z[:, 0] + Z[:, 5] > 0.3, 1, -1)
     path = tmp_path / "data.libsvm"
@@ -111,28 +110,28 @@ def test_a_libsvm_file_is_read_in_pieces(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    "learner", [cs.OrthogonalPerceptron(average=True), cs.MultiCueClassifier(RBF(0.2), threshold=0.3)]
+    "estimator", [cs.OrthogonalPerceptron(average=True), cs.MultiCueClassifier(RBF(0.2), threshold=0.3)]
 )
-def test_a_stream_goes_on_from_its_checkpoint(learner, tmp_path):
+def test_a_stream_continues_from_its_checkpoint(estimator, tmp_path):
     path = tmp_path / "stream.cons"
-    whole = clone(learner)
+    whole = clone(estimator)
     expected = cs.progressive_validation(whole, X, y)
-    first = clone(learner)
+    first = clone(estimator)
     cs.progressive_validation(first, X, y, limit=130, checkpoint=path, every=50)
-    again = clone(learner)
+    again = clone(estimator)
     result = cs.progressive_validation(again, rows(X, y), checkpoint=path, every=50, resume=True)
-    assert (result.n_samples, result.mistakes) == (expected.n_samples, expected.mistakes)
+    assert (result.n_samples, result.n_mistakes) == (expected.n_samples, expected.n_mistakes)
     np.testing.assert_array_equal(result.curve, expected.curve)
     np.testing.assert_allclose(again.decision_function(X), whole.decision_function(X), atol=1e-9)
-    done = cs.progressive_validation(clone(learner), X, y, checkpoint=path, resume=True)
+    done = cs.progressive_validation(clone(estimator), X, y, checkpoint=path, resume=True)
     assert done.n_samples == 300
-    with pytest.raises(FileExistsError, match=r"exists\. Go on from it by resume=True \(--resume\), or remove it"):
-        cs.progressive_validation(clone(learner), X, y, checkpoint=path)
-    with pytest.raises(ValueError, match="Give the model it was made of"):
+    with pytest.raises(FileExistsError, match=r"exists\. Continue from it with resume=True \(--resume\), or remove it"):
+        cs.progressive_validation(clone(estimator), X, y, checkpoint=path)
+    with pytest.raises(ValueError, match="Give a model with the same parameters"):
         cs.progressive_validation(cs.OnlinePerceptron(), X, y, checkpoint=path, resume=True)
     cs.save(whole, tmp_path / "model.cons")
-    with pytest.raises(ValueError, match="is a model file, no checkpoint of a stream"):
-        cs.progressive_validation(clone(learner), X, y, checkpoint=tmp_path / "model.cons", resume=True)
+    with pytest.raises(ValueError, match="is a model file and not a checkpoint of a stream"):
+        cs.progressive_validation(clone(estimator), X, y, checkpoint=tmp_path / "model.cons", resume=True)
 
 
 def test_checkpoints_are_written_on_the_way(tmp_path):
@@ -158,14 +157,13 @@ def test_control_c_saves_and_says_where(tmp_path):
                 signal.raise_signal(signal.SIGINT)
             yield some, labels
 
-    with pytest.raises(
-        KeyboardInterrupt, match=r"Stopped after 120 samples, saved to '.*stream.cons'. Go on by resume=True"
-    ):
+    stopped = r"Stopped after 120 samples of the stream\. Saved to '.*stream.cons'\. Continue with resume=True"
+    with pytest.raises(KeyboardInterrupt, match=stopped):
         cs.progressive_validation(model, interrupted(), checkpoint=path)
     again = cs.OrthogonalPerceptron(average=True)
     cs.progressive_validation(again, X, y, checkpoint=path, resume=True)
     np.testing.assert_allclose(again.decision_function(X), whole.decision_function(X))
-    with pytest.raises(KeyboardInterrupt, match="the model keeps what it has learned"):
+    with pytest.raises(KeyboardInterrupt, match="The model keeps what it has learned"):
         cs.progressive_validation(model, interrupted())
 
 
@@ -204,28 +202,29 @@ def test_columns_of_a_file_go_by_their_names(tmp_path):
             record = {**{f"video__{j}": float(i + j) for j in range(2)}, **dict(reversed(record.items()))}
         lines.append(json.dumps({**record, "y": str(y[i]), "text": "ab" * (i % 5)}))
     path = written(tmp_path / "a.jsonl", "\n".join(lines))
-    read = [A for A, _ in read_stream(path, views={"audio": [f"audio__{j}" for j in range(3)]}, chunk=20)]
+    views = {"audio": [f"audio__{j}" for j in range(3)], "text": ["text"]}
+    read = [A for A, _ in read_stream(path, views=views, chunk=20)]
     np.testing.assert_allclose(np.vstack([A["audio"] for A in read]), X["audio"][:100])
     assert [len(t) for A in read for t in A["text"]] == [2 * (i % 5) for i in range(100)]
-    model = cs.KernelPerceptron(RBF(0.1), kernel={"text": Spectrum(1)})
-    views = {"audio": [f"audio__{j}" for j in range(3)], "video": ["video__0", "video__1"]}
+    model = cs.KernelPerceptron(kernel={"text": Spectrum(1), "audio": RBF(0.1), "video": RBF(0.1)})
+    views["video"] = ["video__0", "video__1"]
     result = cs.progressive_validation(model, path, views=views, chunk=20)
     assert result.n_samples == 100
-    assert model.view_names_in_ == ("text", "audio", "video")
-    assert [A.names for A, _ in read_stream(path, chunk=20)][1:3] == [("text", "audio"), ("text", "audio", "video")]
+    assert model.view_names_in_ == ("audio", "text", "video")
+    assert [A.names for A, _ in read_stream(path, chunk=20)][1:3] == [("audio", "text"), ("audio", "video", "text")]
     wider = written(tmp_path / "b.jsonl", '{"a__0": 1, "y": 0}\n{"a__0": 1, "a__1": 2, "y": 0}\n')
     with pytest.raises(ValueError, match=r"'b\.jsonl' has a column 'a__1' that it did not have before"):
         list(read_stream(wider, chunk=1))
 
 
 ERRORS = {
-    "takes online learners of the library; got SGDClassifier": lambda f: cs.progressive_validation(
+    "`model` must be an online estimator of the library; got SGDClassifier": lambda f: cs.progressive_validation(
         SGDClassifier(), X, y
     ),
-    "The stream has samples alone; give their classes by y.": lambda f: cs.progressive_validation(
+    "The stream has samples alone; give their labels by y.": lambda f: cs.progressive_validation(
         cs.OnlinePerceptron(), X
     ),
-    "Item 0 of the stream is no pair of views and a label; got int": (
+    "Item 0 of the stream is not a pair of views and label; got int": (
         lambda f: cs.progressive_validation(cs.OnlinePerceptron(), [1, 2])
     ),
     "The stream has 300 samples and y has 3; they must agree.": (
@@ -233,25 +232,25 @@ ERRORS = {
     ),
     "There is no file or folder": lambda f: cs.progressive_validation(cs.OnlinePerceptron(), f / "none.parquet"),
     "has no .parquet file": lambda f: cs.progressive_validation(cs.OnlinePerceptron(), f),
-    "'a.doc' is none of .parquet, .csv": lambda f: cs.progressive_validation(
+    "'a.doc' is not a file of samples: its name must end in one of .parquet": lambda f: cs.progressive_validation(
         cs.OnlinePerceptron(), written(f / "a.doc", "")
     ),
-    "Line 2 of 'a.jsonl' is no JSON": (
+    "Line 2 of 'a.jsonl' is not JSON": (
         lambda f: cs.progressive_validation(cs.OnlinePerceptron(), written(f / "a.jsonl", '{"a": [1], "y": 0}\n{'))
     ),
-    "Line 1 of 'a.jsonl' is no object with the key 'y'": (
+    "No column 'y' is in 'a.jsonl', only a.": (
         lambda f: cs.progressive_validation(cs.OnlinePerceptron(), written(f / "a.jsonl", '{"a": [1]}\n'))
     ),
-    "has no column 'label'; name that of the class by `target`": (
+    "No column 'label' is in 'a.parquet', only audio__0": (
         lambda f: cs.progressive_validation(cs.OnlinePerceptron(), as_parquet(X, y, f / "a.parquet"), target="label")
     ),
-    "`views` names the column 'q' of 'a', which 'a.parquet' has not.": (
+    "No column of 'a.parquet' is of the view 'a': q.": (
         lambda f: cs.progressive_validation(
             cs.OnlinePerceptron(), as_parquet(X, y, f / "a.parquet"), views={"a": ["q"]}
         )
     ),
-    "A file brings its own classes": lambda f: cs.progressive_validation(cs.OnlinePerceptron(), f / "a.parquet", y),
-    "`every` must be a whole number of at least 1; got 0.": (
+    "A file has its own labels": lambda f: cs.progressive_validation(cs.OnlinePerceptron(), f / "a.parquet", y),
+    "The 'every' parameter of progressive_validation must be an int in the range [1, inf). Got 0 instead.": (
         lambda f: cs.progressive_validation(cs.OnlinePerceptron(), X, y, every=0)
     ),
 }
@@ -263,32 +262,32 @@ def written(path, text):
 
 
 @pytest.mark.parametrize("message", ERRORS)
-def test_bad_streams_get_a_sentence(message, tmp_path):
+def test_bad_streams_raise(message, tmp_path):
     with pytest.raises((ValueError, TypeError, OSError)) as caught:
         ERRORS[message](tmp_path)
     assert message in str(caught.value)
 
 
-def test_unlabeled_samples_of_a_stream_are_passed_over():
+def test_unlabeled_samples_of_a_stream_are_skipped():
     holes = [None if i % 5 == 0 else label for i, label in enumerate(y)]
     one, other = cs.OnlinePerceptron(), cs.OnlinePerceptron()
     result = cs.progressive_validation(one, X, np.array(holes, dtype=object))
     single = cs.progressive_validation(other, rows(X, holes))
     assert result.n_samples == single.n_samples == 240
-    assert result.mistakes == single.mistakes
+    assert result.n_mistakes == single.n_mistakes
 
 
-def test_the_model_goes_on_from_what_it_knows():
+def test_the_model_continues_from_its_state():
     model = cs.OnlinePerceptron().partial_fit(X[:100], y[:100])
     before = model.n_mistakes_
     result = cs.progressive_validation(model, X[100:], y[100:])
     assert result.n_samples == 200
-    assert result.mistakes == model.n_mistakes_ - before
+    assert result.n_mistakes == model.n_mistakes_ - before
     assert result.curve[0, 0] == 1
 
 
 # -- river
-def test_learners_work_through_rivers_converter():
+def test_estimators_work_through_rivers_converter():
     compat = pytest.importorskip("river.compat", reason="river is not installed")
     from river import datasets, evaluate, metrics
 
@@ -308,7 +307,7 @@ def test_learners_work_through_rivers_converter():
     assert metric.get() > 0.6
 
 
-# -- the picture
+# -- displays
 def test_the_display_draws_the_curve_and_the_bound():
     plt = pytest.importorskip("matplotlib.pyplot", reason="matplotlib is not installed")
     model = cs.OrthogonalPerceptron().partial_fit(X, y)
@@ -339,12 +338,12 @@ def test_odd_streams():
     assert len(pulled) == 10
     single = ((X[i : i + 1], y[i]) for i in range(20))
     assert cs.progressive_validation(cs.OnlinePerceptron(), single).n_samples == 20
-    with pytest.raises(FileNotFoundError, match=r"does not exist\. Make it first"):
+    with pytest.raises(FileNotFoundError, match=r"does not exist\. Create it first"):
         cs.progressive_validation(cs.OnlinePerceptron(), X, y, checkpoint="no/such/folder/a.cons")
 
 
 def test_displays_without_a_bound_on_mistakes():
     plt = pytest.importorskip("matplotlib.pyplot", reason="matplotlib is not installed")
-    for learner in (cs.MultiCueClassifier(RBF(0.2)), cs.VectorPerceptron(RBF(0.2))):
-        assert cs.MistakesDisplay.from_estimator(learner.partial_fit(X, y), X, y).bound is None
+    for model in (cs.MultiCueClassifier(RBF(0.2)), cs.VectorPerceptron(RBF(0.2))):
+        assert cs.MistakesDisplay.from_estimator(model.partial_fit(X, y), X, y).bound is None
     plt.close("all")

@@ -7,6 +7,7 @@ import pickle
 import re
 import sys
 import tracemalloc
+import types
 import zipfile
 
 import numpy as np
@@ -21,6 +22,8 @@ from sklearn.preprocessing import StandardScaler
 import cases
 import consilience as cs
 from consilience import LateFusion, Nystroem, PerView, RandomFeatures, Views, load, save
+from consilience.io import _class_names
+from consilience.io._class_names import class_called, schema_nodes
 from consilience.kernels import RBF, FromCallable, Linear, Precomputed, Spectrum, SubsetTree, center
 from tiny_learners import TinyRidge
 
@@ -162,7 +165,7 @@ def test_another_format_is_refused_by_name(path):
             load(path)
     for nothing in (b"", b"no archive", b"PK\x05\x06" + 18 * b"\0"):
         rewrite(path, head, nothing)
-        with pytest.raises(ValueError, match="what it holds is not a model"):
+        with pytest.raises(ValueError, match="it does not hold a model"):
             load(path)
     rewrite(path, {"format": "x"}, payload, digest=False)
     with pytest.raises(ValueError, match="its header cannot be read"):
@@ -204,6 +207,81 @@ def test_a_missing_file_or_folder(path):
         save(RBF(0.5), path.parent / "no" / "folder" / "model.cons")
 
 
+# -- names of classes
+def schema_of(path):
+    with zipfile.ZipFile(io.BytesIO(split(path)[1])) as archive:
+        return json.loads(archive.read("schema.json"))
+
+
+def classes_in(path):
+    """The classes that a file names, by what it calls their modules."""
+    return {(node["__module__"], node["__class__"]) for node in schema_nodes(schema_of(path)) if "__class__" in node}
+
+
+def test_files_name_classes_of_the_library_without_modules(path):
+    save(machine_of("kernel, voted"), path)
+    named = {name for module, name in classes_in(path) if module == "consilience"}
+    assert {"KernelPerceptron", "KernelMachine", "Support", "Grams", "Events", "RBF", "Views"} <= named
+    assert not [module for module, _ in classes_in(path) if module.startswith("consilience.")]
+
+
+@pytest.mark.parametrize("name", ["RBF", "KernelPerceptron", "KernelMachine", "Views"])
+def test_a_class_that_was_moved_to_another_module_is_still_loaded(name, path, monkeypatch):
+    model = machine_of("kernel")
+    save(model, path)
+    cls = class_called(name)
+    elsewhere = types.ModuleType("consilience.elsewhere")
+    setattr(elsewhere, name, cls)
+    monkeypatch.setitem(sys.modules, elsewhere.__name__, elsewhere)
+    monkeypatch.setattr(cls, "__module__", elsewhere.__name__)
+    again = load(path)
+    assert np.array_equal(again.decision_function(X), model.decision_function(X))
+    save(again, path)
+    assert np.array_equal(load(path).decision_function(X), model.decision_function(X))
+
+
+def renamed(path, change):
+    """Rewrite a file so that its schema names other classes, behind a right checksum."""
+    head, payload = split(path)
+    with zipfile.ZipFile(io.BytesIO(payload)) as archive:
+        members = {name: archive.read(name) for name in archive.namelist()}
+    tree = json.loads(members["schema.json"])
+    for part in schema_nodes(tree):
+        if part.get("__module__") == "consilience":
+            change(part)
+    rewrite(path, head, packed({**members, "schema.json": json.dumps(tree).encode()}))
+
+
+UNLISTED = {
+    "a class by its module": ("consilience.kernels.scalar", "RBF"),
+    "a class that is not in the table": ("consilience", "JointKernel"),
+    "a class by the module of another": ("consilience.kernels.joint", "JointKernel"),
+    "a function": ("consilience", "load"),
+    "a module": ("consilience", "kernels"),
+    "a class of another room": ("consilience", "Leaderboard"),
+    "nothing": ("consilience", "__import__"),
+}
+
+
+@pytest.mark.parametrize("name", UNLISTED)
+def test_classes_that_are_not_listed_are_refused(name, path):
+    module, called = UNLISTED[name]
+    save(RBF(0.5), path)
+    renamed(path, lambda part: part.update(__module__=module, __class__=called))
+    for trusted in ([], [f"{module}.{called}"]):  # not even if they are named
+        with pytest.raises(ValueError, match=re.escape(f"is refused: it holds {module}.{called}, which are not")):
+            load(path, trusted=trusted)
+
+
+def test_every_name_of_the_table_is_a_class_with_that_name():
+    names = [name for names in _class_names._PARTS.values() for name in names]
+    assert len(set(names)) == len(names)
+    for name in names:
+        cls = class_called(name)
+        assert cls.__name__ == name
+        assert name not in cs.__all__, f"{name} is public, and need not be listed"
+
+
 # -- files that someone made on purpose
 X = Views(a=A[:, :2] + 0.1, b=A[:, 2:] + 0.1)
 TWO, THREE = np.arange(30) % 2, np.arange(30) % 3
@@ -230,7 +308,7 @@ MACHINES = {
     "cues, three": (cs.MultiCueClassifier(RBF(0.5)), THREE),
     "vector": (cs.VectorPerceptron(), THREE),
     "vector, kernel": (cs.VectorPerceptron(RBF(0.5)), TWO),
-    "vector, coefficients": (cs.VectorPerceptron(RBF(0.5), algorithm="coefficients", eta0=0.01), THREE),
+    "vector, coefficients": (cs.VectorPerceptron(RBF(0.5), variant="coefficients", eta0=0.01), THREE),
 }
 FREE = ("classes_", "support_", "ids", "born", "output_kernel")  # names, times, parameters: nothing is found by them
 

@@ -54,19 +54,22 @@ REFUSED = {
     ),
     "late, weights": (cs.LateFusion(LogisticRegression()), {}, (OTHER, CLASSES, -np.ones(40)), ValueError),
     "late, view weights": (cs.LateFusion(Ridge()), {"view_weights": "best"}, (OTHER, TARGETS), ValueError),
-    "late, estimators": (cs.LateFusion(Ridge()), {"estimators": {"d": Ridge()}}, (OTHER, TARGETS), ValueError),
+    "late, estimators": (
+        cs.LateFusion(Ridge()), {"estimator": {"a": Ridge(), "d": Ridge()}}, (OTHER, TARGETS), ValueError,
+    ),
     "late, an estimator of a view": (
-        cs.LateFusion(Ridge()), {"estimators": {"c": Ridge(alpha=-1.0)}}, (OTHER, TARGETS), ValueError,
+        cs.LateFusion(Ridge()), {"estimator": {"a": Ridge(), "c": Ridge(alpha=-1.0)}}, (OTHER, TARGETS), ValueError,
     ),
     "late, interrupted": (
-        cs.LateFusion(Interrupted()), {"estimators": {"b": Interrupted("now")}}, (X, CLASSES[::-1]), KeyboardInterrupt,
+        cs.LateFusion(Interrupted()), {"estimator": {"a": Interrupted(), "b": Interrupted("now")}},
+        (X, CLASSES[::-1]), KeyboardInterrupt,
     ),
     "nystroem, size": (cs.Nystroem(n_components=5, random_state=0), {"n_components": -1}, (OTHER,), ValueError),
     "nystroem, a kernel": (
-        cs.Nystroem(n_components=5, random_state=0), {"kernels": {"c": "chi2"}}, (OTHER,), ValueError,
+        cs.Nystroem(n_components=5, random_state=0), {"kernel": {"c": "chi2"}}, (OTHER,), ValueError,
     ),
     "nystroem, interrupted": (
-        cs.Nystroem(n_components=5, random_state=0), {"kernels": {"c": FromCallable(broken)}}, (OTHER,),
+        cs.Nystroem(n_components=5, random_state=0), {"kernel": {"c": FromCallable(broken)}}, (OTHER,),
         KeyboardInterrupt,
     ),
     "fourier, kernel": (cs.RandomFeatures(n_components=5, random_state=0), {"kernel": "linear"}, (OTHER,), Exception),

@@ -96,8 +96,8 @@ def test_grams_and_features_on_device_arrays(to_device):
     holed[3] = np.nan
     V, W = Views(a=to_device(holed), b=to_device(X)), Views(a=holed, b=X)
     chosen = {"a": RBF("median"), "b": Linear()}
-    for absent in ("zero", "mean"):
-        ours, numpys = (view_grams(resolve_kernels(chosen, part), part, absent=absent) for part in (V, W))
+    for missing in ("zero", "mean"):
+        ours, numpys = (view_grams(resolve_kernels(chosen, part), part, missing=missing) for part in (V, W))
         for K, L in zip(ours, numpys, strict=True):
             assert type(K) is type(V["b"])
             np.testing.assert_allclose(to_numpy(K), L, atol=1e-12)
@@ -128,7 +128,7 @@ def test_namespace_and_moves(to_device):
     assert type(like(X, device)) is type(device)
     assert like(X, X) is X
     assert np.array_equal(to_numpy(take_rows(device, np.array([2, 0]))), X[[2, 0]])
-    with pytest.raises(TypeError, match="Arrays of different kinds meet here"):
+    with pytest.raises(TypeError, match="Arrays are of different libraries"):
         namespace(device, X)
 
 
@@ -174,8 +174,8 @@ def test_loops_are_compiled_without_a_cache_where_no_folder_can_be_written(monke
         return decorate
 
     monkeypatch.setattr(numba, "njit", refusing)
-    _jit._tell.cache_clear()
-    with pytest.warns(UserWarning, match="Compiled loops cannot be cached, since no cache folder can be written to"):
+    _jit._warn_without_cache.cache_clear()
+    with pytest.warns(UserWarning, match="Compiled loops cannot be cached, since no cache folder is writable"):
         double = _jit.jit()(lambda x: 2 * x)
     with warnings.catch_warnings():
         warnings.simplefilter("error")  # said once
@@ -300,16 +300,16 @@ def test_a_child_that_was_forked_while_threads_held_blas_fits(three_threads):
 
 
 @pytest.mark.parametrize("agreement_penalty", [0.0, 0.1])
-def test_blas_writes_nothing_where_a_view_is_in_unlabeled_samples_only(between, capfd):
+def test_blas_writes_nothing_where_a_view_is_in_unlabeled_samples_only(agreement_penalty, capfd):
     rng = np.random.default_rng(0)
     y = np.r_[rng.normal(size=5), np.full(5, np.nan)]
     views = Views({"a": rng.normal(size=(10, 2)), "b": rng.normal(size=(10, 3))}, mask={"b": np.arange(10) >= 5})
-    for learner in (
-        cs.CoRegularizedRidge(graph_penalty=0.1, agreement_penalty=between),
-        cs.CoRegularizedRidge(graph_penalty=0.1, agreement_penalty=between, view_weights="learned"),
-        cs.CoRegularizedRidge(graph_penalty=0.1, agreement_penalty=between, n_components=3, random_state=0),
+    for estimator in (
+        cs.CoRegularizedRidge(graph_penalty=0.1, agreement_penalty=agreement_penalty),
+        cs.CoRegularizedRidge(graph_penalty=0.1, agreement_penalty=agreement_penalty, view_weights="learned"),
+        cs.CoRegularizedRidge(graph_penalty=0.1, agreement_penalty=agreement_penalty, n_components=3, random_state=0),
     ):
-        assert np.isfinite(learner.fit(views, y).predict(views)).all()
+        assert np.isfinite(estimator.fit(views, y).predict(views)).all()
     classes = np.where(np.isnan(y), np.nan, np.arange(10) % 2)
-    cs.CoRegularizedSVC(graph_penalty=0.1, agreement_penalty=between).fit(views, classes)
+    cs.CoRegularizedSVC(graph_penalty=0.1, agreement_penalty=agreement_penalty).fit(views, classes)
     assert capfd.readouterr() == ("", "")

@@ -147,6 +147,9 @@ def test_one_far_sample_changes_no_decision_elsewhere(size):
     y = (X[:, 0] * X[:, 1] > 0).astype(int)
     with_far = np.vstack([X, np.full((1, 4), size)])
     new = rng.normal(size=(200, 4))
-    for learner in (CoRegularizedRidgeClassifier(RBF(GAMMA), alpha=1e-3), KernelPerceptron(RBF(GAMMA), shuffle=False)):
-        alone = learner.fit(X, y).predict(new)
-        assert np.mean(learner.fit(with_far, np.append(y, 0)).predict(new) == alone) > 0.97
+    for estimator in (
+        CoRegularizedRidgeClassifier(RBF(GAMMA), alpha=1e-3),
+        KernelPerceptron(RBF(GAMMA), shuffle=False),
+    ):
+        alone = estimator.fit(X, y).predict(new)
+        assert np.mean(estimator.fit(with_far, np.append(y, 0)).predict(new) == alone) > 0.97

@@ -19,7 +19,6 @@ B = cases.histograms(60, 7, seed=2)
 V = Views(a=A, b=sp.csr_array(B), t=["anna", "otto", "ida", "hannah"] * 15)
 KERNELS = {"a": RBF(0.3), "b": RBF("median"), "t": Spectrum(1)}
 WAYS = ["uniform", "kmeans++", "leverage"]
-PARTS = slice(None)
 
 
 def holed():
@@ -61,7 +60,9 @@ def test_equals_scikit_learns_up_to_a_rotation():
 
 
 def test_directions_without_weight_are_dropped():
-    assert Nystroem(Linear(), n_components=30, random_state=0).fit_transform(Views(a=A))["a"].shape[1] == 4
+    maker = Nystroem(Linear(), n_components=30, random_state=0)
+    assert maker.fit_transform(Views(a=A))["a"].shape[1] == 4
+    assert maker.n_components_ == {"a": 4}
     twins = np.repeat(A[:5], 6, axis=0)
     for landmarks in WAYS:
         F = Nystroem(RBF(0.3), n_components=20, landmarks=landmarks, random_state=0).fit_transform(Views(a=twins))["a"]
@@ -78,7 +79,7 @@ def test_new_samples_and_single_precision():
 
 
 @pytest.mark.parametrize("shared", [False, True])
-def test_absent_rows_are_no_landmarks_and_stay_absent(shared):
+def test_missing_rows_are_not_landmarks_and_stay_missing(shared):
     M = holed()
     maker = Nystroem(kernel=KERNELS, n_components=8, shared=shared, random_state=0).fit(M)
     features = maker.transform(M)
@@ -108,7 +109,7 @@ def test_precomputed_views_have_landmarks_too():
 
 def test_kernels_by_view_can_be_searched():
     maker = Nystroem(kernel={"a": RBF(0.3)}).set_params(kernel__a__gamma=2.0)
-    assert maker.kernels["a"].gamma == 2.0
+    assert maker.kernel["a"].gamma == 2.0
     assert Nystroem("rbf").set_params(kernel__gamma=2.0).kernel.gamma == 2.0
 
 
@@ -155,7 +156,7 @@ def test_a_view_without_weight_gives_a_feature_that_is_zero():
     assert F.tolist() == [[0.0]] * 5
 
 
-def test_a_view_absent_at_fit_is_left_out():
+def test_a_view_missing_at_fit_is_omitted():
     maker = Nystroem(kernel={"a": RBF(0.3), "b": Linear()}, n_components=3, random_state=0).fit(Views(a=None, b=B))
     assert maker.transform({"a": A, "b": B}).names == ("b",)
 
@@ -179,23 +180,31 @@ def test_shared_landmarks_beyond_complete_samples_serve_the_views_they_have():
         assert set(maker.landmark_indices_[name]) == set(chosen[M.present(name)[chosen]])
 
 
+def indefinite(A, B):
+    return -(A @ B.T)
+
+
 LITTLE = np.column_stack([np.ones(9, bool), np.arange(9) == 8, np.arange(9) < 8])  # no sample has both b and c
 ERRORS = {
-    "Nystroem: n_components must be a count of at least 1 or a fraction in (0, 1]; got 0.": (
+    "'n_components' parameter of Nystroem must be an int in the range [1, inf) or a float in the range (0.0, 1.0]": (
         lambda: Nystroem(n_components=0).fit(Views(a=A))
     ),
-    "RandomFeatures: n_components must be a count of at least 1 or a fraction in (0, 1]; got 1.5.": (
+    "The 'n_components' parameter of RandomFeatures must be an int": (
         lambda: RandomFeatures(n_components=1.5).fit(Views(a=A))
     ),
-    "Nystroem: landmarks must be one of 'uniform', 'kmeans++', 'leverage'; got 'best'.": (
-        lambda: Nystroem(landmarks="best").fit(Views(a=A))
-    ),
-    "Nystroem: none of the 1 shared landmarks has view 'b'.": (
+    "The 'n_components' parameter of Nystroem": lambda: Nystroem(n_components=0.0).fit_read(Views(a=A)),
+    "The 'landmarks' parameter of Nystroem must be a str among {'": lambda: Nystroem(landmarks="best").fit(Views(a=A)),
+    "The 'shared' parameter of Nystroem must be an instance of 'bool'": lambda: Nystroem(shared=2).fit(Views(a=A)),
+    "The 'kernel' parameter of RandomFeatures must be": lambda: RandomFeatures(kernel=3).fit(Views(a=A)),
+    "Nystroem: none of the 1 shared landmarks has view 'b'. Increase `n_components`": (
         lambda: Nystroem(n_components=1, shared=True, random_state=0).fit(
             Views(a=np.ones((9, 1)), b=np.ones((9, 1)), c=np.ones((9, 1)), mask=LITTLE)
         )
     ),
-    "View 'a': random Fourier features are for the kernels RBF and Laplacian; got Linear().": (
+    "View 'a': FromCallable(func=indefinite, pairs=False) is not positive semi-definite between the landmarks.": (
+        lambda: Nystroem(indefinite).fit(Views(a=A))
+    ),
+    "View 'a': RandomFeatures takes the kernels RBF and Laplacian; got Linear(). Use Nystroem": (
         lambda: RandomFeatures("linear").fit(Views(a=A))
     ),
     "View 'a' of X has 3 features, but RandomFeatures is expecting 4 features": (

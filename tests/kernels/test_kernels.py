@@ -30,20 +30,17 @@ from consilience.kernels import (
     alignment,
     as_kernel,
     center,
-    cross_grams,
     exp,
     is_psd,
     kernels_by_view,
     nearest_psd,
     normalize,
-    polynomial,
-    product,
     reference_views,
     resolve_kernels,
-    side_by_side,
     view_grams,
-    weighted_sum,
 )
+from consilience.kernels.given import NAMED
+from consilience.kernels.normalization import Centered
 from consilience.views.container import Gram
 
 X = cases.histograms()
@@ -307,7 +304,7 @@ def test_a_centered_kernel_keeps_its_reference_through_clones_and_resolving():
     np.testing.assert_allclose(clone(kernel)(Y), kernel(Y))
     np.testing.assert_allclose(kernel.resolved(Y)(Y), kernel(Y))
     np.testing.assert_allclose((kernel + RBF("scale"))(Y), kernel(Y) + RBF("scale")(Y))
-    np.testing.assert_allclose(kernels.algebra.Centered(RBF(0.3), X)(Y), kernel(Y))
+    np.testing.assert_allclose(Centered(RBF(0.3), X)(Y), kernel(Y))
     np.testing.assert_allclose(center(Precomputed())(sp.csr_array(RBF(0.3)(X))), center(RBF(0.3))(X), atol=1e-12)
 
 
@@ -316,7 +313,7 @@ def test_what_was_worked_out_is_forgotten_when_parameters_change():
     np.testing.assert_allclose(kernel(X), center(RBF(0.1))(X), atol=1e-12)
     kernel.set_params(reference=X[:3])
     np.testing.assert_allclose(kernel(X), center(RBF(0.1)).resolved(X[:3])(X), atol=1e-12)
-    with pytest.raises(ValueError, match="A must be symmetric and positive semi-definite"):
+    with pytest.raises(ValueError, match="`A` must be symmetric and positive semi-definite"):
         Mahalanobis(np.eye(4)).resolved(X).set_params(A=-np.eye(4))(X)
 
 
@@ -376,7 +373,7 @@ def test_alignment():
     assert alignment(K, L) == pytest.approx(alignment(reference.centered(K), reference.centered(L), centered=False))
 
 
-# -- data that are no vectors
+# -- kernels that are given as matrices and functions
 def test_precomputed_in_scikit_learns_manner_and_by_rows_of_one_gram():
     K = RBF(0.3)(X)
     assert np.array_equal(Precomputed()(K), K)
@@ -423,7 +420,7 @@ def test_callable_by_sets_and_by_pairs():
 
 # -- one kernel per view
 V = Views(a=X, b=cases.histograms(30, 2, seed=3), t=["anna", "otto", "ida"] * 10)
-K_BY_VIEW = kernels_by_view("rbf", {"t": kernels.Spectrum(2), "b": Linear()}, V.names)
+K_BY_VIEW = kernels_by_view({"t": kernels.Spectrum(2), "b": Linear()}, V.names)
 
 
 def test_kernels_by_view_and_resolving():
@@ -437,41 +434,41 @@ def test_kernels_by_view_and_resolving():
         np.testing.assert_allclose(block, full[:4], atol=1e-12)
 
 
-def absent_views():
+def with_missing_views():
     mask = np.ones((30, 3), dtype=bool)
     mask[2:7, 0] = False
     mask[5:11, 1] = False
     return Views(V, mask=mask)
 
 
-def test_absent_views_are_zero_or_the_mean():
-    M = absent_views()
+def test_missing_views_are_zero_or_the_mean():
+    M = with_missing_views()
     resolved = resolve_kernels(K_BY_VIEW, M)
-    there = M.present("a")
-    inner = resolved["a"](X[there])
+    present = M.present("a")
+    inner = resolved["a"](X[present])
     zero = view_grams(resolved, M)[0]
-    assert not zero[~there].any()
-    assert not zero[:, ~there].any()
-    np.testing.assert_allclose(zero[np.ix_(there, there)], inner)
-    mean = view_grams(resolved, M, absent="mean")[0]
-    np.testing.assert_allclose(mean[3, there], inner.mean(axis=0))
+    assert not zero[~present].any()
+    assert not zero[:, ~present].any()
+    np.testing.assert_allclose(zero[np.ix_(present, present)], inner)
+    mean = view_grams(resolved, M, missing="mean")[0]
+    np.testing.assert_allclose(mean[3, present], inner.mean(axis=0))
     assert mean[3, 4] == pytest.approx(inner.mean())
-    assert all(is_psd(K) for K in view_grams(resolved, M, absent="mean"))
-    assert is_psd(product(view_grams(resolved, M, absent="mean")))
+    assert all(is_psd(K) for K in view_grams(resolved, M, missing="mean"))
+    assert is_psd(np.prod(view_grams(resolved, M, missing="mean"), axis=0))
     for choice in ("zero", "mean"):
-        whole = view_grams(resolved, M, absent=choice)
-        part = view_grams(resolved, M[1:9], M, absent=choice)
+        whole = view_grams(resolved, M, missing=choice)
+        part = view_grams(resolved, M[1:9], M, missing=choice)
         for K, block in zip(whole, part, strict=True):
             np.testing.assert_allclose(block, K[1:9], atol=1e-12)
 
 
-def test_a_view_absent_in_all_new_samples_gives_zeros():
+def test_a_view_missing_in_all_new_samples_gives_zeros():
     resolved = resolve_kernels(K_BY_VIEW, V)
     new = Views(t=["anna", "otto"]).align(V.names)
     grams = view_grams(resolved, new, V)
     assert not grams[0].any()
     assert grams[2].any()
-    means = view_grams(resolved, new, V, absent="mean")[0]
+    means = view_grams(resolved, new, V, missing="mean")[0]
     np.testing.assert_allclose(means, np.tile(view_grams(resolved, V)[0].mean(axis=0), (2, 1)))
     assert not view_grams(resolved, V, new)[0].any()
 
@@ -492,94 +489,84 @@ def test_reference_views_leave_gram_matrices_behind():
     np.testing.assert_allclose(view_grams(chosen, Views(g=K[20:, :20], a=X[20:]), plain)[0], K[20:, :20])
 
 
-def test_combinations_and_block_forms():
-    A, B = Linear()(X), RBF(0.3)(X)
-    np.testing.assert_allclose(weighted_sum([A, B]), A + B)
-    np.testing.assert_allclose(weighted_sum([A, B], [0.5, 2]), 0.5 * A + 2 * B)
-    assert weighted_sum([A.astype(np.float32), B]).dtype == weighted_sum([A, B.astype(np.float32)]).dtype == np.float64
-    np.testing.assert_allclose(product([A, B]), A * B)
-    np.testing.assert_allclose(polynomial([A, B], 3, constant=0.5, weights=[1, 2]), (A + 2 * B + 0.5) ** 3)
-    np.testing.assert_allclose(side_by_side([A, B], [1, 3]), np.hstack([A, 3 * B]))
-    assert is_psd(polynomial([A, B], 2, constant=1.0))
-    kept = A.copy()
-    weighted_sum([A, B])
-    product([A, B])
-    assert np.array_equal(A, kept)
-    two = Views(a=X, b=cases.histograms(30, 4, seed=5))
-    blocks = cross_grams(RBF(0.3), two)
-    whole = blocks.transpose(0, 2, 1, 3).reshape(60, 60)
-    np.testing.assert_allclose(whole, RBF(0.3)(np.vstack([two["a"], two["b"]])), atol=1e-12)
-    np.testing.assert_allclose(cross_grams(RBF(0.3), two[:3], two), blocks[:, :, :3], atol=1e-12)
+def test_single_precision_stays_where_views_are_missing():
+    single = Views(a=X.astype(np.float32), b=V["b"], mask={"a": np.arange(30) > 4})
+    for choice in ("zero", "mean"):
+        K = view_grams({"a": RBF(0.3)}, single, missing=choice)[0]
+        assert K.dtype == np.float32
+        np.testing.assert_allclose(K[5:, 5:], RBF(0.3)(X[5:]), atol=1e-6)
 
 
-# -- refusals
+# -- errors
 ERRORS = {
-    "RBF(gamma=-1.0): gamma must be a positive number or one of 'scale', 'median', 'mean_distance'.": lambda: RBF(-1.0)(
-        X
+    "RBF(gamma=-1.0): `gamma` must be a positive number or one of 'scale', 'median', 'mean_distance'.": (
+        lambda: RBF(-1.0)(X)
     ),
-    "RBF(gamma='auto'): gamma must be a positive number": lambda: RBF("auto")(X),
-    "RBF(gamma=None): gamma must be a positive number": lambda: RBF(None)(X),
-    "RBF(gamma=nan): gamma must be a positive number": lambda: RBF(float("nan"))(X),
-    "ChiSquared(gamma='scale'): gamma must be a positive number or one of 'median', 'mean_distance'.": (
+    "RBF(gamma='auto'): `gamma` must be a positive number": lambda: RBF("auto")(X),
+    "RBF(gamma=None): `gamma` must be a positive number": lambda: RBF(None)(X),
+    "RBF(gamma=nan): `gamma` must be a positive number": lambda: RBF(float("nan"))(X),
+    "ChiSquared(gamma='scale'): `gamma` must be a positive number or one of 'median', 'mean_distance'.": (
         lambda: ChiSquared("scale")(X)
     ),
-    "ChiSquared(gamma=1.0) is for nonnegative data such as histograms; the least value is -1.": (
+    "ChiSquared(gamma=1.0) needs nonnegative data such as histograms; the smallest value is -1. Shift the data": (
         lambda: ChiSquared(1.0)(-np.ones((2, 2)))
     ),
-    "Intersection() is for nonnegative data": lambda: Intersection()(np.eye(2), -np.ones((2, 2))),
-    "AdditiveChiSquared() is for nonnegative data": lambda: AdditiveChiSquared().diag(sp.csr_array(-np.ones((2, 2)))),
-    "RBF(gamma=1.0) is evaluated between samples of 4 and of 3 columns.": lambda: RBF(1.0)(X, X[:, :3]),
-    "Linear() takes numbers (dense or sparse); got objects. For strings there are Spectrum": lambda: Linear()(
-        ["a", "b"]
+    "Intersection() needs nonnegative data": lambda: Intersection()(np.eye(2), -np.ones((2, 2))),
+    "AdditiveChiSquared() needs nonnegative data": lambda: AdditiveChiSquared().diag(sp.csr_array(-np.ones((2, 2)))),
+    "RBF(gamma=1.0) got samples with 4 and with 3 columns. Give the same columns for both.": (
+        lambda: RBF(1.0)(X, X[:, :3])
     ),
-    "Polynomial(degree=0, constant=1.0): the degree must be an integer of at least 1": lambda: Polynomial(0)(X),
-    "Polynomial(degree=2.5, constant=1.0): the degree must be an integer": lambda: Polynomial(2.5).diag(X),
-    "Polynomial(degree=2, constant=-1.0): constant must be at least 0": lambda: Polynomial(2, -1.0)(X),
-    "Linear() ** 0.5: the degree must be an integer of at least 1": lambda: (Linear() ** 0.5)(X),
-    "A kernel is multiplied by a number of at least 0; got -2": lambda: (-2 * Linear())(X),
-    "A kernel is multiplied by a number of at least 0; got 'x'": lambda: (Linear() * "x")(X),
-    "A constant added to a kernel must be a number of at least 0; got -1": lambda: (Linear() + -1)(X),
-    "Mahalanobis: A must be 4 x 4 for data of 4 columns; got (2, 2).": lambda: Mahalanobis(np.eye(2))(X),
-    "Mahalanobis: A must be symmetric and positive semi-definite; see nearest_psd(A).": lambda: Mahalanobis(-np.eye(4))(
-        X
+    "Linear() takes numeric data (dense or sparse); got objects. For strings use Spectrum or Subsequence": (
+        lambda: Linear()(["a", "b"])
     ),
-    "exp is of kernels; got ndarray. For arrays there is numpy.exp.": lambda: exp(X),
-    "Mahalanobis: A must be symmetric and positive semi-definite": lambda: Mahalanobis(-np.eye(4)).diag(X),
-    "Mahalanobis: A must be 4 x 4 for data of 4 columns; got (3, 3).": lambda: Mahalanobis(np.eye(3))(X, X[:2]),
+    "Polynomial(degree=0, constant=1.0): `degree` must be an integer of at least 1": lambda: Polynomial(0)(X),
+    "Polynomial(degree=2.5, constant=1.0): `degree` must be an integer": lambda: Polynomial(2.5).diag(X),
+    "Polynomial(degree=2, constant=-1.0): `constant` must be at least 0": lambda: Polynomial(2, -1.0)(X),
+    "Linear() ** 0.5: `degree` must be an integer of at least 1": lambda: (Linear() ** 0.5)(X),
+    "The factor of a kernel must be a number of at least 0; got -2": lambda: (-2 * Linear())(X),
+    "The factor of a kernel must be a number of at least 0; got 'x'": lambda: (Linear() * "x")(X),
+    "The constant added to a kernel must be a number of at least 0; got -1": lambda: (Linear() + -1)(X),
+    "Mahalanobis: `A` must be 4 x 4 for data of 4 columns; got (2, 2).": lambda: Mahalanobis(np.eye(2))(X),
+    "Mahalanobis: `A` must be symmetric and positive semi-definite. Use nearest_psd(A).": (
+        lambda: Mahalanobis(-np.eye(4))(X)
+    ),
+    "exp takes a kernel; got ndarray. For arrays use numpy.exp.": lambda: exp(X),
+    "Mahalanobis: `A` must be symmetric and positive semi-definite": lambda: Mahalanobis(-np.eye(4)).diag(X),
+    "Mahalanobis: `A` must be 4 x 4 for data of 4 columns; got (3, 3).": lambda: Mahalanobis(np.eye(3))(X, X[:2]),
     "X contains NaN in row 1, column 0": lambda: Linear()(np.array([[1.0], [np.nan]])),
-    "needs the kernel of each new sample with itself, which a block against training samples does not have.": (
+    "needs k(x, x) of each new sample, which a block of new samples by training samples does not contain.": (
         lambda: normalize(Precomputed())(K30[15:, :15], Gram(K30)[:15])
     ),
     "The block contains NaN in row 0, column 1": lambda: Precomputed()(np.array([[1.0, np.nan]]), Gram(np.eye(2))),
-    "Linear().on([0, 9]) asks for columns that data of 4 columns do not have.": lambda: Linear().on([0, 9])(X),
-    "the function must keep the 30 rows; it returned 2.": lambda: Linear().mapped(lambda A: A[:2])(X),
-    "the function must return a matrix of shape (30, 30); got (30,).": lambda: FromCallable(lambda A, B: A[:, 0])(X),
+    "Linear().on([0, 9]) selects columns that data of 4 columns do not have.": lambda: Linear().on([0, 9])(X),
+    "the function must return 30 rows; it returned 2.": lambda: Linear().mapped(lambda A: A[:2])(X),
+    "the function must return a matrix of shape (30, 30); got shape (30,).": (
+        lambda: FromCallable(lambda A, B: A[:, 0])(X)
+    ),
     "A precomputed kernel must be square at fit; got 2 x 4.": lambda: Precomputed()(X[:2]),
-    "A precomputed kernel is a matrix of numbers; got a sequence of objects.": lambda: Precomputed()(["a"]),
-    "A kernel needs every sample it is given; row with None found.": lambda: kernels.Spectrum(1)(["a", None]),
-    "A kernel is an object of consilience.kernels such as RBF(gamma=0.5), a function, or one of the names 'linear'": (
+    "A precomputed kernel must be a numeric matrix; got a sequence of objects.": lambda: Precomputed()(["a"]),
+    "A kernel cannot evaluate missing samples; X contains None. Select the present rows first.": (
+        lambda: kernels.Spectrum(1)(["a", None])
+    ),
+    "A kernel must be an object of consilience.kernels such as RBF(gamma=0.5), a function, or one of the names": (
         lambda: as_kernel("gauss")
     ),
     "got <class 'consilience.kernels.scalar.RBF'>": lambda: as_kernel(RBF),
-    "`kernels` names the view 'c'; the views are 'a', 'b'.": lambda: kernels_by_view("rbf", {"c": "rbf"}, ["a", "b"]),
-    "View 't': RBF(gamma='scale') takes numbers": lambda: resolve_kernels(kernels_by_view("rbf", None, V.names), V),
-    "View 'b': RBF(gamma=1.0) is evaluated between samples of 1 and of 2 columns.": lambda: view_grams(
+    "`kernel` names the view 'c'; the views are 'a', 'b'.": lambda: kernels_by_view({"c": "rbf"}, ["a", "b"]),
+    "View 't': RBF(gamma='scale') takes numeric data": lambda: resolve_kernels(kernels_by_view("rbf", V.names), V),
+    "View 'b': RBF(gamma=1.0) got samples with 1 and with 2 columns.": lambda: view_grams(
         {"b": RBF(1.0)}, Views(b=X[:, :1]), Views(b=X[:, :2])
     ),
-    "View 'a': It is absent in every sample; leave it out.": lambda: resolve_kernels({"a": RBF()}, Views(a=None, b=X)),
-    "`absent` must be 'zero' or 'mean'; got 'nan'.": lambda: view_grams({"a": Linear()}, Views(a=X), absent="nan"),
-    "There are 2 views and 1 weights; give one weight per view.": lambda: weighted_sum([X, X], [1]),
-    "A polynomial of kernels has an integer degree of at least 1 and a constant of at least 0": (
-        lambda: polynomial([X], 0)
-    ),
-    "Kernels between different views need every view in every sample; some are absent.": (
-        lambda: cross_grams(Linear(), absent_views())
-    ),
-    "A Gram matrix is square; got shape (30, 4).": lambda: is_psd(X),
-    "Alignment is between Gram matrices of the same samples; got (2, 2) and (3, 3).": (
+    "View 'a': It is missing in every sample. Omit it.": lambda: resolve_kernels({"a": RBF()}, Views(a=None, b=X)),
+    "`missing` must be 'zero' or 'mean'; got 'nan'.": lambda: view_grams({"a": Linear()}, Views(a=X), missing="nan"),
+    "A Gram matrix must be square; got shape (30, 4).": lambda: is_psd(X),
+    "alignment needs Gram matrices of the same samples; got shapes (2, 2) and (3, 3).": (
         lambda: alignment(np.eye(2), np.eye(3))
     ),
-    "A precomputed view of 3 columns meets one over 2 samples.": lambda: Precomputed()(np.ones((2, 3)), np.eye(2)),
+    "nearest_psd needs a finite matrix; K contains NaN or infinity.": lambda: nearest_psd([[np.nan]]),
+    "A precomputed view has 3 columns, but its reference has 2 samples.": (
+        lambda: Precomputed()(np.ones((2, 3)), np.eye(2))
+    ),
 }
 
 
@@ -590,7 +577,18 @@ def test_bad_input_gets_a_sentence(message):
     assert message in str(caught.value)
 
 
+def test_a_kernel_states_its_short_name():
+    assert NAMED
+    for name, kernel in NAMED.items():
+        assert type(as_kernel(name)) is kernel
+        assert f'Short name: ``"{name}"``.' in kernel.__doc__
+    assert len(NAMED) == sum(getattr(kernels, name)._name is not None for name in public_kernels())
+
+
+def public_kernels():
+    return [name for name in kernels.__all__ if isinstance(getattr(kernels, name), type) and name != "Kernel"]
+
+
 def test_every_public_kernel_is_in_the_tables():
     tested = repr([*cases.NUMERIC.values(), *cases.COMPOSED.values(), *cases.STRUCTURED.values(), Precomputed()])
-    public = [name for name in kernels.__all__ if isinstance(getattr(kernels, name), type) and name != "Kernel"]
-    assert [name for name in public if f"{name}(" not in tested] == []
+    assert [name for name in public_kernels() if f"{name}(" not in tested] == []

@@ -954,12 +954,12 @@ def test_samples_that_a_kernel_refuses_leave_no_trace(learner):
     A, y = rng.random((40, 3)), np.arange(40) % 2
     bad = np.where(np.arange(40)[:, None] == 30, -1.0, A)
     fresh = clone(learner)
-    with pytest.raises(ValueError, match="is for nonnegative data"):
+    with pytest.raises(ValueError, match="needs nonnegative data"):
         fresh.partial_fit(bad, y)
     assert not hasattr(fresh, "n_samples_seen_")
     model = clone(learner).partial_fit(A, y, classes=[0, 1])
     before = model.decision_function(A)
-    with pytest.raises(ValueError, match="is for nonnegative data"):
+    with pytest.raises(ValueError, match="needs nonnegative data"):
         model.partial_fit(bad, y)
     assert model.n_samples_seen_ == 40
     np.testing.assert_array_equal(model.decision_function(A), before)

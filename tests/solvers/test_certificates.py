@@ -49,7 +49,7 @@ OUTSIDE = {
 
 def data(name):
     given, kernel = OUTSIDE[name]
-    return Views({"good": X, "bad": given}, precomputed="bad" if name == "precomputed" else None), {"bad": kernel}
+    return Views({"good": X, "bad": given}, precomputed="bad" if name == "precomputed" else None), {"good": RBF(0.5), "bad": kernel}
 
 
 def targets(learner):
@@ -60,7 +60,7 @@ def targets(learner):
 @pytest.mark.parametrize("kind", BATCH, ids=lambda kind: kind.__name__)
 def test_indefinite_kernels_are_refused_with_the_view_named(kind, name):
     V, kernels = data(name)
-    learner = kind(RBF(0.5), kernel=kernels)
+    learner = kind(kernel=kernels)
     forms = [{}]
     if "n_components" in learner.get_params():
         forms += [{"n_components": 12, "random_state": 0}, {"n_components": 1.0, "random_state": 0}]
@@ -71,7 +71,7 @@ def test_indefinite_kernels_are_refused_with_the_view_named(kind, name):
         assert not hasattr(learner, "view_names_in_")
     if name == "precomputed":
         V = Views({"good": X, "bad": nearest_psd(INDEFINITE)}, precomputed="bad")
-        assert kind(RBF(0.5), kernel=kernels).fit(V, targets(learner)).certificate() is not None
+        assert kind(kernel=kernels).fit(V, targets(learner)).certificate() is not None
 
 
 @pytest.mark.parametrize(
@@ -81,7 +81,7 @@ def test_indefinite_kernels_are_refused_with_the_view_named(kind, name):
 def test_indefinite_kernels_are_refused_in_products(kind, combine):
     for name in ("precomputed", "callable"):
         V, kernels = data(name)
-        learner = kind(RBF(0.5), kernel=kernels, combine=combine)
+        learner = kind(kernel=kernels, combine=combine)
         with pytest.raises(ValueError, match=r"View 'bad': .* is not positive semi-definite"):
             learner.fit(V, targets(learner))
 
@@ -91,7 +91,7 @@ def test_nystroem_refuses_indefinite_kernels(name):
     V, kernels = data(name)
     for size in (12, 1.0):
         with pytest.raises(ValueError, match=r"View 'bad': .* is not positive semi-definite between the landmarks"):
-            cs.Nystroem(RBF(0.5), kernel=kernels, n_components=size, random_state=0).fit(V)
+            cs.Nystroem(kernel=kernels, n_components=size, random_state=0).fit(V)
 
 
 def test_an_indefinite_output_kernel_is_refused():
@@ -105,7 +105,7 @@ def test_an_indefinite_output_kernel_is_refused():
 def test_indefinite_kernels_leave_online_learners_without_a_bound(kind, name):
     V, kernels = data(name)
     y = (TARGETS > 0).astype(int)
-    model = kind(RBF(0.5), kernel=kernels, shuffle=False, max_iter=1).fit(V, y)
+    model = kind(kernel=kernels, shuffle=False, max_iter=1).fit(V, y)
     proof = model.certificate(V, y)
     assert proof.bound is None
 
@@ -127,7 +127,7 @@ def test_kernels_that_are_indefinite_by_rounding_only_are_taken(kind, name, besi
     if K is None:
         K, kernel = LOW.astype(np.float32), FromCallable(lambda A, B: A @ B.T)
     V = Views({"bad": K, **({"good": X} if beside else {})}, precomputed="bad" if kernel.reads_gram else None)
-    learner = kind(RBF(0.5), kernel={"bad": kernel})
+    learner = kind(kernel={"bad": kernel, "good": RBF(0.5)} if beside else kernel)
     y = targets(learner)
     assert len(learner.fit(V, y).predict(V)) == n
     assert (learner.certificate(V, y) if kind in ONLINE else learner.certificate()).status

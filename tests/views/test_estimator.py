@@ -181,9 +181,9 @@ def test_parameters_by_view_can_be_set_and_searched():
     model = TinyRidge(kernel={"a": RBF(0.5), "b": "rbf"})
     assert model.get_params()["kernel__a__gamma"] == 0.5
     model.set_params(kernel__a__gamma=2.0, kernel__b__gamma=3.0, alpha=1.0)
-    assert repr(model.kernels) == "{'a': RBF(gamma=2.0), 'b': RBF(gamma=3.0)}"
+    assert repr(model.kernel) == "{'a': RBF(gamma=2.0), 'b': RBF(gamma=3.0)}"
     model.set_params(kernel__b=Linear())
-    assert repr(model.kernels["b"]) == "Linear()"
+    assert repr(model.kernel["b"]) == "Linear()"
     named = TinyRidge("rbf").set_params(kernel__gamma=0.1)
     assert repr(named.kernel) == "RBF(gamma=0.1)"
     composed = TinyRidge(RBF(0.5) + Polynomial()).set_params(kernel__k1__gamma=9.0)
@@ -191,18 +191,18 @@ def test_parameters_by_view_can_be_set_and_searched():
     both = TinyRidge("rbf").set_params(kernel__gamma=0.5, kernel=Laplacian())
     assert repr(both.kernel) == "Laplacian(gamma=0.5)"
     both = TinyRidge().set_params(kernel__a__gamma=0.5, kernel={"a": Laplacian()})
-    assert repr(both.kernels["a"]) == "Laplacian(gamma=0.5)"
+    assert repr(both.kernel["a"]) == "Laplacian(gamma=0.5)"
     both = TinyRidge(kernel={"a": "rbf"}).set_params(**{"kernel__a__gamma": 2.0, "kernel__a": RBF()})
-    assert both.kernels["a"].gamma == 2.0
+    assert both.kernel["a"].gamma == 2.0
     deep = LateFusion(LogisticRegression()).set_params(estimator__C=7, estimator=LogisticRegression(tol=0.5))
     assert (deep.estimator.C, deep.estimator.tol) == (7, 0.5)
     nested = TinyRidge(kernel={"a": RBF(), "a__b": RBF()}).set_params(kernel__a__b__gamma=2.0)
-    assert nested.kernels["a__b"].gamma == 2.0
+    assert nested.kernel["a__b"].gamma == 2.0
     given = {"a": RBF(0.5)}
     TinyRidge(kernel=given).set_params(kernel__a__gamma=7.0)
     assert given["a"].gamma == 0.5, "the kernel given was changed"
-    late = LateFusion(LogisticRegression(), estimators={"a": LogisticRegression()}).set_params(estimators__a__C=5)
-    assert late.estimators["a"].C == 5
+    late = LateFusion({"a": LogisticRegression()}).set_params(estimator__a__C=5)
+    assert late.estimator["a"].C == 5
 
 
 def test_columns_are_held_against_fit_view_by_view():
@@ -216,7 +216,7 @@ def test_columns_are_held_against_fit_view_by_view():
     with pytest.raises(ValueError, match="View 'b' holds objects, but held numbers when TinyRidge was fitted"):
         model.predict({"b": ["x"] * 40})
     ghost = TinyRidge().fit(Views(a=A, ghost=None), target)
-    with pytest.raises(ValueError, match="have only 'ghost', which was absent in every training sample"):
+    with pytest.raises(ValueError, match="have only 'ghost', which every training sample lacked"):
         ghost.predict({"ghost": A})
 
 

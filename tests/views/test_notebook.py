@@ -13,7 +13,7 @@ first, second, *_ = X.names
 
 
 def test_kernels_by_view_before_and_after():
-    model = cs.CoRegularizedSVC("rbf", kernel={second: "linear"})
+    model = cs.CoRegularizedSVC(kernel={second: "linear"})
     shown = model._repr_html_()
     assert "<code>Linear()</code>" in shown
     assert "every other view" in shown
@@ -71,8 +71,8 @@ def test_fusion_scores_only_samples_with_labels(model):
 
 def test_what_a_learner_does_not_have_is_not_shown():
     assert hasattr(cs.VectorPerceptron(), "learn_one")
-    assert not hasattr(cs.VectorPerceptron(algorithm="coefficients"), "learn_one")
-    with pytest.raises(TypeError, match="learns its views together and has no `view_weights_`"):
+    assert not hasattr(cs.VectorPerceptron(variant="coefficients"), "learn_one")
+    with pytest.raises(TypeError, match="learns from all views together and has no `view_weights_`"):
         cs.view_importances(cs.OnlinePerceptron().fit(X, y), X, y)
 
 

@@ -40,7 +40,7 @@ def test_one_for_all_is_cloned_and_the_rest_passes():
     assert PerView("passthrough").fit_transform(X) == X
 
 
-def test_fitted_on_present_rows_and_absent_rows_stay_absent():
+def test_fitted_on_present_rows_and_missing_rows_stay_missing():
     mask = np.ones((30, 3), dtype=bool)
     mask[:10, 0] = mask[5:20, 2] = False
     M = Views(X, mask=mask)
@@ -53,7 +53,7 @@ def test_fitted_on_present_rows_and_absent_rows_stay_absent():
     assert not prepare.transform({"b": A[:, :2]}).present("t").any()
 
 
-def test_a_view_absent_at_fit_stays_absent():
+def test_a_view_missing_at_fit_stays_missing():
     prepare = PerView(StandardScaler()).fit(Views(a=None, b=A))
     assert not prepare.transform({"a": A, "b": A}).present("a").any()
     assert prepare.fit_transform(Views(a=None, b=A)) == prepare.transform(Views(b=A))
@@ -104,17 +104,23 @@ def test_pipelines_inside_parameters_and_frames():
 
 
 ERRORS = {
-    "PerView has a transformer for the view 'z'; the views are 'a', 'b', 't'.": (
+    "PerView has a transformer for the view 'z', but the views are 'a', 'b', 't'.": (
         lambda: PerView({"z": StandardScaler()}).fit(X)
     ),
     "The transformer of view 'a' must have fit and transform, or be 'passthrough' or 'drop'; got 'scale'.": (
         lambda: PerView({"a": "scale"}).fit(X)
     ),
+    "The 'transformers' parameter of PerView must be an instance of 'collections.abc.Mapping', an object": (
+        lambda: PerView("scale").fit(X)
+    ),
+    "The 'remainder' parameter of PerView must be an object implementing 'fit' and 'transform' or a str among": (
+        lambda: PerView({"a": "drop"}, remainder=None).fit_transform(X)
+    ),
     "View 't': ": lambda: PerView(StandardScaler()).fit(X),
-    "View 'g' is precomputed; transformers need the data behind it.": (
+    "View 'g' is a Gram matrix, but transformers need data. Use 'passthrough' for this view.": (
         lambda: PerView(StandardScaler()).fit(Views(g=np.eye(3), precomputed=True))
     ),
-    "Sample 0 has only views that PerView drops or that were absent in every training sample: what is left is": (
+    "Sample 0 has none of the remaining views 'a'. PerView drops the others, or they were missing in every": (
         lambda: PerView(StandardScaler()).fit(Views(a=A, b=None)).transform({"b": A[:1]})
     ),
     "X has 30 samples, but y has 3.": lambda: PerView({"a": StandardScaler()}).fit(X, [1, 2, 3]),
@@ -122,7 +128,7 @@ ERRORS = {
         lambda: PerView({"a": StandardScaler()}).fit(X).transform({"a": A[:, :2]})
     ),
     "is not fitted yet": lambda: PerView(StandardScaler()).transform(X),
-    "View 'c' is not among the views expected here: 'a', 'b', 't'.": (
+    "View 'c' is not among the expected views 'a', 'b', 't'. Drop or rename it.": (
         lambda: PerView({"a": StandardScaler()}).fit(X).transform({"c": A})
     ),
 }

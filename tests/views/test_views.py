@@ -1,4 +1,4 @@
-"""Views: every way in, rows, names, masks, comparing, showing, and every refusal as text."""
+"""Views: every form of data, rows, names, masks, comparison, display, and the text of every error."""
 
 import pickle
 
@@ -100,7 +100,7 @@ def test_views_of_grams_lists_and_single_columns():
     assert Views(a=[[np.array([1.0, 2.0])[0], 2.0], [3.0, 4.0]])["a"].shape == (2, 2)
     assert (Views(a=A) == Views(a=A).align(("a", "ghost"))) is False
     assert Views(a=A, ghost=None) == Views(a=A).align(("a", "ghost"))
-    assert Views.concat([Views(a=A, ghost=None), Views(a=A)]).kind("ghost") == "absent"
+    assert Views.concat([Views(a=A, ghost=None), Views(a=A)]).kind("ghost") == "missing"
     with pytest.raises(TypeError, match="unsupported operand"):
         _ = Views(a=A) | {"b": B}
 
@@ -116,7 +116,7 @@ def test_several_sequences_of_strings_are_several_views():
     assert X.names == ("view0", "view1")
 
 
-def test_rows_of_numbers_are_one_table_and_none_is_an_absent_row():
+def test_numeric_rows_are_one_table_and_none_is_a_missing_row():
     assert as_views([[1, 2], [3, 4]])["view0"].tolist() == [[1, 2], [3, 4]]
     X = Views(a=[[1.0, 2.0], None, [3.0, 4.0]], b=[1, 2, None])
     assert X.mask.tolist() == [[True, True], [False, True], [True, False]]
@@ -191,7 +191,7 @@ def holed():
     return H
 
 
-def test_a_row_of_nan_only_is_absent_and_a_single_nan_is_not():
+def test_a_row_of_only_nan_is_missing_and_a_single_nan_is_not():
     partly = A.copy()
     partly[2, 1] = np.nan
     X = Views(a=holed(), b=partly)
@@ -222,12 +222,12 @@ def test_mask_and_nan_add_up_and_a_full_mask_is_none():
     assert as_views(X, mask={"a": np.array([True, True, True, False])}).mask.tolist()[3] == [False, True]
 
 
-def test_a_view_can_be_absent_altogether():
+def test_a_view_can_be_missing_in_all_samples():
     X = Views(a=A, ghost=None)
-    assert X.kind("ghost") == "absent"
+    assert X.kind("ghost") == "missing"
     assert X[[0]].block("ghost") is None
     assert not X.present("ghost").any()
-    assert "absent" in repr(X)
+    assert "missing" in repr(X)
 
 
 # -- rows
@@ -335,7 +335,7 @@ def test_a_precomputed_view_keeps_its_gram_through_rows_of_rows():
     assert kept.values is None
     assert np.array_equal(X[[1]].block("g").block(kept), K[[1]][:, [3, 0]])
     assert np.array_equal(kept.columns_of(K[[1]][:, [3, 0]]), K[[1]][:, [3, 0]]), "columns in the order of fit"
-    assert np.array_equal(kept[[1]].columns_of(K[[1]][:, [3, 0]]), K[[1]][:, [0]]), "some absent after fit"
+    assert np.array_equal(kept[[1]].columns_of(K[[1]][:, [3, 0]]), K[[1]][:, [0]]), "some missing after fit"
     assert np.array_equal(kept.columns_of(K[[1]]), K[[1]][:, [3, 0]]), "columns of the whole Gram"
     assert np.array_equal(part.block("g").diagonal(), K.diagonal()[[3, 0]])
 
@@ -349,53 +349,53 @@ def test_gram_matrices_are_cut_by_rows_and_columns_as_scikit_learn_asks():
     assert np.array_equal(part["h"], 2 * K[np.ix_([0, 2], [1, 2, 3])])
 
 
-# -- refusals
+# -- errors
 ERRORS = {
-    "View 'audio' has 90 rows, the others 100. Pad it and mark absent rows with `mask=`.": lambda: Views(
+    "View 'audio' has 90 rows, the others 100. Pad it and mark missing rows with `mask=`.": lambda: Views(
         audio=np.ones((90, 2)), video=np.ones((100, 2)), text=np.ones((100, 1))
     ),
     "View 'b' has 2 rows, the others 4.": lambda: Views(b=B[:2], a=A),
-    "Views need at least one view; got none.": lambda: Views(),
+    "Views needs at least one view; got none.": lambda: Views(),
     "Sample 1 has no view at all (NaN, None or masked in 'a').": lambda: Views(a=holed()),
     "3 samples (0, 1, 2) have no view at all": lambda: Views(a=np.full((3, 2), np.nan), b=[None, None, None]),
     "7 samples (0, 1, 2, 3, 4, ...) have no view": lambda: Views(a=np.full((7, 2), np.nan)),
     "No view has data: 'a' is None.": lambda: Views(a=None),
     "No view is named 'c'; the views are 'a', 'b'.": lambda: EXPECTED["c"],
-    "Views are made of a dict or list of arrays, or of keywords; got ndarray.": lambda: Views(A),
-    "The names of views are strings; got 3.": lambda: Views({3: A}),
+    "Views takes a dict or list of arrays, or keywords; got ndarray.": lambda: Views(A),
+    "The names of views must be strings; got 3.": lambda: Views({3: A}),
     "View 'a' is given twice.": lambda: Views({"a": A}, a=A),
     "View 'a' must have 2 dimensions, samples by columns; got shape (1, 2, 3).": lambda: Views(a=np.ones((1, 2, 3))),
     "View 'a' has 0 feature(s) (shape=(4, 0)) while a minimum of 1 is required.": lambda: Views(a=np.ones((4, 0))),
     "Complex data not supported: view 'a' has dtype complex128.": lambda: Views(a=np.ones((2, 2)) * 1j),
-    "View 'a' cannot be read as numbers: its columns have dtype <U1.": lambda: Views(a=np.array([["1", "2"]])),
-    "View 'a' cannot be read as numbers: could not convert string": lambda: Views(a=np.array([["x", 1]], dtype=object)),
-    "View 'a' cannot be read as numbers: its columns have dtype datetime64[D].": (
+    "View 'a' is not numeric: its columns have dtype <U1.": lambda: Views(a=np.array([["1", "2"]])),
+    "View 'a' is not numeric: could not convert string": lambda: Views(a=np.array([["x", 1]], dtype=object)),
+    "View 'a' is not numeric: its columns have dtype datetime64[D].": (
         lambda: Views(a=np.array([["2020-01-01"]], dtype="datetime64[D]"))
     ),
     "Complex data not supported: view 'a'": lambda: Views(a=np.array([1j, 2])),
-    "View 'a' is one string; a view is a table or a sequence with one entry per sample.": lambda: Views(a="hello"),
-    "View 'a' is one dict; a view is a table or a sequence": lambda: Views(a={"x": 1}),
+    "View 'a' is one string. Give a table, or a sequence with one entry per sample.": lambda: Views(a="hello"),
+    "View 'a' is one dict. Give a table, or a sequence": lambda: Views(a={"x": 1}),
     "View 's' has 0 feature(s) (shape=(4, 0)) while": lambda: Views(s=sp.csr_array((4, 0))),
     "A view is selected twice: 'a', 'b', 'b'.": lambda: EXPECTED[["a", "b", "b"]],
-    "Several views are selected by a list of names, X[['a', 'b']]; got ('a', 'b').": lambda: EXPECTED["a", "b"],
-    "Rows are taken by a list of positions; got an index of shape (2, 2).": lambda: EXPECTED[
+    "Select several views by a list of names, X[['a', 'b']]; got ('a', 'b').": lambda: EXPECTED["a", "b"],
+    "Select rows by a 1-D list of positions; got an index of shape (2, 2).": lambda: EXPECTED[
         np.array([[0, 1], [2, 3]])
     ],
-    "Views are stacked with Views; got ndarray. Use as_views first.": lambda: Views.concat([A]),
-    "View 'a' has its columns in another order, or others, in different parts.": lambda: Views.concat(
+    "Views.concat takes Views; got ndarray. Use as_views first.": lambda: Views.concat([A]),
+    "View 'a' has other columns, or another order of columns, in different parts.": lambda: Views.concat(
         [Views(a=pd.DataFrame(B, columns=["x", "y"])), Views(a=pd.DataFrame(B, columns=["y", "x"]))]
     ),
-    "View 'a' must be given columns: a slice, positions, a mask or names; got None.": (
+    "The columns of view 'a' must be a slice, positions, a mask or names; got None.": (
         lambda: as_views(WIDE, views={"a": None})
     ),
-    "View 'a' must be given columns by integers, a mask or names; got [0.2, 1.7].": (
+    "The columns of view 'a' must be integers, a mask or names; got [0.2, 1.7].": (
         lambda: as_views(WIDE, views={"a": [0.2, 1.7]})
     ),
     "The data frame (DataFrame) cannot be read: ": lambda: Views(a=pd.DataFrame(B, columns=["x", "x"])),
     "View 'g' contains NaN in row 1, column 2": lambda: Views(
         g=np.where(np.arange(9).reshape(3, 3) == 5, np.nan, 1.0), precomputed=True
     ).check_finite(),
-    "View 'g' contains NaN in row 2, column 1 (a row of NaN only would mean that the view is absent). A sample": (
+    "View 'g' contains NaN in row 2, column 1. Only a row of all NaN marks a missing view. If the sample lacks": (
         lambda: Views(
             {"g": [[np.nan] * 3, [np.nan, 1, 1], [np.nan, np.nan, 1]], "a": A[:3]}, precomputed="g"
         ).check_finite()
@@ -414,57 +414,65 @@ ERRORS = {
     "`mask` of view 'b' must be booleans of shape (4,); got <U5 of shape (4,).": (
         lambda: Views({"a": A, "b": B}, mask={"b": ["True", "False", "True", "True"]})
     ),
-    "View 'a' is to be precomputed, so it must be a square Gram matrix over all samples; got 4 x 3.": (
+    "View 'a' is precomputed, so it must be a square Gram matrix over all samples; got 4 x 3.": (
         lambda: Views(a=A, precomputed="a")
     ),
     "No view is named 'g'": lambda: Views(a=A, precomputed="g"),
     "Row 4 is out of range: there are 4 samples.": lambda: EXPECTED[[0, 4]],
     "A mask of rows must have shape (4,); got (3,).": lambda: EXPECTED[np.ones(3, bool)],
-    "Rows are taken by integers, booleans or slices, views by names; got [0.5].": lambda: EXPECTED[[0.5]],
-    "View 'b' has 2 columns, not 3 as a Gram matrix": lambda: EXPECTED[np.ix_([0], [1])],
-    "Both sides have a view named 'a'; rename one.": lambda: Views(a=A) | Views(a=A),
-    "The left side has 4 samples, the right side 2; they must agree.": lambda: Views(a=A) | Views(b=A[:2]),
-    "Nothing to stack: give at least one Views.": lambda: Views.concat([]),
+    "Select rows by integers, booleans or slices, and views by names; got [0.5].": lambda: EXPECTED[[0.5]],
+    "View 'b' has 2 columns, but a Gram matrix of these samples has 3.": lambda: EXPECTED[np.ix_([0], [1])],
+    "Both sides have a view named 'a'. Rename one.": lambda: Views(a=A) | Views(a=A),
+    "The left side has 4 samples, the right side 2. Both must hold the same samples.": lambda: (
+        Views(a=A) | Views(b=A[:2])
+    ),
+    "Views.concat got no parts. Give at least one Views.": lambda: Views.concat([]),
     "View 'a' is 'dense', 'sparse' in different parts": lambda: Views.concat([Views(a=A), Views(a=sp.csr_array(A))]),
     "View 'a' has '3', '2' columns in different parts.": lambda: Views.concat([Views(a=A), Views(a=B)]),
-    "View 'g' is precomputed: parts can be stacked only if they share one Gram matrix.": lambda: Views.concat(
+    "View 'g' is precomputed, but its parts have different Gram matrices.": lambda: Views.concat(
         [Views(g=np.eye(2), precomputed=True), Views(g=np.eye(2), precomputed=True)]
     ),
-    "View 'b' is not among the views expected here: 'a'.": lambda: EXPECTED.align(("a",)),
-    "Two views would have one name: 'b', 'b'.": lambda: EXPECTED.renamed({"a": "b"}),
+    "View 'b' is not among the expected views 'a'. Drop or rename it.": lambda: EXPECTED.align(("a",)),
+    "Two views would have the same name: 'b', 'b'.": lambda: EXPECTED.renamed({"a": "b"}),
     "View 'a' contains infinity in row 0, column 2": lambda: Views(a=np.where(A == 2, np.inf, A)).check_finite(),
     "View 's' contains NaN in row 3, column 1": lambda: Views(
         s=sp.csr_array(np.where(B == 4, np.nan, B))
     ).check_finite(),
-    "`views` divides one wide table; the data given are already 2 views.": lambda: as_views(EXPECTED, views="prefix"),
+    "`views` divides one wide table, but X already has 2 views. Omit `views`.": lambda: as_views(
+        EXPECTED, views="prefix"
+    ),
     "`views` must be a dict, a list or 'prefix'; got 'suffix'.": lambda: as_views(WIDE, views="suffix"),
-    "views='prefix' reads column names; the table given has none.": lambda: as_views(WIDE, views="prefix"),
-    "`views` divides a table of samples by columns; the data given are not one.": (
+    "views='prefix' needs column names, but the table has none.": lambda: as_views(WIDE, views="prefix"),
+    "`views` divides a table of samples by columns, but the data are not a table.": (
         lambda: as_views(["anna", "otto"], views=[slice(0, 1)])
     ),
-    "Column 'price' names no view: with views='prefix' a column of the view audio is called 'audio__something'.": (
+    "Column 'price' has no view prefix. With views='prefix', columns of the view audio are named 'audio__something'.": (
         lambda: as_views(pd.DataFrame({"price": [1]}), views="prefix")
     ),
-    "View 'a' asks for the columns 'zz', but the table has the columns 'x', 'y'.": (
+    "View 'a' selects the columns 'zz', but the table has the columns 'x', 'y'.": (
         lambda: as_views(pd.DataFrame({"x": [1], "y": [2]}), views={"a": ["zz"]})
     ),
-    "View 'a' asks for the columns 'zz', but the table has no column names.": (
+    "View 'a' selects the columns 'zz', but the table has no column names.": (
         lambda: as_views(WIDE, views={"a": ["zz"]})
     ),
-    "View 'a' asks for column 9, but the table has 5 columns.": lambda: as_views(WIDE, views={"a": [0, 9]}),
-    "View 'a' asks for column -9, but the table has 5 columns.": lambda: as_views(WIDE, views={"a": [0, -9]}),
-    "View 'a' is chosen by a mask of 3 columns, but the table has 5.": lambda: as_views(WIDE, views={"a": [True] * 3}),
-    "View 'view0' mixes numbers with the columns 'y', which are not numbers.": (
+    "View 'a' selects column 9, but the table has 5 columns.": lambda: as_views(WIDE, views={"a": [0, 9]}),
+    "View 'a' selects column -9, but the table has 5 columns.": lambda: as_views(WIDE, views={"a": [0, -9]}),
+    "View 'a' is selected by a mask of 3 columns, but the table has 5.": lambda: as_views(
+        WIDE, views={"a": [True] * 3}
+    ),
+    "View 'view0' mixes numeric columns with the columns 'y', which are not numeric.": (
         lambda: as_views(pd.DataFrame({"x": [1], "y": ["p"]}))
     ),
-    "One table is needed here, and these are the views 'a', 'b'. Take one by its name, X['name'], or put": (
+    "Expected one table, got the views 'a', 'b'. Select one view by its name, X['name'], or use": (
         lambda: np.asarray(EXPECTED)
     ),
     "Expected 2D array, got 1D array instead: shape (3,). Reshape your data": lambda: as_views(np.ones(3)),
     "Expected 2D array, got scalar array instead": lambda: as_views(np.float64(3)),
-    "A precomputed view of 2 columns meets one over 3 samples.": lambda: Gram(np.eye(2)).block(Gram(np.eye(3))),
-    "A Gram needs its values or its index.": lambda: Gram(None),
-    "The diagonal of a precomputed view is known only where the whole square Gram is given.": (
+    "A precomputed view has 2 columns, but its reference has 3 samples.": lambda: Gram(np.eye(2)).block(
+        Gram(np.eye(3))
+    ),
+    "A Gram needs `values` or `index`; both are None.": lambda: Gram(None),
+    "The diagonal of a precomputed view needs the square Gram matrix of all samples; it was not given.": (
         lambda: Gram(np.ones((2, 3))).diagonal()
     ),
 }
@@ -512,7 +520,10 @@ def replaced(position, value):
     return change
 
 
-INDEX, POINTER = r"it has the (row|column) index -?\d+, but \d (row|column)s", "`indptr` must rise from 0 to at most"
+INDEX, POINTER = (
+    r"it has the (row|column) index -?\d+, but \d (row|column)s",
+    "`indptr` must increase from 0 to at most",
+)
 DAMAGED = {
     **{
         f"{kind}, {name} {value}": (kind, {name: replaced(1, value)}, INDEX)
@@ -575,12 +586,12 @@ ONLINE = [
 
 
 @pytest.mark.parametrize("case", [case for case in DAMAGED if case.startswith("csr")])
-@pytest.mark.parametrize("learner", ONLINE, ids=repr)
-def test_damaged_samples_leave_a_fitted_model_as_it_was(learner, case):
+@pytest.mark.parametrize("estimator", ONLINE, ids=repr)
+def test_damaged_samples_leave_a_fitted_model_as_it_was(estimator, case):
     bad, bad_row = damaged(case)[0], sp.csr_matrix(SPARSE[:1])
     for name, change in DAMAGED[case][1].items():
         setattr(bad_row, name, change(getattr(bad_row, name)))
-    model = clone(learner)
+    model = clone(estimator)
     for i in (0, 1, 2, 3, 0, 1):
         model.learn_one({"texts": sp.csr_matrix(SPARSE[[i]])}, int(LABELS[i]))
     before, counts = (
@@ -638,8 +649,8 @@ def test_unsorted_and_repeated_entries_are_read_as_their_sum(kind, claim):
     assert np.array_equal(Views(s=messy)["s"].toarray(), dense)
     for kernel in (cs.kernels.RBF(0.3), cs.kernels.Linear(), cs.kernels.Intersection()):
         np.testing.assert_allclose(kernel(messy), kernel(dense), atol=1e-14)
-    for learner in (cs.CoRegularizedRidgeClassifier("linear"), *ONLINE, cs.MaxMarginClassifier("linear")):
-        own, plain = clone(learner).fit(messy, LABELS), clone(learner).fit(dense, LABELS)
+    for estimator in (cs.CoRegularizedRidgeClassifier("linear"), *ONLINE, cs.MaxMarginClassifier("linear")):
+        own, plain = clone(estimator).fit(messy, LABELS), clone(estimator).fit(dense, LABELS)
         np.testing.assert_allclose(own.decision_function(messy), plain.decision_function(dense), atol=1e-9)
     stepwise, plain = cs.OnlinePerceptron(), cs.OnlinePerceptron().partial_fit(dense, LABELS)
     for i in range(4):

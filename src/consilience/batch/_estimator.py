@@ -101,7 +101,9 @@ class BatchEstimator(ViewEstimator, ABC):
 
     @property
     def n_iter_(self) -> int:
-        """Number of iterations of the solver; 1 for a direct solution."""
+        """Number of iterations of the solver; 1 for a direct solution. Not set if another estimator solves."""
+        if self.solution_.status == "delegated":
+            raise AttributeError(f"{type(self).__name__} has no iterations of its own.")
         return max(int(self.solution_.n_iter), 1)
 
     def certificate(self) -> Certificate:
@@ -110,11 +112,14 @@ class BatchEstimator(ViewEstimator, ABC):
         Returns
         -------
         Certificate
-            The objective, its gap to the optimum and the residual of the optimality conditions, where they are known.
+            The objective, its gap to the optimum, the residual of the optimality conditions and bounds on the
+            solution, where they are known.
         """
         check_is_fitted(self)
         known = self.solution_
-        return Certificate(known.status, objective=known.objective, gap=known.gap, residual=known.residual)
+        return Certificate(
+            known.status, objective=known.objective, gap=known.gap, residual=known.residual, bound=known.bound
+        )
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

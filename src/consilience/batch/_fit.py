@@ -46,11 +46,13 @@ class TrainingData:
         return len(self.Y)
 
 
-def read_training(estimator: Any, X: Any, y: Any, sample_weight: Any, *, use_unlabeled: bool = False) -> TrainingData:
+def read_training(
+    estimator: Any, X: Any, y: Any, sample_weight: Any, *, use_unlabeled: bool = False, labeled_only: bool = False
+) -> TrainingData:
     """Validate samples, targets and weights, and put the rows in solver order.
 
     Classes become targets of ±1, one output per class, one output in all for two classes. With `use_unlabeled`,
-    samples without a target take part.
+    samples without a target take part. With `labeled_only`, they do not even determine the parameters of kernels.
     """
     X = read_views_to_fit(estimator, X)
     s = read_weights(sample_weight, len(X))
@@ -68,6 +70,7 @@ def read_training(estimator: Any, X: Any, y: Any, sample_weight: Any, *, use_unl
         Y, labeled, codes = labels.signs(), labels.labeled, labels.codes
         u = s * class_weights(estimator.class_weight, labels, s)
     labeled = labeled & (u > 0)
+    s = np.where(labeled, s, 0.0) if labeled_only else s
     X, kernels, order = select_training_rows(estimator, X, labeled, s, use_unlabeled=use_unlabeled)
     first = order[: int((labeled & (s > 0)).sum())]
     return TrainingData(
@@ -108,7 +111,7 @@ def select_training_rows(
     kernels = kernels_by_view(estimator.kernel, estimator.view_names_in_)
     weighted = X if used.all() else X[np.flatnonzero(used)]
     names = [name for name in X.names if weighted.present(name).any()]
-    resolved = resolve_kernels({name: kernels[name] for name in names}, weighted)
+    resolved = resolve_kernels({name: kernels[name] for name in names}, weighted, validated=True)
     if not use_unlabeled:
         used = used & labeled
     order = np.concatenate([np.flatnonzero(used & labeled), np.flatnonzero(used & ~labeled)])
@@ -120,17 +123,21 @@ def select_training_rows(
 
 
 # -- 2. the design
-def designs(estimator: Any, data: TrainingData, *, shared_landmarks: bool = False) -> Iterator[Design]:
+def designs(estimator: Any, data: TrainingData) -> Iterator[Design]:
     """Yield the design in the precision of the data; a caller that asks for another gets double precision.
 
     Use it as ``for design in designs(...)``, and leave the loop where `is_precise` accepts the solution.
     """
-    if estimator.n_components is not None:
-        yield feature_design(estimator, data, shared_landmarks=shared_landmarks)
-        return
-    if all(_blocks.is_single(data.X.block(name)) for name in data.X.names):
+    if estimator.n_components is None and all(_blocks.is_single(data.X.block(name)) for name in data.X.names):
         yield gram_design(data, np.float32)
-    yield gram_design(data, np.float64)
+    yield double_design(estimator, data)
+
+
+def double_design(estimator: Any, data: TrainingData, *, shared_landmarks: bool = False) -> Design:
+    """Return the design in double precision: features where the estimator has `n_components`, else Gram matrices."""
+    if estimator.n_components is None:
+        return gram_design(data, np.float64)
+    return feature_design(estimator, data, shared_landmarks=shared_landmarks)
 
 
 def is_precise(design: Design, solution: Solution) -> bool:
@@ -143,7 +150,7 @@ def gram_design(data: TrainingData, dtype: Any = np.float64) -> GramDesign:
     X = data.X if dtype == np.float32 else to_float64(data.X)
     rows = [np.flatnonzero(X.present(name)) for name in X.names]
     grams = []
-    for name, K in zip(X.names, present_grams(data.kernels, X), strict=True):
+    for name, K in zip(X.names, present_grams(data.kernels, X, validated=True), strict=True):
         given = to_numpy(K)
         K = np.ascontiguousarray(given, dtype=dtype)
         _check_symmetric(name, K)
@@ -173,10 +180,10 @@ def feature_design(estimator: Any, data: TrainingData, *, shared_landmarks: bool
     X = to_float64(data.X)  # directions would be lost in single precision
     nystroem.fit_read(X)
     estimator._features = nystroem
-    sizes = [nystroem.sizes[name] for name in X.names]
+    sizes = [nystroem.n_components_[name] for name in X.names]
 
     def features(start: int, stop: int) -> np.ndarray:
-        part = nystroem.transform(X[start:stop])
+        part = nystroem.transform_read(X[start:stop])
         blocks = [dense_block(part, name, size) for name, size in zip(X.names, sizes, strict=True)]
         return np.asarray(np.hstack(blocks), dtype=np.float64)
 
@@ -237,13 +244,13 @@ def store_fit(
 ) -> Any:
     """Store what prediction needs and what is proved; return the estimator.
 
-    The solution's x is (coefficients of each view, weights of the views). Rows without coefficients are left out
-    unless `every_row` asks for them.
+    The solution's x begins with the coefficients of each view and the weights of the views. Rows without coefficients
+    are left out unless `every_row` asks for them.
     """
     raise_if_indefinite(estimator, solution)
     for name in ("dual_coef_", "support_", "coef_", "X_fit_"):
         vars(estimator).pop(name, None)
-    coefficients, view_weights = solution.x
+    coefficients, view_weights = solution.x[:2]
     if isinstance(design, FeatureDesign):
         estimator.coef_ = dict(zip(data.X.names, coefficients, strict=True))
     else:

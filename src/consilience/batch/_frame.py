@@ -333,7 +333,7 @@ class Features:
         )
         self.features.fit_read(to_float64(rows.X))  # in single precision directions would be lost
         self.names = rows.X.names
-        self.sizes = [self.features.sizes[name] for name in self.names]
+        self.sizes = [self.features.n_components_[name] for name in self.names]
 
     def side_by_side(self, X: Views) -> np.ndarray:
         """The features of all views, zero where a view is absent."""

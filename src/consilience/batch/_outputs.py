@@ -1,4 +1,4 @@
-"""Outputs of any kind: numbers, vectors, strings, trees, or positions in a kernel matrix."""
+"""Read outputs of any kind: numbers, vectors, strings, trees, or positions in a kernel matrix."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -17,18 +17,24 @@ class Outputs:
     """The different outputs among samples, as a kernel takes them, and which of them each sample has."""
 
     values: np.ndarray  # rows of numbers, or objects
-    of: np.ndarray  # -1 where a sample has none
-    one_column: bool
+    of: np.ndarray  # position of each sample's output, -1 where it is missing
+    one_column: bool  # whether y was one-dimensional
 
     @property
     def labeled(self) -> np.ndarray:
+        """Which samples have an output."""
         return self.of >= 0
+
+    @property
+    def are_objects(self) -> bool:
+        """Whether outputs are strings, trees or other objects."""
+        return self.values.dtype.kind in "UO"
 
 
 def read_outputs(y: Any, n: int, matrix: np.ndarray | None) -> Outputs:
     """Read the outputs of n samples; with a kernel matrix they are positions in it."""
     if y is None:
-        raise ValueError("This learner requires y to be passed, but the target y is None.")
+        raise ValueError("This estimator requires y to be passed, but the target y is None.")
     if sp.issparse(y):
         raise ValueError("y is a sparse matrix. Give outputs as an array: y.toarray().")
     items = _items(y)
@@ -48,7 +54,7 @@ def read_outputs(y: Any, n: int, matrix: np.ndarray | None) -> Outputs:
 
 
 def _items(y: Any) -> list[Any] | None:
-    """Outputs that are no numbers, one by one; None where they are numbers."""
+    """Return outputs that are not numbers, one by one; None where they are numbers."""
     if hasattr(y, "to_pylist"):
         y = y.to_pylist()
     elif hasattr(y, "to_numpy"):
@@ -66,6 +72,7 @@ def _items(y: Any) -> list[Any] | None:
 
 
 def _different(items: list[Any]) -> Outputs:
+    """Return the different objects in the order in which they come."""
     places: dict[Any, int] = {}
     values: list[Any] = []
     of = np.full(len(items), -1)
@@ -83,6 +90,7 @@ def _different(items: list[Any]) -> Outputs:
 
 
 def _positions(Y: np.ndarray, labeled: np.ndarray, T: int) -> Outputs:
+    """Return outputs that are positions in a kernel matrix of T rows."""
     known = Y[labeled]
     if Y.shape[1] != 1 or (known != np.round(known)).any() or (known < 0).any() or (known >= T).any():
         raise ValueError(
@@ -95,7 +103,7 @@ def _positions(Y: np.ndarray, labeled: np.ndarray, T: int) -> Outputs:
 
 
 def as_array(values: Any) -> np.ndarray:
-    """Objects as a 1-d array: of strings where all are, else of objects."""
+    """Return objects as a 1-d array: of strings where all are, else of objects."""
     if all(isinstance(value, str) for value in values):
         return np.array(list(values))
     array = np.empty(len(values), dtype=object)
@@ -104,7 +112,7 @@ def as_array(values: Any) -> np.ndarray:
 
 
 def read_output_kernel(given: Any) -> tuple[Kernel | None, np.ndarray | None]:
-    """An output kernel: a kernel, or the matrix between all candidates."""
+    """Return an output kernel as a kernel, or as the matrix between all candidates."""
     if isinstance(given, np.ndarray) or (isinstance(given, (list, tuple)) and np.ndim(given) == 2):
         matrix = np.asarray(given, dtype=np.float64)
         if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1] or not is_psd(matrix):
@@ -116,12 +124,36 @@ def read_output_kernel(given: Any) -> tuple[Kernel | None, np.ndarray | None]:
     kernel = as_kernel(given)
     if kernel.reads_gram:
         raise ValueError(
-            "A precomputed output kernel is given as the matrix itself, `output_kernel=K_y`, with y the position of "
-            "each sample's output in it; then samples can be split and new ones ranked."
+            "A precomputed output kernel is given as the matrix itself, `output_kernel=K_y`, with the position of each "
+            "sample's output in it as y; then samples can be split and new ones ranked."
         )
     return kernel, None
 
 
+def read_candidates(given: Any, outputs: Outputs, matrix: np.ndarray | None) -> np.ndarray:
+    """Return the candidates, which are outputs of the same kind as those in y; by default, these outputs."""
+    if given is None:
+        values = outputs.values
+    else:
+        if not hasattr(given, "__len__"):
+            raise ValueError(f"`candidates` must be a sequence of outputs; got {given!r}.")
+        if not len(given):
+            raise ValueError("`candidates` is empty. Give at least one output, or None for the training outputs.")
+        candidates = read_outputs(list(given), len(given), matrix)
+        if not candidates.labeled.all():
+            raise ValueError("`candidates` has a missing value. Leave it out.")
+        if len(np.unique(candidates.of)) < len(given):
+            raise ValueError("`candidates` has the same output twice. Give each once.")
+        same_length = candidates.values.shape[1:] == outputs.values.shape[1:]
+        if candidates.are_objects != outputs.are_objects or not same_length:
+            raise ValueError(
+                "`candidates` and y hold outputs of different kinds, or vectors of different lengths. Give candidates "
+                "in the form of y."
+            )
+        values = candidates.values[candidates.of]
+    return values[:, 0] if values.ndim == 2 and outputs.one_column else values
+
+
 def as_block(values: np.ndarray) -> Any:
-    """Outputs as kernels take them."""
+    """Return outputs as kernels take them."""
     return read(values.tolist() if values.ndim == 1 and values.dtype.kind in "USO" else values.reshape(len(values), -1))

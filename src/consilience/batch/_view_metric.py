@@ -6,10 +6,11 @@ import numpy as np
 
 from .._backend import to_numpy
 from ..kernels import view_grams
+from ..solvers.design import BLOCK
 from ..views.container import Views
 from ..views.estimator import ViewEstimator
 from ..views.validation import read_views_to_predict
-from ._frame import ROWS, dense_view
+from ._fit import dense_block
 
 __all__ = ["ViewMetric"]
 
@@ -127,7 +128,7 @@ class ViewMetric:
         """
         factor = self._factor(output)
         X = read_views_to_predict(self._space, X)
-        parts = [self._space.evaluate(X[start : start + ROWS]) for start in range(0, len(X), ROWS)]
+        parts = [self._space.evaluate(X[start : start + BLOCK]) for start in range(0, len(X), BLOCK)]
         blocks: dict[str, Any] = dict.fromkeys(X.names)
         for name in X.names:
             if X.block(name) is not None:
@@ -159,7 +160,7 @@ class MetricSpace(ViewEstimator):
         """k_v(x), or the features of x, for each view; zero where it is absent."""
         if "_features" in vars(self):
             features = self._features.transform(X)
-            return {name: dense_view(features, name, size) for name, size in self._features.sizes.items()}
+            return {name: dense_block(features, name, size) for name, size in self._features.n_components_.items()}
         return {
             name: np.asarray(to_numpy(view_grams({name: k}, X, self.X_fit_)[0])) for name, k in self.kernels_.items()
         }

@@ -1,5 +1,6 @@
 """Co-regularized least squares over several views (MVL-LS), with given or learned weights of the views."""
 
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -63,6 +64,7 @@ def _weight_search(estimator: Any, l: int) -> WeightSearch:
 
 
 @shared_docs
+@dataclass(eq=False, repr=False)
 class CoRegularizedRidge(ViewRegressor, BatchEstimator):
     """MVL-LS: vector-valued manifold and co-regularized least squares (Minh, Bazzani and Murino 2016).
 
@@ -136,44 +138,24 @@ class CoRegularizedRidge(ViewRegressor, BatchEstimator):
 
     _parameter_constraints = constraints(*_PARAMETERS)
 
-    def __init__(
-        self,
-        kernel: Any = "rbf",
-        *,
-        alpha: float = 1e-3,
-        agreement_penalty: float = 0.0,
-        graph_penalty: float = 0.0,
-        graph: Any = "kernel",
-        view_weights: Any = "uniform",
-        weights_norm: float | None = None,
-        weights_solver: str = "exact",
-        n_restarts: int = 5,
-        validation_fraction: float | None = None,
-        output_kernel: Any = None,
-        n_components: float | None = None,
-        tol: float = 1e-6,
-        max_iter: int = 100,
-        random_state: Any = None,
-        verbose: bool = False,
-        views: Any = None,
-    ):
-        self.kernel = kernel
-        self.alpha = alpha
-        self.agreement_penalty = agreement_penalty
-        self.graph_penalty = graph_penalty
-        self.graph = graph
-        self.view_weights = view_weights
-        self.weights_norm = weights_norm
-        self.weights_solver = weights_solver
-        self.n_restarts = n_restarts
-        self.validation_fraction = validation_fraction
-        self.output_kernel = output_kernel
-        self.n_components = n_components
-        self.tol = tol
-        self.max_iter = max_iter
-        self.random_state = random_state
-        self.verbose = verbose
-        self.views = views
+    kernel: Any = "rbf"
+    _: KW_ONLY
+    alpha: float = 1e-3
+    agreement_penalty: float = 0.0
+    graph_penalty: float = 0.0
+    graph: Any = "kernel"
+    view_weights: Any = "uniform"
+    weights_norm: float | None = None
+    weights_solver: str = "exact"
+    n_restarts: int = 5
+    validation_fraction: float | None = None
+    output_kernel: Any = None
+    n_components: float | None = None
+    tol: float = 1e-6
+    max_iter: int = 100
+    random_state: Any = None
+    verbose: bool = False
+    views: Any = None
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Fit the functions and weights of the views.
@@ -212,6 +194,7 @@ class CoRegularizedRidge(ViewRegressor, BatchEstimator):
 
 
 @shared_docs
+@dataclass(eq=False, repr=False)
 class CoRegularizedRidgeClassifier(ViewClassifier, BatchEstimator):
     """MVL-LS for classes: `CoRegularizedRidge` on ±1 codes (Minh, Bazzani and Murino 2016).
 
@@ -287,47 +270,25 @@ class CoRegularizedRidgeClassifier(ViewClassifier, BatchEstimator):
 
     _multi_label = True
 
-    def __init__(
-        self,
-        kernel: Any = "rbf",
-        *,
-        alpha: float = 1e-3,
-        agreement_penalty: float = 0.0,
-        graph_penalty: float = 0.0,
-        graph: Any = "kernel",
-        view_weights: Any = "uniform",
-        weights_norm: float | None = None,
-        weights_solver: str = "exact",
-        n_restarts: int = 5,
-        validation_fraction: float | None = None,
-        output_kernel: Any = None,
-        n_components: float | None = None,
-        tol: float = 1e-6,
-        max_iter: int = 100,
-        class_weight: Any = None,
-        unlabeled: Any = None,
-        random_state: Any = None,
-        verbose: bool = False,
-        views: Any = None,
-    ):
-        self.kernel = kernel
-        self.alpha = alpha
-        self.agreement_penalty = agreement_penalty
-        self.graph_penalty = graph_penalty
-        self.graph = graph
-        self.view_weights = view_weights
-        self.weights_norm = weights_norm
-        self.weights_solver = weights_solver
-        self.n_restarts = n_restarts
-        self.validation_fraction = validation_fraction
-        self.output_kernel = output_kernel
-        self.n_components = n_components
-        self.tol = tol
-        self.max_iter = max_iter
-        self.class_weight = class_weight
-        self.unlabeled = unlabeled
-        self.random_state = random_state
-        self.verbose = verbose
-        self.views = views
+    kernel: Any = "rbf"
+    _: KW_ONLY
+    alpha: float = 1e-3
+    agreement_penalty: float = 0.0
+    graph_penalty: float = 0.0
+    graph: Any = "kernel"
+    view_weights: Any = "uniform"
+    weights_norm: float | None = None
+    weights_solver: str = "exact"
+    n_restarts: int = 5
+    validation_fraction: float | None = None
+    output_kernel: Any = None
+    n_components: float | None = None
+    tol: float = 1e-6
+    max_iter: int = 100
+    class_weight: Any = None
+    unlabeled: Any = None
+    random_state: Any = None
+    verbose: bool = False
+    views: Any = None
 
     fit = CoRegularizedRidge.fit

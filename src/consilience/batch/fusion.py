@@ -1,202 +1,72 @@
-"""Early and late fusion around any estimator: what every multi-view method is compared with."""
+"""Early and late fusion around any estimator: the baselines of multi-view methods."""
 
 from collections.abc import Mapping
 from typing import Any, Self
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn.base import clone, is_classifier
+from sklearn.base import is_classifier
 from sklearn.metrics import accuracy_score, r2_score
 from sklearn.utils import get_tags
+from sklearn.utils._param_validation import HasMethods, StrOptions
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
 from .._backend import is_device_array, take_rows, to_numpy
-from ..solvers.certificates import Certificate, Solution
+from ..solvers.certificates import Solution
 from ..views import _blocks
 from ..views._blocks import Gram
+from ..views._docs import shared_docs
 from ..views.container import Views
 from ..views.estimator import combine_views, finite_outputs, presence
-from ..views.validation import (
-    labeled_rows,
-    read_labels,
-    read_targets,
-    read_views_to_fit,
-    read_views_to_predict,
-    read_weights,
+from ..views.validation import labeled_rows, read_views_to_fit, read_views_to_predict
+from ._estimator import BatchEstimator, constraints
+from ._fusion import (
+    all_have,
+    fit_wrapped,
+    fusion_tags,
+    one_score,
+    output_kind,
+    read_fusion_targets,
+    wrapped_outputs,
 )
-from ._base import BatchLearner
 
 __all__ = ["EarlyFusion", "LateFusion"]
 
 
-def _have(learner: Any, method: str) -> bool:
-    return all(hasattr(part, method) for part in learner._parts())
+def _has_probabilities(fusion: Any) -> bool:
+    return is_classifier(fusion) and all_have(fusion, "predict_proba")
 
 
-def _gives_probabilities(self: Any) -> bool:
-    return is_classifier(self) and _have(self, "predict_proba")
-
-
-def _gives_scores(self: Any) -> bool:
-    return is_classifier(self) and self._answer_kind() in ("probabilities", "scores")
-
-
-def _scores_pairs(estimator: Any) -> bool:
-    """Whether an estimator, or one inside it, scores one class against another."""
-    parameters = estimator.get_params(deep=True)
-    return any(key.endswith("decision_function_shape") and value == "ovo" for key, value in parameters.items())
-
-
-class _Fusion(BatchLearner):
-    """A wrapped estimator decides whether this is a classifier or a regressor, and what it can answer."""
-
-    estimator: Any
-
-    def _parts(self) -> list[Any]:
-        return [self.estimator]
-
-    def _targets(self, X: Views, y: Any) -> tuple[Any, np.ndarray]:
-        """The targets as the wrapped estimator takes them, and which rows have one."""
-        mixed = [part for part in self._parts() if is_classifier(part) != is_classifier(self)]
-        if mixed:
-            raise TypeError(f"Classifiers and regressors do not mix; beside {self.estimator!r} stands {mixed[0]!r}.")
-        if is_classifier(self):
-            labels = read_labels(y, len(X), self.unlabeled)
-            self.classes_ = labels.classes
-            return labels.classes[labels.codes], labels.labeled
-        Y, labeled = read_targets(y, len(X))
-        self._one_output = np.asarray(y).ndim == 1
-        return (Y[:, 0] if self._one_output else Y), labeled
-
-    def _keep_classes(self, target: np.ndarray) -> None:
-        """Know the classes of samples that count, and no others."""
-        if is_classifier(self):
-            self.classes_ = np.unique(target)
-
-    def _answer_kind(self) -> str:
-        """What is combined: probabilities where all estimators give them, else scores, else votes; or numbers.
-
-        Scores of one class against another (``decision_function_shape="ovo"``) are not scores of classes.
-        """
-        if not is_classifier(self):
-            return "numbers"
-        if _have(self, "predict_proba"):
-            return "probabilities"
-        of_pairs = any(_scores_pairs(part) for part in self._parts())
-        return "scores" if _have(self, "decision_function") and not of_pairs else "votes"
-
-    def _answers(self, estimator: Any, data: Any) -> np.ndarray:
-        """One estimator's answer as (n, P), its classes among all classes; a class it never saw is the least likely."""
-        kind = self._answer_kind()
-        if kind == "numbers":
-            return np.asarray(estimator.predict(data)).reshape(data.shape[0], -1)
-        if kind == "probabilities":
-            known = np.asarray(estimator.predict_proba(data))
-        elif kind == "scores":
-            scores = np.asarray(estimator.decision_function(data))
-            known = np.column_stack([-scores, scores]) / 2 if scores.ndim == 1 else scores
-        if kind == "votes" or known.shape[1] != len(estimator.classes_):  # one class only has no score of its own
-            known = (np.asarray(estimator.predict(data))[:, None] == estimator.classes_).astype(float)
-        least = known.min(axis=1) if kind == "scores" else np.zeros(len(known))
-        answers = np.repeat(least[:, None], len(self.classes_), axis=1)
-        answers[:, np.searchsorted(self.classes_, estimator.classes_)] = known
-        return answers
-
-    def _one_score(self, answers: np.ndarray) -> np.ndarray:
-        """Two classes have one score, the second's minus the first's; along the last axis."""
-        two = is_classifier(self) and answers.shape[-1] == 2
-        return answers[..., 1:] - answers[..., :1] if two else answers
-
-    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """Return the accuracy of a classifier, R² of a regressor; samples without a label or target are left out.
-
-        Parameters
-        ----------
-        X : Views or what `as_views` reads
-            The samples.
-        y : array-like
-            Their classes or targets.
-        sample_weight : array-like of shape (n_samples,), optional
-            Weights.
-
-        Returns
-        -------
-        float
-            The score.
-        """
-        classifies = is_classifier(self)
-        labeled, known = labeled_rows(y, self.unlabeled if classifies else None)
-        weights = None if sample_weight is None else np.asarray(sample_weight)[labeled]
-        measure = accuracy_score if classifies else r2_score
-        return float(measure(known, self.predict(X)[labeled], sample_weight=weights))
-
-    def certificate(self) -> Certificate:
-        """Return what is proved about the fit: nothing beyond what the wrapped estimator says itself.
-
-        Returns
-        -------
-        Certificate
-            With the status ``"delegated"``.
-        """
-        check_is_fitted(self)
-        return Certificate(status=self.solution_.status)
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        inner = get_tags(self.estimator)
-        tags.estimator_type = inner.estimator_type
-        tags.classifier_tags = inner.classifier_tags
-        if tags.classifier_tags is not None:
-            tags.classifier_tags.multi_label = False
-        tags.regressor_tags = inner.regressor_tags
-        tags.target_tags = inner.target_tags
-        tags.input_tags.sparse = inner.input_tags.sparse
-        tags.input_tags.pairwise = all(get_tags(part).input_tags.pairwise for part in self._parts())
-        return tags
-
-
-def _fit_one(estimator: Any, data: Any, target: Any, weights: np.ndarray | None) -> Any:
-    name = type(estimator).__name__
-    if weights is not None and not has_fit_parameter(estimator, "sample_weight"):
-        raise TypeError(f"{name} takes no sample_weight; fit without it or wrap another estimator.")
-    given = {} if weights is None else {"sample_weight": weights}
-    try:
-        return clone(estimator).fit(data, target, **given)
-    except (ValueError, ArithmeticError, np.linalg.LinAlgError) as error:
-        raise ValueError(f"{name} could not be fitted: {str(error).strip().rstrip('.')}.") from error
-
-
-class EarlyFusion(_Fusion):
+# -- early fusion
+@shared_docs
+class EarlyFusion(BatchEstimator):
     """Early fusion: one estimator on the columns of all views side by side.
 
-    Equals the wrapped estimator on ``numpy.hstack`` of the views. Where a view is absent its columns take their means
+    Equals the wrapped estimator on ``numpy.hstack`` of the views. Where a view is missing, its columns take their means
     over the training samples, by weight, so that the estimator sees an average sample there.
 
     Parameters
     ----------
     estimator : estimator
-        A classifier or regressor of scikit-learn's kind.
+        Classifier or regressor with scikit-learn's interface.
     fill : {"mean", "nan"}, default="mean"
-        What stands in the columns of an absent view: training means, or NaN for estimators that read it (gradient
-        boosting by histograms, for one).
-    unlabeled : object, optional
-        The label that marks unlabeled samples, besides missing values. They are left out.
-    views : dict, list or "prefix", optional
-        How one wide table is divided into views; see `as_views`.
+        Values in the columns of a missing view: the means over the training samples, or NaN for estimators that read
+        it, such as ``HistGradientBoostingClassifier``.
+    {unlabeled_out}
+    {views}
 
     Attributes
     ----------
     estimator_ : estimator
         The fitted estimator.
     classes_ : array
-        The classes, of a classifier.
+        Classes in sorted order, if the estimator is a classifier.
     view_weights_ : array of shape (n_views,)
-        Ones: a concatenation weighs nothing.
+        All ones; early fusion does not weight views.
 
     Notes
     -----
-    `view_decision_function` gives the answer with one view present and all others absent.
+    `view_decision_function` returns the outputs with one view present and all others missing.
 
     Examples
     --------
@@ -206,9 +76,14 @@ class EarlyFusion(_Fusion):
     >>> from consilience.datasets import load_breast_cancer_views
     >>> X, y = load_breast_cancer_views(return_X_y=True)
     >>> X = PerView(StandardScaler()).fit_transform(X)
-    >>> EarlyFusion(LogisticRegression()).fit(X[:400], y[:400]).score(X[400:], y[400:]) > 0.95
+    >>> model = EarlyFusion(LogisticRegression()).fit(X[:400], y[:400])
+    >>> model.score(X[400:], y[400:]) > 0.95
     True
     """
+
+    _parameter_constraints = constraints(
+        estimator=[HasMethods(["fit", "predict"])], fill=[StrOptions({"mean", "nan"})]
+    )
 
     def __init__(self, estimator: Any, *, fill: str = "mean", unlabeled: Any = None, views: Any = None):
         self.estimator = estimator
@@ -222,35 +97,29 @@ class EarlyFusion(_Fusion):
         Parameters
         ----------
         X : Views or what `as_views` reads
-            The training samples.
+            Training samples.
         y : array-like
-            Their classes or targets; samples without one are left out.
+            Classes or targets; samples without one are left out.
         sample_weight : array-like of shape (n_samples,), optional
-            Weights, where the estimator takes them.
+            Weights of the samples, for estimators that take them.
 
         Returns
         -------
         self
-            The fitted learner.
+            The fitted estimator.
         """
         with self._restore_on_error(shows_progress=False):
-            if self.fill not in ("mean", "nan"):
-                raise ValueError(f"EarlyFusion: fill must be 'mean' or 'nan'; got {self.fill!r}.")
+            self._validate_params()
             X = read_views_to_fit(self, X)
-            target, labeled = self._targets(X, y)
-            weights = read_weights(sample_weight, len(X))
+            target, labeled, weights = read_fusion_targets(self, X, y, sample_weight)
             if (weights == 0).any():  # a weight of 0 leaves a sample out, and views that no other sample has
                 counted = weights > 0
                 X, target, labeled, weights = X[counted], target[counted], labeled[counted], weights[counted]
                 self._used_views = tuple(name for name in X.names if X.present(name).any())
                 X = X[list(self._used_views)]
-                if not labeled.any():
-                    raise ValueError("No labeled sample has a weight above 0. Give labels or weights to others.")
-                self._keep_classes(target[labeled])
-            weights = weights * labeled
-            self._means = {name: _column_means(X, name, weights) for name in X.names}
+            self._means = {name: _column_means(X, name, weights * labeled) for name in X.names}
             part = None if sample_weight is None else weights[labeled]
-            self.estimator_ = _fit_one(self.estimator, self._table(X[labeled]), target[labeled], part)
+            self.estimator_ = fit_wrapped(self.estimator, self._table(X[labeled]), target[labeled], part)
             self.view_weights_ = np.ones(len(X.names))
             self.solution_ = Solution(x=None, gap=None, n_iter=1, status="delegated")
             return self
@@ -261,25 +130,25 @@ class EarlyFusion(_Fusion):
         Parameters
         ----------
         X : Views or what `as_views` reads
-            The samples.
+            Samples.
 
         Returns
         -------
         array of shape (n_samples,) or (n_samples, n_outputs)
-            The predictions.
+            Predictions.
         """
         table = self._table(read_views_to_predict(self, X))
-        answers = self.estimator_.predict(table)
-        return answers if is_classifier(self) else finite_outputs(self, answers)
+        predictions = self.estimator_.predict(table)
+        return predictions if is_classifier(self) else finite_outputs(self, predictions)
 
-    @available_if(_gives_probabilities)
+    @available_if(_has_probabilities)
     def predict_proba(self, X: Any) -> np.ndarray:
         """Return the probability of each class.
 
         Parameters
         ----------
         X : Views or what `as_views` reads
-            The samples.
+            Samples.
 
         Returns
         -------
@@ -289,66 +158,92 @@ class EarlyFusion(_Fusion):
         table = self._table(read_views_to_predict(self, X))
         return finite_outputs(self, self.estimator_.predict_proba(table))
 
-    @available_if(lambda self: is_classifier(self) and _have(self, "decision_function"))
+    @available_if(lambda self: is_classifier(self) and all_have(self, "decision_function"))
     def decision_function(self, X: Any) -> np.ndarray:
         """Return the decision values of the estimator.
 
         Parameters
         ----------
         X : Views or what `as_views` reads
-            The samples.
+            Samples.
 
         Returns
         -------
         array
-            What the estimator gives.
+            Decision values.
         """
         table = self._table(read_views_to_predict(self, X))
         return finite_outputs(self, self.estimator_.decision_function(table))
 
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Return the accuracy of a classifier or R² of a regressor; samples without a target are left out.
+
+        Parameters
+        ----------
+        X : Views or what `as_views` reads
+            Samples.
+        y : array-like
+            Classes or targets.
+        sample_weight : array-like of shape (n_samples,), optional
+            Weights of the samples.
+
+        Returns
+        -------
+        float
+            Score.
+        """
+        classifies = is_classifier(self)
+        labeled, known = labeled_rows(y, self.unlabeled if classifies else None)
+        weights = None if sample_weight is None else np.asarray(sample_weight)[labeled]
+        metric = accuracy_score if classifies else r2_score
+        return float(metric(known, self.predict(X)[labeled], sample_weight=weights))
+
     def _view_outputs(self, X: Views) -> np.ndarray:
         outputs = []
         for alone in X.names:
-            filled = [self._fill(X, name, there=name == alone) for name in X.names]
-            outputs.append(self._one_score(self._answers(self.estimator_, _side_by_side(filled))))
+            filled = [self._fill(X, name, present=name == alone) for name in X.names]
+            outputs.append(one_score(self, wrapped_outputs(self, self.estimator_, _hstack(filled))))
         return np.stack(outputs, axis=1)
 
     def _table(self, X: Views) -> Any:
-        return _side_by_side([self._fill(X, name) for name in X.names])
+        return _hstack([self._fill(X, name) for name in X.names])
 
-    def _fill(self, X: Views, name: str, there: bool = True) -> Any:
-        """One view with its absent rows filled; as if absent in every row unless it is to be there."""
+    def _fill(self, X: Views, name: str, present: bool = True) -> Any:
+        """Return one view with its missing rows filled; without `present`, all its rows count as missing."""
         means, sparse = self._means[name]
         means = means if self.fill == "mean" else np.full_like(means, np.nan)
-        absent = ~X.present(name) if there else np.ones(len(X), dtype=bool)
+        missing = ~X.present(name) if present else np.ones(len(X), dtype=bool)
         block = X.block(name)
         if is_device_array(block):
             block = to_numpy(block)
-        if not absent.any():
+        if not missing.any():
             return block
         if not sparse:
             block = block.toarray() if sp.issparse(block) else block
-            return np.where(absent[:, None], means, 0.0 if absent.all() else block)
-        filled = sp.csr_array(absent[:, None].astype(means.dtype)) @ sp.csr_array(means[None, :])
-        if absent.all():
+            return np.where(missing[:, None], means, 0.0 if missing.all() else block)
+        filled = sp.csr_array(missing[:, None].astype(means.dtype)) @ sp.csr_array(means[None, :])
+        if missing.all():
             return filled
-        keep = sp.diags_array((~absent).astype(means.dtype), format="csr")
+        keep = sp.diags_array((~missing).astype(means.dtype), format="csr")
         return (keep @ sp.csr_array(block) + filled).tocsr()
 
+    def __sklearn_tags__(self) -> Any:
+        return fusion_tags(self, super().__sklearn_tags__())
 
-def _side_by_side(blocks: list[Any]) -> Any:
+
+def _hstack(blocks: list[Any]) -> Any:
     return sp.hstack(blocks, format="csr") if any(sp.issparse(block) for block in blocks) else np.hstack(blocks)
 
 
 def _column_means(X: Views, name: str, weights: np.ndarray) -> tuple[np.ndarray, bool]:
-    """The means of a view's columns over the training samples, by weight, and whether the view is sparse."""
+    """Return the means of a view's columns over the training samples, by weight, and whether the view is sparse."""
     if X.kind(name) not in ("dense", "sparse"):
         raise TypeError(
-            f"EarlyFusion puts columns of numbers side by side, but view '{name}' is {X.kind(name)}. Turn objects into "
-            "numbers with PerView first, or use LateFusion."
+            f"EarlyFusion needs columns of numbers, but view '{name}' is {X.kind(name)}. Turn objects into numbers with "
+            "PerView first, or use LateFusion."
         )
     rows = np.flatnonzero(X.present(name) & (weights > 0))
-    if not len(rows):  # absent in every labeled sample: the others tell what is usual
+    if not len(rows):  # missing in every labeled sample: the means are those of the unlabeled ones
         rows, weights = np.flatnonzero(X.present(name)), np.ones(len(X))
     block = take_rows(X.block(name), rows)
     block = to_numpy(block) if is_device_array(block) else block
@@ -356,34 +251,33 @@ def _column_means(X: Views, name: str, weights: np.ndarray) -> tuple[np.ndarray,
     return means.astype(block.dtype, copy=False), sp.issparse(block)
 
 
-class LateFusion(_Fusion):
-    """Late fusion: one estimator per view, their answers averaged.
+# -- late fusion
+@shared_docs
+class LateFusion(BatchEstimator):
+    """Late fusion: one estimator per view, with the average of their outputs as prediction.
 
-    f(x) = Σ_v c_v f_v(x) / Σ_v c_v over the views present, with f_v the probabilities of the estimator of view v where
-    all estimators give them, else their decision values, and the predictions of regressors. With one view its
-    answers are those of the wrapped estimator.
+    f(x) = Σ_v c_v f_v(x) / Σ_v c_v over the views present. f_v are the probabilities of the estimator of view v if all
+    estimators have them, else their decision values, else their votes; for regression their predictions. With one view
+    the predictions are those of the wrapped estimator.
 
     Parameters
     ----------
-    estimator : estimator
-        A classifier or regressor of scikit-learn's kind, cloned for each view.
-    estimators : dict, optional
-        Estimators by view, for views that need their own.
+    estimator : estimator or dict
+        Classifier or regressor with scikit-learn's interface, cloned for each view; or a dict of estimators by view,
+        which names every view.
     view_weights : "uniform", array-like of shape (n_views,) or dict, default="uniform"
-        c > 0, in the order of the views or by name.
-    unlabeled : object, optional
-        The label that marks unlabeled samples, besides missing values. They are left out.
-    views : dict, list or "prefix", optional
-        How one wide table is divided into views; see `as_views`.
+        Weights c > 0 of the views, in their order or by name. Views that a dict does not name get 1.
+    {unlabeled_out}
+    {views}
 
     Attributes
     ----------
     estimators_ : dict of estimator
-        The fitted estimators by view.
+        Fitted estimators by view.
     classes_ : array
-        The classes, of a classifier.
-    view_weights_ : array of shape (n_views,)
-        c, with sum 1.
+        Classes in sorted order, if the estimators are classifiers.
+    view_weights_ : array of shape (n_views_used,)
+        Weights c, scaled to a sum of 1. Views missing in every training sample are omitted.
 
     Examples
     --------
@@ -398,88 +292,73 @@ class LateFusion(_Fusion):
     (2, 3)
     """
 
-    def __init__(
-        self,
-        estimator: Any,
-        *,
-        estimators: Mapping[str, Any] | None = None,
-        view_weights: Any = "uniform",
-        unlabeled: Any = None,
-        views: Any = None,
-    ):
+    _parameter_constraints = constraints(
+        estimator=[HasMethods(["fit", "predict"]), Mapping],
+        view_weights=[StrOptions({"uniform"}), Mapping, "array-like"],
+    )
+
+    def __init__(self, estimator: Any, *, view_weights: Any = "uniform", unlabeled: Any = None, views: Any = None):
         self.estimator = estimator
-        self.estimators = estimators
         self.view_weights = view_weights
         self.unlabeled = unlabeled
         self.views = views
 
-    def _parts(self) -> list[Any]:
-        return [self.estimator, *(self.estimators or {}).values()]
-
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Fit one estimator per view, on the rows where the view is present.
+        """Fit one estimator per view, on the samples that have the view.
 
         Parameters
         ----------
         X : Views or what `as_views` reads
-            The training samples.
+            Training samples.
         y : array-like
-            Their classes or targets; samples without one are left out.
+            Classes or targets; samples without one are left out.
         sample_weight : array-like of shape (n_samples,), optional
-            Weights, where the estimators take them.
+            Weights of the samples, for estimators that take them.
 
         Returns
         -------
         self
-            The fitted learner.
+            The fitted estimator.
         """
         with self._restore_on_error(shows_progress=False):
+            self._validate_params()
             X = read_views_to_fit(self, X)
-            target, labeled = self._targets(X, y)
-            weights = read_weights(sample_weight, len(X))
-            weight = _read_view_weights(self.view_weights, self.view_names_in_)
-            chosen = dict(self.estimators or {})
-            unknown = [name for name in chosen if name not in self.view_names_in_]
-            if unknown:
-                raise ValueError(
-                    f"`estimators` names the view {_blocks.quoted(unknown)}; the views are {_blocks.quoted(X.names)}."
-                )
-            self._keep_classes(target[labeled & (weights > 0)])
+            by_view = _read_estimators(self.estimator, self.view_names_in_)
+            target, labeled, weights = read_fusion_targets(self, X, y, sample_weight)
+            c = _read_view_weights(self.view_weights, self.view_names_in_)
             self.estimators_: dict[str, Any] = {}
-            self._train: dict[str, Gram] = {}
+            self._train: dict[str, Gram] = {}  # training samples of views that are Gram matrices
             for name in X.names:
                 counted = X.present(name) & (weights > 0)  # a weight of 0 leaves a sample out
                 rows = np.flatnonzero(counted & labeled)
                 if not counted.any():
                     continue
                 if not len(rows):
-                    raise ValueError(
-                        f"View '{name}' has no labeled sample to learn from. Drop the view, or label some."
-                    )
+                    raise ValueError(f"View '{name}' has no labeled sample to learn from. Drop the view, or label some.")
                 part = None if sample_weight is None else weights[rows]
-                estimator = chosen.get(name, self.estimator)
                 block = X.block(name)
                 if isinstance(block, Gram):
                     self._train[name] = block.reference(strip=True)[rows]
-                block = take_rows(block, rows)
+                data = self._data(name, take_rows(block, rows))
                 with _blocks.naming(name):
-                    self.estimators_[name] = _fit_one(estimator, self._data(name, block), target[rows], part)
+                    self.estimators_[name] = fit_wrapped(by_view[name], data, target[rows], part)
             self._used_views = tuple(self.estimators_)
-            used = np.array([weight[self.view_names_in_.index(name)] for name in self._used_views])
+            used = np.array([c[self.view_names_in_.index(name)] for name in self._used_views])
             self.view_weights_ = used / used.sum()
             self.solution_ = Solution(x=None, gap=None, n_iter=1, status="delegated")
             return self
 
     def _data(self, name: str, block: Any) -> Any:
-        """A view as its estimator takes it: a Gram as its block against the training samples, others as they are."""
+        """Return a view as its estimator takes it: a Gram matrix as its block against the training samples."""
         if name not in self._train:
             return block
         train = self._train[name]
         return block.block(train) if isinstance(block, Gram) else train.columns_of(block)
 
     def _view_is_gram(self, name: str) -> bool:
-        estimator = (self.estimators or {}).get(name, self.estimator)
-        return bool(get_tags(estimator).input_tags.pairwise)
+        by_view = isinstance(self.estimator, Mapping)
+        estimator = self.estimator.get(name) if by_view else self.estimator
+        return estimator is not None and bool(get_tags(estimator).input_tags.pairwise)
 
     def _combined(self, X: Any) -> np.ndarray:
         X = read_views_to_predict(self, X)
@@ -491,69 +370,93 @@ class LateFusion(_Fusion):
         Parameters
         ----------
         X : Views or what `as_views` reads
-            The samples.
+            Samples.
 
         Returns
         -------
         array of shape (n_samples,) or (n_samples, n_outputs)
-            The class of the largest mean answer, or the mean of the predictions.
+            Class with the largest mean output, or the mean of the predictions.
         """
         outputs = self._combined(X)
         if is_classifier(self):
             return self.classes_[outputs.argmax(axis=1)]
         return outputs[:, 0] if self._one_output else outputs
 
-    @available_if(_gives_probabilities)
+    @available_if(_has_probabilities)
     def predict_proba(self, X: Any) -> np.ndarray:
         """Return the probability of each class.
 
         Parameters
         ----------
         X : Views or what `as_views` reads
-            The samples.
+            Samples.
 
         Returns
         -------
         array of shape (n_samples, n_classes)
-            The means of the estimators' probabilities.
+            Means of the estimators' probabilities.
         """
         return self._combined(X)
 
-    @available_if(_gives_scores)
+    @available_if(lambda self: output_kind(self) in ("probabilities", "scores"))
     def decision_function(self, X: Any) -> np.ndarray:
         """Return the score of each class.
 
         Parameters
         ----------
         X : Views or what `as_views` reads
-            The samples.
+            Samples.
 
         Returns
         -------
         array of shape (n_samples,) or (n_samples, n_classes)
-            The mean of what the estimators answer; with two classes the difference of the second and the first.
+            Mean output of the estimators; with two classes the difference of the second and the first.
         """
-        outputs = self._one_score(self._combined(X))
+        outputs = one_score(self, self._combined(X))
         return outputs[:, 0] if outputs.shape[1] == 1 else outputs
 
+    score = EarlyFusion.score
+
     def _view_outputs(self, X: Views) -> np.ndarray:
-        return self._one_score(self._outputs_by_view(X))
+        return one_score(self, self._outputs_by_view(X))
 
     def _outputs_by_view(self, X: Views) -> np.ndarray:
-        answers = {}
+        """Return the outputs of each view's estimator, (n, m, P); 0 where the view is missing."""
+        by_view = {}
         for v, name in enumerate(X.names):
             rows = np.flatnonzero(X.present(name))
             if len(rows):
                 data = self._data(name, take_rows(X.block(name), rows))
-                answers[v] = rows, self._answers(self.estimators_[name], data)
-        width = next(iter(answers.values()))[1].shape[1]
+                by_view[v] = rows, wrapped_outputs(self, self.estimators_[name], data)
+        width = next(iter(by_view.values()))[1].shape[1]
         stacked = np.zeros((len(X), len(X.names), width))
-        for v, (rows, answer) in answers.items():
-            stacked[rows, v] = answer
+        for v, (rows, outputs) in by_view.items():
+            stacked[rows, v] = outputs
         return stacked
+
+    def __sklearn_tags__(self) -> Any:
+        return fusion_tags(self, super().__sklearn_tags__())
+
+
+def _read_estimators(estimator: Any, names: tuple[str, ...]) -> Mapping[str, Any]:
+    """Return an estimator for each view."""
+    if not isinstance(estimator, Mapping):
+        return dict.fromkeys(names, estimator)
+    lacking, unknown = [n for n in names if n not in estimator], [n for n in estimator if n not in names]
+    if lacking:
+        raise ValueError(
+            f"`estimator` has no estimator for the view {_blocks.quoted(lacking)}. Give one for each view, or one "
+            "estimator for all."
+        )
+    if unknown:
+        raise ValueError(
+            f"`estimator` names the view {_blocks.quoted(unknown)}; the views are {_blocks.quoted(names)}."
+        )
+    return estimator
 
 
 def _read_view_weights(view_weights: Any, names: tuple[str, ...]) -> np.ndarray:
+    """Return the weights of the views, with sum 1."""
     if isinstance(view_weights, str) and view_weights == "uniform":
         return np.full(len(names), 1 / len(names))
     if isinstance(view_weights, Mapping):
@@ -563,10 +466,10 @@ def _read_view_weights(view_weights: Any, names: tuple[str, ...]) -> np.ndarray:
                 f"`view_weights` names the view {_blocks.quoted(unknown)}; the views are {_blocks.quoted(names)}."
             )
         view_weights = [view_weights.get(name, 1.0) for name in names]
-    weights = np.asarray(view_weights, dtype=np.float64) if not isinstance(view_weights, str) else np.empty(0)
+    weights = np.asarray(view_weights, dtype=np.float64)
     if weights.shape != (len(names),) or not (weights > 0).all():
         raise ValueError(
-            f"`view_weights` must be 'uniform' or {len(names)} numbers above 0, one per view; got {view_weights!r}. "
-            "Leave out views that are to count for nothing."
+            f"`view_weights` must be 'uniform' or {len(names)} numbers above 0, one per view; got {view_weights!r}. To "
+            "leave a view out, do not give it."
         )
     return weights / weights.sum()

@@ -1,87 +1,186 @@
 """Multi-view metric learning (MVML), exactly: a metric within and between views, learned with the function."""
 
+from dataclasses import replace
 from typing import Any, Self
 
-from ..views.estimator import ViewRegressor
-from ._frame import ReadsClasses
-from ._metric_frame import MetricFrame
+import numpy as np
+from sklearn.utils._param_validation import StrOptions
+
+from .._backend import few_threads
+from ..solvers.alternating_metric import AlternatingMetric
+from ..solvers.certificates import Solution
+from ..solvers.design import Design, GramDesign
+from ..solvers.design_matrix import DesignMatrix
+from ..solvers.fixed_metric import FixedMetric
+from ..solvers.learned_metric import BlockSparseMetric, LearnedMetric, MetricPerOutput, SharedMetric
+from ..solvers.linalg import eigvalsh
+from ..views._docs import shared_docs
+from ..views.estimator import ViewClassifier, ViewRegressor
+from ._estimator import BatchEstimator, constraints
+from ._fit import TrainingData, double_design, given_weights, read_training, store_fit, weight_starts
+from ._view_metric import ViewMetric
 
 __all__ = ["ViewMetricRidge", "ViewMetricRidgeClassifier"]
 
+METRIC_CONSTRAINTS = {"metric": [StrOptions({"learned", "block_sparse", "covariance", "diagonal"}), "array-like"]}
+_PARAMETERS = (
+    "alpha", "metric_penalty", "shared_metric", "view_weights", "solver", "n_components", "n_restarts", "tol",
+    "max_iter", "random_state", "verbose",
+)  # fmt: skip
 
-class ViewMetricRidge(ViewRegressor, MetricFrame):
+
+# -- which problem
+def has_metric(estimator: Any, *names: str) -> bool:
+    """Tell whether the parameter `metric` is one of these names."""
+    return isinstance(estimator.metric, str) and estimator.metric in names
+
+
+def check_shared_metric(estimator: Any) -> None:
+    """Refuse `shared_metric` for metrics other than the learned one."""
+    if estimator.shared_metric and not has_metric(estimator, "learned"):
+        raise ValueError(
+            "`shared_metric` is for metric='learned': a block-sparse metric of several outputs has no solution in the "
+            "coefficients alone, and fixed metrics are shared in any case. Use metric='learned' or shared_metric=False."
+        )
+
+
+def metric_system(estimator: Any, data: TrainingData, design: Design) -> DesignMatrix:
+    """Return the matrix of all views, over roots of the kernels for the diagonal metric."""
+    if not isinstance(estimator.metric, str):  # a given metric is over the samples themselves, whatever their weights
+        design = replace(design, s=np.ones_like(design.s))
+    return DesignMatrix(design, data.Y, data.u, roots=has_metric(estimator, "diagonal"))
+
+
+def metric_problem(
+    estimator: Any, data: TrainingData, system: DesignMatrix, alpha: float, metric_penalty: float
+) -> LearnedMetric | AlternatingMetric | FixedMetric:
+    """Return the problem that the parameters `metric`, `shared_metric` and `solver` name."""
+    steps = {"tol": estimator.tol, "max_iter": estimator.max_iter}
+    if not has_metric(estimator, "learned", "block_sparse"):
+        return FixedMetric(system, fixed_metric(estimator, data, system.design), alpha, **steps)
+    kind: type[LearnedMetric] = SharedMetric if estimator.shared_metric else MetricPerOutput
+    kind = BlockSparseMetric if has_metric(estimator, "block_sparse") else kind
+    problem = kind(system, alpha, metric_penalty, **steps)
+    if estimator.solver == "exact":
+        return problem
+    if given_weights(estimator) is None and not system.complete:
+        raise ValueError(
+            "solver='alternating' learns weights of views only if every sample has every view. Use solver='exact', or "
+            "give `view_weights`."
+        )
+    return AlternatingMetric(problem)
+
+
+def fixed_metric(estimator: Any, data: TrainingData, design: Design) -> str | np.ndarray:
+    """Return the name of a fixed metric, or the matrix given, cut to the samples and views used."""
+    if isinstance(estimator.metric, str):
+        return estimator.metric
+    try:
+        A = np.array(estimator.metric, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"`metric` must be a name or a matrix of numbers; got {estimator.metric!r}.") from error
+    names = estimator.view_names_in_
+    size, what = sum(design.sizes), f"a row for each feature of the views used, {sum(design.sizes)}"
+    if isinstance(design, GramDesign):
+        size, what = len(names) * data.n, f"a row for each view and sample given to fit, {len(names)} x {data.n}"
+    if A.shape != (size, size) or not np.isfinite(A).all():
+        raise ValueError(
+            f"`metric` must be a finite square matrix with {what}; got shape {A.shape}. A metric over samples cannot "
+            "be given where the samples are divided, as in cross-validation."
+        )
+    largest = float(np.abs(A).max())
+    if np.abs(A - A.T).max() > 1e-8 * largest:
+        raise ValueError(
+            f"`metric` is not symmetric: entries that should be equal differ by {np.abs(A - A.T).max():.4g}. Give "
+            "(A + A') / 2 if that is meant."
+        )
+    if isinstance(design, GramDesign):
+        used = zip(data.X.names, design.rows, strict=True)
+        rows = np.concatenate([names.index(name) * data.n + data.order[here] for name, here in used])
+        A = A[np.ix_(rows, rows)]
+    least = float(eigvalsh(A)[0])
+    if least < -1e-8 * largest:
+        raise ValueError(f"`metric` must be positive semi-definite; its smallest eigenvalue is {least:.4g}.")
+    return A
+
+
+# -- what is stored
+def store_metric(estimator: Any, data: TrainingData, design: Design, solution: Solution) -> Any:
+    """Store the fit, and the metric if it was learned; return the estimator."""
+    store_fit(estimator, data, design, solution, every_row=True)
+    coefficients, _, factors = solution.x
+    names = data.X.names
+    estimator.active_views_ = tuple(name for name, own in zip(names, coefficients, strict=True) if own.any())
+    estimator.metric_ = None
+    if factors is not None:
+        if isinstance(design, GramDesign):
+            factors = [_over_all_rows(data, design, F) for F in factors]
+        by_view = [dict(zip(names, F, strict=True)) for F in factors]
+        estimator.metric_ = ViewMetric._of(estimator, by_view, estimator.shared_metric)
+    return estimator
+
+
+def _over_all_rows(data: TrainingData, design: GramDesign, parts: list[np.ndarray]) -> list[np.ndarray]:
+    """Return the factors of each view with a row for each stored sample, zero where the view is missing."""
+    wholes = []
+    for here, own in zip(design.rows, parts, strict=True):
+        whole = np.zeros((len(data.order), own.shape[1]))
+        whole[here] = own
+        wholes.append(whole[np.argsort(data.order)])
+    return wholes
+
+
+@shared_docs
+class ViewMetricRidge(ViewRegressor, BatchEstimator):
     """MVML: least squares with a metric within and between views (Huusari, Kadri and Capponi 2018), solved exactly.
 
     Solves, over one function f_v(x) = k_v(x)'g_v per view and a metric A over the views' feature maps,
 
         min_{A ⪰ 0, g} Σ_i (y_i - Σ_v w_v f_v(x_i))² + λ g'A†g + η‖A‖_F²
 
-    for each output: the kernel between views v and u is k_v(x)'A_vu k_u(z). For g fixed the best metric has rank one,
-    and the problem in g alone is convex, ‖y - Mg‖² + κ‖g‖^(4/3) with M = [w_1 K_1 .. w_m K_m] and
-    κ = 3 η^⅓ (λ/2)^⅔: kernel ridge with Σ_v w_v² K_v² and a ridge that solves one equation. One eigendecomposition
-    serves all outputs. With ``metric="block_sparse"`` (MVMLsparse) the penalty is η Σ_γ ‖A_γ‖_F over pairs of views and
-    leaves views out; with ``shared_metric=True`` one A serves all outputs, and equals output kernel learning with the
-    kernel Σ_v w_v² K_v².
+    for each output. The kernel between views v and u is k_v(x)'A_vu k_u(z). For g fixed the best metric has rank one,
+    and the problem in g alone is convex: ‖y - Mg‖² + κ‖g‖^(4/3) with M = [w_1 K_1 .. w_m K_m] and κ = 3 η^⅓ (λ/2)^⅔.
+    That is kernel ridge with Σ_v w_v² K_v² and a ridge that solves one equation. One eigendecomposition serves all
+    outputs.
 
-    With ``metric="diagonal"`` it equals ``sklearn.kernel_ridge.KernelRidge(alpha=alpha)`` on Σ_v w_v² k_v. With
-    `n_components` the metric is over Nyström features: with all samples as landmarks that is the problem with K_v½ for
-    K_v, not the problem without `n_components`. Samples without a target are left out. Where a view is absent it has
-    no part in the row's loss, w is rescaled over the views present so that Σ|w| stays, and its row of A is 0.
+    With ``metric="block_sparse"`` (MVMLsparse) the penalty is η Σ_γ ‖A_γ‖_F over pairs of views and leaves views out.
+    With ``shared_metric=True`` one A serves all outputs, and the method equals output kernel learning with the kernel
+    Σ_v w_v² K_v². With ``metric="diagonal"`` it equals ``sklearn.kernel_ridge.KernelRidge(alpha=alpha)`` on
+    Σ_v w_v² k_v.
+
+    With `n_components` the metric is over Nyström features. With all samples as landmarks that is the problem with K_v½
+    for K_v, not the problem without `n_components`. Samples without a target are left out. A missing view takes no part
+    in the row's loss: w is rescaled over the views present so that Σ|w| stays, and the view's row of A is 0.
 
     Parameters
     ----------
-    kernel : Kernel, str, callable or dict, default="rbf"
-        Kernel of every view, or a dict of kernels by view; views that the dict does not name get the default.
-    metric : {"learned", "block_sparse", "covariance", "diagonal"} or array, default="learned"
-        The metric between and within views. "learned" and "block_sparse" are optimized with g, with ‖A‖_F² and with
-        Σ_γ ‖A_γ‖_F over pairs of views as penalties; "covariance" is A_vw = I/n for all pairs (the paper's MVML_Cov),
-        "diagonal" has the kernels alone, A_vv = K_v⁻¹ (MVML_I). An array is a symmetric positive semi-definite matrix
-        with a row for each view and sample given to `fit`, view after view.
-    alpha : float, default=0.1
-        λ > 0, the weight of the norm of f.
-    metric_penalty : float, default=1.0
-        η > 0, the weight of the learned metric.
-    shared_metric : bool, default=False
-        Whether all outputs share one learned metric; by default each has its own, as in the paper. For "learned" only.
-    view_weights : "uniform", "learned", dict or array of shape (n_views,), default="uniform"
-        w: 1/m each; numbers, negative ones too, by name or in the order of the views; or learned with f over the
-        sphere that the uniform weights are on.
-    solver : {"exact", "alternating"}, default="exact"
-        "alternating" is the published scheme for learned metrics, gradient steps from the identity, with backtracking.
-    n_components : int or float, optional
-        The number of Nyström landmarks, the same samples in all views, or their fraction of the samples; by default
-        the kernels are taken whole.
-    n_restarts : int, default=5
-        How many starts for learned weights, the first with equal ones; another is tried where a proof is missing.
+    {kernel}
+    {metric}
+    {alpha_metric}
+    {metric_penalty}
+    {shared_metric}
+    {view_weights}
+    {solver_metric}
+    {n_components_shared}
+    {n_restarts}
     tol : float, default=1e-6
-        The relative gap at which an answer is good enough; with "alternating" the relative fall of the objective.
+        Relative gap at which a solution is accepted; with "alternating" the relative decrease of the objective.
     max_iter : int, default=100
-        The most steps of the solver, and of learned weights from one start.
-    random_state : int, RandomState or None, default=None
-        The seed of random starts and landmarks.
-    verbose : bool, default=False
-        Whether to show iterations and gaps while it fits, in a terminal or a notebook.
-    views : dict, list or "prefix", optional
-        How one wide table is divided into views; see `as_views`.
+        Maximum number of steps of the solver, and of learned weights from one starting point.
+    {random_state}
+    {verbose}
+    {views}
 
     Attributes
     ----------
-    metric_ : ViewMetric or None
-        The learned metric in factors; None where it was not learned.
-    active_views_ : tuple of str
-        The views with a part in the answer.
-    view_weights_ : array of shape (n_views_used,)
-        w; a view that no sample with a part in the objective has is left out.
-    dual_coef_ : array of shape (n_views, n_samples_used, n_outputs)
-        g_v with f_v(x) = Σ_i k_v(x, x_i) g_v,i; not with `n_components`.
-    support_ : array of int
-        The positions of the x_i among the samples given to `fit`.
-    coef_ : dict of array
-        With `n_components`: the coefficients of each view's features.
-    kernels_ : dict of Kernel
-        The kernels, with numbers for parameters.
-    solution_ : Solution
-        The objective, its gap and the residual of the optimality conditions.
+    {metric_}
+    {active_views_}
+    {view_weights_}
+    {dual_coef_metric}
+    {support_}
+    {coef_}
+    {kernels_}
+    {solution_metric}
 
     See Also
     --------
@@ -102,6 +201,8 @@ class ViewMetricRidge(ViewRegressor, MetricFrame):
     >>> model.metric_
     ViewMetric of rank 1 over the views 'a' (60), 'b' (60)
     """
+
+    _parameter_constraints = constraints(*_PARAMETERS, **METRIC_CONSTRAINTS)
 
     def __init__(
         self,
@@ -137,94 +238,77 @@ class ViewMetricRidge(ViewRegressor, MetricFrame):
         self.views = views
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Learn from samples and their targets.
+        """Fit the functions and the metric.
 
         Parameters
         ----------
         X : Views or what `as_views` reads
-            The samples.
+            Training samples.
         y : array-like of shape (n_samples,) or (n_samples, n_outputs)
-            The targets; samples whose targets are NaN are left out.
+            Targets; samples whose targets are NaN are left out. For classification: classes, or an indicator of labels;
+            samples without any are left out.
         sample_weight : array-like of shape (n_samples,), optional
-            How often each sample counts.
+            Weights of the samples. A weight of 2 equals the sample given twice.
 
         Returns
         -------
         self
-            The fitted learner.
+            The fitted estimator.
         """
         with self._restore_on_error():
-            return self._fit_regressor(X, y, sample_weight)
+            self._validate_params()
+            check_shared_metric(self)
+            data = read_training(self, X, y, sample_weight, labeled_only=True)
+            w = given_weights(self)
+            with few_threads(len(data.order), most=1300):
+                design = double_design(self, data, shared_landmarks=True)
+                system = metric_system(self, data, design)
+                problem = metric_problem(self, data, system, self.alpha, self.metric_penalty)
+                solution = problem.solve(w, weight_starts(self) if w is None else None)
+            return store_metric(self, data, design, solution)
 
 
-class ViewMetricRidgeClassifier(ReadsClasses, MetricFrame):
-    """MVML for classes: `ViewMetricRidge` on ±1 codes, one class against the rest (Huusari, Kadri and Capponi 2018).
+@shared_docs
+class ViewMetricRidgeClassifier(ViewClassifier, BatchEstimator):
+    """MVML for classes: `ViewMetricRidge` on targets of ±1, one class against the rest (Huusari et al. 2018).
 
-    Targets are +1 for a sample's class and -1 for the others, one output per class, one in all for two classes; the
+    Targets are +1 for a sample's class and -1 for the others, one output per class, one in all for two classes. The
     largest output decides. With an indicator matrix for y (several labels per sample) each column is an output of its
-    own and its sign decides. The program, its special cases and the metrics are those of `ViewMetricRidge`: with
-    ``metric="diagonal"`` it equals ``sklearn.kernel_ridge.KernelRidge`` on the codes.
+    own, and its sign decides. The program, its special cases and the metrics are those of `ViewMetricRidge` (Huusari,
+    Kadri and Capponi 2018). With ``metric="diagonal"`` it equals ``sklearn.kernel_ridge.KernelRidge`` on the targets.
 
     Parameters
     ----------
-    kernel : Kernel, str, callable or dict, default="rbf"
-        Kernel of every view, or a dict of kernels by view; views that the dict does not name get the default.
-    metric : {"learned", "block_sparse", "covariance", "diagonal"} or array, default="learned"
-        The metric between and within views. "learned" and "block_sparse" are optimized with g, with ‖A‖_F² and with
-        Σ_γ ‖A_γ‖_F over pairs of views as penalties; "covariance" is A_vw = I/n for all pairs (the paper's MVML_Cov),
-        "diagonal" has the kernels alone, A_vv = K_v⁻¹ (MVML_I). An array is a symmetric positive semi-definite matrix
-        with a row for each view and sample given to `fit`, view after view.
-    alpha : float, default=0.1
-        λ > 0, the weight of the norm of f.
-    metric_penalty : float, default=1.0
-        η > 0, the weight of the learned metric.
-    shared_metric : bool, default=False
-        Whether all outputs share one learned metric; by default each has its own, as in the paper. For "learned" only.
-    view_weights : "uniform", "learned", dict or array of shape (n_views,), default="uniform"
-        w: 1/m each; numbers, negative ones too, by name or in the order of the views; or learned with f over the
-        sphere that the uniform weights are on.
-    solver : {"exact", "alternating"}, default="exact"
-        "alternating" is the published scheme for learned metrics, gradient steps from the identity, with backtracking.
-    n_components : int or float, optional
-        The number of Nyström landmarks, the same samples in all views, or their fraction of the samples; by default
-        the kernels are taken whole.
-    n_restarts : int, default=5
-        How many starts for learned weights, the first with equal ones; another is tried where a proof is missing.
+    {kernel}
+    {metric}
+    {alpha_metric}
+    {metric_penalty}
+    {shared_metric}
+    {view_weights}
+    {solver_metric}
+    {n_components_shared}
+    {n_restarts}
     tol : float, default=1e-6
-        The relative gap at which an answer is good enough; with "alternating" the relative fall of the objective.
+        Relative gap at which a solution is accepted; with "alternating" the relative decrease of the objective.
     max_iter : int, default=100
-        The most steps of the solver, and of learned weights from one start.
-    class_weight : dict or "balanced", optional
-        Weights of the classes in the loss, as scikit-learn reads them.
-    unlabeled : object, optional
-        A label that marks unlabeled samples, beside missing ones; they are left out.
-    random_state : int, RandomState or None, default=None
-        The seed of random starts and landmarks.
-    verbose : bool, default=False
-        Whether to show iterations and gaps while it fits, in a terminal or a notebook.
-    views : dict, list or "prefix", optional
-        How one wide table is divided into views; see `as_views`.
+        Maximum number of steps of the solver, and of learned weights from one starting point.
+    {class_weight}
+    {unlabeled_out}
+    {random_state}
+    {verbose}
+    {views}
 
     Attributes
     ----------
-    classes_ : array
-        The classes.
-    metric_ : ViewMetric or None
-        The learned metric in factors; None where it was not learned.
-    active_views_ : tuple of str
-        The views with a part in the answer.
-    view_weights_ : array of shape (n_views_used,)
-        w; a view that no sample with a part in the objective has is left out.
-    dual_coef_ : array of shape (n_views, n_samples_used, n_outputs)
-        g_v with f_v(x) = Σ_i k_v(x, x_i) g_v,i; not with `n_components`.
-    support_ : array of int
-        The positions of the x_i among the samples given to `fit`.
-    coef_ : dict of array
-        With `n_components`: the coefficients of each view's features.
-    kernels_ : dict of Kernel
-        The kernels, with numbers for parameters.
-    solution_ : Solution
-        The objective, its gap and the residual of the optimality conditions.
+    {classes_}
+    {metric_}
+    {active_views_}
+    {view_weights_}
+    {dual_coef_metric}
+    {support_}
+    {coef_}
+    {kernels_}
+    {solution_metric}
 
     See Also
     --------
@@ -242,6 +326,9 @@ class ViewMetricRidgeClassifier(ReadsClasses, MetricFrame):
     >>> proof.gap <= 1e-6 * proof.objective
     True
     """
+
+    _parameter_constraints = constraints(*_PARAMETERS, **METRIC_CONSTRAINTS)
+    _multi_label = True
 
     def __init__(
         self,
@@ -280,22 +367,4 @@ class ViewMetricRidgeClassifier(ReadsClasses, MetricFrame):
         self.verbose = verbose
         self.views = views
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Learn from samples and their classes.
-
-        Parameters
-        ----------
-        X : Views or what `as_views` reads
-            The samples.
-        y : array-like of shape (n_samples,) or (n_samples, n_labels)
-            The classes, or an indicator of labels; samples without any are left out.
-        sample_weight : array-like of shape (n_samples,), optional
-            How often each sample counts.
-
-        Returns
-        -------
-        self
-            The fitted learner.
-        """
-        with self._restore_on_error():
-            return self._fit_classifier(X, y, sample_weight)
+    fit = ViewMetricRidge.fit

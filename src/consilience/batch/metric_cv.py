@@ -4,204 +4,147 @@ import warnings
 from typing import Any, Self
 
 import numpy as np
+from sklearn.base import is_classifier
 from sklearn.exceptions import ConvergenceWarning
 
 from .._backend import few_threads
 from .._progress import report_progress
-from ..solvers.metric import HeldOutMetric, kappa_of, output_kernel
-from ..views.container import Views
-from ..views.estimator import ViewRegressor
-from ._frame import ReadsClasses, Rows, right_share
-from ._metric_frame import MetricFrame
-from ._metric_penalties import BlockSparse
-from ._metric_problems import MetricData
+from ..solvers.certificates import Solution
+from ..solvers.coregularized import right_share
+from ..solvers.design_matrix import DesignMatrix
+from ..solvers.fixed_metric import FixedMetric
+from ..solvers.held_out_metric import HeldOutFixed, HeldOutLearned, HeldOutMetric, HeldOutShared, HeldOutSparse
+from ..views._docs import shared_docs
+from ..views.estimator import ViewClassifier, ViewRegressor
+from ._estimator import BatchEstimator, constraints
+from ._fit import TrainingData, double_design, given_weights, raise_if_indefinite, read_training
+from .metric import (
+    METRIC_CONSTRAINTS,
+    check_shared_metric,
+    fixed_metric,
+    has_metric,
+    metric_problem,
+    metric_system,
+    store_metric,
+)
 
 __all__ = ["ViewMetricRidgeCV", "ViewMetricRidgeClassifierCV"]
 
-
-class _MetricCV(MetricFrame):
-    """Chooses λ and η by leave-one-out before the fit."""
-
-    alphas: Any
-    metric_penalties: Any
-    solver = "exact"
-
-    def _penalties(self) -> tuple[float, float]:
-        return self.alpha_, self.metric_penalty_
-
-    def _check_parameters(self) -> None:
-        self._check_numbers()
-        self._check_metric()
-        for name in ("alphas", "metric_penalties"):
-            try:
-                values = np.ravel(np.asarray(getattr(self, name), dtype=np.float64))
-            except (TypeError, ValueError):
-                values = np.array([])
-            if not len(values) or not (np.isfinite(values) & (values > 0)).all():
-                raise ValueError(f"`{name}` must hold finite numbers above 0; got {getattr(self, name)!r}.")
-
-    def _score(self, outputs: np.ndarray, Y: np.ndarray, u: np.ndarray) -> float:
-        return -float(np.average(((outputs - Y) ** 2).mean(axis=1), weights=u))
-
-    def _fit_targets(self, X: Views, Y: np.ndarray, labeled: np.ndarray, s: np.ndarray, u: np.ndarray) -> Self:
-        taken = labeled & (u > 0)
-        rows = self._arrange(X, taken, np.where(taken, s, 0), with_unlabeled=False)
-        w = self._given_weights()
-        if w is None:
-            raise ValueError(
-                f"{type(self).__name__} takes weights as given; learn them with the penalties chosen: "
-                "view_weights='learned' in the learner without CV."
-            )
-        grid = [
-            (float(alpha), float(penalty))
-            for alpha in np.ravel(self.alphas)
-            for penalty in np.ravel(self.metric_penalties)
-        ]
-        with few_threads(len(rows.order)):
-            data = self._data(rows, Y, u)
-            held = _Held(self, rows, data, w)
-            scores: dict[str, float] = {}
-            for number, pair in enumerate(grid, start=1):
-                report_progress(number, None, of=len(grid), unit="pair of penalties")
-                if (key := held.key(*pair)) not in scores:
-                    outputs = rows.first(Y) - held.residuals(*pair) / data.u_root[:, None]
-                    scores[key] = self._score(outputs, rows.first(Y), rows.first(u))
-            if held.unfinished:
-                warnings.warn(
-                    f"{type(self).__name__}: some solutions of the grid were not good enough within `max_iter` steps. "
-                    "Raise it, or `tol`.",
-                    ConvergenceWarning,
-                    stacklevel=2,
-                )
-            found = [scores[held.key(*pair)] for pair in grid]
-            best = max(range(len(grid)), key=lambda k: (found[k], *grid[k]))
-            self.alpha_, self.metric_penalty_ = grid[best]
-            self.best_score_ = found[best]
-            self.cv_results_ = {
-                "alpha": np.array([alpha for alpha, _ in grid]),
-                "metric_penalty": np.array([penalty for _, penalty in grid]),
-                "score": np.array(found),
-            }
-            return self._fit_data(rows, data)
+_PARAMETERS = ("shared_metric", "view_weights", "n_components", "tol", "max_iter", "random_state", "verbose")
 
 
-class _Held:
-    """The residuals at samples whose own target is hidden; they stay among the samples of the kernels."""
-
-    def __init__(self, learner: _MetricCV, rows: Rows, data: MetricData, w: np.ndarray):
-        self.learner, self.data, self.w = learner, data, w
-        self.sparse = learner._is("block_sparse")
-        self.learned = learner._is("learned")
-        self.last: BlockSparse | None = None
-        self.unfinished = False  # whether some solution was not good enough
-        if not self.sparse:
-            fixed = None if self.learned else learner._metric_of(rows, data)
-            self.decomposed = HeldOutMetric(*data.left_vectors(w, fixed), data.Y)
-            self.spectrum = data.spectrum(w) if learner.shared_metric else None
-
-    def key(self, alpha: float, penalty: float) -> str:
-        """What the answer depends on, to nine digits."""
-        value = alpha * penalty if self.sparse else alpha * np.sqrt(penalty) if self.learned else alpha
-        return f"{value:.9e}"
-
-    def residuals(self, alpha: float, penalty: float) -> np.ndarray:
-        """√u (y_i - g(x_i)) when the target of row i is hidden."""
-        if self.sparse:
-            return self._sparse(alpha, penalty)
-        if not self.learned:
-            return self.decomposed.ridge(self.data.Y, np.full(self.data.Y.shape[1], alpha))
-        if self.spectrum is None:
-            return self.decomposed.residuals(kappa_of(alpha, penalty))
-        tol, max_iter = self.learner.tol, int(self.learner.max_iter)
-        found = output_kernel(self.spectrum, alpha, penalty, tol=tol, max_iter=max_iter)
-        self.unfinished |= not found.converged
-        C = found.x[1]
-        values, Q = np.linalg.eigh(C)  # with C held, each of its directions is a ridge of its own
-        kept = values > len(values) * np.finfo(float).eps * max(float(values[-1]), 0.0)
-        Y = self.data.Y @ Q
-        Y[:, kept] = self.decomposed.ridge(Y[:, kept], alpha / values[kept]) if kept.any() else Y[:, kept]
-        return Y @ Q.T
-
-    def _sparse(self, alpha: float, penalty: float) -> np.ndarray:
-        """With the weights of the views' kernels held."""
-        solved = BlockSparse(alpha, penalty, self.learner.tol, int(self.learner.max_iter), start=self.last)
-        self.last = solved
-        G, _, status = solved.solve(self.data, self.w)
-        self.unfinished |= status != "converged"
-        B = self.data.residuals(self.w, G)
-        own = np.stack([self.data.own_inverse(self.w, solved.weights(p)) for p in range(G.shape[1])], axis=1)
-        return B / own
+def _penalty_grid(estimator: Any) -> list[tuple[float, float]]:
+    """Return every pair of λ and η to try."""
+    values = []
+    for name in ("alphas", "metric_penalties"):
+        given = getattr(estimator, name)
+        try:
+            values.append(np.ravel(np.asarray(given, dtype=np.float64)))
+        except (TypeError, ValueError):
+            values.append(np.array([]))
+        if not len(values[-1]) or not (np.isfinite(values[-1]) & (values[-1] > 0)).all():
+            raise ValueError(f"`{name}` must hold finite numbers above 0; got {given!r}.")
+    return [(float(alpha), float(penalty)) for alpha in values[0] for penalty in values[1]]
 
 
-class ViewMetricRidgeCV(ViewRegressor, _MetricCV):
+def _held_out(estimator: Any, data: TrainingData, system: DesignMatrix, w: np.ndarray) -> HeldOutMetric:
+    """Return the leave-one-out residuals of the metric that the parameters name, for any penalties."""
+    steps = {"tol": estimator.tol, "max_iter": estimator.max_iter}
+    if has_metric(estimator, "block_sparse"):
+        return HeldOutSparse(system, w, **steps)
+    if has_metric(estimator, "learned"):
+        return HeldOutShared(system, w, **steps) if estimator.shared_metric else HeldOutLearned(system, w)
+    return HeldOutFixed(FixedMetric(system, fixed_metric(estimator, data, system.design), 1.0, **steps), w)
+
+
+def choose_metric_penalties(
+    estimator: Any, data: TrainingData, system: DesignMatrix, grid: list[tuple[float, float]], w: np.ndarray
+) -> tuple[float, float]:
+    """Score every pair of penalties by hidden targets, store the scores, and return the best pair."""
+    by_key: dict[str, float] = {}  # pairs with equal residuals share a score
+    scores = []
+    try:
+        held = _held_out(estimator, data, system, w)
+        for number, pair in enumerate(grid, start=1):
+            report_progress(number, None, of=len(grid), unit="pair of penalties")
+            key = f"{held.key(*pair):.9e}"
+            if key not in by_key:
+                outputs = data.Y - held.residuals(*pair) / system.u_root[:, None]
+                by_key[key] = _score(estimator, outputs, data)
+            scores.append(by_key[key])
+    except np.linalg.LinAlgError:
+        raise_if_indefinite(estimator, Solution(None, None, 0, "indefinite"))
+    if not held.converged:
+        warnings.warn(
+            f"{type(estimator).__name__}: some solutions of the grid did not reach `tol` within `max_iter` steps. "
+            "Raise `max_iter`, or `tol`.",
+            ConvergenceWarning,
+            stacklevel=3,
+        )
+    best = max(range(len(grid)), key=lambda k: (scores[k], *grid[k]))
+    estimator.alpha_, estimator.metric_penalty_ = grid[best]
+    estimator.best_score_ = scores[best]
+    estimator.cv_results_ = {
+        "alpha": np.array([alpha for alpha, _ in grid]),
+        "metric_penalty": np.array([penalty for _, penalty in grid]),
+        "score": np.array(scores),
+    }
+    return grid[best]
+
+
+def _score(estimator: Any, outputs: np.ndarray, data: TrainingData) -> float:
+    """Return the share of correct classes, or minus the mean squared error."""
+    if is_classifier(estimator):
+        return right_share(outputs, data.Y, data.u, estimator._indicator)
+    return -float(np.average(((outputs - data.Y) ** 2).mean(axis=1), weights=data.u))
+
+
+@shared_docs
+class ViewMetricRidgeCV(ViewRegressor, BatchEstimator):
     """MVML with λ and η chosen by leave-one-out: `ViewMetricRidge` for a whole grid from one decomposition.
 
-    The solution for every λ and η comes from the singular values and vectors of M; so do the answers at each sample
-    when its own target is hidden, exactly: the residual is (Qy)_i/Q_ii with Q = (MM' + ρI)⁻¹, and ρ solves its equation
-    anew without the target (of a fixed metric ρ = λ). The sample stays among those that kernels, landmarks and a
-    covariance are made of. With ``shared_metric=True`` the learned kernel between outputs, and with
-    ``metric="block_sparse"`` the weights of the views, are held as they are with all targets; the other scores equal
-    those of refits with one target left out. Scores are minus the mean squared error.
+    The solution for every λ and η comes from the singular values and vectors of M. So do the predictions at each sample
+    with its own target hidden, exactly: the residual is (Qy)_i/Q_ii with Q = (MM' + ρI)⁻¹, where ρ solves its equation
+    again without the target (for a fixed metric ρ = λ). The sample stays among those that kernels, landmarks and a
+    covariance are made of.
+
+    With ``shared_metric=True`` the learned kernel between outputs, and with ``metric="block_sparse"`` the weights of
+    the views, stay as they are with all targets. The other scores equal those of refits with one target left out.
+    Scores are minus the mean squared error.
 
     Parameters
     ----------
-    kernel : Kernel, str, callable or dict, default="rbf"
-        Kernel of every view, or a dict of kernels by view; views that the dict does not name get the default.
-    metric : {"learned", "block_sparse", "covariance", "diagonal"} or array, default="learned"
-        The metric between and within views. "learned" and "block_sparse" are optimized with g, with ‖A‖_F² and with
-        Σ_γ ‖A_γ‖_F over pairs of views as penalties; "covariance" is A_vw = I/n for all pairs (the paper's MVML_Cov),
-        "diagonal" has the kernels alone, A_vv = K_v⁻¹ (MVML_I). An array is a symmetric positive semi-definite matrix
-        with a row for each view and sample given to `fit`, view after view.
-    alphas : array-like of float, default=(1e-4, 1e-3, 1e-2, 0.1, 1.0, 10.0, 100.0)
-        The values of λ to try.
-    metric_penalties : array-like of float, default=(1.0,)
-        The values of η to try. Answers of a learned metric depend on λ²η alone, those of a block-sparse one on λη.
-    shared_metric : bool, default=False
-        Whether all outputs share one learned metric; by default each has its own, as in the paper. For "learned" only.
-    view_weights : "uniform", dict or array of shape (n_views,), default="uniform"
-        w.
-    n_components : int or float, optional
-        The number of Nyström landmarks, the same samples in all views, or their fraction of the samples; by default
-        the kernels are taken whole.
-    tol : float, default=1e-6
-        The relative gap at which an answer is good enough.
-    max_iter : int, default=100
-        The most steps of the solver.
-    random_state : int, RandomState or None, default=None
-        The seed of landmarks.
-    verbose : bool, default=False
-        Whether to show iterations and gaps while it fits, in a terminal or a notebook.
-    views : dict, list or "prefix", optional
-        How one wide table is divided into views; see `as_views`.
+    {kernel}
+    {metric}
+    {alphas_metric}
+    {metric_penalties}
+    {shared_metric}
+    {view_weights_given}
+    {n_components_shared}
+    {tol_gap}
+    {max_iter_steps}
+    {random_state}
+    {verbose}
+    {views}
 
     Attributes
     ----------
-    alpha_, metric_penalty_ : float
-        The penalties chosen; among equal scores the largest λ, then the largest η.
+    {chosen_metric_penalties}
     best_score_ : float
         Their score.
-    cv_results_ : dict of array
-        ``alpha``, ``metric_penalty`` and ``score`` of every pair.
-    metric_ : ViewMetric or None
-        The learned metric in factors; None where it was not learned.
-    active_views_ : tuple of str
-        The views with a part in the answer.
-    view_weights_ : array of shape (n_views_used,)
-        w; a view that no sample with a part in the objective has is left out.
-    dual_coef_ : array of shape (n_views, n_samples_used, n_outputs)
-        g_v with f_v(x) = Σ_i k_v(x, x_i) g_v,i; not with `n_components`.
-    support_ : array of int
-        The positions of the x_i among the samples given to `fit`.
-    coef_ : dict of array
-        With `n_components`: the coefficients of each view's features.
-    kernels_ : dict of Kernel
-        The kernels, with numbers for parameters.
-    solution_ : Solution
-        The objective, its gap and the residual of the optimality conditions.
+    {cv_results_metric}
+    {metric_}
+    {active_views_}
+    {view_weights_}
+    {dual_coef_metric}
+    {support_}
+    {coef_}
+    {kernels_}
+    {solution_metric}
 
     See Also
     --------
-    ViewMetricRidge : The learner for given penalties; the program is there.
+    ViewMetricRidge : The estimator for given penalties, with the program.
 
     Examples
     --------
@@ -214,6 +157,9 @@ class ViewMetricRidgeCV(ViewRegressor, _MetricCV):
     >>> model.alpha_
     0.1
     """
+
+    _parameter_constraints = constraints(*_PARAMETERS, **METRIC_CONSTRAINTS)
+    solver = "exact"
 
     def __init__(
         self,
@@ -245,98 +191,85 @@ class ViewMetricRidgeCV(ViewRegressor, _MetricCV):
         self.views = views
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Learn from samples and their targets.
+        """Choose the penalties, then fit with them.
 
         Parameters
         ----------
         X : Views or what `as_views` reads
-            The samples.
+            Training samples.
         y : array-like of shape (n_samples,) or (n_samples, n_outputs)
-            The targets; samples whose targets are NaN are left out.
+            Targets; samples whose targets are NaN are left out. For classification: classes, or an indicator of labels;
+            samples without any are left out.
         sample_weight : array-like of shape (n_samples,), optional
-            How often each sample counts.
+            Weights of the samples. A weight of 2 equals the sample given twice.
 
         Returns
         -------
         self
-            The fitted learner.
+            The fitted estimator.
         """
         with self._restore_on_error():
-            return self._fit_regressor(X, y, sample_weight)
+            self._validate_params()
+            check_shared_metric(self)
+            grid = _penalty_grid(self)
+            data = read_training(self, X, y, sample_weight, labeled_only=True)
+            w = given_weights(self)
+            if w is None:
+                raise ValueError(
+                    f"{type(self).__name__} takes given weights. To learn them, use view_weights='learned' in the "
+                    "estimator without CV, with the penalties chosen here."
+                )
+            with few_threads(len(data.order)):
+                design = double_design(self, data, shared_landmarks=True)
+                system = metric_system(self, data, design)
+                penalties = choose_metric_penalties(self, data, system, grid, w)
+                solution = metric_problem(self, data, system, *penalties).solve(w)
+            return store_metric(self, data, design, solution)
 
 
-class ViewMetricRidgeClassifierCV(ReadsClasses, _MetricCV):
+@shared_docs
+class ViewMetricRidgeClassifierCV(ViewClassifier, BatchEstimator):
     """MVML for classes with λ and η chosen by leave-one-out; see `ViewMetricRidgeCV`.
 
-    Codes of the classes are those of `ViewMetricRidgeClassifier`, which it equals with the penalties chosen. Scores are
-    the share of samples that are decided rightly when their own label is hidden, samples counted by their weights and
-    those of their classes.
+    Targets are those of `ViewMetricRidgeClassifier`, which it equals with the chosen penalties. Scores are the share of
+    samples classified correctly with their own label hidden. Samples count by their weights and those of their classes.
 
     Parameters
     ----------
-    kernel : Kernel, str, callable or dict, default="rbf"
-        Kernel of every view, or a dict of kernels by view; views that the dict does not name get the default.
-    metric : {"learned", "block_sparse", "covariance", "diagonal"} or array, default="learned"
-        The metric between and within views. "learned" and "block_sparse" are optimized with g, with ‖A‖_F² and with
-        Σ_γ ‖A_γ‖_F over pairs of views as penalties; "covariance" is A_vw = I/n for all pairs (the paper's MVML_Cov),
-        "diagonal" has the kernels alone, A_vv = K_v⁻¹ (MVML_I). An array is a symmetric positive semi-definite matrix
-        with a row for each view and sample given to `fit`, view after view.
-    alphas : array-like of float, default=(1e-4, 1e-3, 1e-2, 0.1, 1.0, 10.0, 100.0)
-        The values of λ to try.
-    metric_penalties : array-like of float, default=(1.0,)
-        The values of η to try. Answers of a learned metric depend on λ²η alone, those of a block-sparse one on λη.
-    shared_metric : bool, default=False
-        Whether all outputs share one learned metric; by default each has its own, as in the paper. For "learned" only.
-    view_weights : "uniform", dict or array of shape (n_views,), default="uniform"
-        w.
-    n_components : int or float, optional
-        The number of Nyström landmarks, the same samples in all views, or their fraction of the samples; by default
-        the kernels are taken whole.
-    tol : float, default=1e-6
-        The relative gap at which an answer is good enough.
-    max_iter : int, default=100
-        The most steps of the solver.
-    class_weight : dict or "balanced", optional
-        Weights of the classes in the loss, as scikit-learn reads them.
-    unlabeled : object, optional
-        A label that marks unlabeled samples, beside missing ones; they are left out.
-    random_state : int, RandomState or None, default=None
-        The seed of landmarks.
-    verbose : bool, default=False
-        Whether to show iterations and gaps while it fits, in a terminal or a notebook.
-    views : dict, list or "prefix", optional
-        How one wide table is divided into views; see `as_views`.
+    {kernel}
+    {metric}
+    {alphas_metric}
+    {metric_penalties}
+    {shared_metric}
+    {view_weights_given}
+    {n_components_shared}
+    {tol_gap}
+    {max_iter_steps}
+    {class_weight}
+    {unlabeled_out}
+    {random_state}
+    {verbose}
+    {views}
 
     Attributes
     ----------
-    classes_ : array
-        The classes.
-    alpha_, metric_penalty_ : float
-        The penalties chosen; among equal scores the largest λ, then the largest η.
+    {classes_}
+    {chosen_metric_penalties}
     best_score_ : float
         Their score.
-    cv_results_ : dict of array
-        ``alpha``, ``metric_penalty`` and ``score`` of every pair.
-    metric_ : ViewMetric or None
-        The learned metric in factors; None where it was not learned.
-    active_views_ : tuple of str
-        The views with a part in the answer.
-    view_weights_ : array of shape (n_views_used,)
-        w; a view that no sample with a part in the objective has is left out.
-    dual_coef_ : array of shape (n_views, n_samples_used, n_outputs)
-        g_v with f_v(x) = Σ_i k_v(x, x_i) g_v,i; not with `n_components`.
-    support_ : array of int
-        The positions of the x_i among the samples given to `fit`.
-    coef_ : dict of array
-        With `n_components`: the coefficients of each view's features.
-    kernels_ : dict of Kernel
-        The kernels, with numbers for parameters.
-    solution_ : Solution
-        The objective, its gap and the residual of the optimality conditions.
+    {cv_results_metric}
+    {metric_}
+    {active_views_}
+    {view_weights_}
+    {dual_coef_metric}
+    {support_}
+    {coef_}
+    {kernels_}
+    {solution_metric}
 
     See Also
     --------
-    ViewMetricRidgeClassifier : The learner for given penalties.
+    ViewMetricRidgeClassifier : The estimator for given penalties.
 
     Examples
     --------
@@ -347,6 +280,10 @@ class ViewMetricRidgeClassifierCV(ReadsClasses, _MetricCV):
     >>> model.score(X[400:800], y[400:800]) > 0.85
     True
     """
+
+    _parameter_constraints = constraints(*_PARAMETERS, **METRIC_CONSTRAINTS)
+    _multi_label = True
+    solver = "exact"
 
     def __init__(
         self,
@@ -381,25 +318,4 @@ class ViewMetricRidgeClassifierCV(ReadsClasses, _MetricCV):
         self.verbose = verbose
         self.views = views
 
-    def _score(self, outputs: np.ndarray, Y: np.ndarray, u: np.ndarray) -> float:
-        return right_share(outputs, Y, u, self._indicator)
-
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Learn from samples and their classes.
-
-        Parameters
-        ----------
-        X : Views or what `as_views` reads
-            The samples.
-        y : array-like of shape (n_samples,) or (n_samples, n_labels)
-            The classes, or an indicator of labels; samples without any are left out.
-        sample_weight : array-like of shape (n_samples,), optional
-            How often each sample counts.
-
-        Returns
-        -------
-        self
-            The fitted learner.
-        """
-        with self._restore_on_error():
-            return self._fit_classifier(X, y, sample_weight)
+    fit = ViewMetricRidgeCV.fit

@@ -87,8 +87,7 @@ class CoRegularizedSVC(ViewClassifier, BatchEstimator):
     {support_}
     {coef_}
     {kernels_}
-    solution_ : Solution
-        α as ``x``, the primal objective, the duality gap and the largest violation of the optimality conditions.
+    {solution_dual}
 
     Examples
     --------

@@ -1,64 +1,33 @@
-"""The command line: demo, fit, predict, evaluate, compare, stream and inspect from files.
+"""The command line: demo, compare, fit, predict, evaluate, stream, inspect, estimators and kernels.
 
 Exit codes: 0 done, 1 the data or the model cannot be used (one sentence says why), 2 the command was not understood,
-130 stopped by Ctrl-C. Nothing heavy is imported before a command runs.
+130 stopped by Ctrl-C. Heavy packages are imported only when a command runs.
 """
 
 import os
 import sys
 import warnings
 from pathlib import Path
-from typing import Annotated, Any
-
-from ._commands import (  # fmt: skip
-    BOARD,
-    about,
-    all_learners,
-    board_rows,
-    check_places,
-    csv_lines,
-    is_numeric,
-    known_views,
-    labeled,
-    learner_called,
-    loaded,
-    made,
-    named,
-    not_alone,
-    samples_of,
-    show,
-    tell_missing,
-)
+from typing import Any
 
 try:
     import typer
 except ImportError as error:  # pragma: no cover
     raise SystemExit("The command line needs typer and rich: pip install 'consilience[cli]'.") from error
 
+from . import _options as option
+from ._data import check_outputs, is_numeric, labeled, load_model, views_of_model, warn_of_missing
+from ._estimators import all_estimators, as_spelled, describe, make_estimator, task_of_class
+from ._output import BOARD, board_rows, csv_lines, show
+
 app = typer.Typer(
     name="consilience",
-    help="Learning from several views of the same things.",
+    help="Learning from several views of the same samples.",
     no_args_is_help=True,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
     add_completion=False,
 )
-
-Data = Annotated[list[Path], typer.Argument(help="One file, or one file per view matched by --id.")]
-Target = Annotated[
-    str | None, typer.Option("--target", "-y", help="The column of the class or target; a TOML file may name it too.")
-]
-Layout = Annotated[
-    str | None,
-    typer.Option(
-        "--views", help="'prefix' (audio__mfcc1 is of audio), or a TOML file with columns by view in [views]."
-    ),
-]
-Id = Annotated[str | None, typer.Option("--id", help="The column that names the samples.")]
-Json = Annotated[bool, typer.Option("--json", help="Print one JSON object, and nothing else.")]
-Jobs = Annotated[int, typer.Option("--jobs", "-j", help="Folds worked on at a time; -1 is one per core.")]
-Report = Annotated[Path | None, typer.Option("--report", help="Write a report to look at, one HTML file.")]
-Setting = Annotated[list[str] | None, typer.Option("--set", help="A parameter of the learner, as name=value.")]
 
 
 class _Stopped(Exception):
@@ -66,12 +35,8 @@ class _Stopped(Exception):
 
 
 @app.callback()
-def _options(
-    debug: Annotated[
-        bool, typer.Option("--debug", help="Show where an error came from; anywhere in a command.")
-    ] = False,
-) -> None:
-    """Learning from several views of the same things."""
+def _shared_options(debug: option.DebugFlag = False) -> None:
+    """Learning from several views of the same samples."""
     if debug:
         os.environ["CONSILIENCE_DEBUG"] = "1"
 
@@ -79,174 +44,188 @@ def _options(
 # -- compare
 @app.command()
 def demo(
-    report: Annotated[Path, typer.Option("--report", help="Where the report is written.")] = Path("demo.html"),
-    jobs: Jobs = -1,
-    json_out: Json = False,
+    report: option.DemoReport = Path("demo.html"),
+    jobs: option.NumberOfJobs = -1,
+    json_out: option.JsonFlag = False,
 ) -> None:
-    """Do the main job on embedded data, and write a report.
+    """Compare estimators on example data.
 
-    Every learner is cross-validated on breast cancer and digits as views, single views beside them; digits come as a
-    stream. It takes under a minute on two cores.
+    Cross-validates every estimator, and single views, on breast cancer and digits of scikit-learn, learns the digits as
+    a stream, and writes a report. Takes under a minute on two cores.
     """
-    from ..report import Findings, write_report
+    from ..report import write_report
     from .demo import demo_parts
 
-    check_places(report)
+    check_outputs(report)
     parts: list[Any] = []
-    found: dict[str, Any] = {}
+    summary: dict[str, Any] = {}
     for part in demo_parts(n_jobs=jobs, verbose=not json_out):
         parts.append(part)
-        if isinstance(part, Findings):
-            found[part.title] = {"samples": len(part.X), "views": list(part.X.names), **board_rows(part.board)}
-            if not json_out:
-                typer.echo(f"\n{part.title}: {part.X}\n")
-                show({}, False, BOARD, found[part.title]["leaderboard"])
-        else:
-            results = {part.learner: part.result, **part.others}
-            rows = [{"learner": n, "mistakes": r.mistakes, "error": r.error} for n, r in results.items()]
-            found[part.title] = {"samples": part.result.n_samples, "learners": rows}
-            if not json_out:
-                typer.echo(f"\n{part.title}: {part.result.n_samples:,} samples, each predicted, then learned\n")
-                show({}, False, ["learner", "mistakes", "error"], rows)
-                typer.echo(f"\n{part.learner}: {part.certificate}")
-    write_report(report, parts, title="Several views, one answer")
-    found["report"] = str(report.absolute())
+        summary[part.title] = _show_board(part, json_out) if hasattr(part, "board") else _show_stream(part, json_out)
+    write_report(report, parts, title="Estimators on several views")
+    summary["report"] = str(report.absolute())
     if json_out:
-        show(found, True)
+        show(summary, True)
     else:
-        typer.echo(f"\nThe report: {report.absolute()}")
+        typer.echo(f"\nReport: {report.absolute()}")
 
 
-@app.command()
-def compare(
-    data: Data,
-    target: Target = None,
-    views: Layout = None,
-    id_column: Id = None,
-    only: Annotated[list[str] | None, typer.Option("--learner", "-l", help="Compare these only.")] = None,
-    numbers: Annotated[
-        bool | None,
-        typer.Option("--numbers/--classes", help="What the target has; by default numbers where they are not whole."),
-    ] = None,
-    folds: Annotated[int, typer.Option(min=2, help="Outer folds.")] = 5,
-    seed: Annotated[int, typer.Option(help="The seed of the folds.")] = 0,
-    jobs: Jobs = -1,
-    save_to: Annotated[Path | None, typer.Option("--save", help="Write the best model, fitted on all samples.")] = None,
-    report: Report = None,
-    json_out: Json = False,
-) -> None:
-    """Compare all learners on your data: a leaderboard.
-
-    Nested cross-validation: parameters are chosen within the training part of each fold. Scores come with confidence
-    intervals and times.
-    """
-    from ..evaluation.comparison import candidates
-    from ..evaluation.comparison import compare as run
-    from ..io.model_files import save
-
-    check_places(save_to, report, inputs=data)
-    if jobs == 0:
-        raise ValueError("--jobs is at least 1, or -1 for one per core; got 0.")
-    samples, left_out = labeled(samples_of(data, views, target, id_column))
-    if left_out:
-        typer.echo(f"{left_out} samples without a target are left out.", err=True)
-    X, y = samples.X, samples.y
-    board = run(
-        X, y, learners=named(only, lambda: candidates(X, y, numbers=numbers)), numbers=numbers, folds=folds,
-        random_state=seed, n_jobs=jobs, verbose=not json_out,
-    )  # fmt: skip
-    found: dict[str, Any] = {"samples": len(X), "views": list(X.names), **board_rows(board)}
-    if left_out:
-        found["left out"] = left_out
+def _show_board(part: Any, json_out: bool) -> dict[str, Any]:
+    """Print one comparison of the demo, and return it for JSON."""
+    summary = {"samples": len(part.X), "views": list(part.X.names), **board_rows(part.board)}
     if not json_out:
-        print(f"{board.measure} on held-out samples of {len(X):,}, with 95 % intervals")
-        show({}, False, BOARD, found["leaderboard"])
-        for told in not_alone(X):
-            print(told, file=sys.stderr)
-        for name, reason in board.failed.items():
-            typer.echo(f"{name} could not be fitted: {reason}", err=True)
-    if report is not None:
-        from ..report import examine, write_report
+        typer.echo(f"\n{part.title}: {part.X}\n")
+        show({}, False, BOARD, summary["leaderboard"])
+    return summary
 
+
+def _show_stream(part: Any, json_out: bool) -> dict[str, Any]:
+    """Print the stream of the demo, and return it for JSON."""
+    results = {part.estimator: part.result, **part.others}
+    rows = [{"estimator": n, "mistakes": r.n_mistakes, "error": r.error} for n, r in results.items()]
+    if not json_out:
+        typer.echo(f"\n{part.title}: {part.result.n_samples:,} samples, each predicted, then learned\n")
+        show({}, False, ["estimator", "mistakes", "error"], rows)
+        typer.echo(f"\n{part.estimator}: {part.certificate}")
+    return {"samples": part.result.n_samples, "estimators": rows}
+
+
+@app.command("compare")
+def compare_files(
+    data: option.DataFiles,
+    target: option.TargetColumn = None,
+    views: option.ViewLayout = None,
+    id_column: option.IdColumn = None,
+    groups: option.GroupsColumn = None,
+    estimator: option.EstimatorNames = None,
+    task: option.TaskName = None,
+    scoring: option.ScoringName = None,
+    cv: option.NumberOfFolds = 5,
+    seed: option.Seed = 0,
+    jobs: option.NumberOfJobs = -1,
+    save_to: option.SavedBest = None,
+    report: option.ReportFile = None,
+    json_out: option.JsonFlag = False,
+) -> None:
+    """Compare all estimators on your data.
+
+    Nested cross-validation: parameters are chosen within the training part of each fold. The leaderboard shows scores
+    with 95% confidence intervals, and fit times in seconds.
+    """
+    from ..evaluation.comparison import candidates, compare
+    from ..io import read_samples, save
+
+    check_outputs(save_to, report, inputs=data)
+    if jobs == 0:
+        raise ValueError("--jobs is at least 1, or -1 for all cores; got 0.")
+    samples = read_samples(data, views=views, target=target, ids=id_column, groups=groups)
+    samples, left_out = labeled(samples)
+    X, y = samples.X, samples.y
+    names = as_spelled(estimator, candidates(X, y, task=task)) if estimator else None
+    board = compare(
+        X, y, task=task, scoring=scoring, cv=cv, groups=samples.groups, estimators=names, random_state=seed,
+        n_jobs=jobs, verbose=not json_out,
+    )  # fmt: skip
+    summary: dict[str, Any] = {"samples": len(X), "views": list(X.names), **board_rows(board)}
+    if left_out:
+        summary["left out"] = left_out
+    if not json_out:
+        _print_board(board, X, summary["leaderboard"])
+    if report is not None:
         title = ", ".join(path.stem for path in data)
-        ids = None if samples.ids is None else samples.ids.tolist()
-        findings = examine(X, y, board, title=title, ids=ids, n_jobs=jobs, verbose=not json_out)
-        write_report(report, findings, title=f"{target or 'A target'} from {title}")
-        found["report"] = str(report.absolute())
-        if not json_out:
-            typer.echo(f"The report: {report.absolute()}")
+        _write_findings(report, samples, board, title, target or "A target", jobs, json_out)
+        summary["report"] = str(report.absolute())
     if save_to is not None:
-        save(board.fitted(board[0].name, X, y), save_to)
-        found["saved"] = str(save_to)
+        save(board.refit(board[0].name, X, y), save_to)
+        summary["saved"] = str(save_to)
         if not json_out:
             typer.echo(f"{board[0].name} saved to {save_to}")
     if json_out:
-        show(found, True)
+        show(summary, True)
+
+
+def _print_board(board: Any, X: Any, rows: Any) -> None:
+    """Print a leaderboard, the views that it does not have alone, and the estimators that failed."""
+    typer.echo(f"{board.scoring} on held-out samples of {len(X):,}, with 95% intervals; fit_time in seconds")
+    show({}, False, BOARD, rows)
+    lost = [name for name in X.names if not X.present(name).all()] if len(X.names) > 1 else []
+    if lost:
+        typer.echo(f"Not compared alone, because some samples lack them: {', '.join(lost)}.", err=True)
+    for name, reason in board.failed.items():
+        typer.echo(f"{name} could not be fitted: {reason}", err=True)
+
+
+def _write_findings(report: Path, samples: Any, board: Any, title: str, target: str, jobs: int, json_out: bool) -> None:
+    """Examine a comparison, and write the report on it."""
+    from ..report import examine, write_report
+
+    ids = None if samples.ids is None else samples.ids.tolist()
+    findings = examine(samples.X, samples.y, board, title=title, ids=ids, n_jobs=jobs, verbose=not json_out)
+    write_report(report, findings, title=f"{target} from {title}")
+    if not json_out:
+        typer.echo(f"Report: {report.absolute()}")
 
 
 # -- fit, predict, evaluate
 @app.command()
 def fit(
-    data: Data,
-    save_to: Annotated[Path, typer.Option("--save", help="Where the model file is written.")],
-    learner: Annotated[str, typer.Option("--learner", "-l", help="See `consilience learners`.")],
-    target: Target = None,
-    views: Layout = None,
-    id_column: Id = None,
-    settings: Setting = None,
-    scale: Annotated[
-        bool, typer.Option(help="Scale dense views, gaps in them filled with means, and numbers that are predicted.")
-    ] = True,
-    json_out: Json = False,
+    data: option.DataFiles,
+    save_to: option.NewModel,
+    estimator: option.EstimatorName,
+    target: option.TargetColumn = None,
+    views: option.ViewLayout = None,
+    id_column: option.IdColumn = None,
+    settings: option.Settings = None,
+    task: option.TaskName = None,
+    scale: option.ScaleFlag = True,
+    json_out: option.JsonFlag = False,
 ) -> None:
-    """Fit a learner and write it to a file."""
+    """Fit an estimator and write it to a model file."""
     from sklearn.base import is_regressor
     from sklearn.pipeline import make_pipeline
 
-    from ..evaluation.candidates import is_numbers, scaled
-    from ..io.model_files import save
+    from ..evaluation.candidates import scaled, task_of
+    from ..io import read_samples, save
 
-    check_places(save_to, inputs=data)
-    samples = samples_of(data, views, target, id_column)
-    cls = learner_called(learner)
-    model = made(cls, settings, numbers=is_numeric(samples.y) and is_numbers(samples.y[samples.y == samples.y]))
-    whole = is_numeric(samples.y) and bool((samples.y == samples.y).all())  # rows without a target may help too
-    pipeline = scaled(samples.X, model, numbers=is_regressor(model) and whole) if scale else make_pipeline(model)
-    pipeline.fit(samples.X, samples.y)
+    check_outputs(save_to, inputs=data)
+    samples = read_samples(data, views=views, target=target, ids=id_column)
+    X, y = samples.X, samples.y
+    if y is None:
+        raise ValueError("Name the column of the class or target by --target (-y), or in the TOML file.")
+    numeric = is_numeric(y)
+    default = task_of(y[y == y]) if numeric else "classification"
+    model = make_estimator(estimator, settings, task=task or default)
+    complete = numeric and bool((y == y).all())  # samples without a target may take part; targets are then not scaled
+    steps = "regression" if is_regressor(model) and complete else "classification"
+    pipeline = scaled(X, model, task=steps) if scale else make_pipeline(model)
+    pipeline.fit(X, y)
     save(pipeline, save_to)
-    found = {**about(pipeline), "samples": len(samples.X), "saved": str(save_to)}
-    show(found, json_out)
+    show({**describe(pipeline), "samples": len(X), "saved": str(save_to)}, json_out)
 
 
 @app.command()
 def predict(
-    model_file: Annotated[Path, typer.Argument(help="A model file.")],
-    data: Data,
-    views: Layout = None,
-    id_column: Id = None,
-    out: Annotated[
-        Path | None,
-        typer.Option(
-            "--out",
-            help="A CSV file, device or pipe for the predictions; else they are printed. Text that begins with = + - "
-            "@, a tab or a line break gets an apostrophe (') in front, so that spreadsheet programs do not run it.",
-        ),
-    ] = None,
-    json_out: Json = False,
+    model_file: option.ModelFile,
+    data: option.DataFiles,
+    views: option.ViewLayout = None,
+    id_column: option.IdColumn = None,
+    out: option.OutputTable = None,
+    json_out: option.JsonFlag = False,
 ) -> None:
     """Predict the samples of files."""
+    from ..io import read_samples
     from ..io.writing import is_standard_output, write_atomically
 
-    check_places(out, inputs=[model_file, *data])
-    model = loaded(model_file)
-    known = known_views(model, model_file)
-    samples = samples_of(data, views, None, id_column, known)
-    missing = tell_missing(known, samples.X)
-    answers = model.predict(samples.X).tolist()
-    names = list(range(len(answers))) if samples.ids is None else samples.ids.tolist()
-    pairs = list(zip(names, answers, strict=True))
+    check_outputs(out, inputs=[model_file, *data])
+    model = load_model(model_file)
+    known = views_of_model(model, model_file)
+    samples = read_samples(data, views=views, ids=id_column, known=known)
+    missing = warn_of_missing(known, samples.X)
+    predictions = model.predict(samples.X).tolist()
+    names = list(range(len(predictions))) if samples.ids is None else samples.ids.tolist()
+    pairs = list(zip(names, predictions, strict=True))
     if out is None:
-        rows = [{"id": name, "prediction": answer} for name, answer in pairs]
+        rows = [{"id": name, "prediction": prediction} for name, prediction in pairs]
         show({"predictions": rows, **missing}, json_out, ["id", "prediction"], rows)
         return
     text, changed = csv_lines([(id_column or "id", "prediction"), *pairs])
@@ -254,101 +233,97 @@ def predict(
     if changed:
         typer.echo(f"{changed} cells that begin like formulas got an apostrophe (') in front.", err=True)
     if not is_standard_output(out):
-        told = {"predictions": len(answers), "written": str(out), **missing}
-        show({**told, **({"changed cells": changed} if changed else {})}, json_out)
+        summary = {"predictions": len(predictions), "written": str(out), **missing}
+        show({**summary, **({"changed cells": changed} if changed else {})}, json_out)
 
 
 @app.command()
 def evaluate(
-    model_file: Annotated[Path, typer.Argument(help="A model file.")],
-    data: Data,
-    target: Target = None,
-    views: Layout = None,
-    id_column: Id = None,
-    json_out: Json = False,
+    model_file: option.ModelFile,
+    data: option.DataFiles,
+    target: option.TargetColumn = None,
+    views: option.ViewLayout = None,
+    id_column: option.IdColumn = None,
+    json_out: option.JsonFlag = False,
 ) -> None:
-    """Score a model on samples with their classes or targets."""
+    """Score a model on samples with known targets."""
     from sklearn.base import is_classifier
     from sklearn.metrics import accuracy_score, balanced_accuracy_score, mean_squared_error, r2_score
 
-    model = loaded(model_file)
-    known = known_views(model, model_file)
-    samples, left_out = labeled(samples_of(data, views, target, id_column, known))
-    missing = tell_missing(known, samples.X)
+    from ..io import read_samples
+
+    model = load_model(model_file)
+    known = views_of_model(model, model_file)
+    samples = read_samples(data, views=views, target=target, ids=id_column, known=known)
+    samples, left_out = labeled(samples, quiet=True)
+    missing = warn_of_missing(known, samples.X)
     if not is_classifier(model) and not is_numeric(samples.y):
-        raise ValueError(f"The model predicts numbers, and the target has {samples.y[0]!r}, for example.")
-    answers = model.predict(samples.X)
+        raise ValueError(f"The model is for regression, but the target has {samples.y[0]!r}, for example.")
+    predictions = model.predict(samples.X)
     if is_classifier(model):
-        found = {
-            "accuracy": float(accuracy_score(samples.y, answers)),
-            "balanced accuracy": float(balanced_accuracy_score(samples.y, answers)),
-        }
+        scores = {"accuracy": accuracy_score, "balanced accuracy": balanced_accuracy_score}
     else:
-        found = {"R2": float(r2_score(samples.y, answers)), "mse": float(mean_squared_error(samples.y, answers))}
-    show({**found, "samples": len(answers), **({"left out": left_out} if left_out else {}), **missing}, json_out)
+        scores = {"r2": r2_score, "mean squared error": mean_squared_error}
+    results = {name: float(score(samples.y, predictions)) for name, score in scores.items()}
+    show({**results, "samples": len(predictions), **({"left out": left_out} if left_out else {}), **missing}, json_out)
 
 
 # -- streams
 @app.command()
 def stream(
-    data: Annotated[
-        str, typer.Argument(help="Parquet, a folder of it, CSV, libsvm, JSON lines; '-' reads standard input.")
-    ],
-    target: Target = None,
-    learner: Annotated[str, typer.Option("--learner", "-l", help="An online learner.")] = "OrthogonalPerceptron",
-    views: Layout = None,
-    settings: Setting = None,
-    stdin_is: Annotated[str, typer.Option("--format", help="Of standard input: jsonl, csv or tsv.")] = "jsonl",
-    checkpoint: Annotated[
-        Path | None, typer.Option(help="Written every --every samples, at the end and on Ctrl-C.")
-    ] = None,
-    every: Annotated[int, typer.Option(min=1, help="Samples between checkpoints.")] = 10_000,
-    resume: Annotated[bool, typer.Option(help="Go on from the checkpoint.")] = False,
-    save_to: Annotated[Path | None, typer.Option("--save", help="Where the model file is written.")] = None,
-    report: Report = None,
-    json_out: Json = False,
+    data: option.StreamSource,
+    target: option.TargetColumn = None,
+    estimator: option.EstimatorName = "OrthogonalPerceptron",
+    views: option.ViewLayout = None,
+    id_column: option.IdColumn = None,
+    settings: option.Settings = None,
+    stdin_format: option.InputFormat = option.InputFormats.jsonl,
+    checkpoint: option.CheckpointFile = None,
+    every: option.SamplesBetween = 10_000,
+    resume: option.ResumeFlag = False,
+    save_to: option.SavedModel = None,
+    report: option.ReportFile = None,
+    json_out: option.JsonFlag = False,
 ) -> None:
-    """Predict, score, learn: one pass over a stream."""
+    """Predict, score and learn the samples of a stream, one by one."""
     from ..evaluation.progressive import progressive_validation
-    from ..io.files import read_layout
-    from ..io.model_files import save
+    from ..io import read_layout, read_lines, read_stream, save
 
-    check_places(checkpoint, save_to, report, inputs=[] if data == "-" else [Path(data)])
-    model = made(learner_called(learner), settings)
-    given, target, _ = read_layout(views, target)
-    target = target or "y"
-    source: Any = _standard_input(stdin_is, target, given) if data == "-" else data
-    options = {} if data == "-" else {"target": target, "views": given}
+    check_outputs(checkpoint, save_to, report, inputs=[] if data == "-" else [Path(data)])
+    model = make_estimator(estimator, settings)
+    layout, target, id_column = read_layout(views, target, id_column)
+    options: dict[str, Any] = {"target": target or "y", "views": layout, "ids": id_column}
+    source: Any = read_stream(data, **options)
+    if data == "-":
+        source = read_lines(sys.stdin, "standard input", kind=stdin_format, **options)
     try:
         result = progressive_validation(
-            model, source, checkpoint=checkpoint, every=every, resume=resume, verbose=not json_out, **options
+            model, source, checkpoint=checkpoint, every=every, resume=resume, verbose=not json_out
         )
-    except KeyboardInterrupt as stopped:  # the sentence says where all was saved
+    except KeyboardInterrupt as stopped:  # its message says where the checkpoint is
         raise _Stopped(str(stopped)) from stopped
     name = "standard input" if data == "-" else Path(data).name
     if not result.n_samples:
         raise ValueError(
-            f"The stream has no samples with a class. See whether '{name}' is empty, and name the column of classes by "
-            "--target (-y)."
+            f"The stream has no samples with a class. Check whether '{name}' is empty, and name the column of classes "
+            "by --target (-y)."
         )
-    found: dict[str, Any] = {"samples": result.n_samples, "mistakes": result.mistakes, "error": result.error}
+    summary: dict[str, Any] = {"samples": result.n_samples, "mistakes": result.n_mistakes, "error": result.error}
     if save_to is not None:
         save(model, save_to)
-        found["saved"] = str(save_to)
-    if checkpoint is not None:
-        found["checkpoint"] = str(checkpoint)
     if report is not None:
         from ..report import StreamFindings, write_report
 
-        proof = _proved(model, result, data, options)
-        write_report(report, StreamFindings(name, type(model).__name__, result, proof), title=f"{target} from {name}")
-        found["report"] = str(report)
-    show(found, json_out)
+        bound = _mistake_bound(model, result, data, options)
+        findings = StreamFindings(name, type(model).__name__, result, bound)
+        write_report(report, findings, title=f"{target or 'y'} from {name}")
+    written = {"saved": save_to, "checkpoint": checkpoint, "report": report}
+    show({**summary, **{what: str(path) for what, path in written.items() if path is not None}}, json_out)
 
 
-def _proved(model: Any, result: Any, data: str, options: dict[str, Any], most: int = 5000) -> Any:
-    """The mistake bound of a stream, where its samples can be read again and are few enough to look for one."""
-    from ..evaluation.progressive import read_stream
+def _mistake_bound(model: Any, result: Any, data: str, options: dict[str, Any], most: int = 5000) -> Any:
+    """Return the mistake bound of a stream, if its samples can be read again and are few enough."""
+    from ..io import read_stream
 
     if data == "-" or result.n_samples > most:
         return None
@@ -356,69 +331,52 @@ def _proved(model: Any, result: Any, data: str, options: dict[str, Any], most: i
     return model.certificate(*pieces[0]) if len(pieces) == 1 and len(pieces[0][0]) == model.n_samples_seen_ else None
 
 
-def _standard_input(kind: str, target: str, views: Any) -> Any:
-    from ..evaluation.progressive import read_csv_lines, read_json_lines
-
-    if kind == "jsonl":
-        return read_json_lines(sys.stdin, "standard input", target=target, views=views)
-    if kind not in ("csv", "tsv"):
-        raise ValueError(f"--format is jsonl, csv or tsv; got '{kind}'.")
-    comma = "," if kind == "csv" else "\t"
-    return read_csv_lines(sys.stdin, "standard input", target=target, views=views, delimiter=comma)
-
-
-# -- what there is
+# -- lists
 @app.command()
-def inspect(model_file: Annotated[Path, typer.Argument(help="A model file.")], json_out: Json = False) -> None:
-    """Say what is in a model file."""
-    from ..io.model_files import load
+def inspect(model_file: option.ModelFile, json_out: option.JsonFlag = False) -> None:
+    """Describe a model file."""
+    from ..io import load
 
-    found = load(model_file)
-    if isinstance(found, dict) and "model" in found:
-        show({"checkpoint after": found["position"], **about(found["model"])}, json_out)
+    content = load(model_file)
+    if isinstance(content, dict) and "model" in content:
+        show({"checkpoint after": content["position"], **describe(content["model"])}, json_out)
     else:
-        show(about(found), json_out)
+        show(describe(content), json_out)
 
 
 @app.command()
-def learners(json_out: Json = False) -> None:
-    """List the learners, what they are for and the paper."""
-    from sklearn.base import is_classifier, is_regressor
-
-    from ..online._frame import OnlineLearner
-
-    rows = []
-    for name, cls in all_learners().items():
-        kind = "stream" if issubclass(cls, OnlineLearner) else "classes" if is_classifier(made(cls)) else "numbers"
-        if kind == "numbers" and not is_regressor(made(cls)):
-            kind = "any"
-        rows.append({"name": name, "for": kind, "what": (cls.__doc__ or "").strip().splitlines()[0]})
-    show({"learners": rows}, json_out, ["name", "for", "what"], rows)
+def estimators(json_out: option.JsonFlag = False) -> None:
+    """List the estimators, with their task and paper."""
+    rows = [
+        {"name": name, "task": task_of_class(name), "description": (cls.__doc__ or "").strip().splitlines()[0]}
+        for name, cls in all_estimators().items()
+    ]
+    show({"estimators": rows}, json_out, ["name", "task", "description"], rows)
 
 
 @app.command()
-def kernels(json_out: Json = False) -> None:
+def kernels(json_out: option.JsonFlag = False) -> None:
     """List the kernels."""
     from .. import kernels as module
     from ..kernels import Kernel
 
-    found = {name: getattr(module, name) for name in module.__all__}
+    values = {name: getattr(module, name) for name in module.__all__}
     rows = [
-        {"name": name, "what": (cls.__doc__ or "").strip().splitlines()[0]}
-        for name, cls in found.items()
+        {"name": name, "description": (cls.__doc__ or "").strip().splitlines()[0]}
+        for name, cls in values.items()
         if isinstance(cls, type) and issubclass(cls, Kernel) and cls is not Kernel
     ]
-    show({"kernels": rows}, json_out, ["name", "what"], rows)
+    show({"kernels": rows}, json_out, ["name", "description"], rows)
 
 
 def main() -> None:
-    """Run the command line; errors are one sentence unless --debug is given."""
+    """Run the command line; an error is one sentence unless --debug is given."""
     words = [word for word in sys.argv[1:] if word != "--debug"]
     if len(words) < len(sys.argv) - 1:
         os.environ["CONSILIENCE_DEBUG"] = "1"
     debug = bool(os.environ.get("CONSILIENCE_DEBUG"))
     if not debug:
-        warnings.simplefilter("ignore", RuntimeWarning)  # numbers that are none get a sentence of their own
+        warnings.simplefilter("ignore", RuntimeWarning)  # numbers out of range get a sentence of their own
         warnings.showwarning = lambda message, *rest: typer.echo(f"Warning: {message}", err=True)
     try:
         code = app(words, standalone_mode=False)
@@ -426,7 +384,7 @@ def main() -> None:
             typer.echo("Stopped.", err=True)
         sys.exit(code)
     except (_Stopped, typer.Abort, KeyboardInterrupt) as stopped:
-        if isinstance(stopped.__cause__, EOFError):  # which typer takes for the end of a dialog
+        if isinstance(stopped.__cause__, EOFError):  # which typer considers the end of a dialog
             typer.echo(f"Error: A file ends too early: {stopped.__cause__}", err=True)
             sys.exit(1)
         typer.echo(str(stopped) or "Stopped.", err=True)

@@ -1,63 +1,66 @@
-"""Multi-view data: seeded generators with known truth, sets from scikit-learn's own data, and the papers' data sets.
+"""Multi-view data: generators with known truth, views of scikit-learn's own data, and the papers' data sets.
 
-A ``fetch_*`` function looks into the folder named by the environment variable ``CONSILIENCE_DATA``, then into the cache
-(`data_home`, or ``consilience`` in the user's cache folder), then at the public home where there is one. The arrays are
-checked by a digest on every way.
+A ``fetch_*`` function first looks into the folder that the environment variable ``CONSILIENCE_DATA`` names, then into
+the cache (`data_home`, or ``consilience`` in the user's cache folder), then at the public home of the set, if it has
+one. A digest of the arrays is checked in each case.
 """
 
+from typing import Any
+
+from . import _sets
 from ._embedded import load_breast_cancer_views, load_digits_views
-from ._fetch import (
-    fetch_a9a,
-    fetch_abalone,
-    fetch_breast_tcga,
-    fetch_cora,
-    fetch_eth80,
-    fetch_flower17,
-    fetch_glass,
-    fetch_mfeat,
-    fetch_news20,
-    fetch_nutrimouse,
-    fetch_optdigits,
-    fetch_page_blocks,
-    fetch_sarcos,
-    fetch_satimage,
-    fetch_skin,
-    fetch_spectrometer,
-    fetch_tcga_brca,
-    fetch_three_sources,
-    fetch_uwave,
-    fetch_w8a,
-    fetch_webkb,
-    fetch_yeast,
-)
-from ._make import ViewsTruth, make_sheared_views, make_views
+from ._fetch import DataHome, fetch, fetcher_of
+from ._make import ViewsTruth, make_regression_views, make_sheared_views, make_views
 
 __all__ = [
-    "ViewsTruth",
-    "make_sheared_views",
-    "make_views",
-    "load_breast_cancer_views",
-    "load_digits_views",
-    "fetch_a9a",
-    "fetch_abalone",
-    "fetch_breast_tcga",
-    "fetch_cora",
-    "fetch_eth80",
-    "fetch_flower17",
-    "fetch_glass",
-    "fetch_mfeat",
-    "fetch_news20",
-    "fetch_nutrimouse",
-    "fetch_optdigits",
-    "fetch_page_blocks",
-    "fetch_sarcos",
-    "fetch_satimage",
-    "fetch_skin",
-    "fetch_spectrometer",
-    "fetch_tcga_brca",
-    "fetch_three_sources",
-    "fetch_uwave",
-    "fetch_w8a",
-    "fetch_webkb",
-    "fetch_yeast",
-]
+    "ViewsTruth", "make_regression_views", "make_sheared_views", "make_views",
+    "load_breast_cancer_views", "load_digits_views",
+    "fetch_breast_tcga", "fetch_cora", "fetch_eth80", "fetch_flower17", "fetch_mfeat", "fetch_nutrimouse",
+    "fetch_sarcos", "fetch_spectrometer", "fetch_tcga_brca", "fetch_three_sources", "fetch_uwave", "fetch_webkb",
+]  # fmt: skip
+
+fetch_breast_tcga = fetcher_of("fetch_breast_tcga", _sets.BREAST_TCGA)
+fetch_cora = fetcher_of("fetch_cora", _sets.CORA)
+fetch_eth80 = fetcher_of("fetch_eth80", _sets.ETH80)
+fetch_flower17 = fetcher_of("fetch_flower17", _sets.FLOWER17)
+fetch_mfeat = fetcher_of("fetch_mfeat", _sets.MFEAT)
+fetch_sarcos = fetcher_of("fetch_sarcos", _sets.SARCOS)
+fetch_spectrometer = fetcher_of("fetch_spectrometer", _sets.SPECTROMETER)
+fetch_tcga_brca = fetcher_of("fetch_tcga_brca", _sets.TCGA_BRCA)
+fetch_three_sources = fetcher_of("fetch_three_sources", _sets.THREE_SOURCES)
+fetch_uwave = fetcher_of("fetch_uwave", _sets.UWAVE)
+fetch_webkb = fetcher_of("fetch_webkb", _sets.WEBKB)
+
+
+def fetch_nutrimouse(*, target: str = "diet", data_home: DataHome = None, return_X_y: bool = False) -> Any:
+    """Fetch Nutrimouse: expression of genes in the liver and concentrations of hepatic fatty acids of mice.
+
+    40 samples; views gene (120), lipid (21). Five diets (8 mice each) are crossed with two genotypes (20 mice each).
+
+    Martin et al. (2007). Novel aspects of PPARalpha-mediated regulation of lipid and xenobiotic metabolism revealed
+    through a nutrigenomic study. Hepatology 45, 767-777.
+    Terms: distributed under the GPL in the R packages CCA and mixOmics.
+
+    Parameters
+    ----------
+    target : {"diet", "genotype"}, default="diet"
+        What to predict: one of five diets, or one of two genotypes.
+    data_home : path-like, optional
+        Cache folder. Default: ``consilience`` in the user's cache folder.
+    return_X_y : bool, default=False
+        Whether to return only ``(data, target)``.
+
+    Returns
+    -------
+    Bunch or tuple
+        `data` (Views), `target`, `target_names`, `splits` (none), `feature_names` (by view) and `DESCR`; or
+        ``(data, target)``.
+
+    Examples
+    --------
+    >>> from consilience.datasets import fetch_nutrimouse
+    >>> X, y = fetch_nutrimouse(return_X_y=True)  # doctest: +SKIP
+    """
+    if target not in ("diet", "genotype"):
+        raise ValueError(f"`target` must be 'diet' or 'genotype'; got {target!r}.")
+    return fetch(_sets.NUTRIMOUSE, data_home, return_X_y, target=target)

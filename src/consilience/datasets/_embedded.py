@@ -1,4 +1,4 @@
-"""Views made from data that scikit-learn ships: there without a download."""
+"""Views of data that scikit-learn contains, so that no download is needed."""
 
 import numpy as np
 from sklearn.datasets import load_breast_cancer, load_digits
@@ -10,13 +10,14 @@ from ..views.container import Views
 def load_breast_cancer_views(*, return_X_y: bool = False) -> Bunch | tuple[Views, np.ndarray]:
     """Load the Wisconsin breast cancer data in three views.
 
-    569 images of cell nuclei, ten measures of each nucleus. The views are three summaries over the nuclei of an image:
-    the mean (``mean``), its standard error (``error``) and the mean of the three largest (``worst``).
+    The 569 samples are images of cell nuclei, with ten measures of each nucleus. The views are three summaries over the
+    nuclei of an image: the mean (``mean``), its standard error (``error``) and the mean of the three largest values
+    (``worst``).
 
     Parameters
     ----------
     return_X_y : bool, default=False
-        Return ``(data, target)`` alone.
+        Whether to return only ``(data, target)``.
 
     Returns
     -------
@@ -51,19 +52,20 @@ def load_breast_cancer_views(*, return_X_y: bool = False) -> Bunch | tuple[Views
 def load_digits_views(*, return_X_y: bool = False) -> Bunch | tuple[Views, np.ndarray]:
     """Load scikit-learn's handwritten digits in four views.
 
-    1797 images of 8 x 8 grey levels, 0 to 16:
+    The 1797 samples are images of 8 x 8 gray levels, 0 to 16. The views are:
 
-    - ``pixels`` (64): the grey levels.
-    - ``profiles`` (46): their sums along the 8 rows, the 8 columns, and the 15 diagonals of either direction.
+    - ``pixels`` (64): the gray levels.
+    - ``profiles`` (46): sums of the gray levels along the 8 rows, the 8 columns, and the 15 diagonals of either
+      direction.
     - ``gradients`` (32): in each quarter of the image, a histogram of the gradient's direction in 8 bins, weighted by
-      its magnitude and shared between the two nearest bins.
+      its magnitude and divided between the two nearest bins.
     - ``fourier`` (25): magnitudes of the two-dimensional Fourier transform up to the third frequency, one of each
       conjugate pair, divided by the number of pixels.
 
     Parameters
     ----------
     return_X_y : bool, default=False
-        Return ``(data, target)`` alone.
+        Whether to return only ``(data, target)``.
 
     Returns
     -------
@@ -98,7 +100,7 @@ def load_digits_views(*, return_X_y: bool = False) -> Bunch | tuple[Views, np.nd
 
 
 def _profiles(images: np.ndarray) -> dict[str, np.ndarray]:
-    """Sums of the grey levels along four directions."""
+    """Return the sums of the gray levels along four directions."""
     named = {f"row_{i}": images[:, i].sum(axis=1) for i in range(8)}
     named |= {f"column_{j}": images[:, :, j].sum(axis=1) for j in range(8)}
     for direction, turned in {"diagonal": images, "antidiagonal": images[:, :, ::-1]}.items():
@@ -107,7 +109,7 @@ def _profiles(images: np.ndarray) -> dict[str, np.ndarray]:
 
 
 def _gradients(images: np.ndarray, n_bins: int = 8) -> dict[str, np.ndarray]:
-    """Histograms of gradient directions over the four quarters."""
+    """Return histograms of gradient directions over the four quarters."""
     down, right = np.gradient(images, axis=(1, 2))
     magnitude = np.hypot(down, right)
     position = np.arctan2(down, right) / (2 * np.pi) * n_bins % n_bins  # in bins, from 0 to n_bins
@@ -123,7 +125,7 @@ def _gradients(images: np.ndarray, n_bins: int = 8) -> dict[str, np.ndarray]:
 
 
 def _fourier(images: np.ndarray, highest: int = 3) -> dict[str, np.ndarray]:
-    """Magnitudes of low frequencies (u, v); (-u, -v) has the magnitude of (u, v), so one of the two is kept."""
+    """Return magnitudes of low frequencies (u, v). Those of (-u, -v) and (u, v) are equal, so one of them is kept."""
     magnitude = np.abs(np.fft.fft2(images, norm="forward"))
     frequencies = range(-highest, highest + 1)
     kept = [(u, v) for v in range(highest + 1) for u in frequencies if v > 0 or u >= 0]

@@ -1,7 +1,7 @@
-"""Where the arrays of a data set come from: a folder of files, the cache, the public home; checked on every way.
+"""Arrays of a data set from a folder of files, the cache or the public home, checked by a digest.
 
-A file is known by the digest of its arrays, not of its bytes, so the same check holds for a file that was given, one
-that was cached, and one that was just parsed from its public home.
+The digest is that of the arrays, not of the bytes of a file. So one check serves a given file, a cached file, and
+arrays that were just parsed from the public home.
 """
 
 import hashlib
@@ -24,21 +24,21 @@ SIZE_LIMIT = 200 * 2**20
 
 
 @dataclass(frozen=True)
-class Source:
-    """One file of arrays: its name, the digest of its arrays, and how its public home is read.
+class ArrayFile:
+    """One file of arrays: its name, the digest of its arrays, and its public home.
 
     Parameters
     ----------
     file : str
         Name of the npz file.
     digest : str
-        What `array_digest` gives for its arrays.
+        Result of `array_digest` for its arrays.
     origin : str
-        Where the original data live, for the message when no file is found.
+        Place of the original data, for the message if no file is found.
     homes : tuple of str
-        Addresses (https) of the original files, all of them needed; empty where they cannot be had in this form.
+        Addresses (https) of all original files; empty if the arrays cannot be downloaded in this form.
     parse : callable or None
-        Turns the bytes behind `homes`, one argument each, into the arrays.
+        Function of the bytes of each address that returns the arrays.
     """
 
     file: str
@@ -49,7 +49,7 @@ class Source:
 
 
 def array_digest(arrays: Mapping[str, np.ndarray]) -> str:
-    """Return the SHA-256 of the arrays: name, type, shape and little-endian bytes of each, in the order of names."""
+    """Return the SHA-256 of name, type, shape and little-endian bytes of each array, in the order of names."""
     total = hashlib.sha256()
     for name in sorted(arrays):
         array = np.ascontiguousarray(arrays[name], dtype=arrays[name].dtype.newbyteorder("<"))
@@ -58,8 +58,8 @@ def array_digest(arrays: Mapping[str, np.ndarray]) -> str:
     return total.hexdigest()
 
 
-def read_arrays(source: Source, data_home: str | os.PathLike[str] | None) -> Arrays:
-    """Return the checked arrays of a source from the first place that has them."""
+def read_arrays(source: ArrayFile, data_home: str | os.PathLike[str] | None) -> Arrays:
+    """Return the arrays of a source from the first place that has them, after the check of their digest."""
     cached = _cache_folder(data_home) / source.file
     given = os.environ.get(FOLDER_VARIABLE)
     for path in ([Path(given) / source.file] if given else []) + [cached]:
@@ -77,42 +77,39 @@ def _cache_folder(data_home: str | os.PathLike[str] | None) -> Path:
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "consilience"
 
 
-def _read_checked(path: Path, source: Source) -> Arrays:
+def _read_checked(path: Path, source: ArrayFile) -> Arrays:
     remedy = f"Remove or replace it; original data: {source.origin}."
     try:
         with np.load(path, allow_pickle=False) as file:
             arrays = {name: file[name] for name in file.files}
-    except Exception as error:  # a damaged file fails in many ways, and all mean the same
+    except Exception as error:  # damaged files raise many kinds of errors
         raise OSError(f"{path} is not a readable npz file of plain arrays ({error}). {remedy}") from error
-    found = array_digest(arrays)
-    if found != source.digest:
-        raise OSError(
-            f"{path} does not hold the expected arrays: digest {source.digest} expected, {found} found. {remedy}"
-        )
+    digest = array_digest(arrays)
+    if digest != source.digest:
+        raise OSError(f"{path} has other arrays than expected: digest {digest} instead of {source.digest}. {remedy}")
     return arrays
 
 
-def _from_home(source: Source, given: str | None, cached: Path) -> Arrays:
-    tried = [f"{given}/{source.file}" if given else f"the folder named by {FOLDER_VARIABLE} (not set)", str(cached)]
+def _from_home(source: ArrayFile, given: str | None, cached: Path) -> Arrays:
+    tried = [f"{given}/{source.file}" if given else f"the folder {FOLDER_VARIABLE} (not set)", str(cached)]
     if source.parse is None:
         raise FileNotFoundError(
-            f"{source.file} was not found; tried {' and '.join(tried)}. No public home serves these arrays, so they "
-            f"cannot be downloaded. Original data: {source.origin}. Put {source.file} into a folder and name that "
-            f"folder in {FOLDER_VARIABLE}."
+            f"{source.file} was not found in {' or '.join(tried)}. These arrays cannot be downloaded. Original data: "
+            f"{source.origin}. Put {source.file} into a folder, and set {FOLDER_VARIABLE} to that folder."
         )
     try:
         arrays = source.parse(*(_download(url) for url in source.homes))
-    except Exception as error:  # no answer, a broken archive, another format: all mean that the home gives no data
+    except Exception as error:  # no connection, a damaged archive, another format
         raise FileNotFoundError(
-            f"{source.file} was not found; tried {', '.join([*tried, *source.homes])}; the download failed ({error}). "
-            f"Try again with a connection, or put {source.file} into a folder and name that folder in "
-            f"{FOLDER_VARIABLE}."
+            f"{source.file} was not found in {' or '.join(tried)}, and the download from {', '.join(source.homes)} "
+            f"failed ({error}). Try again with a connection, or put {source.file} into a folder and set "
+            f"{FOLDER_VARIABLE} to that folder."
         ) from error
-    found = array_digest(arrays)
-    if found != source.digest:
+    digest = array_digest(arrays)
+    if digest != source.digest:
         raise OSError(
-            f"{' and '.join(source.homes)} no longer give the arrays of {source.file}: digest {source.digest} "
-            f"expected, {found} found. Put the file itself into a folder and name that folder in {FOLDER_VARIABLE}."
+            f"{' and '.join(source.homes)} no longer contain the arrays of {source.file}: digest {digest} instead of "
+            f"{source.digest}. Put {source.file} into a folder and set {FOLDER_VARIABLE} to that folder."
         )
     return arrays
 
@@ -127,7 +124,7 @@ class _HttpsOnly(urllib.request.HTTPRedirectHandler):
 
 def _require_https(url: str) -> None:
     if not url.startswith("https://"):
-        raise ValueError(f"{url} is not an https address; data are taken from https only.")
+        raise ValueError(f"{url} is not an https address. Data are downloaded over https only.")
 
 
 def _open(url: str) -> IO[bytes]:
@@ -136,8 +133,8 @@ def _open(url: str) -> IO[bytes]:
 
 
 def _download(url: str) -> bytes:
-    with _open(url) as answer:
-        content = answer.read(SIZE_LIMIT + 1)
+    with _open(url) as response:
+        content = response.read(SIZE_LIMIT + 1)
     if len(content) > SIZE_LIMIT:
-        raise ValueError(f"{url} is larger than the limit of {SIZE_LIMIT} bytes; nothing was kept.")
+        raise ValueError(f"{url} is larger than the limit of {SIZE_LIMIT} bytes.")
     return content

@@ -1,4 +1,4 @@
-"""Learners to compare on given data: which of them fit, with which kernels and grids, behind which scaling."""
+"""Estimators to compare on given data, with the kernels, parameter grids and scaling that suit the data."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -10,11 +10,14 @@ from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler
+from sklearn.utils._param_validation import StrOptions, validate_params
 from sklearn.utils.multiclass import type_of_target
 
+from ..batch.coregularized import CoRegularizedRidge, CoRegularizedRidgeClassifier
 from ..batch.coregularized_cv import CoRegularizedRidgeClassifierCV, CoRegularizedRidgeCV
 from ..batch.fusion import EarlyFusion, LateFusion
 from ..batch.max_margin import MaxMarginClassifier
+from ..batch.metric import ViewMetricRidge, ViewMetricRidgeClassifier
 from ..batch.metric_cv import ViewMetricRidgeClassifierCV, ViewMetricRidgeCV
 from ..batch.multiple_kernel import MultipleKernelRidge, MultipleKernelRidgeClassifier
 from ..batch.svc import CoRegularizedSVC
@@ -27,154 +30,210 @@ from ..online.vector import VectorPerceptron
 from ..views.container import Views
 from ..views.per_view import PerView
 
+TASKS = ("classification", "regression")
+Grid = dict[str, list[Any]]
+Candidates = dict[str, tuple[Any, Grid]]
 
-def default_kernels(X: Views) -> dict[str, Any] | None:
-    """Return kernels for views that the Gaussian one will not do for: sparse ones, strings, trees, Gram matrices.
-
-    Parameters
-    ----------
-    X : Views
-        The samples.
-
-    Returns
-    -------
-    dict or None
-        Kernels by view; None where no view needs one.
-
-    Examples
-    --------
-    >>> from consilience import Views
-    >>> from consilience.evaluation.comparison import default_kernels
-    >>> default_kernels(Views({"sound": [[1.0], [2.0]], "word": ["yes", "no"]}))
-    {'word': normalize(Spectrum(length=1) + Spectrum(length=2) + Spectrum(length=3))}
-    """
-    found: dict[str, Any] = {}
-    for name in X.names:
-        kind = X.kind(name)
-        if kind == "sparse":
-            found[name] = Linear()
-        elif kind == "gram":
-            found[name] = "precomputed"
-        elif kind == "objects":
-            first = X[name][int(np.flatnonzero(X.present(name))[0])]
-            strings = isinstance(first, (str, bytes, list))
-            found[name] = normalize(Spectrum(1) + Spectrum(2) + Spectrum(3) if strings else SubsetTree())
-    return found or None
+_AGREEMENT_PENALTIES = (0.0, 1e-4)
 
 
-def candidates(X: Views, y: Any, *, numbers: bool | None = None) -> dict[str, tuple[Any, dict[str, list[Any]]]]:
-    """Learners to compare and their grids, by name: for classes or for numbers, complete views alone among them.
+def default_kernels(X: Views) -> dict[str, Any]:
+    """Return kernels for the views that a Gaussian kernel cannot read or does not suit.
 
-    Dense views are scaled, and gaps in a row filled with the means of the training part; numbers to be predicted are
-    scaled too, since ridge learners have no offset.
+    Sparse views get a linear kernel, strings a sum of spectrum kernels, trees a subset-tree kernel, Gram matrices
+    "precomputed". Dense views are not named, so that estimators use their default, the Gaussian kernel.
 
     Parameters
     ----------
     X : Views
         The samples.
-    y : array-like
-        Classes or numbers.
-    numbers : bool, optional
-        Whether y has numbers; by default where they are not whole.
 
     Returns
     -------
     dict
-        Name -> (learner behind its scaling, grid of its parameters).
+        Kernels by view; empty if all views are dense.
 
     Examples
     --------
-    >>> from consilience.evaluation.comparison import candidates
+    >>> from consilience import Views, default_kernels
+    >>> default_kernels(Views({"sound": [[1.0], [2.0]], "word": ["yes", "no"]}))
+    {'word': normalize(Spectrum(length=1) + Spectrum(length=2) + Spectrum(length=3))}
+    """
+    kernels: dict[str, Any] = {}
+    for name in X.names:
+        kind = X.kind(name)
+        if kind == "sparse":
+            kernels[name] = Linear()
+        elif kind == "gram":
+            kernels[name] = "precomputed"
+        elif kind == "objects":
+            first = X[name][int(np.flatnonzero(X.present(name))[0])]
+            strings = isinstance(first, (str, bytes, list))
+            kernels[name] = normalize(Spectrum(1) + Spectrum(2) + Spectrum(3) if strings else SubsetTree())
+    return kernels
+
+
+@validate_params(
+    {"X": [Views], "task": [StrOptions(set(TASKS)), None], "built_in_cv": ["boolean"]},
+    prefer_skip_nested_validation=True,
+)
+def candidates(X: Views, y: Any, *, task: str | None = None, built_in_cv: bool = True) -> Candidates:
+    """Return the estimators that suit the data and the task, with their parameter grids.
+
+    Every estimator scales dense views and fills single missing values with the mean of the training samples. For
+    regression it scales the target too, because ridge estimators have no intercept. An estimator named
+    "<view> alone" receives only that view.
+
+    Parameters
+    ----------
+    X : Views
+        The samples.
+    y : array-like of shape (n_samples,)
+        Class labels or targets.
+    task : {"classification", "regression"}, optional
+        Kind of prediction. Default: regression if any target value is not an integer.
+    built_in_cv : bool, default=True
+        Whether the estimators whose names end with "CV" choose their penalties by built-in leave-one-out. Otherwise
+        they get a grid of the same penalties, which any splitter and scorer can search.
+
+    Returns
+    -------
+    dict
+        Name -> (estimator, grid). The keys of the grid are parameters of the estimator.
+
+    Examples
+    --------
+    >>> from consilience import candidates
     >>> from consilience.datasets import load_breast_cancer_views
     >>> list(candidates(*load_breast_cancer_views(return_X_y=True)))[:2]
     ['CoRegularizedRidgeClassifierCV', 'CoRegularizedSVC']
     """
-    kernels = default_kernels(X)
-    numeric = all(X.kind(name) in ("dense", "sparse", "absent") for name in X.names)
-    numbers = is_numbers(y) if numbers is None else numbers
-    if numbers:
-        learners, plain = _of_numbers(kernels), (Ridge(), {"estimator__alpha": [0.1, 1.0, 10.0, 100.0]})
+    task = task_of(y) if task is None else task
+    kernel = default_kernels(X) or "rbf"
+    numeric = not any(X.kind(name) in ("objects", "gram") for name in X.names)
+    if task == "regression":
+        chosen = _regressors(kernel, built_in_cv)
+        linear, grid = Ridge(), {"estimator__alpha": [0.1, 1.0, 10.0, 100.0]}
     else:
         widths = {X[name].shape[1] for name in X.names} if numeric else set()
-        learners = _of_classes(kernels, numeric, len(widths) == 1)
-        plain = LogisticRegression(max_iter=5000), {"estimator__C": [0.01, 0.1, 1.0, 10.0]}
-    found = {type(learner).__name__: (learner, grid) for learner, grid in learners}
+        chosen = _classifiers(kernel, built_in_cv, numeric, len(widths) == 1)
+        linear, grid = LogisticRegression(max_iter=5000), {"estimator__C": [0.01, 0.1, 1.0, 10.0]}
     if numeric:
-        found["EarlyFusion"] = EarlyFusion(plain[0]), plain[1]
-        found["LateFusion"] = LateFusion(plain[0]), plain[1]
+        chosen["EarlyFusion"] = EarlyFusion(linear), grid
+        chosen["LateFusion"] = LateFusion(linear), grid
         for name in X.names if len(X.names) > 1 else ():
-            if X.present(name).all():  # else some samples would have no answer
-                found[f"{name} alone"] = LateFusion(plain[0]), plain[1]
-    return {name: _with_grid(views_of(name, X), *pair, numbers) for name, pair in found.items()}
+            if X.present(name).all():  # otherwise some samples would have no prediction
+                chosen[f"{name} alone"] = LateFusion(linear), grid
+    return {name: _scaled_pair(views_of(name, X), *pair, task) for name, pair in chosen.items()}
 
 
-def scaled(X: Views, learner: Any, *, numbers: bool) -> Any:
-    """A learner behind the scaling of dense views, their gaps filled, and of the numbers it predicts."""
-    filled = make_pipeline(SimpleImputer(keep_empty_features=True), StandardScaler())  # gaps may come later too
-    steps = {name: clone(filled) for name in X.names if X.kind(name) == "dense"}
-    pipeline = make_pipeline(PerView(steps), learner) if steps else make_pipeline(learner)
-    return TransformedTargetRegressor(pipeline, transformer=StandardScaler()) if numbers else pipeline
+def _regressors(kernel: Any, built_in_cv: bool) -> Candidates:
+    if built_in_cv:
+        chosen: Candidates = {
+            "CoRegularizedRidgeCV": (CoRegularizedRidgeCV(kernel, agreement_penalties=_AGREEMENT_PENALTIES), {}),
+            "ViewMetricRidgeCV": (ViewMetricRidgeCV(kernel), {}),
+        }
+    else:
+        chosen = {
+            "CoRegularizedRidgeCV": (CoRegularizedRidge(kernel), _coregularized_grid()),
+            "ViewMetricRidgeCV": (ViewMetricRidge(kernel), _metric_grid()),
+        }
+    chosen["MultipleKernelRidge"] = MultipleKernelRidge(kernel), {"alpha": [1e-2, 1e-1, 1.0]}
+    return chosen
 
 
-def learner_of(model: Any) -> Any:
-    """The learner itself, behind scaling of views and targets."""
+def _classifiers(kernel: Any, built_in_cv: bool, numeric: bool, one_width: bool) -> Candidates:
+    coregularized: tuple[Any, Grid] = CoRegularizedRidgeClassifier(kernel), _coregularized_grid()
+    metric: tuple[Any, Grid] = ViewMetricRidgeClassifier(kernel), _metric_grid()
+    if built_in_cv:
+        coregularized = CoRegularizedRidgeClassifierCV(kernel, agreement_penalties=_AGREEMENT_PENALTIES), {}
+        metric = ViewMetricRidgeClassifierCV(kernel), {}
+    online = {"kernel": kernel, "average": True, "random_state": 0}
+    chosen: Candidates = {
+        "CoRegularizedRidgeClassifierCV": coregularized,
+        "CoRegularizedSVC": (CoRegularizedSVC(kernel), {"alpha": [1e-4, 1e-3, 1e-2, 1e-1]}),
+        "ViewMetricRidgeClassifierCV": metric,
+        "MultipleKernelRidgeClassifier": (MultipleKernelRidgeClassifier(kernel), {"alpha": [1e-2, 1e-1, 1.0]}),
+        "MaxMarginClassifier": (MaxMarginClassifier(kernel=kernel), {"C": [0.1, 1.0, 10.0]}),
+        # p = 1 would repeat the kernel perceptron
+        "OrthogonalPerceptron": (OrthogonalPerceptron(**online), {"p": [2.0, 4.0]}),
+        "Projectron": (Projectron(**online), {}),
+    }
+    if numeric:
+        chosen["OnlinePerceptron"] = OnlinePerceptron(average=True, random_state=0), {}
+        chosen["VectorPerceptron"] = VectorPerceptron(random_state=0), {}
+    chosen["MultiCueClassifier"] = MultiCueClassifier(**online), {}
+    chosen["PassiveAggressive"] = PassiveAggressive(**online), {}
+    chosen["KernelPerceptron"] = KernelPerceptron(**online), {}
+    if one_width:  # its matrix is over pairs of views with the same columns
+        chosen["MatrixPerceptron"] = MatrixPerceptron("rbf", average=True, random_state=0), {}
+    return chosen
+
+
+def _coregularized_grid() -> Grid:
+    """Return the penalties that the CV form tries by default."""
+    alphas = CoRegularizedRidgeCV().alphas
+    return {"alpha": list(alphas), "agreement_penalty": list(_AGREEMENT_PENALTIES)}
+
+
+def _metric_grid() -> Grid:
+    """Return the penalties that the CV form tries by default."""
+    return {"alpha": list(ViewMetricRidgeCV().alphas)}
+
+
+def _scaled_pair(X: Views, estimator: Any, grid: Grid, task: str) -> tuple[Any, Grid]:
+    """Return the estimator inside its scaling, and the grid by the parameter names there."""
+    prefix = ("regressor__" if task == "regression" else "") + type(estimator).__name__.lower()
+    return scaled(X, estimator, task=task), {f"{prefix}__{name}": values for name, values in grid.items()}
+
+
+def scaled(X: Views, estimator: Any, *, task: str) -> Any:
+    """Return an estimator that first scales dense views and fills gaps; for regression it scales the target too."""
+    impute_and_scale = make_pipeline(SimpleImputer(keep_empty_features=True), StandardScaler())
+    steps = {name: clone(impute_and_scale) for name in X.names if X.kind(name) == "dense"}
+    pipeline = make_pipeline(PerView(steps), estimator) if steps else make_pipeline(estimator)
+    return TransformedTargetRegressor(pipeline, transformer=StandardScaler()) if task == "regression" else pipeline
+
+
+# -- inside the scaling
+def final_estimator(model: Any) -> Any:
+    """Return the estimator inside the scaling of views and targets."""
     if isinstance(model, TransformedTargetRegressor):
         model = getattr(model, "regressor_", model.regressor)
     return model[-1] if isinstance(model, Pipeline) else model
 
 
-def shown_to_learner(model: Any, X: Views) -> Views:
-    """The samples as the learner itself sees them."""
+def final_views(model: Any, X: Views) -> Views:
+    """Return the views as the final estimator of a fitted model receives them."""
     inside = model.regressor_ if isinstance(model, TransformedTargetRegressor) else model
-    seen: Views = inside[:-1].transform(X) if isinstance(inside, Pipeline) and len(inside) > 1 else X
-    return seen
+    transformed: Views = inside[:-1].transform(X) if isinstance(inside, Pipeline) and len(inside) > 1 else X
+    return transformed
 
 
-def _with_grid(
-    X: Views, learner: Any, grid: Mapping[str, list[Any]], numbers: bool
-) -> tuple[Any, dict[str, list[Any]]]:
-    """The scaled learner, and the grid by the names that parameters have in there."""
-    key = ("regressor__" if numbers else "") + type(learner).__name__.lower()
-    return scaled(X, learner, numbers=numbers), {f"{key}__{name}": values for name, values in grid.items()}
+def without_view(estimator: Any, view: str) -> Any:
+    """Return a clone of an estimator for samples without a view: its parameters by view no longer name the view."""
+    estimator = clone(estimator)
+    by_view = {
+        key: {name: part for name, part in value.items() if name != view}
+        for key, value in estimator.get_params().items()
+        if isinstance(value, Mapping) and view in value and not key.endswith("class_weight")
+    }
+    return estimator.set_params(**by_view)
 
 
-def _of_numbers(kernels: Any) -> list[tuple[Any, dict[str, list[Any]]]]:
-    return [
-        (CoRegularizedRidgeCV(kernel=kernels, agreement_penalties=(0.0, 1e-4)), {}),
-        (ViewMetricRidgeCV(kernel=kernels), {}),
-        (MultipleKernelRidge(kernel=kernels), {"alpha": [1e-2, 1e-1, 1.0]}),
-    ]
+def task_of(y: Any) -> str:
+    """Return "regression" if some target value is not an integer, otherwise "classification"."""
+    continuous = type_of_target(np.asarray(y)) in ("continuous", "continuous-multioutput")
+    return "regression" if continuous else "classification"
 
 
-def _of_classes(kernels: Any, numeric: bool, one_width: bool) -> list[tuple[Any, dict[str, list[Any]]]]:
-    online = {"kernel": kernels, "average": True, "random_state": 0}
-    found = [
-        (CoRegularizedRidgeClassifierCV(kernel=kernels, agreement_penalties=(0.0, 1e-4)), {}),
-        (CoRegularizedSVC(kernel=kernels), {"alpha": [1e-4, 1e-3, 1e-2, 1e-1]}),
-        (ViewMetricRidgeClassifierCV(kernel=kernels), {}),
-        (MultipleKernelRidgeClassifier(kernel=kernels), {"alpha": [1e-2, 1e-1, 1.0]}),
-        (MaxMarginClassifier(kernel=kernels), {"C": [0.1, 1.0, 10.0]}),
-        (OrthogonalPerceptron(**online), {"p": [2.0, 4.0]}),  # p = 1 is the kernel perceptron
-        (Projectron(**online), {}),
-    ]
-    if numeric:
-        found += [(OnlinePerceptron(average=True, random_state=0), {}), (VectorPerceptron(random_state=0), {})]
-    found += [
-        (MultiCueClassifier(**online), {}),
-        (PassiveAggressive(**online), {}),
-        (KernelPerceptron(**online), {}),
-    ]
-    if one_width:
-        found.append((MatrixPerceptron("rbf", average=True, random_state=0), {}))
-    return found
-
-
-def is_numbers(y: Any) -> bool:
-    """Whether targets are numbers, and not classes."""
-    return type_of_target(np.asarray(y)) in ("continuous", "continuous-multioutput")
+def single_view(name: str, X: Views) -> str | None:
+    """Return the view that an estimator named "<view> alone" receives; None for all other names."""
+    view = name.removesuffix(" alone")
+    return view if view != name and view in X.names else None
 
 
 def views_of(name: str, X: Views) -> Views:
-    """The views that a learner of the board takes: all, or one alone."""
-    alone = name.removesuffix(" alone")
-    return X[[alone]] if alone != name else X
+    """Return the views that an estimator of this name receives: all, or a single one."""
+    view = single_view(name, X)
+    return X if view is None else X[[view]]

@@ -1,6 +1,6 @@
-"""What every multi-view learner must do, checked on any learner: `check_multiview_estimator`.
+"""Checks of the contracts that every multi-view estimator keeps: `check_multiview_estimator`.
 
-Each check is a function whose docstring is the sentence it checks.
+Each check is a function whose docstring is the statement that it checks.
 """
 
 import pickle
@@ -23,18 +23,17 @@ Check = Callable[[Any], None]
 
 
 def check_multiview_estimator(estimator: Any) -> None:
-    """Check that a learner keeps the contracts of multi-view learning.
+    """Check that an estimator keeps the contracts of multi-view learning.
 
     Parameters
     ----------
     estimator : estimator
-        A classifier or regressor, not fitted; what is written for one view is checked by scikit-learn's
-        ``check_estimator``.
+        An unfitted classifier or regressor. For contracts on a single array use scikit-learn's ``check_estimator``.
 
     Raises
     ------
     AssertionError
-        Naming each sentence that does not hold, and why.
+        If a contract does not hold. The message lists all such contracts and the reasons.
 
     Examples
     --------
@@ -53,17 +52,17 @@ def check_multiview_estimator(estimator: Any) -> None:
 
 
 def multiview_checks(estimator: Any) -> Iterator[Check]:
-    """Yield the checks that apply to a learner, for a test per check.
+    """Yield the checks that apply to an estimator, so that you can write one test per check.
 
     Parameters
     ----------
     estimator : estimator
-        The learner.
+        The estimator.
 
     Yields
     ------
     callable
-        Takes the learner; raises where its docstring does not hold.
+        Function of the estimator that raises an error if its docstring does not hold.
 
     Examples
     --------
@@ -80,7 +79,7 @@ def multiview_checks(estimator: Any) -> Iterator[Check]:
         yield from _FOR_ONLINE
 
 
-# -- data and comparisons
+# -- data and comparisons of predictions
 def _data(estimator: Any, n: int = 48) -> tuple[dict[str, np.ndarray], np.ndarray]:
     rng = np.random.default_rng(0)
     code = np.arange(n) % 3
@@ -90,11 +89,11 @@ def _data(estimator: Any, n: int = 48) -> tuple[dict[str, np.ndarray], np.ndarra
     return {"a": A, "b": B}, y
 
 
-def _answers(model: Any, X: Any) -> np.ndarray:
+def _outputs(model: Any, X: Any) -> np.ndarray:
     return np.asarray(model.decision_function(X) if hasattr(model, "decision_function") else model.predict(X))
 
 
-def _same(left: np.ndarray, right: np.ndarray, what: str = "the answers differ") -> None:
+def _same(left: np.ndarray, right: np.ndarray, what: str = "the predictions differ") -> None:
     np.testing.assert_allclose(left, right, rtol=1e-5, atol=1e-6, err_msg=what)
 
 
@@ -102,24 +101,25 @@ def _fit(estimator: Any, X: Any, y: Any) -> Any:
     return clone(estimator).fit(X, y)
 
 
-def _refused(model: Any, X: Any, word: str) -> None:
+def _check_refused(model: Any, X: Any, word: str) -> None:
+    """Check that prediction raises a ValueError whose message contains a word."""
     try:
         model.predict(X)
     except ValueError as error:
         message = str(error)
     else:
-        raise AssertionError("the view was taken without a word")
-    assert word in message, f"the message does not name the view: {message}"
+        raise AssertionError("prediction accepted the view without an error")
+    assert word in message, f"the error message does not name the view: {message}"
 
 
 def _backwards(array: np.ndarray) -> sp.csr_array:
-    """A sparse matrix whose rows are stored from right to left."""
+    """Return a sparse matrix whose rows are stored from right to left."""
     n, width = array.shape
     columns = np.tile(np.arange(width)[::-1], n)
     return sp.csr_array((array[:, ::-1].ravel(), columns, np.arange(0, n * width + 1, width)), shape=(n, width))
 
 
-def _some_absent(data: dict[str, np.ndarray]) -> Views:
+def _with_missing(data: dict[str, np.ndarray]) -> Views:
     A, B = data["a"].copy(), data["b"].copy()
     A[::5] = np.nan
     B[1::4] = np.nan
@@ -127,44 +127,44 @@ def _some_absent(data: dict[str, np.ndarray]) -> Views:
     return Views(a=A, b=B)
 
 
-# -- all learners
+# -- all estimators
 def check_one_view_is_plain(estimator: Any) -> None:
     """One view equals the plain array."""
     data, y = _data(estimator)
     plain = _fit(estimator, data["a"], y)
     for form in (Views(only=data["a"]), {"only": data["a"]}, [data["a"]]):
-        _same(_answers(_fit(estimator, form, y), form), _answers(plain, data["a"]))
+        _same(_outputs(_fit(estimator, form, y), form), _outputs(plain, data["a"]))
 
 
 def check_forms_agree(estimator: Any) -> None:
-    """A dict, a list, a data frame and a wide array of the same views give the same answers."""
+    """A dict, a list, a data frame and a wide array of the same views give the same predictions."""
     data, y = _data(estimator)
-    expected = _answers(_fit(estimator, data, y), data)
+    expected = _outputs(_fit(estimator, data, y), data)
     listed = list(data.values())
-    _same(_answers(_fit(estimator, listed, y), listed), expected, "a list differs from a dict")
-    _same(_answers(_fit(estimator, Views(data), y), Views(data)), expected, "Views differ from a dict")
+    _same(_outputs(_fit(estimator, listed, y), listed), expected, "a list differs from a dict")
+    _same(_outputs(_fit(estimator, Views(data), y), Views(data)), expected, "Views differ from a dict")
     if "views" not in estimator.get_params():
         return
     wide = np.hstack(listed)
     model = clone(estimator).set_params(views={"a": slice(0, 3), "b": [3, 4, 5, 6]}).fit(wide, y)
-    _same(_answers(model, wide), expected, "a wide array differs from a dict")
+    _same(_outputs(model, wide), expected, "a wide array differs from a dict")
     try:
         import pandas as pd
     except ImportError:
         return
     frame = pd.DataFrame(wide, columns=[f"a__{j}" for j in range(3)] + [f"b__{j}" for j in range(4)])
     model = clone(estimator).set_params(views="prefix").fit(frame, y)
-    _same(_answers(model, frame), expected, "a frame differs from a dict")
+    _same(_outputs(model, frame), expected, "a frame differs from a dict")
 
 
 def check_view_order(estimator: Any) -> None:
-    """Permuting views permutes the weights and leaves the answers."""
+    """Permuting the views permutes the weights and keeps the predictions."""
     data, y = _data(estimator)
     model = _fit(estimator, data, y)
-    turned = dict(reversed(data.items()))
-    other = _fit(estimator, turned, y)
-    _same(_answers(other, turned), _answers(model, data))
-    _same(_answers(model, turned), _answers(model, data), "views are not matched by name at prediction")
+    permuted = dict(reversed(data.items()))
+    other = _fit(estimator, permuted, y)
+    _same(_outputs(other, permuted), _outputs(model, data))
+    _same(_outputs(model, permuted), _outputs(model, data), "prediction does not match views by name")
     if hasattr(model, "view_weights_"):
         _same(np.asarray(other.view_weights_)[..., ::-1], model.view_weights_, "the weights do not follow the views")
 
@@ -175,60 +175,61 @@ def check_sparse_is_dense(estimator: Any) -> None:
         return
     data, y = _data(estimator)
     mixed = {"a": sp.csr_array(data["a"]), "b": data["b"]}
-    _same(_answers(_fit(estimator, mixed, y), mixed), _answers(_fit(estimator, data, y), data))
+    _same(_outputs(_fit(estimator, mixed, y), mixed), _outputs(_fit(estimator, data, y), data))
 
 
 def check_always_missing(estimator: Any) -> None:
-    """An always-missing view equals its removal."""
+    """A view that is missing in every sample equals its removal."""
     data, y = _data(estimator)
-    with_ghost = {**data, "ghost": np.full((len(y), 2), np.nan)}
-    model = _fit(estimator, with_ghost, y)
-    expected = _answers(_fit(estimator, data, y), data)
-    _same(_answers(model, with_ghost), expected)
-    _same(_answers(model, data), expected, "a ghost view is needed at prediction")
-    _same(_answers(model, {**data, "ghost": np.ones((len(y), 2))}), expected, "a view unseen at fit changes answers")
+    with_empty = {**data, "empty": np.full((len(y), 2), np.nan)}
+    model = _fit(estimator, with_empty, y)
+    expected = _outputs(_fit(estimator, data, y), data)
+    _same(_outputs(model, with_empty), expected)
+    _same(_outputs(model, data), expected, "prediction needs the missing view")
+    with_new = {**data, "empty": np.ones((len(y), 2))}
+    _same(_outputs(model, with_new), expected, "a view that was missing at fit changes predictions")
 
 
 def check_missing_rows(estimator: Any) -> None:
-    """Views absent in some rows are learned from and predicted, every answer finite."""
+    """Samples with missing views are accepted, and all predictions are finite."""
     data, y = _data(estimator)
-    X = _some_absent(data)
+    X = _with_missing(data)
     model = _fit(estimator, X, y)
-    assert np.isfinite(_answers(model, X)).all(), "an answer is not finite"
-    _same(_answers(model, X[:7]), _answers(model, X)[:7], "answers depend on the other rows")
+    assert np.isfinite(_outputs(model, X)).all(), "a prediction is not finite"
+    _same(_outputs(model, X[:7]), _outputs(model, X)[:7], "predictions depend on the other samples")
 
 
 def check_one_view_at_prediction(estimator: Any) -> None:
-    """A view that is not given at prediction is absent."""
+    """A view that is not given at prediction is missing."""
     data, y = _data(estimator)
-    model = _fit(estimator, _some_absent(data), y)
+    model = _fit(estimator, _with_missing(data), y)
     given = {"b": data["b"]}
     blank = {"a": np.full_like(data["a"], np.nan), "b": data["b"]}
-    _same(_answers(model, given), _answers(model, blank))
+    _same(_outputs(model, given), _outputs(model, blank))
 
 
 def check_inputs_unchanged(estimator: Any) -> None:
-    """Inputs are never changed."""
+    """Fit and prediction do not change their inputs."""
     data, y = _data(estimator)
-    X, kept, labels = _some_absent(data), _some_absent(data), y.copy()
+    X, kept, labels = _with_missing(data), _with_missing(data), y.copy()
     before = repr(estimator.get_params())
     model = _fit(estimator, X, y)
-    _answers(model, X)
+    _outputs(model, X)
     assert kept == X, "the views were changed"
     if estimator.__sklearn_tags__().input_tags.sparse:
         backwards = _backwards(data["a"])
         order = backwards.indices.copy()
-        _answers(_fit(estimator, {"a": backwards, "b": data["b"]}, y), {"a": backwards, "b": data["b"]})
+        _outputs(_fit(estimator, {"a": backwards, "b": data["b"]}, y), {"a": backwards, "b": data["b"]})
         assert np.array_equal(backwards.indices, order), "the indices of a sparse matrix were sorted in place"
     assert np.array_equal(y, labels), "the targets were changed"
     assert repr(estimator.get_params()) == before, "fit changed the parameters"
 
 
 def check_cross_validation(estimator: Any) -> None:
-    """Scikit-learn's cross-validation splits views by rows."""
+    """The cross-validation of scikit-learn splits views by samples."""
     data, y = _data(estimator)
     scores = cross_val_score(estimator, Views(data), y, cv=3, error_score="raise")
-    assert scores.shape == (3,), "three folds give three scores"
+    assert scores.shape == (3,), f"three folds give scores of shape {scores.shape}"
     assert np.isfinite(scores).all(), "a score is not finite"
 
 
@@ -236,52 +237,52 @@ def check_pickle(estimator: Any) -> None:
     """Pickle gives the same predictions."""
     data, y = _data(estimator)
     model = _fit(estimator, data, y)
-    _same(_answers(pickle.loads(pickle.dumps(model)), data), _answers(model, data))
+    _same(_outputs(pickle.loads(pickle.dumps(model)), data), _outputs(model, data))
 
 
 def check_save_and_load(estimator: Any) -> None:
     """Save and load gives the same predictions."""
     data, y = _data(estimator)
-    X = _some_absent(data)
+    X = _with_missing(data)
     if estimator.__sklearn_tags__().input_tags.sparse:
         X = Views({"a": sp.csr_matrix(data["a"]), "b": X["b"]})
     model = _fit(estimator, X, y)
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "model.cons"
         save(model, path)
-        _same(_answers(load(path), X), _answers(model, X))
+        _same(_outputs(load(path), X), _outputs(model, X))
 
 
 def check_unknown_view(estimator: Any) -> None:
-    """A view that was not there at fit is refused by a sentence that names it."""
+    """A view that fit did not have raises an error that names the view."""
     data, y = _data(estimator)
     model = _fit(estimator, data, y)
-    _refused(model, {**data, "stranger": data["a"]}, "stranger")
+    _check_refused(model, {**data, "stranger": data["a"]}, "stranger")
 
 
 def check_wrong_columns(estimator: Any) -> None:
-    """A view with other columns than at fit is refused by a sentence that names it."""
+    """A view with other columns than at fit raises an error that names the view."""
     data, y = _data(estimator)
     model = _fit(estimator, data, y)
-    _refused(model, {"a": data["a"], "b": data["b"][:, :2]}, "'b'")
+    _check_refused(model, {"a": data["a"], "b": data["b"][:, :2]}, "'b'")
 
 
-def check_view_answers(estimator: Any) -> None:
-    """Each view's own answer has one column per view, and NaN just where the view is absent."""
+def check_view_decision_function(estimator: Any) -> None:
+    """The decision function by view has one column per view, and NaN exactly where the view is missing."""
     if not hasattr(estimator, "view_decision_function"):
         return
     data, y = _data(estimator)
-    X = _some_absent(data)
+    X = _with_missing(data)
     own = _fit(estimator, X, y).view_decision_function(X)
     assert own.shape[:2] == (len(y), 2), f"the shape is {own.shape}"
-    absent = np.isnan(own).reshape(len(y), 2, -1)
-    assert X.mask is not None, "the data have absent views"
-    assert np.array_equal(absent.all(axis=2), ~X.mask), "NaN does not stand just where views are absent"
-    assert np.array_equal(absent.any(axis=2), absent.all(axis=2)), "a present view gives NaN"
+    missing = np.isnan(own).reshape(len(y), 2, -1)
+    assert X.mask is not None, "the data have missing views"
+    assert np.array_equal(missing.all(axis=2), ~X.mask), "NaN are not exactly where views are missing"
+    assert np.array_equal(missing.any(axis=2), missing.all(axis=2)), "a present view gives NaN"
 
 
 def check_certificate(estimator: Any) -> None:
-    """The certificate prints as a sentence."""
+    """The certificate prints as a sentence that ends with a period."""
     if not hasattr(estimator, "certificate"):
         return
     data, y = _data(estimator)
@@ -291,42 +292,42 @@ def check_certificate(estimator: Any) -> None:
 
 # -- classifiers
 def check_any_labels(estimator: Any) -> None:
-    """Strings, negative numbers and booleans are labels like any other."""
+    """Strings, negative numbers and booleans are valid class labels."""
     data, y = _data(estimator)
     expected = _fit(estimator, data, y).predict(data)
     for names in (np.array(["ant", "bee", "cow"]), np.array([-1, 0, 7]), np.array(["ant", "bee", "cow"], dtype=object)):
         assert np.array_equal(_fit(estimator, data, names[y]).predict(data), names[expected]), f"labels {names} differ"
-    assert set(_fit(estimator, data, y == 1).predict(data)) <= {True, False}, "booleans do not come back"
+    assert set(_fit(estimator, data, y == 1).predict(data)) <= {True, False}, "predictions are not booleans"
 
 
 def check_unlabeled(estimator: Any) -> None:
-    """Missing labels mark unlabeled samples, however they are written."""
+    """NaN, None and the value of `unlabeled` mark unlabeled samples."""
     data, y = _data(estimator)
     as_nan = y.astype(float)
     as_nan[::6] = np.nan
     as_none = y.astype(object)
     as_none[::6] = None
-    left = _answers(_fit(estimator, data, as_nan), data)
-    _same(left, _answers(_fit(estimator, data, as_none), data))
+    left = _outputs(_fit(estimator, data, as_nan), data)
+    _same(left, _outputs(_fit(estimator, data, as_none), data))
     if "unlabeled" in estimator.get_params():
         marked = np.where(np.arange(len(y)) % 6 == 0, -1, y)
-        _same(left, _answers(clone(estimator).set_params(unlabeled=-1).fit(data, marked), data))
+        _same(left, _outputs(clone(estimator).set_params(unlabeled=-1).fit(data, marked), data))
 
 
-# -- online learners
+# -- online estimators
 def check_chunks(estimator: Any) -> None:
     """Any chunking of the same samples gives the same state."""
     data, known = _data(estimator)
-    X, classes = _some_absent(data), np.unique(known)
+    X, classes = _with_missing(data), np.unique(known)
     y = known.astype(object)
-    y[::9] = None  # unlabeled samples are passed over
+    y[::9] = None  # online estimators skip unlabeled samples
     whole = clone(estimator).partial_fit(X, y, classes=classes)
     for size in (1, 7, 20):
         parts = clone(estimator)
         for start in range(0, len(y), size):
             parts.partial_fit(X[start : start + size], y[start : start + size], classes=classes)
-        _same(_answers(parts, X), _answers(whole, X), f"chunks of {size} differ")
-        assert parts.n_mistakes_ == whole.n_mistakes_, f"chunks of {size} count other mistakes"
+        _same(_outputs(parts, X), _outputs(whole, X), f"chunks of {size} differ")
+        assert parts.n_mistakes_ == whole.n_mistakes_, f"chunks of {size} give another number of mistakes"
 
 
 _FOR_ALL: tuple[Check, ...] = (
@@ -343,7 +344,7 @@ _FOR_ALL: tuple[Check, ...] = (
     check_save_and_load,
     check_unknown_view,
     check_wrong_columns,
-    check_view_answers,
+    check_view_decision_function,
     check_certificate,
 )
 _FOR_CLASSIFIERS: tuple[Check, ...] = (check_any_labels, check_unlabeled)

@@ -1,102 +1,132 @@
-"""Learners side by side on one set of samples: nested cross-validation, confidence intervals, times."""
+"""Comparison of estimators by nested cross-validation, with confidence intervals and fit times."""
 
 import time
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from html import escape
+from numbers import Integral
 from typing import Any
 
 import numpy as np
 from joblib import Parallel, delayed
-from scipy.stats import norm
-from scipy.stats import t as student
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.model_selection import GridSearchCV, KFold, StratifiedKFold
+from sklearn.metrics import get_scorer
+from sklearn.model_selection import GridSearchCV
+from sklearn.model_selection._search import BaseSearchCV
+from sklearn.utils._param_validation import Interval, StrOptions, validate_params
 
 from .._progress import progress
 from ..views.container import Views, as_views
-from .candidates import candidates, default_kernels, is_numbers, learner_of, views_of
+from ._folds import inner_splitter, outer_splits, read_groups, check_targets
+from ._intervals import mean_interval, share_interval
+from .candidates import TASKS, Candidates, candidates, default_kernels, final_estimator, views_of
 
 __all__ = ["Comparison", "Leaderboard", "candidates", "compare", "default_kernels"]
+
+_DEFAULT_SCORING = {"classification": "accuracy", "regression": "r2"}
+# what an estimator may raise on data that it cannot learn from, or that a scorer cannot use
+FIT_ERRORS = (ValueError, TypeError, AttributeError, ArithmeticError, np.linalg.LinAlgError)
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """How one learner did.
+    """Result of one estimator in a comparison.
 
     Parameters
     ----------
     name : str
-        The learner.
+        Name of the estimator.
     scores : tuple of float
-        Held-out scores, one per outer fold.
-    seconds : float
-        The mean time of a fold, the search for parameters included.
+        Score on the test part of each outer fold.
+    fit_time : float
+        Mean time of a fit on one training part in seconds, including the search for parameters.
     low, high : float
-        The 95 % confidence interval of the mean score, corrected for folds that share samples (Nadeau and Bengio 2003);
-        of accuracies at least as wide as that of a share of so many samples (Wilson 1927), since few folds may agree by
-        chance.
-    answers : array of shape (n_samples,)
-        What was predicted for each sample while it was held out.
-    parameters : tuple of dict
-        What the search chose in each fold.
+        95% confidence interval of the mean score, corrected for training parts that share samples (Nadeau and Bengio
+        2003). For accuracy it is at least as wide as the interval of a proportion of that many samples (Wilson 1927),
+        because a few folds may agree by chance.
+    predictions : array of shape (n_samples,)
+        Prediction of each sample by the model that was fitted without its fold.
+    best_params : tuple of dict
+        Parameters that the search chose in each fold.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from consilience import Comparison
+    >>> row = Comparison("mine", (0.75, 0.25), 0.1, 0.0, 1.0, np.array([1, 0, 1, 1]), ({}, {}))
+    >>> row.score
+    0.5
     """
 
     name: str
     scores: tuple[float, ...]
-    seconds: float
+    fit_time: float
     low: float
     high: float
-    answers: np.ndarray
-    parameters: tuple[dict[str, Any], ...]
+    predictions: np.ndarray
+    best_params: tuple[dict[str, Any], ...]
 
     @property
     def score(self) -> float:
-        """The mean score."""
+        """Mean of the scores."""
         return float(np.mean(self.scores))
 
 
 @dataclass(frozen=True)
 class Leaderboard(Sequence[Comparison]):
-    """Learners by their scores, the best first; prints as a table.
+    """Compared estimators in the order of their scores, the best first; prints as a table.
 
     Parameters
     ----------
     rows : tuple of Comparison
-        The learners.
+        Results of the estimators.
     splits : tuple of (array, array)
-        Training and held-out samples of each outer fold.
-    measure : str
-        What the scores are, ``"accuracy"`` or ``"R2"``.
-    inner : int
-        The folds of the search.
+        Training and test samples of each outer fold.
+    task : {"classification", "regression"}
+        Kind of prediction.
+    scoring : str
+        Name of the score, such as "accuracy" or "r2".
+    scorer : callable
+        Function of a fitted estimator, samples and targets that returns the score.
+    estimators : dict
+        Name -> (estimator, grid) of everything that was compared.
+    inner_cv : splitter
+        Splitter of the search inside each training part.
+    groups : array of shape (n_samples,) or None
+        Groups of samples that were kept together.
     random_state : int
-        The seed of the folds.
+        Seed of the folds.
     failed : dict
-        Learners that could not be fitted on these data, and why.
+        Name -> error message of estimators that could not be fitted or scored.
 
     Examples
     --------
-    >>> from consilience.evaluation.comparison import compare
+    >>> from consilience import compare
     >>> from consilience.datasets import load_breast_cancer_views
-    >>> board = compare(*load_breast_cancer_views(return_X_y=True), learners=["error alone"], folds=2)
-    >>> len(board), board[0].name, board.measure
+    >>> X, y = load_breast_cancer_views(return_X_y=True)
+    >>> board = compare(X, y, estimators=["error alone"], cv=2)
+    >>> len(board), board[0].name, board.scoring
     (1, 'error alone', 'accuracy')
     """
 
     rows: tuple[Comparison, ...]
     splits: tuple[tuple[np.ndarray, np.ndarray], ...]
-    measure: str
-    inner: int
-    random_state: int
+    task: str
+    scoring: str
+    scorer: Any = field(repr=False)
+    estimators: Candidates = field(repr=False)
+    inner_cv: Any = None
+    groups: np.ndarray | None = field(default=None, repr=False)
+    random_state: int = 0
     failed: dict[str, str] = field(default_factory=dict)
 
     @property
-    def numbers(self) -> bool:
-        """Whether numbers are predicted, and not classes."""
-        return self.measure == "R2"
+    def test_ratio(self) -> float:
+        """Number of test samples divided by the number of training samples in the first fold."""
+        train, test = self.splits[0]
+        return len(test) / len(train)
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -106,253 +136,298 @@ class Leaderboard(Sequence[Comparison]):
 
     def __str__(self) -> str:
         width = max([len(row.name) for row in self.rows], default=0)
-        lines = [f"{'':<{width}}  {self.measure:>8}  {'95 % interval':>15}  {'seconds':>7}"]
+        wide = max(len(self.scoring), 8)
+        lines = [f"{'':<{width}}  {self.scoring:>{wide}}  {'95% interval':>15}  {'fit time':>8}"]
         lines += [
-            f"{row.name:<{width}}  {row.score:>8.4f}  {row.low:>7.4f} {row.high:>7.4f}  {row.seconds:>7.2f}"
+            f"{row.name:<{width}}  {row.score:>{wide}.4f}  {row.low:>7.4f} {row.high:>7.4f}  {row.fit_time:>8.2f}"
             for row in self.rows
         ]
         return "\n".join(lines)
 
     def _repr_html_(self) -> str:
         cells = [
-            (row.name, f"{row.score:.4f}", f"{row.low:.4f} to {row.high:.4f}", f"{row.seconds:.2f}")
+            (row.name, f"{row.score:.4f}", f"{row.low:.4f} to {row.high:.4f}", f"{row.fit_time:.2f}")
             for row in self.rows
         ]
-        head = "".join(f"<th>{name}</th>" for name in ("learner", self.measure, "95 % interval", "seconds"))
+        heads = ("estimator", self.scoring, "95% interval", "fit time (s)")
+        head = "".join(f"<th>{escape(name)}</th>" for name in heads)
         body = "".join("<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>" for row in cells)
         return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
 
-    def fitted(self, name: str, X: Any, y: Any) -> Any:
-        """Fit a learner of the board on all samples, its parameters chosen as in the folds.
+    def to_frame(self) -> Any:
+        """Return the results as a pandas DataFrame with one row per estimator.
+
+        Returns
+        -------
+        pandas.DataFrame
+            Columns ``score``, ``low``, ``high``, ``fit_time``, ``best_params`` and the score of each fold,
+            ``split0_score`` and so on. The index is the name of the estimator.
+        """
+        try:
+            import pandas as pd
+        except ImportError as error:
+            raise ImportError("Leaderboard.to_frame needs pandas: pip install pandas.") from error
+        fields = ("score", "low", "high", "fit_time", "best_params")
+        columns = {name: [getattr(row, name) for row in self.rows] for name in fields}
+        for k in range(len(self.splits)):
+            columns[f"split{k}_score"] = [row.scores[k] for row in self.rows]
+        return pd.DataFrame(columns, index=pd.Index([row.name for row in self.rows], name="name"))
+
+    def refit(self, name: str, X: Any, y: Any) -> Any:
+        """Fit an estimator on all samples, with its parameters chosen as in the folds.
 
         Parameters
         ----------
         name : str
-            A learner of the board.
-        X, y : Views and array-like
-            The samples that were compared on.
+            Name of a compared estimator.
+        X : Views or what `as_views` reads
+            The samples of the comparison.
+        y : array-like of shape (n_samples,)
+            Their targets.
 
         Returns
         -------
         estimator
-            The fitted learner behind its scaling; `learner_of` finds it in there.
+            The fitted estimator, including its scaling.
         """
-        X, y = as_views(X), np.asarray(y)
-        search = _search(
-            candidates(X, y, numbers=self.numbers)[name], _folds(self.numbers, self.inner, self.random_state)
-        )
-        found = fit_quietly(search, views_of(name, X), y)
-        return getattr(found, "best_estimator_", found)
+        search = make_search(self.estimators[name], self.inner_cv, self.scorer)
+        model = fit_quietly(search, views_of(name, as_views(X)), np.asarray(y), self.groups)
+        return model.best_estimator_ if self.estimators[name][1] else model
 
 
+@validate_params(
+    {
+        "task": [StrOptions(set(TASKS)), None],
+        "scoring": [str, callable, None],
+        "cv": ["cv_object"],
+        "inner_cv": ["cv_object"],
+        "groups": ["array-like", None],
+        "estimators": [Iterable, None],
+        "random_state": [Interval(Integral, 0, None, closed="left")],
+        "n_jobs": [Integral, None],
+        "verbose": ["verbose"],
+    },
+    prefer_skip_nested_validation=False,
+)
 def compare(
     X: Any,
     y: Any,
     *,
-    learners: Iterable[str] | None = None,
-    numbers: bool | None = None,
-    folds: int = 5,
-    inner: int = 3,
+    task: str | None = None,
+    scoring: Any = None,
+    cv: Any = 5,
+    inner_cv: Any = 3,
+    groups: Any = None,
+    estimators: Iterable[str] | Mapping[str, Any] | None = None,
     random_state: int = 0,
     n_jobs: int | None = None,
     verbose: bool = False,
 ) -> Leaderboard:
-    """Compare learners by nested cross-validation: parameters are chosen within the training part of each fold.
+    """Compare estimators by nested cross-validation.
+
+    Each outer fold holds out a test part. The parameters of an estimator are chosen within the training part, so that
+    no test sample takes part in the choice.
 
     Parameters
     ----------
     X : Views or what `as_views` reads
         The samples.
     y : array-like of shape (n_samples,)
-        Classes, or numbers for regression.
-    learners : iterable of str, optional
-        Which of `candidates`; all by default.
-    numbers : bool, optional
-        Whether y has numbers to predict, and not classes; by default where they are not whole.
-    folds, inner : int, default=5 and 3
-        Outer folds, and inner ones for the search.
+        Class labels, or targets for regression.
+    task : {"classification", "regression"}, optional
+        Kind of prediction. Default: regression if any target value is not an integer.
+    scoring : str or callable, optional
+        Any scorer of scikit-learn, by name or as a function of (estimator, X, y); higher is better. It chooses the
+        parameters and scores the test parts. Default: "accuracy" for classification, "r2" for regression.
+    cv : int or splitter, default=5
+        Outer folds. Their number, or a splitter whose test parts contain each sample once. With a number, the folds
+        are stratified for classification, and keep `groups` together if they are given.
+    inner_cv : int or splitter, default=3
+        Folds of the search inside each training part. A number is reduced if a class or the groups are too few.
+    groups : array-like of shape (n_samples,), optional
+        Groups of samples, such as patients. No group is in both parts of an outer or inner split.
+    estimators : iterable of str, or dict, optional
+        Names of `candidates` to compare. Or a dict of your own estimators by name, which must accept `Views`; a value
+        may also be a pair (estimator, grid), as in `candidates`. Default: all candidates.
     random_state : int, default=0
-        The seed of the folds.
+        Seed of the folds, if `cv` is a number and `groups` is not given.
     n_jobs : int, optional
-        How many folds are worked on at a time, by as many processes; -1 is one per core.
+        Number of processes, each of which works on one fold at a time; -1 uses all cores.
     verbose : bool, default=False
-        Whether to show how far it is, in a terminal or a notebook.
+        Whether to show progress, in a terminal or a notebook.
 
     Returns
     -------
     Leaderboard
-        The learners, the best first.
+        Results of the estimators, the best first.
+
+    See Also
+    --------
+    candidates : The estimators that are compared by default.
+    sklearn.model_selection.cross_validate : Scores of one estimator, without an inner search.
+
+    Notes
+    -----
+    Candidates whose names end with "CV" choose their penalties by built-in leave-one-out. If you give `groups` or
+    another `scoring` than the default, `inner_cv` searches the same penalties instead.
 
     Examples
     --------
-    >>> from consilience.evaluation.comparison import compare
+    >>> from consilience import compare
     >>> from consilience.datasets import load_breast_cancer_views
     >>> X, y = load_breast_cancer_views(return_X_y=True)
-    >>> board = compare(X, y, learners=["LateFusion", "error alone"], folds=3)
+    >>> board = compare(X, y, estimators=["LateFusion", "error alone"], cv=3)
     >>> board[0].name
     'LateFusion'
     """
-    X, y = as_views(X), np.asarray(y)
-    _check_targets(X, y)
-    numbers = is_numbers(y) if numbers is None else numbers
-    known = candidates(X, y, numbers=numbers)
-    chosen = list(known) if learners is None else list(dict.fromkeys(learners))
-    unknown = [name for name in chosen if name not in known]
-    if unknown:
-        raise ValueError(f"There is no learner '{unknown[0]}' to compare here; there are {', '.join(known)}.")
-    fewest = _check_folds(y, folds, numbers)
-    splits = tuple(_folds(numbers, folds, random_state).split(np.zeros(len(y)), None if numbers else y))
-    within = _folds(numbers, max(2, min(inner, fewest)), random_state)
-    searches = {name: _search(known[name], within) for name in chosen}
-    places = _turns([name for name in chosen if hasattr(learner_of(known[name][0]), "partial_fit")], chosen, folds)
-    found: dict[str, dict[int, _Fold | str]] = {name: {} for name in chosen}
-    work = Parallel(n_jobs=n_jobs, return_as="generator")(
-        delayed(_fold)(searches[name], views_of(name, X), y, *splits[k]) for name, k in places
-    )
-    with progress(verbose, f"{places[0][0]}, fold 1 of {folds}") as told:
-        for done, ((name, k), part) in enumerate(zip(places, work, strict=True), start=1):
-            found[name][k] = part
-            following = places[min(done, len(places) - 1)]
-            told(f"{following[0]}, fold {following[1] + 1} of {folds}", done / len(places))
-    failed = {n: next(p for p in parts.values() if isinstance(p, str)) for n, parts in found.items() if _fails(parts)}
-    if len(failed) == len(chosen):
-        raise ValueError(f"No learner could be fitted. {chosen[0]}: {failed[chosen[0]]}")
-    rows = [
-        _row(name, [parts[k] for k in range(folds)], splits, numbers)
-        for name, parts in found.items()
-        if name not in failed
-    ]
-    rows.sort(key=lambda row: -row.score)
-    return Leaderboard(tuple(rows), splits, "R2" if numbers else "accuracy", within.n_splits, random_state, failed)
+    X = as_views(X)
+    y, task = check_targets(X, y, task)
+    groups = read_groups(groups, len(y))
+    is_default = scoring in (None, _DEFAULT_SCORING[task])
+    scoring = _DEFAULT_SCORING[task] if is_default else scoring
+    scorer = get_scorer(scoring)
+    pairs = _read_estimators(estimators, X, y, task, built_in_cv=is_default and groups is None)
+    splits = outer_splits(cv, y, task, groups, random_state)
+    inner = inner_splitter(inner_cv, y, task, groups, random_state, splits)
+    searches = {name: make_search(pair, inner, scorer) for name, pair in pairs.items()}
+    results = _run_folds(searches, scorer, X, y, groups, splits, n_jobs, verbose)
+    failed = {
+        name: next(part for part in parts if isinstance(part, str))
+        for name, parts in results.items()
+        if any(isinstance(part, str) for part in parts)
+    }
+    if len(failed) == len(pairs):
+        first = next(iter(failed))
+        raise ValueError(f"No estimator could be fitted and scored. {first}: {failed[first]}")
+    name_of_score = scoring if isinstance(scoring, str) else getattr(scoring, "__name__", str(scoring))
+    rows = [_row(name, parts, splits, name_of_score) for name, parts in results.items() if name not in failed]
+    rows.sort(key=lambda row: (np.isnan(row.score), -row.score))
+    return Leaderboard(
+        tuple(rows), splits, task, name_of_score, scorer, pairs, inner, groups, random_state, failed
+    )  # fmt: skip
 
 
-def _fails(parts: Mapping[int, Any]) -> bool:
-    return any(isinstance(part, str) for part in parts.values())
+def _read_estimators(estimators: Any, X: Views, y: np.ndarray, task: str, *, built_in_cv: bool) -> Candidates:
+    """Return the estimators to compare and their grids, by name."""
+    if isinstance(estimators, Mapping):
+        if not estimators:
+            raise ValueError("`estimators` is empty. Give at least one estimator by name, or None for all candidates.")
+        return {name: own if isinstance(own, tuple) else (own, {}) for name, own in estimators.items()}
+    known = candidates(X, y, task=task, built_in_cv=built_in_cv)
+    if estimators is None:
+        return known
+    names = list(dict.fromkeys([estimators] if isinstance(estimators, str) else estimators))
+    unknown = [name for name in names if name not in known]
+    if unknown or not names:
+        wrong = f"got '{unknown[0]}'" if unknown else "got no name"
+        raise ValueError(f"`estimators` must name candidates for these data; {wrong}. There are {', '.join(known)}.")
+    return {name: known[name] for name in names}
 
 
-def _check_targets(X: Views, y: np.ndarray) -> None:
-    if y.ndim != 1:
-        raise ValueError(f"y must have one target per sample; got the shape {y.shape}. Compare one column at a time.")
-    if len(X) != len(y):
-        raise ValueError(f"The views have {len(X)} samples and y has {len(y)}; they must agree.")
-    lost = sum(value is None or value != value for value in y.tolist())
-    if lost:
-        raise ValueError(f"{lost} samples have no target; leave them out of the comparison.")
-    kinds = sorted({type(value).__name__ for value in y.tolist()})
-    if y.dtype == object and len(kinds) > 1:
-        raise ValueError(f"The classes are of several types ({', '.join(kinds)}). Give all as strings.")
+def make_search(pair: tuple[Any, Mapping[str, Any]], inner_cv: Any, scorer: Any) -> Any:
+    """Return a search over the grid of an estimator, or the estimator itself if its grid is empty."""
+    estimator, grid = pair
+    if not grid:
+        return estimator
+    return GridSearchCV(estimator, dict(grid), cv=inner_cv, scoring=scorer, error_score="raise")
 
 
-def _turns(online: Sequence[str], chosen: Sequence[str], folds: int) -> list[tuple[str, int]]:
-    """Learners and folds in the order they are worked on: online learners last, but for a fold of the first three.
-
-    Their loops are compiled where they are first used ever, which takes seconds: processes begin with that, each with
-    other loops, and do not all wait for it later.
-    """
-    first = [(name, 0) for name in online[:3]]
-    rest = [(name, k) for name in (*(n for n in chosen if n not in online), *online) for k in range(folds)]
-    return first + [place for place in rest if place not in first]
-
-
-def _check_folds(y: np.ndarray, folds: int, numbers: bool) -> int:
-    """Whether folds can be made; the fewest samples that a class has in a training part."""
-    if numbers:
-        if len(y) < 2 * folds:
-            raise ValueError(
-                f"There are {len(y)} samples, fewer than two for each of the {folds} folds. Take fewer folds."
-            )
-        return len(y) - len(y) // folds
-    values, counts = np.unique(y, return_counts=True)
-    if len(values) < 2:
-        raise ValueError(f"All samples are of the class '{values[0]}'; there is nothing to compare learners by.")
-    if counts.min() < folds:
-        one = f"The class '{values[counts.argmin()]}' has {counts.min()} samples, fewer than the {folds} folds."
-        whole = y.dtype.kind in "iuf"
-        raise ValueError(
-            f"{one} Take fewer folds, or drop it{'; or predict numbers: numbers=True, --numbers' if whole else ''}."
-        )
-    return int(counts.min() - np.ceil(counts.min() / folds))
-
-
-def _folds(numbers: bool, n: int, random_state: int) -> Any:
-    return (KFold if numbers else StratifiedKFold)(n, shuffle=True, random_state=random_state)
-
-
-def _search(known: tuple[Any, dict[str, list[Any]]], cv: Any) -> Any:
-    learner, grid = known
-    return GridSearchCV(learner, grid, cv=cv, error_score="raise") if grid else learner
-
-
-@dataclass(frozen=True)
-class _Fold:
-    """What one outer fold gave."""
-
-    score: float
-    seconds: float
-    answers: np.ndarray
-    parameters: dict[str, Any]
-
-
-def _fold(search: Any, X: Views, y: np.ndarray, train: np.ndarray, test: np.ndarray) -> _Fold | str:
-    """What a fold gave, or the first line of why it gave nothing."""
-    start = time.perf_counter()
-    try:
-        model = fit_quietly(clone(search), X[train], y[train])
-    except (ValueError, TypeError, ArithmeticError, np.linalg.LinAlgError) as error:
-        return (str(error).strip() or type(error).__name__).splitlines()[0]
-    held = X[test]
-    score, answers = model.score(held, y[test]), model.predict(held)
-    return _Fold(float(score), time.perf_counter() - start, answers, getattr(model, "best_params_", {}))
-
-
-def _row(name: str, parts: Sequence[Any], splits: Any, numbers: bool) -> Comparison:
-    scores = np.array([part.score for part in parts])
-    ratio = len(splits[0][1]) / len(splits[0][0])
-    low, high = interval(scores, ratio)
-    if not numbers:
-        least, most = share_interval(float(scores.mean()), sum(len(test) for _, test in splits))
-        low, high = max(min(low, least), 0.0), max(high, most)
-    answers = np.empty(sum(len(test) for _, test in splits), dtype=np.asarray(parts[0].answers).dtype)
-    for part, (_, test) in zip(parts, splits, strict=True):
-        answers[test] = part.answers
-    seconds = float(np.mean([part.seconds for part in parts]))
-    chosen = tuple(part.parameters for part in parts)
-    return Comparison(name, tuple(map(float, scores)), seconds, low, min(high, 1.0), answers, chosen)
-
-
-def fit_quietly(model: Any, X: Views, y: np.ndarray) -> Any:
-    """Fit; that an iteration was cut short, or a class is rare, shows in the score."""
+def fit_quietly(model: Any, X: Views, y: np.ndarray, groups: np.ndarray | None = None) -> Any:
+    """Fit without warnings on unfinished iterations and rare classes: the score shows their effect."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         warnings.filterwarnings("ignore", message="The least populated class")
+        if groups is not None and isinstance(model, BaseSearchCV):
+            return model.fit(X, y, groups=groups)
         return model.fit(X, y)
 
 
-def interval(scores: np.ndarray, ratio: float) -> tuple[float, float]:
-    """A 95 % t-interval of the mean whose variance counts that training parts overlap: (1/k + n_test/n_train) s²."""
-    k, mean = len(scores), float(scores.mean())
-    half = float(student.ppf(0.975, k - 1)) * float(np.sqrt((1 / k + ratio) * scores.var(ddof=1))) if k > 1 else np.inf
-    return mean - half, mean + half
+# -- folds
+@dataclass(frozen=True)
+class _FoldResult:
+    """Score, fit time, predictions and chosen parameters of one outer fold."""
+
+    score: float
+    fit_time: float
+    predictions: np.ndarray
+    best_params: dict[str, Any]
 
 
-def difference_interval(
-    lost: np.ndarray, ratio: float, rights: tuple[np.ndarray, np.ndarray] | None = None
-) -> tuple[float, float]:
-    """An interval of mean differences by folds; of accuracies at least as wide as that of paired answers.
+def _run_folds(
+    searches: Mapping[str, Any],
+    scorer: Any,
+    X: Views,
+    y: np.ndarray,
+    groups: np.ndarray | None,
+    splits: Sequence[tuple[np.ndarray, np.ndarray]],
+    n_jobs: int | None,
+    verbose: bool,
+) -> dict[str, list[_FoldResult | str]]:
+    """Return the results of each estimator, fold by fold; an error message stands for a fold that failed."""
+    turns = _turns(searches, len(splits))
+    work = Parallel(n_jobs=n_jobs, return_as="generator")(
+        delayed(_run_fold)(searches[name], scorer, views_of(name, X), y, groups, *splits[k]) for name, k in turns
+    )
+    results: dict[str, list[Any]] = {name: [None] * len(splits) for name in searches}
+    with progress(verbose, f"{turns[0][0]}, fold 1 of {len(splits)}") as show:
+        for done, ((name, k), result) in enumerate(zip(turns, work, strict=True), start=1):
+            results[name][k] = result
+            following, fold = turns[min(done, len(turns) - 1)]
+            show(f"{following}, fold {fold + 1} of {len(splits)}", done / len(turns))
+    return results
 
-    `rights` says for the same samples which answers of the one and of the other are right.
+
+def _turns(searches: Mapping[str, Any], n_folds: int) -> list[tuple[str, int]]:
+    """Return (estimator, fold) in the order of work: online estimators last, except one fold of the first three.
+
+    Online estimators compile their loops at the first use on a machine, which takes seconds. Processes start with
+    that, each with other loops, so that they do not all wait for the same compilation later.
     """
-    low, high = interval(lost, ratio)
-    if rights is None:
-        return low, high
-    n, apart = len(rights[0]), int(np.sum(rights[0] != rights[1]))
-    half = float(norm.ppf(0.975)) * np.sqrt(apart + 1) / n  # one more than seen: a few samples may agree by chance
-    mean = float(lost.mean())
-    return min(low, mean - half), max(high, mean + half)
+    estimators = {name: s.estimator if isinstance(s, BaseSearchCV) else s for name, s in searches.items()}
+    online = [name for name, estimator in estimators.items() if hasattr(final_estimator(estimator), "partial_fit")]
+    first = [(name, 0) for name in online[:3]]
+    ordered = [*(name for name in searches if name not in online), *online]
+    rest = [(name, k) for name in ordered for k in range(n_folds)]
+    return first + [turn for turn in rest if turn not in first]
 
 
-def share_interval(share: float, n: int) -> tuple[float, float]:
-    """Wilson's 95 % interval of a share of n samples."""
-    z = float(norm.ppf(0.975)) / np.sqrt(n)
-    middle, half = share + z**2 / 2, z * np.sqrt(share * (1 - share) + z**2 / 4)
-    return float((middle - half) / (1 + z**2)), float((middle + half) / (1 + z**2))
+def _run_fold(
+    search: Any,
+    scorer: Any,
+    X: Views,
+    y: np.ndarray,
+    groups: np.ndarray | None,
+    train: np.ndarray,
+    test: np.ndarray,
+) -> _FoldResult | str:
+    """Return the result of one fold, or the first line of the error message."""
+    start = time.perf_counter()
+    try:
+        model = fit_quietly(clone(search), X[train], y[train], None if groups is None else groups[train])
+        fit_time = time.perf_counter() - start
+        test_views = X[test]
+        score = float(scorer(model, test_views, y[test]))
+        return _FoldResult(score, fit_time, model.predict(test_views), getattr(model, "best_params_", {}))
+    except FIT_ERRORS as error:
+        return (str(error).strip() or type(error).__name__).splitlines()[0]
+
+
+def _row(name: str, parts: Sequence[Any], splits: Any, scoring: str) -> Comparison:
+    scores = np.array([part.score for part in parts])
+    tested = np.concatenate([test for _, test in splits])
+    low, high = score_interval(scores, len(splits[0][1]) / len(splits[0][0]), len(tested), scoring)
+    joined = np.concatenate([np.asarray(part.predictions) for part in parts])
+    predictions = np.empty_like(joined)
+    predictions[tested] = joined
+    fit_time = float(np.mean([part.fit_time for part in parts]))
+    best_params = tuple(part.best_params for part in parts)
+    return Comparison(name, tuple(map(float, scores)), fit_time, low, high, predictions, best_params)
+
+
+def score_interval(scores: np.ndarray, test_ratio: float, n_samples: int, scoring: str) -> tuple[float, float]:
+    """Return the 95% interval of the mean of fold scores, within the range that the score can have."""
+    low, high = mean_interval(scores, test_ratio)
+    if scoring == "accuracy":
+        least, most = share_interval(float(scores.mean()), n_samples)
+        low, high = max(min(low, least), 0.0), max(high, most)
+    return low, min(high, 1.0) if scoring in ("accuracy", "r2") else high

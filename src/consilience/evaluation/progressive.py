@@ -1,57 +1,73 @@
-"""Predict, score, learn: progressive validation on streams of any source, with checkpoints."""
+"""Progressive validation of online estimators: predict, score, learn; on streams of any source, with checkpoints."""
 
 import os
 import time
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from numbers import Integral
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from sklearn.utils._param_validation import Interval, validate_params
 
 from .._progress import progress
 from ..io.model_files import load, save
-from ..io.streams import read_csv_lines, read_json_lines, read_stream
-from ..online._frame import OnlineLearner, check_count, one_row, uninterrupted
+from ..io.streams import read_stream
+from ..online._frame import OnlineLearner, one_row, uninterrupted
 from ..views.container import Views
 
-__all__ = ["ProgressiveResult", "progressive_validation", "read_csv_lines", "read_json_lines", "read_stream"]
+__all__ = ["ProgressiveResult", "progressive_validation"]
+
+_COUNT = Interval(Integral, 1, None, closed="left")
 
 
 @dataclass(frozen=True)
 class ProgressiveResult:
-    """What `progressive_validation` found; prints as a sentence.
+    """Result of `progressive_validation`; prints as a sentence.
 
     Parameters
     ----------
     n_samples : int
-        The samples predicted, scored and learned.
-    mistakes : int
-        Wrong predictions among them; a tie is one.
+        Number of samples that were predicted, scored and learned.
+    n_mistakes : int
+        Number of wrong predictions among them; a tie counts as a mistake.
     curve : array of shape (n, 2)
-        Samples so far and the share of mistakes, thinned out geometrically.
+        Number of samples so far, and the share of mistakes among them, at geometrically spaced points.
 
     Examples
     --------
     >>> import numpy as np
-    >>> from consilience.evaluation.progressive import ProgressiveResult
+    >>> from consilience import ProgressiveResult
     >>> print(ProgressiveResult(200, 30, np.array([[200, 0.15]])))
-    30 mistakes in 200 samples, an error of 15.00 %.
+    30 mistakes in 200 samples, an error of 15.00%.
     """
 
     n_samples: int
-    mistakes: int
+    n_mistakes: int
     curve: np.ndarray
 
     @property
     def error(self) -> float:
-        """The share of mistakes."""
-        return self.mistakes / self.n_samples if self.n_samples else float("nan")
+        """Share of mistakes."""
+        return self.n_mistakes / self.n_samples if self.n_samples else float("nan")
 
     def __str__(self) -> str:
-        return f"{self.mistakes} mistakes in {self.n_samples} samples, an error of {100 * self.error:.2f} %."
+        return f"{self.n_mistakes} mistakes in {self.n_samples} samples, an error of {100 * self.error:.2f}%."
 
 
+@validate_params(
+    {
+        "target": [str],
+        "chunk": [_COUNT],
+        "limit": [_COUNT, None],
+        "checkpoint": [str, os.PathLike, None],
+        "every": [_COUNT],
+        "resume": ["boolean"],
+        "verbose": ["verbose"],
+    },
+    prefer_skip_nested_validation=False,
+)
 def progressive_validation(
     model: Any,
     stream: Any,
@@ -67,51 +83,50 @@ def progressive_validation(
     resume: bool = False,
     verbose: bool = False,
 ) -> ProgressiveResult:
-    """Predict each sample of a stream, score the prediction, then learn the sample.
+    """Predict each sample of a stream, score the prediction, then learn from the sample.
 
-    Predictions are those of the hypothesis that learns, as the mistake bounds count them, one sample after the other
-    however the stream is cut. The model goes on from what it knows, and is trained afterwards.
+    The predictions are those of the current hypothesis, which the mistake bounds count, one sample after the other.
+    They do not depend on how the stream is divided into chunks. The model continues from its current state.
 
     Parameters
     ----------
-    model : online learner
-        An online learner of the library; it learns in place.
+    model : online estimator
+        An online estimator of the library. It learns in place.
     stream : Views, arrays, iterator or path
-        Samples with `y`; an iterator of (views, label) for single samples or of (views, labels) for chunks; or a file:
-        Parquet (or a folder of such files), CSV (.csv, .tsv), libsvm (.libsvm, .svm, .svmlight, .txt), JSON lines
-        (.jsonl, .ndjson).
+        Samples, with their classes in `y`. Or an iterator of (views, label) for single samples, or of (views, labels)
+        for chunks. Or a file: Parquet (or a folder of Parquet files), CSV (.csv, .tsv), libsvm (.libsvm, .svm,
+        .svmlight, .txt) or JSON lines (.jsonl, .ndjson).
     y : array-like of shape (n_samples,), optional
-        The classes, where `stream` has the samples alone.
+        The classes, if `stream` contains only the samples.
     target : str, default="y"
-        The column or key of the class in a file.
+        Column or key of the class in a file.
     views : dict, list or "prefix", optional
-        How columns of a file are divided into views; see `as_views`. Columns of lists or of strings are views by
-        themselves.
+        How the columns of a file are divided into views; see `as_views`. A column of lists or of strings is a view.
     classes : array-like, optional
-        All classes there will be; see `partial_fit`.
+        All classes that the stream may contain; see `partial_fit`.
     chunk : int, default=4096
-        Samples read at a time; the result does not depend on it.
+        Number of samples that are read at a time. It does not change the result.
     limit : int, optional
-        The most samples to take.
+        Maximum number of samples. Default: the whole stream.
     checkpoint : path, optional
-        Where the model and its place in the stream are written, whole or not at all, every `every` samples, at the end,
-        and on Ctrl-C.
+        File for the model and its position in the stream. It is replaced atomically after every `every` samples, at
+        the end, and on Ctrl-C.
     every : int, default=10000
-        Samples between checkpoints.
+        Number of samples between checkpoints.
     resume : bool, default=False
-        Whether to go on from the checkpoint if there is one: the model takes its state, and the samples it has seen are
-        passed over.
+        Whether to continue from an existing checkpoint. The model takes over its state and skips the samples that it
+        has seen.
     verbose : bool, default=False
-        Whether to show samples, rate and error as the stream goes on, in a terminal or a notebook.
+        Whether to show the number of samples, the rate and the error, in a terminal or a notebook.
 
     Returns
     -------
     ProgressiveResult
-        Mistakes, error and its curve.
+        Number of mistakes, error and error curve.
 
     See Also
     --------
-    save : Write a model alone.
+    save : Write a model without a position in a stream.
 
     Examples
     --------
@@ -119,108 +134,112 @@ def progressive_validation(
     >>> X, y = cs.datasets.make_views(n_samples=500, n_classes=2, random_state=0, return_X_y=True)
     >>> model = cs.OrthogonalPerceptron(average=True)
     >>> result = cs.progressive_validation(model, X, y)
-    >>> result.n_samples, result.mistakes == model.n_mistakes_
+    >>> result.n_samples, result.n_mistakes == model.n_mistakes_
     (500, True)
     """
     if not isinstance(model, OnlineLearner):
-        raise TypeError(f"progressive_validation takes online learners of the library; got {type(model).__name__}.")
-    for name, value in (("chunk", chunk), ("every", every)):
-        check_count(name, value)
-    check_count("limit", limit, optional=True)
+        raise TypeError(f"`model` must be an online estimator of the library; got {type(model).__name__}.")
     path = None if checkpoint is None else Path(checkpoint)
-    if path is not None and not path.absolute().parent.is_dir():
-        raise FileNotFoundError(
-            f"The folder of the checkpoint, '{path.absolute().parent}', does not exist. Make it first."
-        )
-    place = _Place(0, getattr(model, "n_samples_seen_", 0), getattr(model, "n_mistakes_", 0))
-    if path is not None and path.exists():
-        if not resume:
-            raise FileExistsError(
-                f"The checkpoint '{path}' exists. Go on from it by resume=True (--resume), or remove it."
-            )
-        place = _restored(model, path)
+    place = _first_place(model, path, resume)
     given = {} if classes is None else {"classes": classes}
-    most = min(every, model._piece)
-    pieces = _pieces(read_stream(stream, y, target=target, views=views, chunk=chunk), place, most, limit)
+    source = read_stream(stream, y, target=target, views=views, chunk=chunk)
     try:
-        with progress(verbose, "waiting for samples") as told:
+        with progress(verbose, "waiting for samples") as show:
             start = time.perf_counter()
-            for X, labels in pieces:
+            for X, labels in _pieces(source, place, min(every, model._piece), limit):
                 with uninterrupted():
-                    if isinstance(X, Views):
-                        model.partial_fit(X, labels, **given)
-                    elif given and not hasattr(model, "n_samples_seen_"):
-                        model.partial_fit(one_row(X), [labels], **given)
-                    else:
-                        model.learn_one(X, labels)
-                    place.position += len(X) if isinstance(X, Views) else 1
-                told(place.told(model, time.perf_counter() - start), place.position / limit if limit else None)
+                    place.position += _learn_piece(model, X, labels, given)
+                share = place.position / limit if limit else None
+                show(place.summary(model, time.perf_counter() - start), share)
                 if path is not None and place.position - place.saved >= every:
-                    _write(model, place, path)
-    except KeyboardInterrupt as stopped:
+                    _write_checkpoint(model, place, path)
+    except KeyboardInterrupt as interrupt:
+        stopped = f"Stopped after {place.position} samples of the stream."
         if path is None:
-            raise KeyboardInterrupt(
-                f"Stopped after {place.position} samples of the stream; the model keeps what it has learned."
-            ) from stopped
-        _write(model, place, path)
-        raise KeyboardInterrupt(
-            f"Stopped after {place.position} samples, saved to '{path}'. Go on by resume=True (--resume)."
-        ) from stopped
+            raise KeyboardInterrupt(f"{stopped} The model keeps what it has learned.") from interrupt
+        _write_checkpoint(model, place, path)
+        raise KeyboardInterrupt(f"{stopped} Saved to '{path}'. Continue with resume=True (--resume).") from interrupt
     if path is not None:
-        _write(model, place, path)
+        _write_checkpoint(model, place, path)
     return place.result(model)
 
 
+def _learn_piece(model: Any, X: Any, labels: Any, classes: dict[str, Any]) -> int:
+    """Learn from a chunk or a single sample; return the number of samples."""
+    if isinstance(X, Views):
+        model.partial_fit(X, labels, **classes)
+        return len(X)
+    if classes and not hasattr(model, "n_samples_seen_"):  # `learn_one` does not take the classes
+        model.partial_fit(one_row(X), [labels], **classes)
+    else:
+        model.learn_one(X, labels)
+    return 1
+
+
 class _Place:
-    """Where a stream stands, and what the model had seen before it."""
+    """Position in a stream, and the counts of the model before the stream."""
 
     def __init__(self, position: int, seen: int, mistakes: int):
         self.position, self.seen, self.mistakes = position, seen, mistakes
-        self.saved = self.begun = position
+        self.saved = self.first = position
 
     def counts(self, model: Any) -> tuple[int, int]:
-        """Samples and mistakes on this stream."""
-        return int(getattr(model, "n_samples_seen_", 0)) - self.seen, int(
-            getattr(model, "n_mistakes_", 0)
-        ) - self.mistakes
+        """Return the numbers of samples and of mistakes on this stream."""
+        samples, mistakes = getattr(model, "n_samples_seen_", 0), getattr(model, "n_mistakes_", 0)
+        return int(samples) - self.seen, int(mistakes) - self.mistakes
 
-    def told(self, model: Any, seconds: float) -> str:
-        """How far the stream is, for people who wait."""
+    def summary(self, model: Any, seconds: float) -> str:
+        """Return the text of the progress bar."""
         samples, mistakes = self.counts(model)
-        rate = (self.position - self.begun) / max(seconds, 1e-9)
-        return f"{samples:,} samples, {rate:,.0f} a second, error {mistakes / max(samples, 1):.2%}"
+        rate = (self.position - self.first) / max(seconds, 1e-9)
+        return f"{samples:,} samples, {rate:,.0f} per second, error {mistakes / max(samples, 1):.2%}"
 
     def result(self, model: Any) -> ProgressiveResult:
-        n, mistakes = self.counts(model)
+        samples, mistakes = self.counts(model)
         curve = [(s - self.seen, m - self.mistakes) for s, m in getattr(model, "_curve", []) if s > self.seen]
         points = np.array(curve, dtype=np.float64).reshape(-1, 2)
         points[:, 1] /= np.maximum(points[:, 0], 1)
-        return ProgressiveResult(n, mistakes, points)
+        return ProgressiveResult(samples, mistakes, points)
 
 
 # -- checkpoints
-def _write(model: Any, place: _Place, path: Path) -> None:
+def _first_place(model: Any, path: Path | None, resume: bool) -> _Place:
+    """Return the place to start from: the beginning of the stream, or the place of the checkpoint."""
+    if path is not None and not path.absolute().parent.is_dir():
+        raise FileNotFoundError(
+            f"The folder of the checkpoint, '{path.absolute().parent}', does not exist. Create it first."
+        )
+    if path is None or not path.exists():
+        return _Place(0, getattr(model, "n_samples_seen_", 0), getattr(model, "n_mistakes_", 0))
+    if not resume:
+        raise FileExistsError(
+            f"The checkpoint '{path}' exists. Continue from it with resume=True (--resume), or remove it."
+        )
+    return _restore_checkpoint(model, path)
+
+
+def _write_checkpoint(model: Any, place: _Place, path: Path) -> None:
     save({"model": model, "position": place.position, "seen": place.seen, "mistakes": place.mistakes}, path)
     place.saved = place.position
 
 
-def _restored(model: Any, path: Path) -> _Place:
+def _restore_checkpoint(model: Any, path: Path) -> _Place:
     """Give the model the state of a checkpoint; return its place in the stream."""
-    found = load(path)
-    if not (isinstance(found, dict) and found.keys() >= {"model", "position", "seen", "mistakes"}):
-        raise ValueError(f"'{path}' is a model file, no checkpoint of a stream. Load it by consilience.load.")
-    kept = found["model"]
-    before, now = ({**learner.get_params(), "verbose": None} for learner in (kept, model))
-    if type(kept) is not type(model) or repr(before) != repr(now):
+    content = load(path)
+    if not (isinstance(content, dict) and content.keys() >= {"model", "position", "seen", "mistakes"}):
+        raise ValueError(f"'{path}' is a model file and not a checkpoint of a stream. Use consilience.load.")
+    saved = content["model"]
+    before, now = ({**estimator.get_params(), "verbose": None} for estimator in (saved, model))
+    if type(saved) is not type(model) or repr(before) != repr(now):
         raise ValueError(
-            f"The checkpoint '{path}' is of {kept!r}, the model is {model!r}. Give the model it was made of."
+            f"The checkpoint '{path}' belongs to {saved!r}; got {model!r}. Give a model with the same parameters."
         )
-    model.__dict__.update(kept.__dict__)
-    return _Place(int(found["position"]), int(found["seen"]), int(found["mistakes"]))
+    model.__dict__.update(saved.__dict__)
+    return _Place(int(content["position"]), int(content["seen"]), int(content["mistakes"]))
 
 
 def _pieces(source: Iterable[Any], place: _Place, most: int, limit: int | None) -> Iterator[tuple[Any, Any]]:
-    """The stream from its place on, in pieces of at most so many samples that end where checkpoints are."""
+    """Yield the stream from its place on, in pieces of at most `most` samples that end where checkpoints are due."""
     skip, left = place.position, np.inf if limit is None else limit - place.position
     if left <= 0:
         return

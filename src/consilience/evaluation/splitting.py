@@ -1,7 +1,7 @@
-"""Model selection where only some samples are labeled."""
+"""Cross-validation of data of which only some samples are labeled."""
 
-import numbers
 from collections.abc import Iterator
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -15,18 +15,18 @@ __all__ = ["LabeledKFold"]
 
 
 class LabeledKFold(BaseEstimator):
-    """Folds of the labeled samples; the unlabeled ones are in every training set and in no test set.
+    """Folds of the labeled samples; all unlabeled samples are in every training set and in no test set.
 
-    For ``cv=`` of scikit-learn's `GridSearchCV`, `cross_val_score` and the like, so that half-labeled data can be
-    scored: a test fold has labels only, and a learner sees all unlabeled samples every time.
+    Use it as ``cv=`` of scikit-learn's `GridSearchCV` or `cross_val_score` to score semi-supervised estimators: every
+    test sample has a label, and the estimator sees all unlabeled samples in each fold.
 
     Parameters
     ----------
     cv : int, splitter or iterable, default=5
-        How the labeled samples are divided: the number of folds (with the classes' shares kept where y are classes), or
-        any splitter of scikit-learn.
+        Folds of the labeled samples: their number, or any splitter of scikit-learn. With a number, the folds of class
+        labels are stratified.
     unlabeled : object, optional
-        A label that marks unlabeled samples, beside missing ones (NaN, None, pd.NA).
+        Label that marks unlabeled samples, in addition to missing values (NaN, None, pd.NA).
 
     Examples
     --------
@@ -39,46 +39,49 @@ class LabeledKFold(BaseEstimator):
     [0 1 2 5] [3 4]
     """
 
+    _parameter_constraints: dict[str, list[Any]] = {"cv": ["cv_object"], "unlabeled": ["no_validation"]}
+
     def __init__(self, cv: Any = 5, *, unlabeled: Any = None):
         self.cv = cv
         self.unlabeled = unlabeled
 
     def split(self, X: Any, y: Any = None, groups: Any = None) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-        """Give the positions of training and test samples, fold by fold.
+        """Yield the positions of training and test samples, fold by fold.
 
         Parameters
         ----------
         X : object
-            The samples; only their number matters.
+            The samples. Only their number is used.
         y : array-like of shape (n_samples,) or (n_samples, n_outputs)
             Labels or targets, missing for unlabeled samples.
         groups : array-like of shape (n_samples,), optional
-            Groups that a splitter keeps together.
+            Groups of samples for the splitter.
 
         Yields
         ------
         train, test : array of int
-            Positions, ascending.
+            Positions in ascending order.
         """
-        here, rest, known = self._read(X, y)
-        parts = None if groups is None else np.asarray(groups)[here]
-        for train, test in self._splitter(known).split(np.zeros((len(here), 1)), known, parts):
-            yield np.sort(np.concatenate([here[train], rest])), here[test]
+        self._validate_params()
+        labeled, unlabeled, known = self._read(X, y)
+        own_groups = None if groups is None else np.asarray(groups)[labeled]
+        for train, test in self._splitter(known).split(np.zeros((len(labeled), 1)), known, own_groups):
+            yield np.sort(np.concatenate([labeled[train], unlabeled])), labeled[test]
 
     def _read(self, X: Any, y: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """The labeled rows, the others, the labels."""
+        """Validate the labels; return the labeled samples, the unlabeled ones, and the known labels."""
         if y is None:
-            raise ValueError("LabeledKFold needs y, to know which samples have a label.")
+            raise ValueError("LabeledKFold needs y to know which samples are labeled.")
         labeled, known = labeled_rows(y, self.unlabeled)
         if X is not None and X.shape[0] != len(labeled):
-            raise ValueError(f"X has {X.shape[0]} samples, y has {len(labeled)}.")
+            raise ValueError(f"X has {X.shape[0]} samples and y has {len(labeled)}; the numbers must be equal.")
         if not labeled.any():
-            raise ValueError("y has no label at all: every value is missing. Give labels for some samples.")
+            raise ValueError("y has no label: every value is missing. Give labels for some samples.")
         return np.flatnonzero(labeled), np.flatnonzero(~labeled), known
 
     def _splitter(self, known: np.ndarray) -> Any:
-        """Folds with the classes' shares where y are classes: their commonest stands in every fold."""
-        if not isinstance(self.cv, numbers.Integral):
+        """Return the splitter; it is stratified if y has classes and the most frequent class is in every fold."""
+        if not isinstance(self.cv, Integral):
             return check_cv(self.cv)
         classes = known.ndim == 1 and type_of_target(known) in ("binary", "multiclass")
         if classes and np.unique(known, return_counts=True)[1].max() >= self.cv:
@@ -91,17 +94,18 @@ class LabeledKFold(BaseEstimator):
         Parameters
         ----------
         X, y, groups : object
-            As in `split`; some splitters need them.
+            Arguments of `split`, which some splitters need.
 
         Returns
         -------
         int
             The number of folds.
         """
-        if isinstance(self.cv, numbers.Integral):
+        self._validate_params()
+        if isinstance(self.cv, Integral):
             return int(self.cv)
         if y is None:
             return int(check_cv(self.cv).get_n_splits(X, None, groups))
-        here, _, known = self._read(X, y)
-        parts = None if groups is None else np.asarray(groups)[here]
-        return int(check_cv(self.cv).get_n_splits(np.zeros((len(here), 1)), known, parts))
+        labeled, _, known = self._read(X, y)
+        own_groups = None if groups is None else np.asarray(groups)[labeled]
+        return int(check_cv(self.cv).get_n_splits(np.zeros((len(labeled), 1)), known, own_groups))

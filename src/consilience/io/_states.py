@@ -1,7 +1,7 @@
 """Validation of states that were read from a file: shapes, types, index ranges, before any compiled loop sees them.
 
-A file of trusted types can still hold arrays of any shape. Compiled loops do not check their indices, so that what they
-index is checked here, once, after loading.
+A file of trusted types can still hold arrays of any shape. Compiled loops do not check their indices, so the arrays
+that they index are checked here, once, after loading.
 """
 
 from collections.abc import Mapping
@@ -11,8 +11,6 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.base import BaseEstimator
 
-from ..batch._frame import KernelLearner
-from ..batch._max_margin import MaxMargin
 from ..batch.fusion import EarlyFusion, LateFusion
 from ..batch.max_margin import MaxMarginClassifier
 from ..batch.max_margin_outputs import MaxMarginRegressor
@@ -32,7 +30,7 @@ from ..views.container import Views
 
 
 class BadState(ValueError):
-    """A state that `save` cannot have written."""
+    """Error for a state that `save` cannot have written."""
 
 
 def check_state(model: Any) -> None:
@@ -41,12 +39,12 @@ def check_state(model: Any) -> None:
     Parameters
     ----------
     model : object
-        What was loaded.
+        The loaded model.
 
     Raises
     ------
     BadState
-        Where an array, an index or a number cannot be what `save` wrote.
+        If an array, an index or a number cannot be what `save` wrote.
     """
     try:
         _walk(model, set())
@@ -86,7 +84,7 @@ def _parts(value: Any) -> list[Any]:
 
 
 def _is_ours(value: Any) -> bool:
-    return type(value).__module__.partition(".")[0] == __package__
+    return type(value).__module__.partition(".")[0] == "consilience"
 
 
 # -- small checks
@@ -270,9 +268,17 @@ def _check_parts(machine: KernelMachine | ProjectronMachine) -> None:
     _require(all(set(X.names) <= known for X in machine.support.parts), "views of the support")
 
 
-# -- learners
+# -- estimators
+def _check_estimator(learner: Any) -> None:
+    """Check an estimator of the library; others are not made of our arrays."""
+    if _is_ours(learner):
+        _check_learner(learner)
+        if not isinstance(learner, OnlineLearner):
+            _check_batch(learner)
+
+
 def _check_learner(learner: Any) -> None:
-    """Check what all fitted learners keep of their views and classes."""
+    """Check what all fitted estimators keep of their views and classes."""
     fitted = vars(learner)
     _require(set(learner._get_param_names()) <= set(fitted), "a parameter is missing")
     if "view_names_in_" in fitted:
@@ -343,9 +349,10 @@ def _check_vector(learner: VectorPerceptron) -> None:
             _array(learner, "dual_coef_", (S,))
 
 
-def _check_batch(learner: KernelLearner) -> None:
+def _check_batch(learner: Any) -> None:
+    """Check what batch estimators keep of a fit: weights, coefficients, kernels and the solution."""
     fitted = vars(learner)
-    if "_used_views" not in fitted:
+    if "solution_" not in fitted or "_used_views" not in fitted:
         return
     m = len(learner._used_views)
     if "view_weights_" in fitted:
@@ -353,30 +360,30 @@ def _check_batch(learner: KernelLearner) -> None:
     if "dual_coef_" in fitted and learner.dual_coef_.ndim == 3:
         _array(learner, "dual_coef_", (m, len(learner.X_fit_), None))
         _require(learner.X_fit_.names == learner._used_views, "X_fit_")
-    kernels = fitted.get("kernels_", {})
-    _require(all(isinstance(k, Kernel) for k in kernels.values()), "kernels_")
-    if "solution_" in fitted:
-        _require(isinstance(learner.solution_, Solution), "solution_")
-        _require(set(learner._used_views) <= set(kernels), "kernels_")
+    if "kernels_" in fitted:
+        _require(all(isinstance(kernel, Kernel) for kernel in learner.kernels_.values()), "kernels_")
+        _require(set(learner._used_views) <= set(learner.kernels_), "kernels_")
+    _require(isinstance(learner.solution_, Solution), "solution_")
 
 
-def _check_margin(learner: MaxMargin) -> None:
+def _check_margin(learner: MaxMarginClassifier | MaxMarginRegressor) -> None:
     if "dual_coef_" not in vars(learner):
         return
     S = len(learner.dual_coef_)
     _array(learner, "dual_coef_", (S,))
-    labels = len(learner._outputs) if isinstance(learner, MaxMarginRegressor) else len(learner.classes_)
-    for name, limit in (("_of_support", labels), ("support_", learner._n_fit)):
+    regresses = isinstance(learner, MaxMarginRegressor)
+    labels = len(learner._outputs) if regresses else len(learner.classes_)
+    for name, limit in (("_support_labels", labels), ("support_", learner._n_fit)):
         values = _array(learner, name, (S,), "iu")
         _require(not S or (values.min() >= 0 and values.max() < limit), name)
     if "_in_fit" in vars(learner):
         inside, n = _array(learner, "_in_fit", (None,), "iu"), len(learner.X_fit_)
         _require(not len(inside) or (inside.min() >= 0 and inside.max() < n), "_in_fit")
         _array(learner, "_fit_weights", (n,))
-    if isinstance(learner, MaxMarginRegressor) and learner._between is not None:
-        _array(learner, "_between", (labels, len(learner.candidates_)))
-    if isinstance(learner, MaxMarginClassifier):
-        _array(learner, "_label_gram", (labels, labels))
+    outputs = len(learner.candidates_) if regresses else labels
+    _array(learner, "intercept_", (outputs,))
+    if learner._score_map is not None:
+        _array(learner, "_score_map", (labels, outputs if regresses or labels != 2 else 1))
 
 
 def _check_features(features: Nystroem | RandomFeatures) -> None:
@@ -412,8 +419,9 @@ def _check_fusion(learner: EarlyFusion | LateFusion) -> None:
         _require(isinstance(part, BaseEstimator), "an estimator")
         if hasattr(learner, "classes_"):
             _require(len(part.classes_) and np.isin(part.classes_, learner.classes_).all(), "classes_ of an estimator")
-    _require(isinstance(learner.estimator, BaseEstimator), "estimator")
-    _require(isinstance(getattr(learner, "estimators", None), (dict, type(None))), "estimators")
+    by_view = isinstance(learner, LateFusion) and isinstance(learner.estimator, dict)
+    given = list(learner.estimator.values()) if by_view else [learner.estimator]
+    _require(given and all(isinstance(part, BaseEstimator) for part in given), "estimator")
 
 
 _CHECKS: dict[type, Any] = {
@@ -427,13 +435,13 @@ _CHECKS: dict[type, Any] = {
     LinkMachine: _check_link,
     KernelMachine: _check_kernel_machine,
     ProjectronMachine: _check_projectron,
-    BaseEstimator: lambda value: _check_learner(value) if _is_ours(value) else None,
+    BaseEstimator: _check_estimator,
     OnlineLearner: _check_online,
     MachineLearner: _check_machine_learner,
     MultiCueClassifier: _check_cues,
     VectorPerceptron: _check_vector,
-    KernelLearner: _check_batch,
-    MaxMargin: _check_margin,
+    MaxMarginClassifier: _check_margin,
+    MaxMarginRegressor: _check_margin,
     Nystroem: _check_features,
     RandomFeatures: _check_features,
     EarlyFusion: _check_fusion,

@@ -1,15 +1,16 @@
-"""How much a packed model takes, found out before anything is unpacked."""
+"""The size of a packed model, measured before anything is unpacked."""
 
 import io
 import json
 import math
 import zipfile
-from collections.abc import Iterator
-from typing import IO, Any
+from typing import IO
 
 import numpy as np
 
-PACKED = 50  # sparse matrices are packed inside a file; even indices and values that are all alike shrink less
+from ._class_names import schema_nodes
+
+PACKED = 50  # sparse matrices are compressed inside a file; even equal indices and values shrink by less
 ALWAYS = 64 * 2**20  # bytes that any file may unpack to
 
 
@@ -42,7 +43,8 @@ def check_sizes(payload: bytes) -> None:
             with archive.open(info) as member:
                 sizes[info.filename] = _size_of(info.filename, info.file_size, member, len(payload))
         schema = json.loads(archive.read("schema.json"))
-    used = {(node.get("__id__", k), node["file"]) for k, node in enumerate(_file_nodes(schema))}
+    files = [n for n in schema_nodes(schema) if isinstance(n.get("file"), str) and "__loader__" in n]
+    used = {(node.get("__id__", k), node["file"]) for k, node in enumerate(files)}
     _check_total(sum(sizes[file] for _, file in used), len(payload))
 
 
@@ -67,22 +69,9 @@ def _size_of(name: str, size: int, member: IO[bytes], packed: int) -> int:
 
 
 def _check_array(name: str, size: int, member: IO[bytes]) -> None:
-    """Refuse an array whose header asks for another size than the member has, or for Python objects."""
+    """Validate that an array has the size that its header says, and no Python objects."""
     version = np.lib.format.read_magic(member)
     read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
     shape, _, dtype = read(member)
     if dtype.hasobject or any(n < 0 for n in shape) or math.prod(shape) * dtype.itemsize != size - member.tell():
         raise ValueError(f"the array {name} is not as large as it says, or holds objects")
-
-
-def _file_nodes(schema: Any) -> Iterator[dict[str, Any]]:
-    """Give the parts of a schema that name a file, without recursion."""
-    left = [schema]
-    while left:
-        part = left.pop()
-        if isinstance(part, dict):
-            if isinstance(part.get("file"), str) and "__loader__" in part:
-                yield part
-            left.extend(part.values())
-        elif isinstance(part, list):
-            left.extend(part)

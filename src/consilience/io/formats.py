@@ -1,250 +1,235 @@
-"""One file of samples as a table: Parquet, CSV, NPZ, libsvm, AnnData, MuData."""
+"""One reader per file format; each yields tables of rows, so that files and streams follow the same rules."""
 
-import warnings
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+import io
+import json
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+from sklearn.datasets import load_svmlight_file
 
 from ..views._reading import checked_sparse, is_missing
-from .streams import check_unique, is_row_number, load_libsvm, naming_file
+from ._arrow import read_csv, read_parquet
+from .tables import Source, Table, naming_file, naming_file_of, objects, placed, rows_of_lists
 
-_LONGEST_ROW = 1 << 26  # bytes of a CSV file
-
-
-@dataclass
-class Table:
-    """One file: columns by name, and blocks that are views by themselves."""
-
-    name: str  # of the view that a file is
-    file: str
-    columns: dict[str, np.ndarray] = field(default_factory=dict)
-    blocks: dict[str, Any] = field(default_factory=dict)
-    names: dict[str, tuple[str, ...]] = field(default_factory=dict)  # of the columns of blocks, where they have some
-    notes: bool = False  # whether columns are notes on the samples, not views unless asked for
-    numbered: bool = False  # whether columns are known by number, and zeros are not stored
+_PIECE = 1 << 22  # bytes of a libsvm file that are read at a time
+_MOST_INDEX = int(np.iinfo(np.int32).max)
+_MOST_COLUMNS = 1 << 26  # of a libsvm file: a vector of so many numbers takes half a gigabyte
+_MIXED = "numbers and other values"
 
 
-def read_table(path: Path, texts: Sequence[str] = ()) -> Table:
-    """Read one file; `texts` are columns that hold text even where a CSV file has digits in them."""
-    if not path.exists():
-        raise FileNotFoundError(f"There is no file '{path}'.")
-    kind = path.suffix.lower()
-    if kind in (".parquet", ".pq", ".csv", ".tsv"):
-        table = _read_arrow(path, texts)
-    elif kind == ".npz":
-        table = _read_npz(path)
-    elif kind in (".libsvm", ".svm", ".svmlight"):
-        table = _read_libsvm(path)
-    elif kind in (".h5ad", ".h5mu"):
-        table = _read_annotated(path)
-    else:
-        raise ValueError(
-            f"'{path.name}' is not a file of samples: its name ends in none of .parquet, .pq, .csv, .tsv, .npz, "
-            ".libsvm, .svm, .svmlight, .h5ad, .h5mu."
-        )
-    if not any(len(values) for values in table.columns.values()) and not any(
-        block is None or block.shape[0] for block in table.blocks.values()
-    ):
-        raise ValueError(
-            f"'{path.name}' has no samples. Give a file with at least one row besides the names of columns."
-        )
-    return table
+# -- JSON lines
+def read_json_lines(source: Source) -> Iterator[Table]:
+    """Yield the tables of JSON objects, one per line.
 
-
-def _read_arrow(path: Path, texts: Sequence[str]) -> Table:
-    try:
-        import pyarrow as pa
-    except ImportError as error:
-        raise ImportError("Parquet and CSV files need pyarrow: pip install 'consilience[frames]'.") from error
-    as_text = path.suffix.lower() in (".csv", ".tsv")
-    kind = "CSV" if as_text else "Parquet"
-    with naming_file(f"'{path.name}'", kind):
-        found = _load_csv(path, texts) if as_text else _load_parquet(path)
-        names, columns = found.column_names, found.columns  # by position: each look-up of a name goes through them all
-    check_unique(names, f"'{path.name}'")
-    if as_text and "" in names:
-        warnings.warn(
-            f"'{path.name}' has a column without a name, such as pandas writes for row numbers. It is passed over; "
-            "give it a name to use it.",
-            stacklevel=3,
-        )
-    table = Table(path.stem, path.name)
-    for name, column in zip(names, columns, strict=True):
-        if is_row_number(name):
+    A column has numbers, lists of numbers, or objects such as strings; the first rows with a value decide. A key of
+    `exact` that the first object has is required of all.
+    """
+    if isinstance(source.data, Path):
+        with source.data.open(encoding="utf-8-sig") as lines:
+            yield from read_json_lines(replace(source, data=lines))
+            return
+    where, exact = source.where, source.exact
+    kinds: dict[str, str] = {}
+    records: list[dict[str, Any]] = []
+    required: list[str] | None = None
+    for number, line in enumerate(naming_file_of(source.data, where, "JSON lines", UnicodeDecodeError), start=1):
+        if not line.strip():
             continue
-        if as_text and pa.types.is_binary(column.type):
-            raise ValueError(
-                f"'{path.name}' is not encoded in UTF-8: column '{name}' has other bytes. Save it as UTF-8."
-            )
-        where = f"Column '{name}' of '{path.name}'"
-        if _is_list(column.type):
-            table.blocks[name] = _rows(column.to_pylist(), where)
-        else:
-            with naming_file(where, kind):
-                table.columns[name] = _values(column)
+        try:
+            record = json.loads(line)
+        except (ValueError, RecursionError) as error:
+            raise ValueError(f"Line {number} of {where} is not JSON: {error}.") from error
+        if not isinstance(record, dict):
+            raise ValueError(f"Line {number} of {where} is not a JSON object with the values of columns by name.")
+        required = [key for key in exact if key in record] if required is None else required
+        lost = next((key for key in required if key not in record), None)
+        if lost is not None:
+            raise ValueError(f"Line {number} of {where} has no key '{lost}'. Write null where the value is missing.")
+        records.append(record)
+        if len(records) == source.chunk:
+            yield _table_of_records(records, kinds, source)
+            records = []
+    if records:
+        yield _table_of_records(records, kinds, source)
+
+
+def _table_of_records(records: list[dict[str, Any]], kinds: dict[str, str], source: Source) -> Table:
+    """Return records as columns; a column that had values before is there even if these records do not have it."""
+    table = Table(source.name, source.where, growing=True)
+    for name in dict.fromkeys([*kinds, *(key for record in records for key in record)]):
+        values, own = [record.get(name) for record in records], f"Column '{name}' of {table.where}"
+        if name in source.exact:
+            table.columns[name] = objects(values)
+            continue
+        now = _kind_of_values(values)
+        kind = kinds.setdefault(name, now) if now else kinds.get(name)
+        if kind == "objects" and now != "numbers":  # lists of strings may have numbers alone in some rows
+            table.columns[name] = objects(values)
+        elif now not in (None, kind) or now == _MIXED:
+            raise ValueError(f"{own} has {kind}{f' and then {now}' if now != kind else ''}. Write values of one kind.")
+        elif kind == "lists of numbers":
+            table.blocks[name] = rows_of_lists(values, own)
+        elif kind == "numbers":
+            with naming_file(own, "numbers"):
+                table.columns[name] = np.array([np.nan if v is None else v for v in values], dtype=np.float64)
     return table
 
 
-def _load_csv(path: Path, texts: Sequence[str]) -> Any:
-    import pyarrow as pa
-    from pyarrow import csv
-
-    block = min(max(path.stat().st_size, 1 << 20), _LONGEST_ROW)  # rows longer than a block are refused
-    types = {name: pa.string() for name in texts}
-    return csv.read_csv(
-        path,
-        read_options=csv.ReadOptions(block_size=block),
-        parse_options=csv.ParseOptions(delimiter="\t" if path.suffix.lower() == ".tsv" else ","),
-        convert_options=csv.ConvertOptions(strings_can_be_null=True, column_types=types),
-    )
-
-
-def _load_parquet(path: Path) -> Any:
-    import pyarrow.parquet as pq
-
-    if path.is_dir():
-        return pq.read_table(path)
-    with pq.ParquetFile(path) as file:  # read_table stumbles on two columns of a name
-        return file.read()
-
-
-def _is_list(kind: Any) -> bool:
-    import pyarrow as pa
-
-    nested = pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind)
-    return nested and (pa.types.is_floating(kind.value_type) or pa.types.is_integer(kind.value_type))
-
-
-def _values(column: Any) -> np.ndarray:
-    """One column of Arrow: numbers with NaN where missing, or objects with None."""
-    import pyarrow as pa
-
-    kind = column.type
-    if pa.types.is_boolean(kind) and column.null_count == 0:
-        return column.to_numpy().astype(bool)
-    if pa.types.is_boolean(kind):
-        return column.cast(pa.int8()).cast(pa.float64()).to_numpy()
-    if pa.types.is_integer(kind) and column.null_count == 0:
-        return column.to_numpy()
-    if pa.types.is_floating(kind) or pa.types.is_integer(kind) or pa.types.is_decimal(kind):
-        return column.cast(pa.float64()).to_numpy()
-    return _objects(column.to_pylist())
-
-
-def _objects(items: Sequence[Any]) -> np.ndarray:
-    found = np.empty(len(items), dtype=object)
-    for k, item in enumerate(items):  # one by one, since lists are items here
-        found[k] = item
-    return found
-
-
-def _rows(lists: list[Any], where: str) -> np.ndarray | None:
-    """Lists as the rows of a matrix, NaN where there is none; None where there is none at all."""
-    lengths = {len(row) for row in lists if row is not None}
-    if len(lengths) > 1:
-        raise ValueError(f"{where} has lists of {min(lengths)} and of {max(lengths)} numbers. Make them equally long.")
-    if not lengths:
+def _kind_of_values(values: Iterable[Any]) -> str | None:
+    there = [value for value in values if value is not None]
+    if not there:
         return None
-    blank = [np.nan] * lengths.pop()
-    return np.array([blank if row is None else row for row in lists], dtype=np.float64)
+    numbers = [isinstance(value, (int, float)) for value in there]
+    if any(numbers):
+        return "numbers" if all(numbers) else _MIXED
+    lists = all(isinstance(v, list) and all(x is None or isinstance(x, (int, float)) for x in v) for v in there)
+    return "lists of numbers" if lists and any(there) else "objects"
 
 
-def _read_npz(path: Path) -> Table:
-    table = Table(path.stem, path.name)
+# -- libsvm
+def _read_libsvm(source: Source) -> Iterator[Table]:
+    """Yield the tables of a libsvm file by pieces of its bytes, or one; all rows are as wide as the widest."""
+
+    def pieces() -> Iterator[tuple[Any, np.ndarray]]:
+        with source.data.open("rb") as file:
+            while lines := file.readlines(_PIECE if source.chunk else -1):
+                yield _load_libsvm(b"".join(lines), source.where)
+
+    kept = list(pieces()) if source.chunk is None else None
+    width = max((_width(X) for X, _ in (kept or pieces())), default=1)
+    for X, y in kept or pieces():
+        X = sp.csr_matrix((X.data, X.indices, X.indptr), shape=(X.shape[0], width))
+        yield Table(source.name, source.where, {"y": y}, {source.name: X}, numbered=True)
+
+
+def _load_libsvm(lines: bytes, where: str) -> tuple[Any, np.ndarray]:
+    """Read lines of a libsvm file. Columns are counted from 1, so that no two files differ by a shift."""
     try:
-        with naming_file(f"'{path.name}'", "NPZ"), np.load(path, allow_pickle=False) as arrays:
-            found = {name: arrays[name] for name in arrays.files}
+        with naming_file(where, "libsvm"):
+            X, y = load_svmlight_file(io.BytesIO(lines), n_features=_MOST_INDEX, zero_based=False)
+    except ValueError as error:
+        if "Invalid index 0 " in str(error.__cause__):
+            raise ValueError(
+                f"{where} has a column with the number 0; libsvm files number columns from 1 on. Add 1 to all column "
+                "numbers; in scikit-learn: dump_svmlight_file(..., zero_based=False)."
+            ) from error
+        raise
+    if _width(X) > _MOST_COLUMNS:
+        raise ValueError(
+            f"{where} has a column with the number {_width(X)}; numbers up to {_MOST_COLUMNS} are read. Number the "
+            "columns from 1 on, without gaps."
+        )
+    return X, y
+
+
+def _width(X: Any) -> int:
+    return int(X.indices.max(initial=0)) + 1
+
+
+# -- NPZ
+def _read_npz(source: Source) -> Iterator[Table]:
+    """Yield the table of an NPZ file: matrices are blocks, vectors are columns, other arrays are ignored."""
+    where = source.where
+    table = Table(source.name, where)
+    try:
+        with naming_file(where, "NPZ"), np.load(source.data, allow_pickle=False) as arrays:
+            contents = {array: arrays[array] for array in arrays.files}
     except ValueError as error:
         if "pickle" not in str(error):
             raise
         raise ValueError(
-            f"'{path.name}' cannot be read as NPZ: it holds Python objects, which could run code, or is not an NPZ "
-            "file at all. Save arrays of numbers or strings by numpy.savez."
+            f"{where} cannot be read as NPZ: it has Python objects, which could run code, or is not an NPZ file. Save "
+            "arrays of numbers or strings by numpy.savez."
         ) from error
-    for name, values in found.items():
+    for key, values in contents.items():
         if values.ndim == 1:
-            table.columns[name] = values if values.dtype.kind in "biuf" else _objects(values.tolist())
+            table.columns[key] = values if values.dtype.kind in "biuf" else objects(values.tolist())
         elif values.ndim:
-            table.blocks[name] = values
-    return table
+            table.blocks[key] = values
+    yield table
 
 
-def _read_libsvm(path: Path) -> Table:
-    X, y = load_libsvm(path)
-    return Table(path.stem, path.name, {"y": y}, {path.stem: X}, numbered=True)
-
-
-def _read_annotated(path: Path) -> Table:
+# -- AnnData and MuData
+def _read_annotated(source: Source) -> Iterator[Table]:
+    """Yield the table of AnnData or MuData: matrices of modalities are blocks, columns of `obs` describe samples."""
+    path, where, name = source.data, source.where, source.name
     kind = "mudata" if path.suffix.lower() == ".h5mu" else "anndata"
     try:
         module = __import__(kind)
     except ImportError as error:
-        raise ImportError(f"'{path.name}' needs the package {kind}: pip install 'consilience[omics]'.") from error
-    with naming_file(f"'{path.name}'", "MuData" if kind == "mudata" else "AnnData"):
+        raise ImportError(f"{where} needs the package {kind}: pip install 'consilience[omics]'.") from error
+    with naming_file(where, "MuData" if kind == "mudata" else "AnnData"):
         data = module.read_h5mu(path) if kind == "mudata" else module.read_h5ad(path)
-        columns = {str(name): _of_pandas(data.obs[name]) for name in data.obs.columns}
-    table = Table(path.stem, path.name, {**columns, "obs_names": _objects(list(data.obs_names))}, notes=True)
-    for name, part in data.mod.items() if kind == "mudata" else [(path.stem, data)]:
+        columns = {str(column): _values_of_series(data.obs[column]) for column in data.obs.columns}
+    table = Table(name, where, {**columns, "obs_names": objects(list(data.obs_names))}, annotations=True)
+    for key, part in data.mod.items() if kind == "mudata" else [(name, data)]:
         if part.X is None:
-            raise ValueError(f"'{path.name}' has no matrix X of '{name}'. Write one, or remove '{name}'.")
-        values = checked_sparse(part.X, f"The matrix of '{name}' in '{path.name}'") if sp.issparse(part.X) else part.X
+            raise ValueError(f"{where} has no matrix X of '{key}'. Write one, or remove '{key}'.")
+        values = checked_sparse(part.X, f"The matrix of '{key}' in {where}") if sp.issparse(part.X) else part.X
         if kind == "mudata":
-            values = placed(
-                values, _rows_among(part.obs_names, data.obs_names, f"'{name}' in '{path.name}'"), data.n_obs
-            )
-        table.blocks[name] = values
-        table.names[name] = _distinct(map(str, part.var_names))
-    return table
+            rows = _rows_among(part.obs_names, data.obs_names, f"'{key}' in {where}")
+            values = placed(values, rows, data.n_obs)
+        table.blocks[key] = values
+        table.names[key] = _made_unique(map(str, part.var_names))
+    yield table
 
 
-def _distinct(names: Iterable[str]) -> tuple[str, ...]:
-    """Names as AnnData makes them unique: the second ``g`` is ``g-1``."""
-    found: dict[str, None] = {}
+def _made_unique(names: Iterable[str]) -> tuple[str, ...]:
+    """Return names as AnnData makes them unique: the second ``g`` is ``g-1``."""
+    unique: dict[str, None] = {}
     counts: dict[str, int] = {}
     for name in names:
         own = name
-        while own in found:
+        while own in unique:
             counts[name] = counts.get(name, 0) + 1
             own = f"{name}-{counts[name]}"
-        found[own] = None
-    return tuple(found)
+        unique[own] = None
+    return tuple(unique)
 
 
-def _of_pandas(series: Any) -> np.ndarray:
-    """One column of pandas: numbers with NaN where missing, or objects with None."""
+def _values_of_series(series: Any) -> np.ndarray:
+    """Return one column of pandas: numbers with NaN where missing, or objects with None."""
     if series.dtype.kind in "biuf":
         values = series.to_numpy()
         return series.to_numpy(dtype=np.float64, na_value=np.nan) if values.dtype == object else values
-    return _objects([None if is_missing(value) else value for value in series.to_numpy(dtype=object)])
+    return objects([None if is_missing(value) else value for value in series.to_numpy(dtype=object)])
 
 
 def _rows_among(own: Any, every: Any, what: str) -> np.ndarray:
-    """The positions of the samples of a modality among those of all."""
+    """Return the positions of the samples of a modality among those of the file."""
     if not (own.is_unique and every.is_unique):
         raise ValueError(f"Samples of {what} have one name twice, so they cannot be matched. Make `obs_names` unique.")
     rows = np.asarray(every.get_indexer(own))
     if (rows < 0).any():
-        raise ValueError(
-            f"{what} has the sample '{own[int(np.argmin(rows))]}', which the file as a whole does not have."
-        )
+        raise ValueError(f"{what} has the sample '{own[int(np.argmin(rows))]}', which the file does not have.")
     return rows
 
 
-def placed(values: Any, rows: np.ndarray, n: int) -> Any:
-    """Values at their rows among n, missing elsewhere."""
-    if values is None or (len(rows) == n and (rows == np.arange(n)).all()):
-        return values
-    if sp.issparse(values):
-        values = values.toarray()
-    if values.shape[0] != len(rows):
-        raise ValueError(f"A column has {values.shape[0]} values for {len(rows)} samples; all of a file have as many.")
-    if values.dtype == object or values.dtype.kind in "US":
-        out = np.full((n, *values.shape[1:]), None, dtype=object)
-    else:
-        out = np.full((n, *values.shape[1:]), np.nan)
-    out[rows] = values
-    return out
+# -- any file
+_READERS: dict[str, Callable[[Source], Iterator[Table]]] = {
+    **dict.fromkeys((".parquet", ".pq"), read_parquet),
+    ".csv": read_csv,
+    ".tsv": partial(read_csv, delimiter="\t"),
+    **dict.fromkeys((".jsonl", ".ndjson"), read_json_lines),
+    ".npz": _read_npz,
+    **dict.fromkeys((".libsvm", ".svm", ".svmlight", ".txt"), _read_libsvm),
+    **dict.fromkeys((".h5ad", ".h5mu"), _read_annotated),
+}
+
+
+def read_tables(path: Path, *, name: str | None = None, **options: Any) -> Iterator[Table]:
+    """Yield the tables of a file, or of a folder of Parquet files; `options` are those of `Source`.
+
+    A file has one table, or tables of `chunk` rows; those of libsvm, NPZ and annotated files are longer.
+    """
+    if not path.exists():
+        raise FileNotFoundError(f"There is no file or folder '{path}'.")
+    reader = read_parquet if path.is_dir() else _READERS.get(path.suffix.lower())
+    if reader is None:
+        raise ValueError(f"'{path.name}' is not a file of samples: its name must end in one of {', '.join(_READERS)}.")
+    yield from reader(Source(path, f"'{path.name}'", path.stem if name is None else name, **options))

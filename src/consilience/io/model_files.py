@@ -1,32 +1,20 @@
 """Model files: nothing on disk is trusted, no code runs on load, writes are atomic.
 
-A file is one line of magic, one line of JSON (format, version of the library, SHA-256 of the rest), then the model as
-skops writes it. Damage is seen by the digest before anything is read. The digest protects against accidents, not
-against malice: so sizes are checked before anything is unpacked, types against an explicit list before anything is
-built, and states (shapes, index ranges) before the model is returned.
+A file has a line of magic, a line of JSON (format, version of the library, SHA-256 of the rest), then the model as
+skops writes it, with names of classes that do not depend on modules. The digest detects accidental damage before
+anything is read. It does not protect against malice: so sizes are checked before anything is unpacked, types against an
+explicit list before anything is built, and states (shapes, index ranges) before the model is returned.
 """
 
 import hashlib
-import importlib
 import json
 import os
-from collections.abc import Sequence
-from functools import cache
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-import scipy.sparse as sp
-from sklearn.base import BaseEstimator
-
 from .. import __version__
-from ..batch._view_metric import ViewMetric
-from ..online._dual import Grams, KernelMachine, ProjectronMachine, Support
-from ..online._events import Events
-from ..online._linear import LinearMachine, LinkMachine
-from ..solvers.certificates import Certificate, Solution
-from ..views._blocks import Gram
-from ..views.container import Views
+from ._class_names import from_file_names, to_file_names
 from ._states import BadState, check_state
 from ._unpacking import TooLarge, check_sizes
 from .writing import write_atomically
@@ -36,25 +24,20 @@ __all__ = ["load", "save"]
 _MAGIC = b"consilience model\n"
 _FORMAT = 1
 _LONGEST_HEADER = 4096
-_HOMES = (
-    "approx", "batch._view_metric", "batch.fusion", "batch.kernels_learned", "batch.margin", "batch.margin_outputs",
-    "batch.metric", "batch.metric_cv", "batch.ridge", "batch.ridge_cv", "batch.svc", "kernels.algebra",
-    "kernels.scalar", "kernels.structured", "online.kernelized", "online.matrix", "online.multicue",
-    "online.perceptron", "online.vector", "preprocessing",
-)  # fmt: skip
+_TRUSTED = ("numpy.dtype", "scipy.sparse._csr.csr_array", "scipy.sparse._csr.csr_matrix")
 
 
 def save(model: Any, path: str | os.PathLike[str], *, trusted: Sequence[str] = ()) -> None:
-    """Write a fitted model to a file, whole or not at all.
+    """Write a fitted model to a file, completely or not at all.
 
     Parameters
     ----------
     model : estimator, kernel or Views
-        What to save. Everything inside must be of types that `load` trusts: the library's own, and those of NumPy,
-        SciPy and scikit-learn that skops holds for safe, which trees of scikit-learn are not. Functions of your own
-        given to kernels are not among them either.
+        The object to save. Everything inside must be of types that `load` trusts: the library's own, and those of
+        NumPy, SciPy and scikit-learn that skops considers safe. Trees of scikit-learn and functions of your own that
+        were given to kernels are not among them.
     path : path
-        Where to; an existing file is replaced only when the new one is complete.
+        The file; an existing one is replaced only when the new one is complete.
     trusted : sequence of str, optional
         Full names of other types inside, such as an estimator of another package; `load` must be given them too.
 
@@ -72,9 +55,9 @@ def save(model: Any, path: str | os.PathLike[str], *, trusted: Sequence[str] = (
     ...     print(cs.load(Path(folder) / "kernel.cons"))
     RBF(gamma=0.5)
     """
-    skops = _skops()
-    payload = skops.dumps(model)
-    foreign = _untrusted(payload, trusted)
+    packed = _skops().dumps(model)
+    payload, own = to_file_names(packed)
+    foreign = _untrusted(packed, [*own, *trusted])
     if foreign:
         raise TypeError(
             f"Not saved: {type(model).__name__} holds {', '.join(foreign)}, which `load` would refuse. Name types that "
@@ -93,7 +76,7 @@ def load(path: str | os.PathLike[str], *, trusted: Sequence[str] = ()) -> Any:
     path : path
         The file.
     trusted : sequence of str, optional
-        Full names of types to trust besides the library's own and those that skops holds for safe.
+        Full names of types to trust besides the library's own and those that skops considers safe.
 
     Returns
     -------
@@ -116,36 +99,22 @@ def load(path: str | os.PathLike[str], *, trusted: Sequence[str] = ()) -> Any:
       a  dense float64  2 columns
     """
     skops = _skops()
-    with open(path, "rb") as file:
-        if file.read(len(_MAGIC)) != _MAGIC:
-            raise ValueError(f"'{path}' is not a model file of consilience. Files are written by consilience.save.")
-        head, payload = file.readline(_LONGEST_HEADER), file.read()
-    try:
-        header = json.loads(head)
-        found, digest, version = int(header["format"]), str(header["sha256"]), str(header["version"])
-    except (ValueError, KeyError, TypeError, OverflowError, RecursionError) as error:
-        raise ValueError(f"'{path}' is damaged: its header cannot be read. Save the model again.") from error
-    if found != _FORMAT:
-        raise ValueError(
-            f"'{path}' has file format {found}, written by version {version}; this is version {__version__} and reads "
-            f"format {_FORMAT}. Load it with that version."
-        )
-    if hashlib.sha256(payload).hexdigest() != digest:
-        raise ValueError(f"'{path}' is damaged: its checksum does not match its content. Save the model again.")
+    payload = _read_payload(path)
     try:
         check_sizes(payload)
-        foreign = _untrusted(payload, trusted)
+        packed, own, unknown = from_file_names(payload)
+        foreign = sorted(unknown) or _untrusted(packed, [*own, *trusted])
     except TooLarge as error:
         raise ValueError(f"'{path}' is refused: {error}.") from error
-    except Exception as error:  # no zip archive, no schema in it: whatever skops stumbles on
-        raise ValueError(f"'{path}' is damaged: what it holds is not a model. Save the model again.") from error
+    except Exception as error:  # not a zip archive, no schema in it: whatever skops raises
+        raise ValueError(f"'{path}' is damaged: it does not hold a model. Save the model again.") from error
     if foreign:
         raise ValueError(
             f"'{path}' is refused: it holds {', '.join(foreign)}, which are not trusted. If you know the file, name "
             "them by trusted=[...]."
         )
     try:
-        model = skops.loads(payload, trusted=[*_own_types(), *trusted])
+        model = skops.loads(packed, trusted=[*own, *_TRUSTED, *trusted])
     except Exception as error:
         raise ValueError(
             f"'{path}' is damaged: its content cannot be read as a model. Save the model again."
@@ -157,6 +126,27 @@ def load(path: str | os.PathLike[str], *, trusted: Sequence[str] = ()) -> Any:
     return model
 
 
+def _read_payload(path: str | os.PathLike[str]) -> bytes:
+    """Return what a file holds after its header, which says its format and its checksum."""
+    with open(path, "rb") as file:
+        if file.read(len(_MAGIC)) != _MAGIC:
+            raise ValueError(f"'{path}' is not a model file of consilience. Files are written by consilience.save.")
+        head, payload = file.readline(_LONGEST_HEADER), file.read()
+    try:
+        header = json.loads(head)
+        layout, digest, version = int(header["format"]), str(header["sha256"]), str(header["version"])
+    except (ValueError, KeyError, TypeError, OverflowError, RecursionError) as error:
+        raise ValueError(f"'{path}' is damaged: its header cannot be read. Save the model again.") from error
+    if layout != _FORMAT:
+        raise ValueError(
+            f"'{path}' has file format {layout}, written by version {version}; this is version {__version__} and reads "
+            f"format {_FORMAT}. Load it with that version."
+        )
+    if hashlib.sha256(payload).hexdigest() != digest:
+        raise ValueError(f"'{path}' is damaged: its checksum does not match its content. Save the model again.")
+    return payload
+
+
 def _skops() -> Any:
     try:
         import skops.io
@@ -165,19 +155,5 @@ def _skops() -> Any:
     return skops.io
 
 
-def _untrusted(payload: bytes, trusted: Sequence[str]) -> list[str]:
-    return sorted(set(_skops().get_untrusted_types(data=payload)) - set(_own_types()) - set(trusted))
-
-
-@cache
-def _own_types() -> tuple[str, ...]:
-    """The classes of the library that may stand in a file, by full name: a list, not a prefix."""
-    found: list[type] = [Views, Gram, Certificate, Solution, ViewMetric, Events, Grams, Support]
-    found += [LinearMachine, LinkMachine, KernelMachine, ProjectronMachine]
-    for home in _HOMES:
-        module = importlib.import_module(f".{home}", __package__)
-        for value in vars(module).values():
-            if isinstance(value, type) and issubclass(value, BaseEstimator) and value.__module__ == module.__name__:
-                found.append(value)
-    found += [sp.csr_array, sp.csr_matrix, np.dtype]
-    return tuple(f"{cls.__module__}.{cls.__qualname__}" for cls in found)
+def _untrusted(packed: bytes, trusted: Collection[str]) -> list[str]:
+    return sorted(set(_skops().get_untrusted_types(data=packed)).difference(_TRUSTED, trusted))

@@ -1,4 +1,4 @@
-"""Writing files: whole or not at all."""
+"""Writing files: completely or not at all."""
 
 import io
 import os
@@ -22,11 +22,11 @@ _WRITE = os.O_WRONLY | getattr(os, "O_BINARY", 0)
 
 
 def write_atomically(path: Path, write: Callable[[IO[bytes]], object]) -> None:
-    """Write a file whole or not at all: first beside the target, then by a rename.
+    """Write a file completely or not at all: first under another name in the same folder, then by a rename.
 
-    A reader sees the old file or the whole new one, never a part. A link stays a link, and the file that it names is
-    replaced. An existing file keeps its permissions, and its owner and group where that is allowed; other names of it
-    (hard links) keep the old content. A device or a pipe is written to; a pipe without a reader makes the writer wait.
+    A reader sees the old file or the complete new one, never a part. A link stays a link, and the file that it names is
+    replaced. An existing file keeps its permissions, and its owner and group if that is allowed; its other names (hard
+    links) keep the old content. A device or a pipe is written to; a pipe without a reader makes the writer wait.
     """
     try:
         check_output(path)
@@ -36,13 +36,13 @@ def write_atomically(path: Path, write: Callable[[IO[bytes]], object]) -> None:
         else:
             _replace(Path(os.path.realpath(path)), write)
     except OSError as error:
-        if error.strerror is None:  # a sentence already
+        if error.strerror is None:  # the error has its own sentence
             raise
         raise type(error)(f"'{path}' cannot be written: {error.strerror}.") from error
 
 
 def check_output(path: Path) -> None:
-    """Refuse a path that `write_atomically` could not write: a folder, a place that does not exist or is protected."""
+    """Validate that `write_atomically` can write to a path: a file, or a new name in a folder that allows it."""
     try:
         status = _status(path)
     except OSError as error:  # links in a circle, a file where a folder should be
@@ -53,7 +53,7 @@ def check_output(path: Path) -> None:
         raise PermissionError(f"'{path}' is write-protected. Give it write permission, or name another file.")
     folder = Path(os.path.realpath(path)).parent
     if status is None and not folder.is_dir():
-        raise FileNotFoundError(f"The folder '{folder}' does not exist. Make it first.")
+        raise FileNotFoundError(f"The folder '{folder}' does not exist. Create it first.")
     if (status is None or stat.S_ISREG(status.st_mode)) and not os.access(folder, os.W_OK | os.X_OK):
         why = "" if status is None else f"'{path}' can only be replaced as a whole, and "
         sentence = f"{why}the folder '{folder}' is read-only for you. Name a file in another folder."
@@ -61,7 +61,7 @@ def check_output(path: Path) -> None:
 
 
 def is_standard_output(path: Path) -> bool:
-    """Tell whether a path is ``/dev/stdout``, by whatever name, and so goes where this process prints."""
+    """Return whether a path is ``/dev/stdout``, by whatever name, so that output goes where this process prints."""
     if not os.path.abspath(path).startswith(("/dev/", "/proc/")):
         return False
     try:
@@ -71,7 +71,7 @@ def is_standard_output(path: Path) -> bool:
 
 
 def _status(path: Path) -> os.stat_result | None:
-    """Return what is known of the file behind all links; None where there is none."""
+    """Return the status of the file behind all links; None if there is no file."""
     try:
         return os.stat(path)
     except FileNotFoundError:
@@ -79,7 +79,7 @@ def _status(path: Path) -> os.stat_result | None:
 
 
 def _write_into(path: Path, write: Callable[[IO[bytes]], object]) -> None:
-    """Write to a device or pipe, once all is ready."""
+    """Write to a device or pipe, once the content is complete."""
     content = io.BytesIO()
     write(content)
     if is_standard_output(path):  # after what was printed before, also where it goes to a file
@@ -102,7 +102,7 @@ def _replace(target: Path, write: Callable[[IO[bytes]], object]) -> None:
             if before is not None:
                 _keep_permissions(handle, before)
             os.fsync(handle)
-            if fcntl is not None:  # still locked, so that nobody takes it for a leftover
+            if fcntl is not None:  # still locked, so that no other process removes it as a leftover
                 os.replace(partial, target)
         if fcntl is None:  # Windows renames closed files only
             os.replace(partial, target)
@@ -114,23 +114,23 @@ def _replace(target: Path, write: Callable[[IO[bytes]], object]) -> None:
 
 
 def _begin(target: Path, *, private: bool) -> tuple[Path, int]:
-    """Open a new file beside the target, locked for as long as it is open."""
+    """Open a new file in the folder of the target, locked for as long as it is open."""
     while True:
         partial = target.with_name(f".{_short(target.name)}.{secrets.token_hex(8)}.partial")
         handle = os.open(partial, _WRITE | os.O_CREAT | os.O_EXCL, 0o600 if private else 0o666)
         _lock(handle, wait=True)
         if os.path.lexists(partial):
             return partial, handle
-        os.close(handle)  # another process took it for a leftover before the lock was held
+        os.close(handle)  # another process removed it as a leftover before the lock was held
 
 
 def _short(name: str) -> str:
-    """The name, or as much of it as leaves room for what partial files add to it."""
+    """Return the name, cut if it leaves no room for what partial files add to it."""
     return name if len(os.fsencode(name)) <= 220 else name[:50]
 
 
 def _lock(handle: int, *, wait: bool) -> bool | None:
-    """Lock an open file; False where another holds the lock, None where there are no locks."""
+    """Lock an open file; return False if another process holds the lock, None if there are no locks."""
     if fcntl is None:
         return None
     try:
@@ -143,11 +143,11 @@ def _lock(handle: int, *, wait: bool) -> bool | None:
 
 
 def _remove_leftovers(target: Path) -> None:
-    """Remove what killed processes left of the same target, but not what is locked or, without locks, of today."""
+    """Remove partial files of the same target from killed processes: those without a lock, or older than a day."""
     pattern = re.compile(rf"\.{re.escape(_short(target.name))}\.[0-9a-f]{{16}}\.partial")
     with suppress(OSError), os.scandir(target.parent) as entries:
-        found = [entry.path for entry in entries if pattern.fullmatch(entry.name)]
-        for path in found:
+        leftovers = [entry.path for entry in entries if pattern.fullmatch(entry.name)]
+        for path in leftovers:
             with suppress(OSError):
                 _remove_leftover(path)
 
@@ -187,7 +187,7 @@ def _keep_permissions(handle: int, before: os.stat_result) -> None:
 
 
 def _sync_folder(folder: Path) -> None:
-    """Make the rename last, where the system can."""
+    """Write the rename to disk, if the system can."""
     if os.name == "nt":
         return
     with suppress(OSError):

@@ -1,6 +1,6 @@
-"""Compiled loops of the kernels. Imported when first used, so that numba loads only then.
+"""Compiled loops of the kernels; imported at their first use, so that numba loads only then.
 
-Each compiled function fills a block of rows of a matrix and releases the lock; threads share the rows.
+Each compiled function fills a block of rows of a matrix and releases Python's global lock; threads share the rows.
 """
 
 from typing import Any
@@ -10,22 +10,12 @@ import scipy.sparse as sp
 
 from .._backend import by_rows
 from .._jit import jit
+from ..solvers.linalg import mirror
 
 
-def mirror(matrix: np.ndarray) -> None:
-    """Copy the lower triangle of a square matrix to the upper, by tiles that fit the cache."""
-    n, tile = matrix.shape[0], 256
-    for a in range(0, n, tile):
-        for b in range(0, a, tile):
-            matrix[b : b + tile, a : a + tile] = matrix[a : a + tile, b : b + tile].T
-        corner = matrix[a : a + tile, a : a + tile]
-        upper = np.triu_indices(corner.shape[0], 1)
-        corner[upper] = corner.T[upper]
-
-
-# -- χ² and its kin
+# -- histograms
 def harmonic_sums(X: Any, Y: Any) -> np.ndarray:
-    """Σ_j 2 x_j z_j / (x_j + z_j) between the rows of X and Y (None: of X, symmetric), dense or CSR."""
+    """Return Σ_j 2 x_j z_j / (x_j + z_j) between the rows of X and Y (None: of X, symmetric), dense or CSR."""
     symmetric = Y is None
     Y = X if symmetric else Y
     out = np.empty((X.shape[0], Y.shape[0]), dtype=np.result_type(X.dtype, Y.dtype))
@@ -42,7 +32,7 @@ def harmonic_sums(X: Any, Y: Any) -> np.ndarray:
 
 @jit(nogil=True, fastmath={"reassoc", "contract", "nsz", "arcp"})
 def _harmonic_dense(start, stop, X, Y, symmetric, out):  # type: ignore[no-untyped-def]
-    tiny = np.finfo(X.dtype).tiny  # keeps 0/0 at 0 without a branch
+    tiny = np.finfo(X.dtype).tiny  # makes 0/0 zero without a branch
     for i in range(start, stop):
         for j in range(i + 1 if symmetric else Y.shape[0]):
             total = out.dtype.type(0)
@@ -53,7 +43,7 @@ def _harmonic_dense(start, stop, X, Y, symmetric, out):  # type: ignore[no-untyp
 
 @jit(nogil=True)
 def _harmonic_sparse(start, stop, x_ptr, x_col, x_val, y_ptr, y_col, y_val, width, symmetric, out):  # type: ignore[no-untyped-def]
-    row = np.zeros(width, dtype=out.dtype)
+    row = np.zeros(width, dtype=out.dtype)  # row i of X as a dense vector, cleared after use
     for i in range(start, stop):
         for k in range(x_ptr[i], x_ptr[i + 1]):
             row[x_col[k]] += x_val[k]
@@ -78,7 +68,7 @@ def subsequences(
     decay: float,
     out: np.ndarray,
 ) -> None:
-    """Gap-weighted subsequence kernel of sequence i with the sequences first[i] to last[i] - 1, into out[i].
+    """Write to out[i] the gap-weighted subsequence kernel of sequence i with the sequences first[i] to last[i] - 1.
 
     Sequence i is codes[bounds[i] : bounds[i + 1]].
     """
@@ -88,7 +78,7 @@ def subsequences(
 
 
 def _pairs(bounds: np.ndarray, first: np.ndarray, last: np.ndarray) -> int:
-    """How many pairs of a member of sample i and a member of the samples first[i] to last[i] - 1 there are."""
+    """Return the number of pairs of a member of sample i and a member of the samples first[i] to last[i] - 1."""
     return int(np.diff(bounds)[: len(first)] @ (bounds[last] - bounds[first]))
 
 
@@ -106,8 +96,8 @@ def _subsequence_rows(start, stop, codes, bounds, first, last, length, decay, ou
 
 @jit(nogil=True)
 def _gap_weighted(s, t, length, decay, prefixes):  # type: ignore[no-untyped-def]
-    # Lodhi et al. 2002: prefixes[i, b] is K'_i(s up to now, t[:b]); from length down to 1, so that level i - 1 is still
-    # that of s without its last symbol x when level i asks for it. ending is K''_i, the part of K' that ends in x.
+    # Lodhi et al. 2002: prefixes[i, b] is K'_i(s up to its current symbol x, t[:b]). Levels go from length down to 1,
+    # so that level i reads level i - 1 of s without x. `ending` is K''_i, the part of K'_i that ends in x.
     prefixes[0, : len(t)] = 1.0
     prefixes[1:, : len(t)] = 0.0
     total = 0.0
@@ -129,10 +119,10 @@ def _gap_weighted(s, t, length, decay, prefixes):  # type: ignore[no-untyped-def
 def common_subtrees(
     forest: tuple[np.ndarray, ...], first: np.ndarray, last: np.ndarray, decay: float, out: np.ndarray
 ) -> None:
-    """Subset tree kernel of tree i with the trees first[i] to last[i] - 1, into out[i].
+    """Write to out[i] the subset tree kernel of tree i with the trees first[i] to last[i] - 1.
 
     `forest` is (bounds, production, links, children): tree i has the nodes bounds[i] to bounds[i + 1] - 1, children
-    first; node v has the production production[v] and the inner children children[links[v] : links[v + 1]].
+    before parents. Node v has the production production[v] and the inner children children[links[v] : links[v + 1]].
     """
     bounds, production = forest[:2]
     tree_of = np.repeat(np.arange(len(bounds) - 1), np.diff(bounds))
@@ -146,8 +136,8 @@ def common_subtrees(
 @jit(nogil=True)
 def _subtree_rows(start, stop, bounds, production, links, children, by_production, place, first, last, decay, out):  # type: ignore[no-untyped-def]
     n_productions = production.max() + 1 if len(production) else 0
-    count = np.zeros(n_productions, dtype=np.int64)  # how often tree i has a production
-    head = np.empty(n_productions, dtype=np.int64)  # where in by_production those nodes begin
+    count = np.zeros(n_productions, dtype=np.int64)  # number of nodes of tree i with a production
+    head = np.empty(n_productions, dtype=np.int64)  # position in by_production where those nodes begin
     stack = np.empty(256)
     offset = np.empty(len(production), dtype=np.int64)
     for i in range(start, stop):
@@ -167,8 +157,8 @@ def _subtree_rows(start, stop, bounds, production, links, children, by_productio
 
 @jit(nogil=True)
 def _subtree_pair(start, stop, production, links, children, by_production, place, count, head, decay, stack, offset):  # type: ignore[no-untyped-def]
-    # The nodes v of one tree, children first. stack[offset[v] + r] is C(v, r-th node of the other tree with the same
-    # production); the values of the children of v lie on top of the stack and give way to those of v.
+    # Visits the nodes v of one tree, children first. stack[offset[v] + r] is C(v, w) for the r-th node w of the other
+    # tree with the same production. The values of the children of v are on top of the stack; those of v replace them.
     total, top = 0.0, 0
     for v in range(start, stop):
         p = production[v]

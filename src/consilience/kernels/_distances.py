@@ -1,8 +1,8 @@
 """Squared Euclidean distances by matrix products, as accurate as sums of squared differences where it matters.
 
-‖x - z‖² = ‖x‖² - 2x·z + ‖z‖² is one matrix product, but rounding leaves an error of about eps (‖x‖² + ‖z‖²), however
-near x and z are. So the origin is moved into the data, away from rows that lie far from the others. What is left are
-pairs of rows that lie near each other and far from the origin: these are computed again from their differences.
+‖x - z‖² = ‖x‖² - 2x·z + ‖z‖² is one matrix product, but its rounding error is about eps (‖x‖² + ‖z‖²), even if x and z
+are close. So the origin is moved into the data, away from rows that lie far from the others. Pairs of rows that are
+close to each other and still far from the origin are computed again from their differences.
 """
 
 import math
@@ -14,15 +14,14 @@ from scipy.spatial.distance import cdist
 
 from .._backend import is_device_array, like, namespace, take_rows, to_numpy
 from ..views._blocks import Block
+from .base import Array
 
-Array = Any  # an array of NumPy, PyTorch or CuPy
-
-EPS = float(np.finfo(np.float64).eps)
-FAR = 256.0  # γ‖x‖² from which rounding of -γ‖x - z‖² is looked at; below, the kernel is right to about 1e-12
-NOTHING = -36.0  # exp of less than this is below the rounding of 1
-PAIRS = 1 << 20  # numbers held at a time where pairs of rows are compared
-OUTLYING = 100  # times the mean squared norm from which a row is taken to spoil the mean
-SAMPLE = 64  # rows whose middle is taken where the mean of all is far from most
+_EPS = float(np.finfo(np.float64).eps)
+_FAR = 256.0  # γ‖x‖² above which exponents are checked; below, the kernel is accurate to about 1e-12
+_NEGLIGIBLE = -36.0  # exponents below this give kernel values below the rounding error of 1
+_PAIR_VALUES = 1 << 20  # values stored at a time when pairs of rows are compared
+_OUTLYING = 100  # ratio of a squared norm to the mean squared norm above which a row distorts the mean
+_SAMPLE = 64  # rows whose median replaces a distorted mean
 
 
 def squared_norms(X: Block) -> Array:
@@ -35,13 +34,13 @@ def squared_norms(X: Block) -> Array:
 
 
 def inner(X: Block, Y: Block) -> Array:
-    """Return X Y' as a dense array, for any mixture of dense and sparse; Y = None is X again."""
+    """Return XY' as a dense array, for dense and sparse arguments; Y = None stands for X."""
     product = X @ (X if Y is None else Y).T
     return product.toarray() if sp.issparse(product) else product
 
 
 def double(X: Block) -> Block:
-    """Return the data in double precision."""
+    """Return the data in double precision, without a copy if they are."""
     if isinstance(X, np.ndarray):
         return X.astype(np.float64, copy=False)
     if is_device_array(X):
@@ -51,26 +50,25 @@ def double(X: Block) -> Block:
 
 
 def centered(Y: Block) -> tuple[Any, Block, Array]:
-    """Return the point that data are moved by, the moved data, and their squared norms.
+    """Return the new origin, the data relative to it, and their squared norms.
 
-    The point is the mean, or a middle row where few rows lie so far out that the mean is far from all the others: of n
-    rows one can have a squared norm of n times their mean.
+    The origin is the mean, or the columnwise median of some rows if outliers move the mean far from most rows.
     """
     n = Y.shape[0]
     middle = namespace(Y).sum(Y, axis=0) / max(n, 1)
     moved = Y - middle
     norms = squared_norms(moved)
-    sizes = to_numpy(norms) if n > OUTLYING else np.zeros(1)
-    if not sizes.max() > OUTLYING * sizes.mean():
+    sizes = to_numpy(norms) if n > _OUTLYING else np.zeros(1)
+    if not sizes.max() > _OUTLYING * sizes.mean():
         return middle, moved, norms
-    some = take_rows(Y, np.unique(np.linspace(0, n - 1, SAMPLE).astype(int)))
+    some = take_rows(Y, np.unique(np.linspace(0, n - 1, _SAMPLE).astype(int)))
     middle = like(np.median(to_numpy(some), axis=0), Y)
     moved = Y - middle
     return middle, moved, squared_norms(moved)
 
 
 def squared_distances(X: Block, Y: Block = None) -> Array:
-    """Return the squared distances between rows, in double precision; Y = None is X again, with a diagonal of zeros."""
+    """Return squared distances between rows in double precision; Y = None stands for X, with a diagonal of zeros."""
     symmetric, sparse = Y is None, sp.issparse(X) or sp.issparse(Y)
     Y = double(X if symmetric else Y)
     X = Y if symmetric else double(X)
@@ -82,7 +80,7 @@ def squared_distances(X: Block, Y: Block = None) -> Array:
     distances *= -2
     distances += norms_X[:, None]
     distances += norms_Y[None, :]
-    share = 1e10 * _rounding(X)  # below this share of the norms a distance has fewer than ten right digits
+    share = 1e10 * _rounding(X)  # below this share of the norms, a distance has fewer than ten correct digits
     if is_device_array(distances):
         limits = share * (norms_X[:, None] + norms_Y[None, :])
         return _refined_on_host(distances, X, Y, limits, symmetric)
@@ -100,12 +98,12 @@ def squared_distances(X: Block, Y: Block = None) -> Array:
 
 
 def _rounding(X: Block) -> float:
-    """Return the error of an inner product of two rows over the product of their norms, with room to spare."""
-    return EPS * (4 + math.sqrt(X.shape[1]))
+    """Return a bound on the error of an inner product of two rows, relative to the product of their norms."""
+    return _EPS * (4 + math.sqrt(X.shape[1]))
 
 
 def _refined_on_host(distances: Array, X: Array, Y: Array, limits: Array, symmetric: bool) -> Array:
-    """Compute distances below their limits again, by NumPy; most data have only those of a row from itself."""
+    """Compute distances below their limits again, on the host; most data have none except the diagonal."""
     xp = namespace(distances)
     doubtful = xp.logical_not(distances >= limits)
     if symmetric:
@@ -121,34 +119,35 @@ def _refined_on_host(distances: Array, X: Array, Y: Array, limits: Array, symmet
 
 
 def _compare(out: np.ndarray, doubtful: np.ndarray, X: Block, Y: Block, rows: np.ndarray, scale: float) -> None:
-    """Put `scale` ‖x - z‖² at the doubtful places of out[rows], from the differences of the rows."""
+    """Write `scale` ‖x - z‖², computed from differences, to the doubtful places of out[rows]."""
     if not sp.issparse(X) and not sp.issparse(Y) and 4 * np.count_nonzero(doubtful) > doubtful.size:
         out[rows] = np.where(doubtful, scale * cdist(X[rows], Y, "sqeuclidean"), out[rows])
         return
     i, j = np.nonzero(doubtful)
-    step = max(1, PAIRS // X.shape[1])
+    step = max(1, _PAIR_VALUES // X.shape[1])
     for start in range(0, len(i), step):
         r, c = rows[i[start : start + step]], j[start : start + step]
         out[r, c] = scale * squared_norms(_difference(X[r], Y[c]))
 
 
 def _difference(X: Block, Z: Block) -> Block:
+    """Return X - Z for dense and sparse rows."""
     if sp.issparse(X) and sp.issparse(Z):
         return X - Z
     return np.asarray((X.toarray() if sp.issparse(X) else X) - (Z.toarray() if sp.issparse(Z) else Z))
 
 
 class GaussianRows:
-    """exp(-γ‖x - z‖²) between any rows x and the rows z of a reference, NumPy or CSR.
+    """Reference rows z for exponents -γ‖x - z‖², NumPy or CSR.
 
     Parameters
     ----------
     Y : array or CSR matrix
-        The reference.
+        Reference rows.
     gamma : float
-        γ.
+        Inverse width γ.
     move : bool, default=True
-        Whether the origin is moved into the data; not where X or Y is sparse.
+        Whether to move the origin into the data; sparse data would become dense.
     """
 
     def __init__(self, Y: Block, gamma: float, *, move: bool = True):
@@ -160,20 +159,20 @@ class GaussianRows:
         self.farthest = float(self.norms.max(initial=0.0))
 
     def moved(self, X: Block) -> Block:
-        """Return rows of new samples in double precision, seen from the origin of the reference."""
+        """Return rows of new samples relative to the origin of the reference."""
         return X if self.middle is None else X - self.middle
 
     def refine(self, block: np.ndarray, X: Block, norms: np.ndarray) -> None:
-        """Compute exponents -γ‖x - z‖² again where rounding may have spoiled them: both rows are far from the origin.
+        """Compute exponents -γ‖x - z‖² again where rounding can matter: both rows are far from the origin.
 
-        `norms` are γ‖x‖² of the moved rows. The rows X are as they were given, since moving them rounds too.
+        `norms` are γ‖x‖² of the moved rows. X holds the original rows, since moving them rounds too.
         """
-        if not (self.farthest > FAR and norms.max(initial=0.0) > FAR):
+        if not (self.farthest > _FAR and norms.max(initial=0.0) > _FAR):
             return
-        rounding = 2 * self.rounding  # callers may have made exponents less by as much
+        rounding = 2 * self.rounding  # twice, since `RBF._against` lowers exponents by as much
         reach = rounding * (norms + self.farthest)
-        rows = np.flatnonzero((norms > FAR) & ~(block.max(axis=1) + reach <= NOTHING))
+        rows = np.flatnonzero((norms > _FAR) & ~(block.max(axis=1) + reach <= _NEGLIGIBLE))
         if len(rows):
             error = rounding * (norms[rows, None] + self.norms)
-            doubtful = ~(block[rows] + error <= NOTHING) & (self.norms > FAR)
+            doubtful = ~(block[rows] + error <= _NEGLIGIBLE) & (self.norms > _FAR)
             _compare(block, doubtful, X, self.given, rows, -self.gamma)

@@ -1,4 +1,4 @@
-"""The algebra of kernels: what sums, products, powers and maps of kernels make, again kernels."""
+"""The algebra of kernels: sums, products, powers, exponentials and maps of kernels are kernels."""
 
 import numbers
 from collections.abc import Callable, Sequence
@@ -7,43 +7,30 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 
-from .._backend import is_device_array, namespace, to_numpy
-from ..views._blocks import Block, Gram, take
+from .._backend import is_device_array, namespace
+from ..views._blocks import Block
 from .base import Array, Kernel, check_degree, check_numeric, full, integer_power, read, value_text
-from .gram import center_gram, normalize_gram
-from .scalar import Precomputed
+
+__all__ = ["exp"]
 
 
-# -- closure
-class _Composite(Kernel):
-    """A kernel made of kernels: resolving it resolves them."""
+class Composite(Kernel):
+    """A kernel made of kernels; resolving it resolves its parts."""
 
-    def resolved(self, X: Any) -> "Kernel":
-        """Return the kernel with its parts resolved.
-
-        Parameters
-        ----------
-        X : array, sparse matrix, sequence of strings or trees, or Gram
-            The reference.
-
-        Returns
-        -------
-        Kernel
-            The same expression with numbers for parameters.
-        """
+    def _resolved(self, X: Block) -> "Kernel":
         parts = {
-            name: part.resolved(X) for name, part in self.get_params(deep=False).items() if isinstance(part, Kernel)
+            name: part._resolved(X) for name, part in self.get_params(deep=False).items() if isinstance(part, Kernel)
         }
         return clone(self).set_params(**parts)
 
 
 class Constant(Kernel):
-    """The constant kernel k(x, z) = c >= 0, as in ``k + 0.1``.
+    """The constant kernel k(x, z) = c, as in ``k + 0.1``.
 
     Parameters
     ----------
     value : float
-        c.
+        Constant c, at least 0.
 
     Examples
     --------
@@ -56,8 +43,9 @@ class Constant(Kernel):
         self.value = value
 
     def _number(self) -> float:
+        """Validate the parameter and return it."""
         if not isinstance(self.value, numbers.Real) or not self.value >= 0:
-            raise ValueError(f"A constant added to a kernel must be a number of at least 0; got {self.value!r}.")
+            raise ValueError(f"The constant added to a kernel must be a number of at least 0; got {self.value!r}.")
         return float(self.value)
 
     def _gram(self, X: Block, Y: Block) -> Array:
@@ -70,13 +58,13 @@ class Constant(Kernel):
         return value_text(self.value)
 
 
-class Sum(_Composite):
+class Sum(Composite):
     """The sum of two kernels, as in ``k1 + k2``.
 
     Parameters
     ----------
     k1, k2 : Kernel
-        The terms.
+        Terms.
 
     Examples
     --------
@@ -105,13 +93,13 @@ class Sum(_Composite):
         return f"{self.k1._within(1)} + {self.k2._within(2)}"
 
 
-class Product(_Composite):
+class Product(Composite):
     """The elementwise product of two kernels, as in ``k1 * k2``.
 
     Parameters
     ----------
     k1, k2 : Kernel
-        The factors.
+        Factors.
 
     Examples
     --------
@@ -140,15 +128,15 @@ class Product(_Composite):
         return f"{self.k1._within(2)} * {self.k2._within(3)}"
 
 
-class Scaled(_Composite):
+class Scaled(Composite):
     """A kernel times a number, as in ``0.5 * k``.
 
     Parameters
     ----------
     kernel : Kernel
-        The kernel.
+        Kernel.
     scale : float
-        At least 0.
+        Factor, at least 0.
 
     Examples
     --------
@@ -164,8 +152,9 @@ class Scaled(_Composite):
         self.scale = scale
 
     def _number(self) -> float:
+        """Validate the parameter and return it."""
         if not isinstance(self.scale, numbers.Real) or not self.scale >= 0:
-            raise ValueError(f"A kernel is multiplied by a number of at least 0; got {self.scale!r}.")
+            raise ValueError(f"The factor of a kernel must be a number of at least 0; got {self.scale!r}.")
         return float(self.scale)
 
     def _gram(self, X: Block, Y: Block) -> Array:
@@ -181,15 +170,15 @@ class Scaled(_Composite):
         return f"{value_text(self.scale)} * {self.kernel._within(3)}"
 
 
-class Power(_Composite):
+class Power(Composite):
     """An integer power of a kernel, elementwise, as in ``k ** 2``.
 
     Parameters
     ----------
     kernel : Kernel
-        The kernel.
+        Kernel.
     degree : int
-        At least 1.
+        Degree, at least 1.
 
     Examples
     --------
@@ -216,13 +205,13 @@ class Power(_Composite):
         return f"{self.kernel._within(4)} ** {self.degree}"
 
 
-class Exponential(_Composite):
+class Exponential(Composite):
     """The exponential of a kernel, elementwise, as in ``exp(k)``.
 
     Parameters
     ----------
     kernel : Kernel
-        The kernel.
+        Kernel.
 
     Examples
     --------
@@ -235,177 +224,26 @@ class Exponential(_Composite):
         self.kernel = kernel
 
     def _gram(self, X: Block, Y: Block) -> Array:
-        inner = self.kernel._gram(X, Y)
-        return namespace(inner).exp(inner) if is_device_array(inner) else np.exp(inner, out=inner)
+        exponent = self.kernel._gram(X, Y)
+        return namespace(exponent).exp(exponent) if is_device_array(exponent) else np.exp(exponent, out=exponent)
 
     def _diagonal(self, X: Block) -> Array:
-        inner = self.kernel._diagonal(X)
-        return namespace(inner).exp(inner)
+        exponent = self.kernel._diagonal(X)
+        return namespace(exponent).exp(exponent)
 
     def _expression(self) -> str:
         return f"exp({self.kernel!r})"
 
 
-class Normalized(_Composite):
-    """A kernel divided by the norms, k(x, z) / sqrt(k(x, x) k(z, z)), as in ``normalize(k)``; 0 where a norm is 0.
+class OnColumns(Composite):
+    """A kernel on a subset of the columns, as in ``k.on([0, 1])``.
 
     Parameters
     ----------
     kernel : Kernel
-        The kernel.
-
-    Examples
-    --------
-    >>> from consilience.kernels import Linear, normalize
-    >>> normalize(Linear())([[1.0, 0.0], [1.0, 1.0]]).round(3)
-    array([[1.   , 0.707],
-           [0.707, 1.   ]])
-    """
-
-    def __init__(self, kernel: Kernel):
-        self.kernel = kernel
-
-    @property
-    def keeps_gram(self) -> bool:
-        """Whether training samples must keep their Gram matrix: yes, for their norms."""
-        return self.kernel.reads_gram
-
-    def _gram(self, X: Block, Y: Block) -> Array:
-        if Y is not None and self.kernel.reads_gram and not isinstance(X, Gram):
-            raise ValueError(
-                f"{self!r} needs the kernel of each new sample with itself, which a block against training samples "
-                "does not have. Build Views(..., precomputed=...) from the square Gram of all samples and take rows."
-            )
-        matrix = self.kernel._gram(X, Y)
-        left = self._inverse_norms(X)
-        right = left if Y is None else self._inverse_norms(Y)
-        matrix *= left[:, None]
-        matrix *= right[None, :]
-        return matrix
-
-    def _inverse_norms(self, X: Block) -> Array:
-        diagonal = self.kernel._diagonal(X)
-        xp = namespace(diagonal)
-        there = diagonal > 0
-        return xp.where(
-            there, 1.0 / xp.sqrt(xp.where(there, diagonal, xp.ones_like(diagonal))), xp.zeros_like(diagonal)
-        )
-
-    def _diagonal(self, X: Block) -> Array:
-        diagonal = self.kernel._diagonal(X)
-        xp = namespace(diagonal)
-        return xp.astype(diagonal > 0, diagonal.dtype)
-
-    def _expression(self) -> str:
-        return f"normalize({self.kernel!r})"
-
-
-class Centered(_Composite):
-    """A kernel with the mean of the reference samples in feature space taken away, as in ``center(k)``.
-
-    k(x, z) - mean_r k(x, r) - mean_r k(r, z) + mean_rs k(r, s), the means over the reference samples: those given to
-    `resolved`, or else the second argument of the call.
-
-    Parameters
-    ----------
-    kernel : Kernel
-        The kernel.
-    reference : array, sparse matrix or objects, optional
-        The reference samples; set by `resolved`, and kept from then on.
-    grand_mean : float, optional
-        mean_rs k(r, s); set by `resolved`.
-
-    Examples
-    --------
-    >>> from consilience.kernels import Linear, center
-    >>> center(Linear())([[0.0], [2.0]])
-    array([[ 1., -1.],
-           [-1.,  1.]])
-    """
-
-    def __init__(self, kernel: Kernel, reference: Any = None, grand_mean: float | None = None):
-        self.kernel = kernel
-        self.reference = reference
-        self.grand_mean = grand_mean
-
-    @property
-    def keeps_gram(self) -> bool:
-        """Whether training samples must keep their Gram matrix: yes, for their means."""
-        return self.kernel.reads_gram
-
-    def _unresolved(self) -> bool:
-        return self.grand_mean is None or super()._unresolved()
-
-    def set_params(self, **params: Any) -> "Centered":
-        """Set parameters; another kernel or reference has another mean.
-
-        Parameters
-        ----------
-        **params : dict
-            Name -> value.
-
-        Returns
-        -------
-        self
-            The kernel.
-        """
-        super().set_params(**params)
-        if "grand_mean" not in params and any(key.partition("__")[0] in ("kernel", "reference") for key in params):
-            self.grand_mean = None
-        return self
-
-    def resolved(self, X: Any) -> "Kernel":
-        """Return the kernel centered at the mean of X.
-
-        Parameters
-        ----------
-        X : array, sparse matrix, sequence of strings or trees, or Gram
-            The reference samples, which the result keeps; a kernel that has a reference already keeps its own.
-
-        Returns
-        -------
-        Kernel
-            The resolved kernel.
-        """
-        if not self._unresolved():
-            return clone(self)
-        reference = read(X if self.reference is None else self.reference)
-        if self.kernel.reads_gram:
-            reference = Precomputed.as_gram(reference)
-        kernel = self.kernel.resolved(reference)
-        blocks = np.array_split(np.arange(reference.shape[0]), -(-reference.shape[0] // 512) or 1)
-        sums = [float(to_numpy(kernel._gram(take(reference, rows), reference)).sum()) for rows in blocks]
-        return Centered(kernel, reference, sum(sums) / max(reference.shape[0], 1) ** 2)
-
-    def _gram(self, X: Block, Y: Block) -> Array:
-        matrix = self.kernel._gram(X, Y)
-        left = namespace(matrix).mean(matrix, axis=1) if Y is None and X is self.reference else self._means(X)
-        right = left if Y is None else self._means(Y)
-        matrix -= left[:, None]
-        matrix -= right[None, :]
-        matrix += self.grand_mean
-        return matrix
-
-    def _means(self, X: Block) -> Array:
-        block = self.kernel._gram(X, self.reference)
-        return namespace(block).mean(block, axis=1)
-
-    def _diagonal(self, X: Block) -> Array:
-        return self.kernel._diagonal(X) - 2 * self._means(X) + self.grand_mean
-
-    def _expression(self) -> str:
-        return f"center({self.kernel!r})"
-
-
-class OnColumns(_Composite):
-    """A kernel on a block of the columns, as in ``k.on([0, 1])``.
-
-    Parameters
-    ----------
-    kernel : Kernel
-        The kernel.
+        Kernel.
     columns : slice or list of int
-        The columns.
+        Columns.
 
     Examples
     --------
@@ -418,48 +256,37 @@ class OnColumns(_Composite):
         self.kernel = kernel
         self.columns = columns
 
-    def resolved(self, X: Any) -> "Kernel":
-        """Return the kernel with its part resolved on the columns.
+    def _resolved(self, X: Block) -> "Kernel":
+        return OnColumns(self.kernel._resolved(self._select(X)), self.columns)
 
-        Parameters
-        ----------
-        X : array or sparse matrix
-            The reference.
-
-        Returns
-        -------
-        Kernel
-            The resolved kernel.
-        """
-        return OnColumns(self.kernel.resolved(self._cut(read(X))), self.columns)
-
-    def _cut(self, X: Block) -> Block:
+    def _select(self, X: Block) -> Block:
+        """Return the selected columns."""
         check_numeric(self, X, None)
         try:
-            chosen = np.atleast_1d(np.arange(X.shape[1])[self.columns])
+            columns = np.atleast_1d(np.arange(X.shape[1])[self.columns])
         except (IndexError, TypeError) as error:
-            raise ValueError(f"{self!r} asks for columns that data of {X.shape[1]} columns do not have.") from error
-        return namespace(X).take(X, namespace(X).asarray(chosen), axis=1) if is_device_array(X) else X[:, chosen]
+            raise ValueError(f"{self!r} selects columns that data of {X.shape[1]} columns do not have.") from error
+        return namespace(X).take(X, namespace(X).asarray(columns), axis=1) if is_device_array(X) else X[:, columns]
 
     def _gram(self, X: Block, Y: Block) -> Array:
-        return self.kernel._gram(self._cut(X), None if Y is None else self._cut(Y))
+        return self.kernel._gram(self._select(X), None if Y is None else self._select(Y))
 
     def _diagonal(self, X: Block) -> Array:
-        return self.kernel._diagonal(self._cut(X))
+        return self.kernel._diagonal(self._select(X))
 
     def _expression(self) -> str:
         return f"{self.kernel._within(4)}.on({self.columns!r})"
 
 
-class Mapped(_Composite):
-    """A kernel behind a map of the data, k(φ(x), φ(z)), as in ``k.mapped(func)``.
+class Mapped(Composite):
+    """A kernel of mapped data, k(φ(x), φ(z)), as in ``k.mapped(func)``.
 
     Parameters
     ----------
     kernel : Kernel
-        The kernel.
+        Kernel.
     func : callable
-        Takes one view's data and returns data with the same rows.
+        Map φ. It takes one view's data and returns data with the same rows.
 
     Examples
     --------
@@ -473,25 +300,14 @@ class Mapped(_Composite):
         self.kernel = kernel
         self.func = func
 
-    def resolved(self, X: Any) -> "Kernel":
-        """Return the kernel with its part resolved on the mapped data.
-
-        Parameters
-        ----------
-        X : array, sparse matrix or objects
-            The reference.
-
-        Returns
-        -------
-        Kernel
-            The resolved kernel.
-        """
-        return Mapped(self.kernel.resolved(self._map(read(X))), self.func)
+    def _resolved(self, X: Block) -> "Kernel":
+        return Mapped(self.kernel._resolved(self._map(X)), self.func)
 
     def _map(self, X: Block) -> Block:
+        """Return the mapped data."""
         mapped = read(self.func(X))
         if mapped.shape[0] != X.shape[0]:
-            raise ValueError(f"{self!r}: the function must keep the {X.shape[0]} rows; it returned {mapped.shape[0]}.")
+            raise ValueError(f"{self!r}: the function must return {X.shape[0]} rows; it returned {mapped.shape[0]}.")
         return mapped
 
     def _gram(self, X: Block, Y: Block) -> Array:
@@ -505,12 +321,12 @@ class Mapped(_Composite):
 
 
 def exp(kernel: Kernel) -> Kernel:
-    """Return the elementwise exponential of a kernel, again a kernel.
+    """Return the elementwise exponential of a kernel.
 
     Parameters
     ----------
     kernel : Kernel
-        The kernel.
+        Kernel.
 
     Returns
     -------
@@ -524,51 +340,5 @@ def exp(kernel: Kernel) -> Kernel:
     array([[2.718]])
     """
     if not isinstance(kernel, Kernel):
-        raise TypeError(f"exp is of kernels; got {type(kernel).__name__}. For arrays there is numpy.exp.")
+        raise TypeError(f"exp takes a kernel; got {type(kernel).__name__}. For arrays use numpy.exp.")
     return Exponential(kernel)
-
-
-def normalize(kernel: Any) -> Any:
-    """Return the kernel, or the Gram matrix, with ones on its diagonal.
-
-    Parameters
-    ----------
-    kernel : Kernel or array of shape (n_samples, n_samples)
-        A kernel, or a Gram matrix.
-
-    Returns
-    -------
-    Kernel or array
-        k(x, z) / sqrt(k(x, x) k(z, z)).
-
-    Examples
-    --------
-    >>> from consilience.kernels import Linear, normalize
-    >>> normalize(Linear() ** 2)
-    normalize(Linear() ** 2)
-    """
-    return Normalized(kernel) if isinstance(kernel, Kernel) else normalize_gram(kernel)
-
-
-def center(kernel: Any) -> Any:
-    """Return the kernel, or the Gram matrix, centered in feature space.
-
-    Parameters
-    ----------
-    kernel : Kernel or array of shape (n_samples, n_samples)
-        A kernel, or a Gram matrix.
-
-    Returns
-    -------
-    Kernel or array
-        The kernel of φ(x) minus the mean of φ over the reference samples.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from consilience.kernels import center
-    >>> center(np.array([[0.0, 0.0], [0.0, 4.0]]))
-    array([[ 1., -1.],
-           [-1.,  1.]])
-    """
-    return Centered(kernel) if isinstance(kernel, Kernel) else center_gram(kernel)

@@ -1,4 +1,4 @@
-"""One kernel per view: their Gram matrices, and the combinations and block forms that learners use."""
+"""One kernel per view, and the Gram matrices of all views."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -9,8 +9,10 @@ from .._backend import is_device_array, like, namespace, take_rows, to_numpy
 from ..views import _blocks
 from ..views._blocks import Block, Gram
 from ..views.container import Views
-from .base import Array, Kernel, integer_power
-from .scalar import as_kernel
+from .base import Array, Kernel
+from .given import as_kernel
+
+__all__ = ["kernels_by_view", "present_grams", "reference_views", "resolve_kernels", "view_grams"]
 
 
 def kernel_of(kernel: Any, name: str) -> Kernel:
@@ -65,15 +67,17 @@ def kernels_by_view(kernel: Any, names: Sequence[str]) -> dict[str, Kernel]:
     return {name: kernel_of(kernel, name) for name in names}
 
 
-def resolve_kernels(kernels: Mapping[str, Kernel], X: Views) -> dict[str, Kernel]:
-    """Work out on the present rows of each view what its kernel takes from data.
+def resolve_kernels(kernels: Mapping[str, Kernel], X: Views, *, validated: bool = False) -> dict[str, Kernel]:
+    """Compute the parameters of each view's kernel that depend on data, on the present rows of the view.
 
     Parameters
     ----------
     kernels : dict of Kernel
-        A kernel for each view.
+        Kernel of each view.
     X : Views
-        The training samples.
+        Training samples.
+    validated : bool, default=False
+        Whether the data are known to be finite, so that they are not checked again.
 
     Returns
     -------
@@ -91,54 +95,70 @@ def resolve_kernels(kernels: Mapping[str, Kernel], X: Views) -> dict[str, Kernel
     resolved = {}
     for name, kernel in kernels.items():
         with _blocks.naming(name):
-            resolved[name] = kernel.resolved(_present_block(X, name))
+            block = _present_block(X, name)
+            resolved[name] = kernel._resolved(block) if validated else kernel.resolved(block)
     return resolved
 
 
 def reference_views(kernels: Mapping[str, Kernel], X: Views) -> Views:
-    """Return what a fitted learner keeps of its training samples: Gram matrices leave only positions behind.
+    """Return what a fitted estimator stores of its training samples; for Gram matrices only positions.
 
     Parameters
     ----------
     kernels : dict of Kernel
-        A kernel for each view.
+        Kernel of each view.
     X : Views
-        The training samples.
+        Training samples.
 
     Returns
     -------
     Views
-        The samples to evaluate kernels against.
+        Samples to evaluate kernels against.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from consilience import Views
+    >>> from consilience.kernels import Precomputed, reference_views, view_grams
+    >>> kernels, X = {"g": Precomputed()}, Views(g=np.eye(3), precomputed=True)
+    >>> train = reference_views(kernels, X[:2])
+    >>> train.block("g").values is None
+    True
+    >>> view_grams(kernels, X[2:], train)
+    [array([[0., 0.]])]
     """
-    kept = {name: reference_block(kernels[name], X.block(name)) for name in X.names}
-    return Views._of(kept, len(X), X.mask, X.feature_names)
+    blocks = {name: reference_block(kernels[name], X.block(name)) for name in X.names}
+    return Views._of(blocks, len(X), X.mask, X.feature_names)
 
 
 def reference_block(kernel: Kernel, block: Block) -> Block:
-    """One view of `reference_views`."""
+    """Return what a fitted estimator stores of one view."""
     if block is None or not kernel.reads_gram:
         return block
     gram = block if isinstance(block, Gram) else Gram(block)
     return gram.reference(strip=not kernel.keeps_gram)
 
 
-def view_grams(kernels: Mapping[str, Kernel], X: Views, Y: Views | None = None, *, absent: str = "zero") -> list[Array]:
-    """Evaluate each view's kernel; one matrix per view over all samples.
+def view_grams(
+    kernels: Mapping[str, Kernel], X: Views, Y: Views | None = None, *, missing: str = "zero"
+) -> list[Array]:
+    """Evaluate the kernel of each view between all samples.
 
     Parameters
     ----------
     kernels : dict of Kernel
-        A kernel for each view, resolved.
+        Kernel of each view, resolved.
     X, Y : Views
-        The samples; Y is the reference (X again by default).
-    absent : {"zero", "mean"}, default="zero"
-        Where a view is absent: 0, so that it adds nothing to a sum; or the mean over the present reference samples in
-        feature space, which keeps products positive semi-definite.
+        Samples; Y defaults to X.
+    missing : {"zero", "mean"}, default="zero"
+        Values for samples in which a view is missing. "zero" adds nothing to a sum of kernels. "mean" replaces the
+        sample by the mean of the present samples of Y in feature space, so that products of kernels stay positive
+        semi-definite.
 
     Returns
     -------
     list of array of shape (n_samples_X, n_samples_Y)
-        The Gram matrices, in the order of `kernels`.
+        Gram matrices, in the order of `kernels`.
 
     Examples
     --------
@@ -150,29 +170,31 @@ def view_grams(kernels: Mapping[str, Kernel], X: Views, Y: Views | None = None, 
     array([[9., 0.],
            [0., 0.]])
     """
-    if absent not in ("zero", "mean"):
-        raise ValueError(f"`absent` must be 'zero' or 'mean'; got {absent!r}.")
+    if missing not in ("zero", "mean"):
+        raise ValueError(f"`missing` must be 'zero' or 'mean'; got {missing!r}.")
     grams = []
     for name, kernel in kernels.items():
         with _blocks.naming(name):
-            grams.append(_padded_gram(kernel, X, Y, name, absent))
+            grams.append(_padded_gram(kernel, X, Y, name, missing))
     return grams
 
 
-def present_grams(kernels: Mapping[str, Kernel], X: Views) -> list[Array]:
-    """Evaluate each view's kernel between the samples that have the view.
+def present_grams(kernels: Mapping[str, Kernel], X: Views, *, validated: bool = False) -> list[Array]:
+    """Evaluate the kernel of each view between the samples that have the view.
 
     Parameters
     ----------
     kernels : dict of Kernel
-        A kernel for each view, resolved.
+        Kernel of each view, resolved.
     X : Views
-        The samples.
+        Samples.
+    validated : bool, default=False
+        Whether the data are known to be finite and the kernels resolved, so that nothing is checked again.
 
     Returns
     -------
     list of array of shape (n_present, n_present)
-        The Gram matrices, in the order of `kernels`.
+        Gram matrices, in the order of `kernels`.
 
     Examples
     --------
@@ -185,224 +207,52 @@ def present_grams(kernels: Mapping[str, Kernel], X: Views) -> list[Array]:
     grams = []
     for name, kernel in kernels.items():
         with _blocks.naming(name):
-            grams.append(kernel(_present_block(X, name)))
+            block = _present_block(X, name)
+            grams.append(kernel._finite_gram(block, None) if validated else kernel(block))
     return grams
 
 
 def _present_block(X: Views, name: str) -> Any:
+    """Return the rows of a view that are present."""
     block, present = X.block(name), X.present(name)
     if block is None:
-        raise ValueError("It is absent in every sample; leave it out.")
+        raise ValueError("It is missing in every sample. Omit it.")
     return block if present.all() else take_rows(block, np.flatnonzero(present))
 
 
-def _padded_gram(kernel: Kernel, X: Views, Y: Views | None, name: str, absent: str) -> Array:
-    there_X = X.present(name)
-    there_Y = there_X if Y is None else Y.present(name)
-    if absent == "zero" and not (there_X.any() and there_Y.any()):
-        return np.zeros((len(there_X), len(there_Y)))
+def _padded_gram(kernel: Kernel, X: Views, Y: Views | None, name: str, missing: str) -> Array:
+    """Evaluate a view's kernel between its present samples, and fill the rows and columns of the others."""
+    present_X = X.present(name)
+    present_Y = present_X if Y is None else Y.present(name)
+    if missing == "zero" and not (present_X.any() and present_Y.any()):
+        return np.zeros((len(present_X), len(present_Y)))
     block_Y = None if Y is None else _present_block(Y, name)
-    inner = kernel(_present_block(X, name), block_Y) if there_X.any() else np.zeros((0, int(there_Y.sum())))
-    if there_X.all() and there_Y.all():
-        return inner
-    if absent == "zero":
-        return _placed(inner, there_X, there_Y)
-    reference = to_numpy(inner if Y is None else kernel(block_Y))
-    means_X, means_Y = to_numpy(inner).mean(axis=1), reference.mean(axis=0)
+    K = kernel(_present_block(X, name), block_Y) if present_X.any() else np.zeros((0, int(present_Y.sum())))
+    if present_X.all() and present_Y.all():
+        return K
+    if missing == "zero":
+        return _place(K, present_X, present_Y)
+    # in feature space a missing sample is the mean of the reference samples: k(x, mean) is a mean of k(x, z)
+    values, reference = to_numpy(K), to_numpy(K if Y is None else kernel(block_Y))
+    to_mean = np.zeros((len(present_X), 1), dtype=values.dtype)
+    mean_to = np.zeros((1, len(present_Y)), dtype=reference.dtype)
+    to_mean[present_X, 0], mean_to[0, present_Y] = values.mean(axis=1), reference.mean(axis=0)
     filled = np.where(
-        there_X[:, None],
-        np.where(there_Y[None, :], _placed(to_numpy(inner), there_X, there_Y), _spread(means_X, there_X)[:, None]),
-        np.where(there_Y[None, :], _spread(means_Y, there_Y)[None, :], reference.mean()),
+        present_X[:, None],
+        np.where(present_Y[None, :], _place(values, present_X, present_Y), to_mean),
+        np.where(present_Y[None, :], mean_to, reference.mean()),
     )
-    return like(filled, inner)
+    return like(filled, K)
 
 
-def _placed(inner: Array, rows: np.ndarray, columns: np.ndarray) -> Array:
-    """A matrix of the present samples among all samples, zero elsewhere."""
-    full = np.zeros((len(rows), len(columns)), dtype=np.float32 if str(inner.dtype).endswith("float32") else np.float64)
-    if not is_device_array(inner):
-        full[np.ix_(rows, columns)] = inner
-        return full
-    xp = namespace(inner)  # rows and columns of a zero border, by position: no assignment needed
-    bordered = xp.concat([inner, xp.zeros((1, inner.shape[1]), dtype=inner.dtype, device=inner.device)], axis=0)
-    bordered = xp.concat([bordered, xp.zeros((bordered.shape[0], 1), dtype=inner.dtype, device=inner.device)], axis=1)
-    where = [np.where(there, np.cumsum(there) - 1, there.sum()) for there in (rows, columns)]
-    return xp.take(xp.take(bordered, like(where[0], inner), axis=0), like(where[1], inner), axis=1)
-
-
-def _spread(values: np.ndarray, there: np.ndarray) -> np.ndarray:
-    full = np.zeros(len(there), dtype=values.dtype)
-    full[there] = values
-    return full
-
-
-# -- combinations
-def weighted_sum(grams: Sequence[Array], weights: Sequence[float] | None = None) -> Array:
-    """Return Σ_v w_v K_v.
-
-    Parameters
-    ----------
-    grams : list of array of shape (n, n')
-        One matrix per view.
-    weights : sequence of float, optional
-        w; ones by default.
-
-    Returns
-    -------
-    array of shape (n, n')
-        The sum.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from consilience.kernels import weighted_sum
-    >>> weighted_sum([np.eye(2), np.ones((2, 2))], [2.0, 0.5])
-    array([[2.5, 0.5],
-           [0.5, 2.5]])
-    """
-    weights = _weights(weights, len(grams))
-    total = weights[0] * grams[0]
-    for w, K in zip(weights[1:], grams[1:], strict=True):
-        if total.dtype == K.dtype:
-            total += w * K
-        else:
-            total = total + w * K
-    return total
-
-
-def product(grams: Sequence[Array]) -> Array:
-    """Return ∏_v K_v, elementwise.
-
-    Parameters
-    ----------
-    grams : list of array of shape (n, n')
-        One matrix per view; where views are absent, made with ``absent="mean"``.
-
-    Returns
-    -------
-    array of shape (n, n')
-        The product.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from consilience.kernels import product
-    >>> product([np.full((1, 1), 2.0), np.full((1, 1), 3.0)])
-    array([[6.]])
-    """
-    total = grams[0]
-    for K in grams[1:]:
-        total = total * K
-    return total
-
-
-def polynomial(
-    grams: Sequence[Array], degree: int, *, constant: float = 0.0, weights: Sequence[float] | None = None
-) -> Array:
-    """Return (c + Σ_v w_v K_v)^M, elementwise: all products of up to M views.
-
-    Parameters
-    ----------
-    grams : list of array of shape (n, n')
-        One matrix per view.
-    degree : int
-        M >= 1.
-    constant : float, default=0.0
-        c >= 0.
-    weights : sequence of float, optional
-        w; ones by default.
-
-    Returns
-    -------
-    array of shape (n, n')
-        The combination.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from consilience.kernels import polynomial
-    >>> polynomial([np.full((1, 1), 2.0), np.full((1, 1), 3.0)], degree=2, constant=1.0)
-    array([[36.]])
-    """
-    if degree < 1 or degree != int(degree) or constant < 0:
-        raise ValueError(
-            f"A polynomial of kernels has an integer degree of at least 1 and a constant of at least 0; got degree "
-            f"{degree!r} and constant {constant!r}."
-        )
-    total = weighted_sum(grams, weights)
-    total += constant
-    return integer_power(total, int(degree))
-
-
-# -- block forms
-def side_by_side(grams: Sequence[Array], weights: Sequence[float] | None = None) -> Array:
-    """Return M = [w_1 K_1 .. w_m K_m], of shape (n, n'm).
-
-    Parameters
-    ----------
-    grams : list of array of shape (n, n')
-        One matrix per view.
-    weights : sequence of float, optional
-        w; ones by default.
-
-    Returns
-    -------
-    array of shape (n, n'm)
-        The matrices beside each other.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from consilience.kernels import side_by_side
-    >>> side_by_side([np.eye(1), np.eye(1)], [1.0, 2.0])
-    array([[1., 2.]])
-    """
-    weights = _weights(weights, len(grams))
-    return namespace(*grams).concat([w * K for w, K in zip(weights, grams, strict=True)], axis=1)
-
-
-def cross_grams(kernel: Kernel, X: Views, Y: Views | None = None) -> Array:
-    """Evaluate one kernel between every view and every view: k(x_i, z_j) for views i, j of equal width.
-
-    Parameters
-    ----------
-    kernel : Kernel
-        The kernel that all views share.
-    X, Y : Views
-        The samples, complete in every view; all views have the same columns.
-
-    Returns
-    -------
-    array of shape (n_views, n_views, n_samples_X, n_samples_Y)
-        The blocks; ``[i, j]`` is between view i of X and view j of Y.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from consilience import Views
-    >>> from consilience.kernels import Linear, cross_grams
-    >>> cross_grams(Linear(), Views(a=[[1.0]], b=[[3.0]]))[:, :, 0, 0]
-    array([[1., 3.],
-           [3., 9.]])
-    """
-    other = X if Y is None else Y
-    for views in (X, other):
-        if views.mask is not None:
-            raise ValueError("Kernels between different views need every view in every sample; some are absent.")
-    m = len(X.names)
-    blocks = np.empty((m, m, len(X), len(other)))
-    for i, left in enumerate(X.names):
-        for j, right in enumerate(other.names):
-            if Y is None and j < i:
-                blocks[i, j] = blocks[j, i].T
-            else:
-                blocks[i, j] = kernel(X.block(left), other.block(right))
-    return blocks
-
-
-def _weights(weights: Sequence[float] | None, m: int) -> list[float]:
-    if weights is None:
-        return [1.0] * m
-    if len(weights) != m:
-        raise ValueError(f"There are {m} views and {len(weights)} weights; give one weight per view.")
-    return [float(w) for w in weights]
+def _place(K: Array, rows: np.ndarray, columns: np.ndarray) -> Array:
+    """Return the matrix of present samples as a part of the matrix of all samples, which is zero elsewhere."""
+    if not is_device_array(K):
+        padded = np.zeros((len(rows), len(columns)), dtype=np.float32 if K.dtype == np.float32 else np.float64)
+        padded[np.ix_(rows, columns)] = K
+        return padded
+    xp = namespace(K)  # not every device array can be assigned to: take rows and columns, zeros from a border
+    bordered = xp.concat([K, xp.zeros((1, K.shape[1]), dtype=K.dtype, device=K.device)], axis=0)
+    bordered = xp.concat([bordered, xp.zeros((bordered.shape[0], 1), dtype=K.dtype, device=K.device)], axis=1)
+    where = [np.where(present, np.cumsum(present) - 1, present.sum()) for present in (rows, columns)]
+    return xp.take(xp.take(bordered, like(where[0], K), axis=0), like(where[1], K), axis=1)

@@ -1,22 +1,25 @@
-"""Finite features per view, so that n is limited by time and not by memory.
+"""Finite features per view, whose inner products approximate kernels.
 
-Both transformers take `Views` and give `Views` of dense features whose inner products approximate the kernels.
+Both transformers take `Views` and return `Views` of dense features. Their memory grows with the number of samples, not
+with its square.
 """
 
-import numbers
 import zlib
 from abc import abstractmethod
+from collections.abc import Mapping
+from numbers import Integral
 from typing import Any
 
 import numpy as np
-import scipy.linalg
 from sklearn.base import TransformerMixin
 from sklearn.utils import check_random_state
+from sklearn.utils._param_validation import Interval, RealNotInt, StrOptions
 
 from .._backend import like, namespace, take_rows, to_numpy
-from ..solvers.linalg import is_positive
+from ..solvers.linalg import eigh, is_positive
 from ..views import _blocks
 from ..views._blocks import Block
+from ..views._docs import shared_docs
 from ..views.container import Views
 from ..views.estimator import ViewEstimator
 from ..views.validation import read_views_to_fit, read_views_to_predict, remember
@@ -28,7 +31,13 @@ __all__ = ["Nystroem", "RandomFeatures"]
 
 
 class _Features(TransformerMixin, ViewEstimator, auto_wrap_output_keys=None):  # type: ignore[call-arg]
-    """Features of each view by a map that `fit` finds; rows where a view is absent stay absent."""
+    """Features of each view by a map that `fit` finds; a view stays missing in the rows where it is missing."""
+
+    _parameter_constraints: dict[str, list[Any]] = {
+        "kernel": [Kernel, str, callable, Mapping],
+        "n_components": [Interval(Integral, 1, None, closed="left"), Interval(RealNotInt, 0, 1, closed="right")],
+        "random_state": ["random_state"],
+    }
 
     kernel: Any
     n_components: float
@@ -46,31 +55,35 @@ class _Features(TransformerMixin, ViewEstimator, auto_wrap_output_keys=None):  #
         Parameters
         ----------
         X : Views or what `as_views` reads
-            The training samples.
+            Training samples.
         y : ignored
             Not used.
 
         Returns
         -------
         self
-            The fitted transformer.
+            Fitted transformer.
         """
-        with self._whole(listens=False):
-            return self.fit_read(read_views_to_fit(self, X))
+        self._validate_params()
+        with self._restore_on_error(shows_progress=False):
+            return self._fit_views(read_views_to_fit(self, X))
 
     def fit_read(self, X: Views) -> "_Features":
-        """Find the map of each view of samples that a learner has read already, whose order is known."""
-        if not hasattr(self, "view_names_in_"):
-            self._known: dict[str, Any] = {}
-            remember(self, X)
-        chosen = kernels_by_view(self.kernel, self.view_names_in_)
-        self.kernels_ = resolve_kernels({name: chosen[name] for name in X.names}, X)
+        """Find the map of each view of samples that an estimator has read, whose Gram matrices keep their order."""
+        self._validate_params()
+        self._known: dict[str, Any] = {}
+        remember(self, X)
+        return self._fit_views(X)
+
+    def _fit_views(self, X: Views) -> "_Features":
+        by_view = kernels_by_view(self.kernel, self.view_names_in_)
+        self.kernels_ = resolve_kernels({name: by_view[name] for name in X.names}, X, validated=True)
         self._seed = check_random_state(self.random_state).randint(2**31)
         self._fit_maps(X)
         return self
 
-    def _stream(self, name: str) -> np.random.RandomState:
-        """Random numbers of a view's own, so that neither the order of the views nor other views change them."""
+    def _random_state_of(self, name: str) -> np.random.RandomState:
+        """Return a generator for one view, so that neither the order of the views nor other views change its draws."""
         return np.random.RandomState([self._seed, zlib.crc32(name.encode())])
 
     def transform(self, X: Any) -> Views:
@@ -79,74 +92,150 @@ class _Features(TransformerMixin, ViewEstimator, auto_wrap_output_keys=None):  #
         Parameters
         ----------
         X : Views or what `as_views` reads
-            The samples.
+            Samples.
 
         Returns
         -------
         Views
-            One dense view of features per view.
+            One dense view of features for each view.
         """
-        X = read_views_to_predict(self, X)
+        return self.transform_read(read_views_to_predict(self, X))
+
+    def transform_read(self, X: Views) -> Views:
+        """Return the features of validated samples that have all views of `fit`, in the same order."""
         blocks = {}
         for name in X.names:
             rows = np.flatnonzero(X.present(name))
             if len(rows) == len(X):
                 blocks[name] = self._features(name, X.block(name))
             elif len(rows):
-                blocks[name] = _blocks.spread(self._features(name, take_rows(X.block(name), rows)), rows, len(X))
+                blocks[name] = _blocks.place_rows(self._features(name, take_rows(X.block(name), rows)), rows, len(X))
             else:
                 blocks[name] = None
         return Views._of(blocks, len(X), X.mask, {})
 
     def _size(self, n: int) -> int:
+        """Return `n_components` as a number: an integer itself, or a fraction of n samples."""
         size = self.n_components
-        if isinstance(size, numbers.Integral) and size >= 1:
-            return int(size)
-        if isinstance(size, numbers.Real) and not isinstance(size, numbers.Integral) and 0 < size <= 1:
-            return max(1, round(size * n))
-        raise ValueError(
-            f"{type(self).__name__}: n_components must be a count of at least 1 or a fraction in (0, 1]; got {size!r}."
-        )
+        return int(size) if isinstance(size, Integral) else max(1, round(size * n))
 
     @abstractmethod
-    def _fit_maps(self, X: Views) -> None: ...
+    def _fit_maps(self, X: Views) -> None:
+        """Find the map of each view; the kernels are resolved."""
 
     @abstractmethod
-    def _features(self, name: str, block: Block) -> Array: ...
+    def _features(self, name: str, block: Block) -> Array:
+        """Return the features of rows of one view that are present."""
 
 
+def inverse_root(K: Array) -> Array:
+    """Return R with RR' = K⁺, one column per eigenvalue above p · eps times the largest one.
+
+    Smaller eigenvalues of a p x p matrix are rounding error, and their inverse roots would dominate the features. The
+    decomposition is in double precision on the host. The largest entry of each eigenvector is made positive, since
+    LAPACK does not determine its sign.
+    """
+    matrix = to_numpy(K)
+    eigenvalues, vectors = eigh(matrix.astype(np.float64), driver="evd")
+    keep = eigenvalues > len(eigenvalues) * np.finfo(matrix.dtype).eps * max(eigenvalues[-1], 0)
+    if not keep.any():  # K is zero: one feature that is zero
+        return like(np.zeros((len(eigenvalues), 1), matrix.dtype), K)
+    vectors = vectors[:, keep]
+    signs = np.sign(vectors[np.abs(vectors).argmax(axis=0), np.arange(vectors.shape[1])])
+    return like((vectors * signs / np.sqrt(eigenvalues[keep])).astype(matrix.dtype), K)
+
+
+# -- landmarks of one view, or of several views together, each with its kernel
+_Pairs = list[tuple[Kernel, Block]]
+
+
+def _uniform(pairs: _Pairs, size: int, rng: np.random.RandomState) -> np.ndarray:
+    """Draw samples with equal probability."""
+    return np.sort(rng.permutation(pairs[0][1].shape[0])[:size])
+
+
+def _kmeans_pp(pairs: _Pairs, size: int, rng: np.random.RandomState) -> np.ndarray:
+    """Draw samples one by one, by their squared distance in feature space from the nearest landmark."""
+    n = pairs[0][1].shape[0]
+    diagonals = [to_numpy(kernel.diag(block)) for kernel, block in pairs]
+    nearest = np.full(n, np.inf)
+    chosen: list[int] = []
+    for _ in range(size):
+        weights = np.ones(n) if not chosen else nearest.copy()
+        weights[chosen] = 0
+        if not weights.sum() > 0:  # all other samples equal landmarks
+            break
+        new = int(rng.choice(n, p=weights / weights.sum()))
+        chosen.append(new)
+        distance = np.zeros(n)
+        for (kernel, block), diagonal in zip(pairs, diagonals, strict=True):
+            column = to_numpy(kernel(block, take_rows(block, np.array([new]))))[:, 0]
+            distance += diagonal - 2 * column + diagonal[new]
+        nearest = np.minimum(nearest, np.maximum(distance, 0))
+    return np.sort(np.array(chosen))
+
+
+def _leverage(pairs: _Pairs, size: int, rng: np.random.RandomState) -> np.ndarray:
+    """Draw samples by approximate ridge leverage scores, added over the views.
+
+    A uniform pilot of 2 · size landmarks gives features Φ. The score of a sample is φ'(Φ'Φ + λI)⁻¹φ + r/λ, where
+    r = k(x, x) - ‖φ‖² is what the pilot misses, and λ is the mass beyond the `size` largest eigenvalues over `size`.
+    """
+    n = pairs[0][1].shape[0]
+    pilot = rng.permutation(n)[: min(n, 2 * size)]
+    scores = np.zeros(n)
+    for kernel, block in pairs:
+        landmarks = take_rows(block, pilot)
+        features = to_numpy(kernel(block, landmarks)) @ to_numpy(inverse_root(kernel(landmarks))).astype(np.float64)
+        residual = np.maximum(to_numpy(kernel.diag(block)) - np.einsum("ij,ij->i", features, features), 0)
+        eigenvalues, vectors = eigh(features.T @ features)
+        tail = eigenvalues[: max(len(eigenvalues) - size, 0)].sum() + residual.sum()
+        ridge = max(tail / size, np.finfo(float).eps * max(eigenvalues[-1], 1e-300))
+        projected = features @ vectors
+        captured = np.einsum("ij,ij->i", projected / (np.maximum(eigenvalues, 0) + ridge), projected)
+        scores += np.clip(captured + residual / ridge, 0, 1)
+    scores = np.maximum(scores, 1e-12 * scores.max()) if scores.max() > 0 else np.ones(n)
+    return np.sort(rng.choice(n, size=size, replace=False, p=scores / scores.sum()))
+
+
+_DRAWS = {"uniform": _uniform, "kmeans++": _kmeans_pp, "leverage": _leverage}
+
+
+@shared_docs
 class Nystroem(_Features):
     """Nyström features per view: Φ = K(X, Z) K(Z, Z)^(-1/2) for landmarks Z among the training samples.
 
     ΦΦ' is the Nyström approximation K(X, Z) K(Z, Z)⁺ K(Z, X) of Williams and Seeger 2001; with all samples as
-    landmarks it equals K. With one view and uniform landmarks it is ``sklearn.kernel_approximation.Nystroem`` up to a
-    rotation of the features; here directions without weight are dropped, and any kernel of the library serves, on
-    strings and trees too.
+    landmarks it equals K. With one view and uniform landmarks it equals ``sklearn.kernel_approximation.Nystroem`` up to
+    a rotation of the features. Any kernel of the library is accepted, also on strings and trees.
 
     Parameters
     ----------
-    kernel : Kernel, str, callable or dict, default="rbf"
-        Kernel of every view, or a dict of kernels by view; views that the dict does not name get the default.
+    {kernel}
     n_components : int or float, default=100
-        The number of landmarks, or their fraction of the samples.
+        Number of landmarks of each view, or their fraction of the samples.
     landmarks : {"uniform", "kmeans++", "leverage"}, default="uniform"
-        How they are drawn: all alike; each next one with probability proportional to the squared distance in feature
-        space from those before it (Arthur and Vassilvitskii 2007); or by approximate ridge leverage scores (after
-        Musco and Musco 2017).
+        How to draw the landmarks. "uniform" draws all samples with equal probability. "kmeans++" draws each with
+        probability proportional to the squared distance in feature space from the nearest landmark before it (Arthur
+        and Vassilvitskii 2007). "leverage" draws by approximate ridge leverage scores (after Musco and Musco 2017).
     shared : bool, default=False
-        Whether the views share the landmark samples, drawn among those with every view; where these are too few,
-        others are added for the views that they have.
-    random_state : int, RandomState or None, default=None
-        The seed; each view has random numbers of its own.
-    views : dict, list or "prefix", optional
-        How one wide table is divided into views; see `as_views`.
+        Whether all views use the same landmark samples, drawn among the samples that have every view. If these are too
+        few, other samples are added for the views that they have.
+    {random_state}
+    {views}
 
     Attributes
     ----------
-    kernels_ : dict of Kernel
-        The kernels, with numbers for parameters.
+    {kernels_}
     landmark_indices_ : dict of array of int
-        The positions of the landmarks among the training samples, by view.
+        Positions of the landmarks among the training samples, by view.
+    n_components_ : dict of int
+        Number of features of each view. It is smaller than the number of landmarks if K(Z, Z) is singular to rounding:
+        directions with eigenvalues of at most p · eps times the largest one, for p landmarks, are dropped.
+
+    Notes
+    -----
+    Each view has its own random numbers, seeded by its name. Adding or reordering views does not change its landmarks.
 
     Examples
     --------
@@ -159,6 +248,12 @@ class Nystroem(_Features):
       error  dense float64  20 columns
       worst  dense float64  20 columns
     """
+
+    _parameter_constraints = {
+        **_Features._parameter_constraints,
+        "landmarks": [StrOptions(set(_DRAWS))],
+        "shared": ["boolean"],
+    }
 
     def __init__(
         self,
@@ -178,8 +273,6 @@ class Nystroem(_Features):
         self.views = views
 
     def _fit_maps(self, X: Views) -> None:
-        if self.landmarks not in _DRAWS:
-            raise ValueError(f"Nystroem: landmarks must be one of {_blocks.quoted(_DRAWS)}; got {self.landmarks!r}.")
         draw = _DRAWS[self.landmarks]
         if self.shared:
             self.landmark_indices_ = self._shared_landmarks(X, draw)
@@ -188,138 +281,78 @@ class Nystroem(_Features):
             for name in X.names:
                 rows = np.flatnonzero(X.present(name))
                 pairs = [(self.kernels_[name], take_rows(X.block(name), rows))]
-                self.landmark_indices_[name] = rows[draw(pairs, min(self._size(len(X)), len(rows)), self._stream(name))]
+                size = min(self._size(len(X)), len(rows))
+                self.landmark_indices_[name] = rows[draw(pairs, size, self._random_state_of(name))]
         self._landmarks: dict[str, Block] = {}
         self._roots: dict[str, Array] = {}
         for name, chosen in self.landmark_indices_.items():
             block = take_rows(X.block(name), chosen)
             with _blocks.naming(name):
-                between = self.kernels_[name](block)
-                if self.kernels_[name].may_be_indefinite and not is_positive(to_numpy(between)):
+                K = self.kernels_[name](block)
+                if self.kernels_[name].may_be_indefinite and not is_positive(to_numpy(K)):
                     raise ValueError(
                         f"{self.kernels_[name]!r} is not positive semi-definite between the landmarks. Use another "
-                        "kernel; `consilience.kernels.nearest_psd` makes a matrix positive semi-definite."
+                        "kernel, or make its matrix positive semi-definite by `consilience.kernels.nearest_psd`."
                     )
-            self._roots[name] = inverse_root(between)
+            self._roots[name] = inverse_root(K)
             self._landmarks[name] = reference_block(self.kernels_[name], block)
 
     def _shared_landmarks(self, X: Views, draw: Any) -> dict[str, np.ndarray]:
-        """The same samples for all views: those with every view, and where they are too few others at random."""
+        """Return the same samples for all views: those with every view, and other random ones if these are too few."""
         rows = np.arange(len(X)) if X.mask is None else np.flatnonzero(X.mask.all(axis=1))
         size = min(self._size(len(X)), len(X))
-        chosen, stream = rows, self._stream("")
+        chosen, rng = rows, self._random_state_of("")
         if len(rows) > size:
             pairs = [(self.kernels_[name], take_rows(X.block(name), rows)) for name in X.names]
-            chosen = rows[draw(pairs, size, stream)]
+            chosen = rows[draw(pairs, size, rng)]
         elif len(rows) < size:
-            others = stream.permutation(np.setdiff1d(np.arange(len(X)), rows))
-            for name in X.names:  # views that no landmark would have come first
+            others = rng.permutation(np.setdiff1d(np.arange(len(X)), rows))
+            for name in X.names:  # if no landmark had this view, samples that have it come first
                 if not X.present(name)[np.append(rows, others[: size - len(rows)])].any():
                     others = others[np.argsort(~X.present(name)[others], kind="stable")]
             chosen = np.sort(np.append(rows, others[: size - len(rows)]))
-        found = {name: chosen[X.present(name)[chosen]] for name in X.names}
-        for name, own in found.items():
+        by_view = {name: chosen[X.present(name)[chosen]] for name in X.names}
+        for name, own in by_view.items():
             if not len(own):
                 raise ValueError(
-                    f"Nystroem: none of the {size} shared landmarks has view '{name}'. Raise n_components: landmarks "
-                    "that all views share need a sample of every view."
+                    f"Nystroem: none of the {size} shared landmarks has view '{name}'. Increase `n_components`, or use "
+                    "shared=False."
                 )
-        return found
+        return by_view
 
     @property
-    def sizes(self) -> dict[str, int]:
-        """The number of features of each view."""
+    def n_components_(self) -> dict[str, int]:
+        """Number of features of each view."""
         return {name: root.shape[1] for name, root in self._roots.items()}
 
     def _features(self, name: str, block: Block) -> Array:
         return self.kernels_[name](block, self._landmarks[name]) @ self._roots[name]
 
 
-def inverse_root(W: Array) -> Array:
-    """R with RR' = W⁺, one column per direction that carries weight (eigenvalues above p·eps·largest).
-
-    The largest entry of each eigenvector is made positive: its sign is the solver's whim.
-    """
-    matrix = to_numpy(W)
-    eigenvalues, vectors = scipy.linalg.eigh(matrix.astype(np.float64), driver="evd")
-    keep = eigenvalues > len(eigenvalues) * np.finfo(matrix.dtype).eps * max(eigenvalues[-1], 0)
-    if not keep.any():  # nothing carries weight: one feature that is 0
-        return like(np.zeros((len(eigenvalues), 1), matrix.dtype), W)
-    vectors = vectors[:, keep]
-    signs = np.sign(vectors[np.abs(vectors).argmax(axis=0), np.arange(vectors.shape[1])])
-    return like((vectors * signs / np.sqrt(eigenvalues[keep])).astype(matrix.dtype), W)
-
-
-Pairs = list[tuple[Kernel, Block]]
-
-
-def _uniform(pairs: Pairs, size: int, rng: np.random.RandomState) -> np.ndarray:
-    return np.sort(rng.permutation(pairs[0][1].shape[0])[:size])
-
-
-def _kmeans_pp(pairs: Pairs, size: int, rng: np.random.RandomState) -> np.ndarray:
-    n = pairs[0][1].shape[0]
-    diagonals = [to_numpy(kernel.diag(block)) for kernel, block in pairs]
-    nearest = np.full(n, np.inf)
-    chosen: list[int] = []
-    for _ in range(size):
-        weights = np.ones(n) if not chosen else nearest.copy()
-        weights[chosen] = 0
-        if not weights.sum() > 0:  # the rest coincides with landmarks already drawn
-            break
-        new = int(rng.choice(n, p=weights / weights.sum()))
-        chosen.append(new)
-        distance = np.zeros(n)
-        for (kernel, block), diagonal in zip(pairs, diagonals, strict=True):
-            column = to_numpy(kernel(block, take_rows(block, np.array([new]))))[:, 0]
-            distance += diagonal - 2 * column + diagonal[new]
-        nearest = np.minimum(nearest, np.maximum(distance, 0))
-    return np.sort(np.array(chosen))
-
-
-def _leverage(pairs: Pairs, size: int, rng: np.random.RandomState) -> np.ndarray:
-    n = pairs[0][1].shape[0]
-    pilot = rng.permutation(n)[: min(n, 2 * size)]
-    scores = np.zeros(n)
-    for kernel, block in pairs:
-        landmarks = take_rows(block, pilot)
-        features = to_numpy(kernel(block, landmarks)) @ to_numpy(inverse_root(kernel(landmarks))).astype(np.float64)
-        left = np.maximum(to_numpy(kernel.diag(block)) - np.einsum("ij,ij->i", features, features), 0)
-        eigenvalues, vectors = scipy.linalg.eigh(features.T @ features)
-        tail = eigenvalues[: max(len(eigenvalues) - size, 0)].sum() + left.sum()
-        ridge = max(tail / size, np.finfo(float).eps * max(eigenvalues[-1], 1e-300))
-        projected = features @ vectors
-        captured = np.einsum("ij,ij->i", projected / (np.maximum(eigenvalues, 0) + ridge), projected)
-        scores += np.clip(captured + left / ridge, 0, 1)
-    scores = np.maximum(scores, 1e-12 * scores.max()) if scores.max() > 0 else np.ones(n)
-    return np.sort(rng.choice(n, size=size, replace=False, p=scores / scores.sum()))
-
-
-_DRAWS = {"uniform": _uniform, "kmeans++": _kmeans_pp, "leverage": _leverage}
-
-
+@shared_docs
 class RandomFeatures(_Features):
     """Random Fourier features per view (Rahimi and Recht 2007): φ(x) = sqrt(2/p) cos(W'x + b).
 
-    The columns of W are drawn from the spectral density of the kernel, b uniformly; E φ(x)·φ(z) = k(x, z). For the
-    Gaussian kernel W ~ N(0, 2γ), as in ``sklearn.kernel_approximation.RBFSampler``; for the Laplacian kernel the
-    entries are Cauchy with scale γ.
+    The columns of W are drawn from the spectral density of the kernel and b uniformly, so that E φ(x)·φ(z) = k(x, z).
+    For the Gaussian kernel W ~ N(0, 2γ), as in ``sklearn.kernel_approximation.RBFSampler``. For the Laplacian kernel
+    the entries are Cauchy with scale γ.
 
     Parameters
     ----------
     kernel : RBF, Laplacian, "rbf", "laplacian" or dict, default="rbf"
-        Kernel of every view, or a dict of kernels by view; views that the dict does not name get "rbf".
+        Kernel of every view, or a dict of kernels by view. Views that the dict does not name get "rbf".
     n_components : int or float, default=100
-        The number of features, or their fraction of the samples.
-    random_state : int, RandomState or None, default=None
-        The seed; each view has random numbers of its own.
-    views : dict, list or "prefix", optional
-        How one wide table is divided into views; see `as_views`.
+        Number p of features of each view, or their fraction of the samples.
+    {random_state}
+    {views}
 
     Attributes
     ----------
-    kernels_ : dict of Kernel
-        The kernels, with numbers for parameters.
+    {kernels_}
+
+    Notes
+    -----
+    Each view has its own random numbers, seeded by its name. Adding or reordering views does not change its features.
 
     Examples
     --------
@@ -351,20 +384,18 @@ class RandomFeatures(_Features):
         for name, kernel in self.kernels_.items():
             if not isinstance(kernel, (RBF, Laplacian)):
                 raise ValueError(
-                    f"View '{name}': random Fourier features are for the kernels RBF and Laplacian; got {kernel!r}. "
-                    "Nystroem takes any kernel."
+                    f"View '{name}': RandomFeatures takes the kernels RBF and Laplacian; got {kernel!r}. Use Nystroem, "
+                    "which takes any kernel."
                 )
-            block, rng = X.block(name), self._stream(name)
+            block, rng = X.block(name), self._random_state_of(name)
             shape = (block.shape[1], self._size(len(X)))
             if isinstance(kernel, RBF):
                 weights = rng.normal(scale=np.sqrt(2 * float(kernel.gamma)), size=shape)
             else:
                 weights = float(kernel.gamma) * rng.standard_cauchy(size=shape)
-            single = str(block.dtype).endswith("float32")
-            self._weights[name] = like(weights.astype(np.float32 if single else np.float64), block)
-            self._phases[name] = like(
-                rng.uniform(0, 2 * np.pi, size=shape[1]).astype(np.float32 if single else np.float64), block
-            )
+            dtype = np.float32 if _blocks.is_single(block) else np.float64
+            self._weights[name] = like(weights.astype(dtype), block)
+            self._phases[name] = like(rng.uniform(0, 2 * np.pi, size=shape[1]).astype(dtype), block)
 
     def _features(self, name: str, block: Block) -> Array:
         weights = self._weights[name]

@@ -3,13 +3,17 @@
 from typing import Any
 
 import numpy as np
-import scipy.linalg
+
+from ..solvers import linalg
+
+__all__ = ["alignment", "is_psd", "nearest_psd"]
 
 
 def _square(K: Any) -> np.ndarray:
+    """Return a Gram matrix as a floating-point array; raise if it is not square."""
     K = np.asarray(K)
     if K.ndim != 2 or K.shape[0] != K.shape[1]:
-        raise ValueError(f"A Gram matrix is square; got shape {K.shape}.")
+        raise ValueError(f"A Gram matrix must be square; got shape {K.shape}.")
     return K if K.dtype in (np.float32, np.float64) else K.astype(np.float64)
 
 
@@ -19,15 +23,15 @@ def is_psd(K: Any, *, tol: float | None = None) -> bool:
     Parameters
     ----------
     K : array of shape (n_samples, n_samples)
-        The matrix.
+        Matrix.
     tol : float, optional
-        What counts as zero, relative to the largest absolute eigenvalue; by default 1e-9, or the rounding of a matrix
-        of this size and precision if that is more.
+        Tolerance relative to the largest absolute eigenvalue. Default: 1e-9, or the rounding error of a matrix of this
+        size and precision if that is larger.
 
     Returns
     -------
     bool
-        True when K = K' and no eigenvalue is below minus `tol` times the largest absolute one.
+        True if K = K' and no eigenvalue is below -tol times the largest absolute eigenvalue.
 
     Examples
     --------
@@ -43,7 +47,7 @@ def is_psd(K: Any, *, tol: float | None = None) -> bool:
     largest = np.abs(K).max()
     if not np.isfinite(largest) or np.abs(K - K.T).max() > tol * largest:
         return False
-    eigenvalues = scipy.linalg.eigvalsh(K)
+    eigenvalues = linalg.eigvalsh(K)
     return bool(eigenvalues[0] >= -tol * np.abs(eigenvalues).max())
 
 
@@ -55,12 +59,12 @@ def nearest_psd(K: Any) -> np.ndarray:
     Parameters
     ----------
     K : array of shape (n_samples, n_samples)
-        The matrix, symmetric or not.
+        Matrix, symmetric or not.
 
     Returns
     -------
     array of shape (n_samples, n_samples)
-        The nearest one.
+        Nearest positive semi-definite matrix.
 
     Examples
     --------
@@ -71,20 +75,22 @@ def nearest_psd(K: Any) -> np.ndarray:
            [0.5, 0.5]])
     """
     K = _square(K)
-    eigenvalues, vectors = scipy.linalg.eigh((K + K.T) / 2)
+    if not np.isfinite(K).all():
+        raise ValueError("nearest_psd needs a finite matrix; K contains NaN or infinity.")
+    eigenvalues, vectors = linalg.eigh((K + K.T) / 2)
     root = vectors * np.sqrt(np.maximum(eigenvalues, 0))
     return root @ root.T
 
 
 def center_gram(K: Any) -> np.ndarray:
-    """The Gram matrix of φ(x) minus the mean of φ: HKH with H = I - 11'/n."""
+    """Return the Gram matrix of φ(x) minus the mean of φ: HKH with H = I - 11'/n."""
     K = _square(K)
     means = K.mean(axis=0)
     return K - means[:, None] - means[None, :] + means.mean()
 
 
 def normalize_gram(K: Any) -> np.ndarray:
-    """K with ones on its diagonal; rows of samples with k(x, x) = 0 become 0."""
+    """Return K scaled to a diagonal of ones; rows of samples with k(x, x) = 0 become 0."""
     K = _square(K)
     norms = np.sqrt(np.maximum(K.diagonal(), 0))
     inverse = np.divide(1.0, norms, out=np.zeros_like(norms), where=norms > 0)
@@ -92,19 +98,20 @@ def normalize_gram(K: Any) -> np.ndarray:
 
 
 def alignment(K: Any, L: Any, *, centered: bool = True) -> float:
-    """Return how far two Gram matrices agree: their cosine, <K, L> / (‖K‖‖L‖).
+    """Return the alignment of two Gram matrices: their cosine <K, L> / (‖K‖‖L‖).
 
     Parameters
     ----------
     K, L : array of shape (n_samples, n_samples)
-        The Gram matrices of the same samples.
+        Gram matrices of the same samples.
     centered : bool, default=True
-        Center both first (Cortes, Mohri, Rostamizadeh 2012); False is the alignment of Cristianini et al. 2001.
+        Whether to center both first (Cortes, Mohri, Rostamizadeh 2012). False gives the alignment of Cristianini et al.
+        2001.
 
     Returns
     -------
     float
-        In [0, 1] for positive semi-definite matrices; 0 where one of them is zero.
+        Value in [0, 1] for positive semi-definite matrices; 0 if one of them is zero.
 
     Examples
     --------
@@ -115,8 +122,8 @@ def alignment(K: Any, L: Any, *, centered: bool = True) -> float:
     """
     K, L = _square(K), _square(L)
     if K.shape != L.shape:
-        raise ValueError(f"Alignment is between Gram matrices of the same samples; got {K.shape} and {L.shape}.")
+        raise ValueError(f"alignment needs Gram matrices of the same samples; got shapes {K.shape} and {L.shape}.")
     if centered:
         K, L = center_gram(K), center_gram(L)
-    norms = float(np.linalg.norm(K) * np.linalg.norm(L))
+    norms = linalg.norm(K) * linalg.norm(L)
     return float(min(1.0, np.vdot(K, L) / norms)) if norms > 0 else 0.0

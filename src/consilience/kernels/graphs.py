@@ -1,4 +1,4 @@
-"""Graphs over the samples of a view: which of them should get similar answers."""
+"""Graphs over the samples of a view, which state what samples should get similar predictions."""
 
 from typing import Any
 
@@ -18,15 +18,15 @@ def laplacian(weights: Any, *, normalized: bool = False) -> Any:
     Parameters
     ----------
     weights : array or sparse matrix of shape (n, n)
-        Symmetric and at least 0. The diagonal does not matter, but for degrees where `normalized`.
+        Edge weights W, symmetric and at least 0. The diagonal only matters for the degrees of a `normalized` Laplacian.
     normalized : bool, default=False
-        I - D^{-½} W D^{-½} instead of D - W, D the diagonal of the sums of rows: f'Lf = Σ_{i<j} w_ij (f_i/√d_i -
-        f_j/√d_j)². A sample without neighbors has a zero row.
+        Whether to return I - D^{-½} W D^{-½} instead of D - W, where D is the diagonal matrix of row sums d. Then
+        f'Lf = Σ_{i<j} w_ij (f_i/√d_i - f_j/√d_j)². A sample without neighbors has a zero row.
 
     Returns
     -------
     array or sparse matrix of shape (n, n)
-        L, symmetric and positive semi-definite; sparse where `weights` is.
+        Laplacian L, symmetric and positive semi-definite; sparse if `weights` is.
 
     Examples
     --------
@@ -42,11 +42,11 @@ def laplacian(weights: Any, *, normalized: bool = False) -> Any:
     else:
         W = np.asarray(weights, dtype=np.float64)
     if W.ndim != 2 or W.shape[0] != W.shape[1]:
-        raise ValueError(f"The weights of a graph are a square matrix; got shape {W.shape}.")
+        raise ValueError(f"The weights of a graph must be a square matrix; got shape {W.shape}.")
     if not np.isfinite(W.data if sp.issparse(W) else W).all():
-        raise ValueError("The weights of a graph must be finite.")
+        raise ValueError("The weights of a graph must be finite; they contain NaN or infinity.")
     if W.shape[0] and abs(W - W.T).max() > 1e-8 * abs(W).max():
-        raise ValueError("The weights of a graph must be symmetric: w_ij = w_ji.")
+        raise ValueError("The weights of a graph must be symmetric, w_ij = w_ji. Use (W + W.T) / 2.")
     smallest = float(W.min()) if W.shape[0] else 0.0
     if smallest < 0:
         raise ValueError(f"The weights of a graph must be at least 0; the smallest is {smallest:.4g}.")
@@ -54,13 +54,13 @@ def laplacian(weights: Any, *, normalized: bool = False) -> Any:
 
 
 def weighted_laplacian(W: Any, s: np.ndarray, *, normalized: bool) -> Any:
-    """The Laplacian of a graph in which sample i stands s_i times."""
-    made = WeightLaplacian(W, s, normalized=normalized)
-    return made.tosparse() if sp.issparse(W) else made.toarray()
+    """Return the Laplacian of a graph in which sample i is repeated s_i times."""
+    L = WeightLaplacian(W, s, normalized=normalized)
+    return L.tosparse() if sp.issparse(W) else L.toarray()
 
 
 class WeightLaplacian:
-    """diag(d) - diag(r) W diag(r), with W as it is: where the weights are a Gram matrix, nothing more is stored."""
+    """The Laplacian diag(d) - diag(r) W diag(r), stored as d, r and W itself: a Gram matrix as W is not copied."""
 
     ndim = 2
 
@@ -77,31 +77,31 @@ class WeightLaplacian:
         return self.d[:, None] * x - self.r[:, None] * multiply(self.W, self.r[:, None] * x)
 
     def toarray(self) -> np.ndarray:
-        """L, dense."""
+        """Return L as a dense array."""
         L = self.W * -self.r
         L *= self.r[:, None]
         L[np.diag_indices_from(L)] += self.d
         return L
 
     def tosparse(self) -> Any:
-        """L, sparse."""
+        """Return L as a sparse matrix."""
         return sp.diags_array(self.d) - sp.diags_array(self.r) @ self.W @ sp.diags_array(self.r)
 
 
 def nearest_neighbors(X: Any, n_neighbors: int = 10) -> sp.csr_array:
-    """Return the graph of nearest neighbors: weight 1 where one of two samples is among the nearest of the other.
+    """Return the nearest-neighbor graph: weight 1 if one of two samples is among the nearest neighbors of the other.
 
     Parameters
     ----------
     X : array or sparse matrix of shape (n_samples, n_features)
-        The samples of a view; distances are Euclidean.
+        Samples of a view; distances are Euclidean.
     n_neighbors : int, default=10
-        How many are near; all others where there are fewer.
+        Number of neighbors of each sample, at most all other samples.
 
     Returns
     -------
     sparse matrix of shape (n_samples, n_samples)
-        The weights; `laplacian` makes the Laplacian of them.
+        Edge weights for `laplacian`.
 
     Examples
     --------
@@ -120,12 +120,12 @@ def nearest_neighbors(X: Any, n_neighbors: int = 10) -> sp.csr_array:
 
 
 def kernel_neighbors(K: np.ndarray, n_neighbors: int = 10) -> sp.csr_array:
-    """The graph of nearest neighbors by the distance in a kernel's feature space, k(x, x) - 2k(x, z) + k(z, z)."""
+    """Return the nearest-neighbor graph by the distance in feature space, k(x, x) - 2k(x, z) + k(z, z)."""
     n = len(K)
     if n < 2:
         return sp.csr_array((n, n))
     k = min(n_neighbors, n - 1)
-    distances = K.diagonal()[None, :] - 2 * K  # the term of the row does not change its order
+    distances = K.diagonal()[None, :] - 2 * K  # k(x, x) is constant in a row, so it does not change the order
     np.fill_diagonal(distances, np.inf)
     columns = np.argpartition(distances, k - 1, axis=1)[:, :k] if k < n - 1 else _others(n)
     rows = np.repeat(np.arange(n), k)
@@ -134,4 +134,5 @@ def kernel_neighbors(K: np.ndarray, n_neighbors: int = 10) -> sp.csr_array:
 
 
 def _others(n: int) -> np.ndarray:
+    """Return, in row i, all positions but i."""
     return np.array([[j for j in range(n) if j != i] for i in range(n)])

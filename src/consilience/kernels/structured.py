@@ -1,7 +1,6 @@
 """Kernels on strings, sequences of tokens, and trees.
 
-The samples of a call are read once, those of both arguments together, into flat arrays of integers; the compiled loops
-see nothing else.
+A call encodes the samples of both arguments together as flat arrays of integers, which the compiled loops read.
 """
 
 import numbers
@@ -13,28 +12,30 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from ..solvers.linalg import mirror
 from ..views import _blocks
 from ..views._blocks import Block
 from .base import Array, Kernel
 from .scalar import Linear
 
-_SEQUENCES = "strings or sequences of tokens (tokens that are numbers: as a 1-D array of objects)"
+__all__ = ["Spectrum", "Subsequence", "SubsetTree"]
+
+_SEQUENCES = "strings or sequences of tokens (numeric tokens as a 1-D array of objects)"
 
 
 # -- strings
 class Spectrum(Kernel):
-    """The spectrum kernel (Leslie, Eskin, Noble 2002): the number of common contiguous substrings of one length.
+    """The spectrum kernel (Leslie, Eskin, Noble 2002), which counts common contiguous substrings of one length.
 
-    k(s, t) = Σ_u count_u(s) count_u(t) over all substrings u of the length; 0 for samples that are shorter.
+    k(s, t) = Σ_u count_u(s) count_u(t) over all substrings u of n symbols; 0 if a sample is shorter.
 
     Equals ``Linear()`` on the counts of ``CountVectorizer(analyzer="char", ngram_range=(n, n), lowercase=False)`` for
-    strings without runs of white space. A call takes time linear in the total length, up to sorting, and the product
-    of the sparse counts.
+    strings without runs of white space. A call sorts all substrings and multiplies sparse matrices of counts.
 
     Parameters
     ----------
     length : int, default=3
-        The number n of symbols of a substring, at least 1.
+        Number n of symbols of a substring, at least 1.
 
     Notes
     -----
@@ -63,6 +64,7 @@ class Spectrum(Kernel):
         return Linear()._diagonal(self._counts(X, None))
 
     def _counts(self, X: Block, Y: Block) -> Block:
+        """Return the counts of the substrings of X, then of Y; one column per distinct substring."""
         _check_length(self, self.length)
         codes, bounds = _encode_sequences(_samples(self, _SEQUENCES, X, Y))
         counts = _substring_counts(codes, bounds, int(self.length))
@@ -71,14 +73,14 @@ class Spectrum(Kernel):
 
 
 def _substring_counts(codes: np.ndarray, bounds: np.ndarray, length: int) -> sp.csr_array:
-    """How often each substring of the length occurs in each sequence codes[bounds[i] : bounds[i + 1]]."""
+    """Return how often each substring of the length occurs in each sequence codes[bounds[i] : bounds[i + 1]]."""
     n_windows = np.maximum(np.diff(bounds) - length + 1, 0)
     ends = np.concatenate(([0], np.cumsum(n_windows)))
     windows = np.repeat(bounds[:-1] - ends[:-1], n_windows) + np.arange(ends[-1])
     alphabet = int(codes.max(initial=0)) + 1
     columns, n_columns = np.zeros(len(windows), dtype=np.int64), 1
-    for step in range(length if len(windows) else 0):  # a substring is a number whose digits are its symbols
-        if n_columns > np.iinfo(np.int64).max // alphabet:
+    for step in range(length if len(windows) else 0):  # a substring becomes an integer whose digits are its symbols
+        if n_columns > np.iinfo(np.int64).max // alphabet:  # the next digit could overflow: renumber the prefixes
             columns, n_columns = _numbered(columns)
         columns = columns * alphabet + codes[windows + step]
         n_columns *= alphabet
@@ -89,21 +91,19 @@ def _substring_counts(codes: np.ndarray, bounds: np.ndarray, length: int) -> sp.
 
 
 def _numbered(values: np.ndarray) -> tuple[np.ndarray, int]:
-    """The values replaced by 0, 1, ... where equal ones stay equal, and how many there are."""
+    """Return the values replaced by 0, 1, ..., equal ones by equal integers, and the number of distinct values."""
     distinct, numbered = np.unique(values, return_inverse=True)
     return numbered, len(distinct)
 
 
 class _PairByPair(Kernel):
-    """A kernel by a compiled loop over pairs of samples; subclasses define `_fill`."""
+    """A kernel that a compiled loop evaluates for pairs of samples; subclasses define `_fill`."""
 
     @abstractmethod
     def _fill(self, X: Block, Y: Block, first: np.ndarray, last: np.ndarray, out: np.ndarray) -> None:
-        """Write k(x, z) to out[i] for sample i of X and the samples first[i] to last[i] - 1 of X and Y in one row."""
+        """Write to out[i] the kernel of sample i of X with the samples first[i] to last[i] - 1 of X followed by Y."""
 
     def _gram(self, X: Block, Y: Block) -> Array:
-        from ._compiled import mirror
-
         n = X.shape[0]
         matrix = np.empty((n, n if Y is None else Y.shape[0]))
         if Y is None:
@@ -121,21 +121,21 @@ class _PairByPair(Kernel):
 
 
 class Subsequence(_PairByPair):
-    """The gap-weighted subsequence kernel (Lodhi et al. 2002): common subsequences, the fewer gaps the better.
+    """The gap-weighted subsequence kernel (Lodhi et al. 2002), which counts common subsequences and discounts gaps.
 
-    k(s, t) = Σ_u Σ_(i: u = s[i]) Σ_(j: u = t[j]) λ^(l(i) + l(j)) over all u of n symbols, where i and j are increasing
-    positions, not always contiguous, and l(i) = i_n - i_1 + 1 is the stretch that they span. By the dynamic program of
-    the paper, in ``O(n |s| |t|)`` time and ``O(n |t|)`` memory.
+    k(s, t) = Σ_u Σ_(i: u = s[i]) Σ_(j: u = t[j]) λ^(l(i) + l(j)) over all u of n symbols. Here i and j are increasing
+    positions, which need not be contiguous, and l(i) = i_n - i_1 + 1 is the length that they span. The dynamic program
+    of the paper takes ``O(n |s| |t|)`` time and ``O(n |t|)`` memory.
 
     With λ = 1 it is the number of pairs of equal subsequences; with n = 1 it equals λ² ``Spectrum(1)``. Long samples
-    have large values: see `normalize`.
+    have large values, so consider `normalize`.
 
     Parameters
     ----------
     length : int, default=2
-        The number n of symbols of a subsequence, at least 1.
+        Number n of symbols of a subsequence, at least 1.
     decay : float, default=0.5
-        λ in (0, 1].
+        Discount λ in (0, 1] per symbol that a subsequence spans.
 
     Notes
     -----
@@ -164,12 +164,12 @@ class Subsequence(_PairByPair):
 
 
 def _encode_sequences(samples: list[tuple[str, Any]]) -> tuple[np.ndarray, np.ndarray]:
-    """All symbols as integers in one array, and where each sample begins; equal symbols are equal integers."""
+    """Return all symbols as integers in one array, and where each sample begins; equal symbols are equal integers."""
     for where, sample in samples:
         if not isinstance(sample, Sequence):
             raise TypeError(
-                f"{where} must be a string or a sequence of tokens; got {type(sample).__name__}. Turn other "
-                "collections into lists."
+                f"{where} must be a string or a sequence of tokens; got {type(sample).__name__}. Convert other "
+                "collections to lists."
             )
     bounds = np.concatenate(([0], np.cumsum([len(sample) for _, sample in samples], dtype=np.int64)))
     if not all(isinstance(sample, str) for _, sample in samples):
@@ -179,6 +179,7 @@ def _encode_sequences(samples: list[tuple[str, Any]]) -> tuple[np.ndarray, np.nd
 
 
 def _numbered_tokens(samples: list[tuple[str, Any]]) -> list[int]:
+    """Return all tokens as integers in the order of their first occurrence."""
     known: dict[Any, int] = {}
     codes = []
     for where, sample in samples:
@@ -187,33 +188,33 @@ def _numbered_tokens(samples: list[tuple[str, Any]]) -> list[int]:
                 codes.append(known.setdefault(token, len(known)))
             except TypeError as error:
                 raise TypeError(
-                    f"{where} has a token of type {type(token).__name__}; tokens must be hashable, such as words. Turn "
-                    "lists into tuples."
+                    f"{where} has a token of type {type(token).__name__}; tokens must be hashable, such as words. "
+                    "Convert lists to tuples."
                 ) from error
     return codes
 
 
 # -- trees
 class SubsetTree(_PairByPair):
-    """The subset tree kernel (Collins, Duffy 2001): common fragments of parse trees, the smaller the better.
+    """The subset tree kernel (Collins, Duffy 2001), which counts common fragments of parse trees and discounts size.
 
-    k(s, t) = Σ_(v in s) Σ_(w in t) C(v, w) over the nodes that are not leaves, where C(v, w) = 0 if the productions at
-    v and w differ (a production is a node's label and those of its children, leaves told from others), and otherwise
-    C(v, w) = λ Π_i (1 + C(v_i, w_i)) over the children, C of leaves being 0; so λ for equal pre-terminals.
+    k(s, t) = Σ_(v in s) Σ_(w in t) C(v, w) over the nodes that are not leaves. A production is the label of a node with
+    the labels of its children; leaves differ from other children. C(v, w) = 0 if the productions at v and w differ, and
+    else C(v, w) = λ Π_i (1 + C(v_i, w_i)) over the children, where C of leaves is 0. So C = λ for equal pre-terminals.
 
     With λ = 1 it is the number of pairs of equal fragments: connected parts of a tree, of at least one production, that
-    hold all children of a node or none. Time and memory go with the pairs of nodes of equal production.
+    contain all children of a node or none. Time and memory grow with the number of pairs of nodes of equal production.
 
     Parameters
     ----------
     decay : float, default=0.4
-        λ in (0, 1].
+        Discount λ in (0, 1] per production of a fragment.
 
     Notes
     -----
-    A sample is a bracketed string ``"(S (NP I) (VP (V ran)))"`` or the same as nested tuples, ``("S", ("NP", "I"),
-    ("VP", ("V", "ran")))``. A node without children, ``"(S)"``, is no leaf: its production has an empty right side.
-    The empty string and the empty tuple are the tree without nodes, whose kernel is 0.
+    A sample is a bracketed string ``"(S (NP I) (VP (V ran)))"`` or nested tuples, ``("S", ("NP", "I"), ("VP", ("V",
+    "ran")))``. A node without children, ``"(S)"``, is not a leaf: its production has an empty right side. The empty
+    string and the empty tuple are the tree without nodes, whose kernel is 0.
 
     Examples
     --------
@@ -234,22 +235,23 @@ class SubsetTree(_PairByPair):
         common_subtrees(forest, first, last, float(self.decay), out)
 
 
-_OPEN, _WORD, _CLOSE = "(", "word", ")"  # what the text of a tree, read from left to right, is made of
+_OPEN, _WORD, _CLOSE = "(", "word", ")"  # the pieces of a tree's text
 _PIECE = re.compile(r"\(\s*([^\s()]*)|([^\s()]+)|\)")
-_EXAMPLE = "A tree is written as '(S (NP I) (VP (V ran)))'."
+_EXAMPLE = "Write a tree as '(S (NP I) (VP (V ran)))'."
 
 
 def _encode_trees(samples: list[tuple[str, Any]]) -> tuple[np.ndarray, ...]:
-    """The trees as (bounds, production, links, children), nodes numbered through all trees, children before parents.
+    """Return the trees as (bounds, production, links, children); nodes are numbered across trees, children first.
 
-    Tree i has the nodes bounds[i] to bounds[i + 1] - 1; node v the inner children children[links[v] : links[v + 1]].
+    Tree i has the nodes bounds[i] to bounds[i + 1] - 1. Node v has the production production[v], and
+    children[links[v] : links[v + 1]] are those of its children that are not leaves.
     """
     bounds, links = [0], [0]
     production: list[int] = []
     children: list[int] = []
     known: dict[tuple, int] = {}
     for where, sample in samples:
-        above: list[tuple[list, list[int]]] = []  # of each open node its production and its inner children so far
+        above: list[tuple[list, list[int]]] = []  # production and inner children so far of each open node
         for piece, label in _pieces(where, sample):
             if piece == _OPEN:
                 above.append(([label], []))
@@ -268,6 +270,7 @@ def _encode_trees(samples: list[tuple[str, Any]]) -> tuple[np.ndarray, ...]:
 
 
 def _pieces(where: str, sample: Any) -> Iterator[tuple[str, str]]:
+    """Return the pieces of a tree from left to right: opened nodes with their label, leaves, closed nodes."""
     if isinstance(sample, str):
         return _pieces_of_text(where, sample)
     if isinstance(sample, tuple):
@@ -326,22 +329,22 @@ def _label(where: str, node: tuple) -> str:
 
 # -- checks
 def _samples(kernel: Kernel, expected: str, X: Block, Y: Block) -> list[tuple[str, Any]]:
-    """The samples of both arguments in one row, each with the words that say where it stood."""
+    """Return the samples of X, then of Y, each with its position for messages."""
     samples = []
     for name, block in (("X", X), ("Y", Y)):
         if block is None:
             continue
         if _blocks.kind(block) != "objects":
-            raise TypeError(f"{kernel!r} takes {expected}; got {_blocks.kind(block)} numbers for {name}.")
+            raise TypeError(f"{kernel!r} takes {expected}; got {_blocks.kind(block)} numeric data for {name}.")
         samples += [(f"Sample {i} of {name}", sample) for i, sample in enumerate(block)]
     return samples
 
 
 def _check_length(kernel: Kernel, length: Any) -> None:
     if not isinstance(length, numbers.Integral) or length < 1:
-        raise ValueError(f"{kernel!r}: length, the number of symbols, must be an integer of at least 1.")
+        raise ValueError(f"{kernel!r}: `length`, the number of symbols, must be an integer of at least 1.")
 
 
 def _check_decay(kernel: Kernel, decay: Any) -> None:
     if not isinstance(decay, numbers.Real) or not 0 < float(decay) <= 1:
-        raise ValueError(f"{kernel!r}: decay must be a number above 0 and at most 1.")
+        raise ValueError(f"{kernel!r}: `decay` must be a number greater than 0 and at most 1.")

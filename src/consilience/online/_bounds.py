@@ -10,9 +10,10 @@ import scipy.sparse as sp
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.svm import LinearSVC
 
-from ..solvers.certificates import MistakeCertificate, passive_aggressive_bound, perceptron_bound, risk_bound
+from ..solvers.certificates import MistakeCertificate, Solution, passive_aggressive_bound, perceptron_bound, risk_bound
 from ..solvers.linalg import is_positive
-from ..solvers.margin import margin_dual
+from ..solvers.margin import KernelRows, solve_margin
+from ..solvers.margin_labels import LabelKernel
 from ..views import _blocks
 from ..views._blocks import is_single
 from ..views.container import Views
@@ -199,23 +200,26 @@ class _Kernels:
         return _primal_norms(np.eye(G)[None] * own[:, :, None], self.p)
 
 
-def _machine(Q: np.ndarray, C: float) -> np.ndarray:
-    """The support vector machine without a bias: min ½α'Qα - Σα over 0 <= α <= C."""
-    n = len(Q)
+def solve_square(Q: np.ndarray, C: float, *, tol: float, max_iter: int) -> Solution:
+    """Solve min ½α'Qα - Σα over 0 <= α <= C for a kernel matrix; x is (α, Qα - 1)."""
 
-    def against(columns: np.ndarray) -> Any:
+    def against(columns: np.ndarray, dtype: Any) -> Any:
         def rows(which: np.ndarray, out: np.ndarray) -> np.ndarray:
             out[...] = Q[np.ix_(which, columns)]
             return out
 
         return rows
 
-    try:
-        found = margin_dual(
-            against, np.ones((1, 1)), np.zeros(n, dtype=np.int64), np.full(n, C), np.ones(n), tol=1e-2, max_iter=200
-        )
-    except np.linalg.LinAlgError:  # rounding of the kernel leaves no machine to compare with; 0 always is one
-        return np.zeros(n)
+    n = len(Q)
+    labels = LabelKernel.of_matrix(np.zeros(n, dtype=np.int64), np.ones((1, 1)))
+    return solve_margin(KernelRows(against, Q.diagonal().copy()), labels, np.full(n, C), tol=tol, max_iter=max_iter)
+
+
+def _machine(Q: np.ndarray, C: float) -> np.ndarray:
+    """The support vector machine without a bias: min ½α'Qα - Σα over 0 <= α <= C."""
+    found = solve_square(Q, C, tol=1e-2, max_iter=200)
+    if found.status == "indefinite":  # rounding of the kernel leaves no machine to compare with; 0 always is one
+        return np.zeros(len(Q))
     return np.asarray(found.x[0])
 
 

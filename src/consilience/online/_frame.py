@@ -13,7 +13,7 @@ import scipy.sparse as sp
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from .._progress import tell
+from .._progress import report_progress
 from ..kernels.by_view import as_part, reads_gram
 from ..solvers.certificates import Certificate
 from ..views import _blocks
@@ -232,7 +232,7 @@ class OnlineLearner(ViewClassifier, ViewEstimator, ABC):
         """
         self._check_parameters()
         check_count("max_iter", self.max_iter)
-        with self._whole():
+        with self._restore_on_error():
             X = read_views_to_learn(self, X, fresh=True, grams=True)
             labels = read_labels(y, len(X))
             given = np.flatnonzero(labels.labeled)
@@ -248,7 +248,7 @@ class OnlineLearner(ViewClassifier, ViewEstimator, ABC):
             self.separated_ = False
             for number in range(1, self.max_iter + 1):
                 self._passes = number
-                tell(number, None, of=self.max_iter, unit=f"{self.n_mistakes_:,} mistakes, pass")
+                report_progress(number, None, of=self.max_iter, unit=f"{self.n_mistakes_:,} mistakes, pass")
                 order = rng.permutation(len(X)) if self.shuffle else None
                 before = self.n_updates_
                 if order is None:

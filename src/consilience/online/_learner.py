@@ -10,7 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..kernels import Kernel, Linear, kernels_by_view, resolve_kernels
 from ..kernels.by_view import kernel_of
-from ..kernels.scalar import as_kernel
+from ..kernels.given import as_kernel
 from ..solvers.certificates import MistakeCertificate
 from ..views import _blocks
 from ..views.container import Views

@@ -7,7 +7,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from ..kernels import Kernel
-from ..kernels.scalar import as_kernel
+from ..kernels.given import as_kernel
 from ..views import _blocks
 from ..views.container import Views
 from ._bounds import Setting

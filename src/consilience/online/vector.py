@@ -11,19 +11,19 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from .._backend import is_device_array, to_numpy
-from .._progress import tell
+from .._progress import report_progress
 from ..kernels import Linear, kernels_by_view, reference_views, resolve_kernels
 from ..kernels.by_view import kernel_of
+from ..kernels.given import as_kernel
 from ..kernels.joint import JointKernel
-from ..kernels.outputs import label_vectors
-from ..kernels.scalar import as_kernel
+from ..kernels.outputs import read_class_vectors
 from ..solvers.certificates import PerceptronCertificate, vector_perceptron_bounds
 from ..solvers.linalg import is_positive
-from ..solvers.margin import margin_dual
 from ..views import _blocks
 from ..views._blocks import is_single
 from ..views.container import Views, to_float64
 from ..views.validation import read_labels, read_views_to_learn, read_views_to_predict, remember
+from ._bounds import solve_square
 from ._frame import OnlineLearner
 from ._learner import check_kernel, stream_kernel
 from ._vector_steps import coefficient_pass, operator_pass
@@ -215,7 +215,7 @@ class VectorPerceptron(OnlineLearner):
             The learner.
         """
         self._check_parameters()
-        with self._whole():
+        with self._restore_on_error():
             return self._fit(X, y)
 
     def _fit(self, X: Any, y: Any) -> Self:
@@ -245,7 +245,7 @@ class VectorPerceptron(OnlineLearner):
 
     def _operator_passes(self, X: Views, codes: np.ndarray, alpha: np.ndarray, rng: np.random.RandomState) -> None:
         for number in range(1, int(self.max_iter) + 1):
-            tell(number, None, of=int(self.max_iter), unit=f"{self.n_updates_:,} updates, pass")
+            report_progress(number, None, of=int(self.max_iter), unit=f"{self.n_updates_:,} updates, pass")
             order = rng.permutation(len(X)) if self.shuffle else np.arange(len(X))
             before = self.n_updates_
             for start in range(0, len(X), BLOCK):
@@ -266,7 +266,7 @@ class VectorPerceptron(OnlineLearner):
     def _coefficient_passes(self, X: Views, codes: np.ndarray, alpha: np.ndarray, rng: np.random.RandomState) -> None:
         Q = self._joint(X).cross(X) * self._gram[np.ix_(codes, codes)]
         for number in range(1, int(self.max_iter) + 1):
-            tell(number, None, of=int(self.max_iter), unit=f"{self.n_updates_:,} updates, pass")
+            report_progress(number, None, of=int(self.max_iter), unit=f"{self.n_updates_:,} updates, pass")
             order = rng.permutation(len(X)) if self.shuffle else np.arange(len(X))
             updates = int(coefficient_pass(Q, order, alpha, float(self.margin), float(self.eta0)))
             self.n_updates_ += updates
@@ -276,7 +276,7 @@ class VectorPerceptron(OnlineLearner):
                 return
 
     def _start(self) -> None:
-        self.label_vectors_, alike = label_vectors(self.labels, self.classes_)
+        self.label_vectors_, alike = read_class_vectors(self.labels, self.classes_)
         self._gram = self.label_vectors_ @ self.label_vectors_.T
         if alike is not None:  # to the last bit, so that ties are ties
             self._gram = np.where(np.eye(len(self.classes_), dtype=bool), *alike)
@@ -455,20 +455,9 @@ class VectorPerceptron(OnlineLearner):
 
 def _widest_margin(Q: np.ndarray) -> float | None:
     """The margin of the hard-margin machine, measured at its solution; None where samples are not separated."""
-    n = len(Q)
-
-    def against(columns: np.ndarray) -> Any:
-        def rows(which: np.ndarray, out: np.ndarray) -> np.ndarray:
-            out[...] = Q[np.ix_(which, columns)]
-            return out
-
-        return rows
-
     scale = 1 / float(np.maximum(Q.diagonal(), 0).mean() or 1.0)
-    one, of = np.ones(n), np.zeros(n, dtype=np.int64)
-    try:
-        found = margin_dual(against, np.ones((1, 1)), of, np.full(n, 1e6 * scale), one, tol=1e-6, max_iter=10_000)
-    except np.linalg.LinAlgError:  # rounding of the kernel leaves no operator to compare with
+    found = solve_square(Q, 1e6 * scale, tol=1e-6, max_iter=10_000)
+    if found.status == "indefinite":  # rounding of the kernel leaves no operator to compare with
         return None
     alpha, g = found.x
     norm = float(alpha @ (g + 1))

@@ -1,6 +1,7 @@
-"""Reports: what was found in data, learners and streams, as one HTML file to look at, print and pass on."""
+"""Reports on comparisons and streams as one HTML file."""
 
-from ._examine import Disagreement, Findings, StreamFindings, examine
+from ._examine import examine
+from ._findings import Disagreement, Findings, StreamFindings
 from ._page import write_report
 
 __all__ = ["Disagreement", "Findings", "StreamFindings", "examine", "write_report"]

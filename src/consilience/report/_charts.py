@@ -1,11 +1,11 @@
-"""Charts as SVG that takes its colours from the page: light, dark and printed alike, with no script."""
+"""Charts as SVG without a script. They take their colors from the page, so that they suit light, dark and print."""
 
 from collections.abc import Sequence
 from html import escape
 
 import numpy as np
 
-WIDTH = 360  # of a chart in its own units: as wide as a phone, so that letters stay readable there
+WIDTH = 360  # of a chart in its own units: the width of a phone, so that labels are legible there
 
 
 def heat_map(
@@ -17,11 +17,11 @@ def heat_map(
     *,
     axes: tuple[str, str] | None = None,
 ) -> str:
-    """Cells as dark as their values in [0, 1]; NaN is left empty. `axes` names what rows and columns are."""
+    """Draw cells as dark as their values in [0, 1], NaN as empty cells. `axes` are the names of rows and columns."""
     longest = max([_long(short(name)) for name in columns], default=0)
     left = 12 + max([_long(short(name)) for name in rows], default=0) + (14 if axes else 0)
     side = min(46.0, (WIDTH - left - 4) / max(len(columns), 1))
-    steep = side < 26  # labels stand upright where there is no room to lean
+    steep = side < 26  # labels are vertical if there is no room for slanted ones
     if not steep:
         side = min(46.0, (WIDTH - left - 4 - 0.7 * longest) / max(len(columns), 1))
         steep = side < 26
@@ -43,7 +43,7 @@ def heat_map(
         for j, text in enumerate(texts[i]):
             value, x = values[i, j], left + side * j
             if np.isfinite(value):
-                shade = 0.5 * min(max(float(value), 0.0), 1.0) + 0.02  # no darker, so that numbers stay readable
+                shade = 0.5 * min(max(float(value), 0.0), 1.0) + 0.02  # not darker, so that numbers are legible
                 hint = f"<title>{escape(name)}, {escape(columns[j])}: {escape(text)}</title>"
                 parts.append(
                     f'<rect class="cell" x="{x:.1f}" y="{y:.1f}" width="{side:.1f}" height="{side:.1f}" '
@@ -55,7 +55,7 @@ def heat_map(
 
 
 def intervals(rows: Sequence[tuple[str, float, float, float]], label: str, *, percent: bool = False) -> str:
-    """A dot and its interval for each name, beside a line at 0."""
+    """Draw a dot and an interval for each name, with a line at 0."""
     lows, highs = [r[2] for r in rows if np.isfinite(r[2])], [r[3] for r in rows if np.isfinite(r[3])]
     low, high = min([0.0, *lows, *(r[1] for r in rows)]), max([0.0, *highs, *(r[1] for r in rows)])
     left = 12 + max(_long(short(r[0])) for r in rows)
@@ -74,7 +74,7 @@ def intervals(rows: Sequence[tuple[str, float, float, float]], label: str, *, pe
 
 
 def bars(rows: Sequence[tuple[str, float]], label: str, *, percent: bool = False) -> str:
-    """A bar from 0 for each name."""
+    """Draw a bar from 0 for each name."""
     left = 12 + max(_long(short(name)) for name, _ in rows)
     axis = _Axis(0.0, max([value for _, value in rows] + [1e-12]), left, WIDTH - 40)
     parts, step = [], 24
@@ -83,7 +83,7 @@ def bars(rows: Sequence[tuple[str, float]], label: str, *, percent: bool = False
         parts.append(_text(left - 6, y + 14, short(name), anchor="end", title=name))
         long = max(axis(value) - left, 0.5)
         parts.append(f'<rect class="cell" x="{left:.1f}" y="{y}" width="{long:.1f}" height="{step - 7}"/>')
-        shown = f"{100 * value:.0f} %" if percent else f"{value:.3g}"
+        shown = f"{100 * value:.0f}%" if percent else f"{value:.3g}"
         parts.append(_text(axis(value) + 5, y + 13, shown, anchor="start"))
     told = "; ".join(f"{name} {value:.3g}" for name, value in rows)
     return _svg(parts, 8 + step * len(rows), f"{label}: {told}")
@@ -102,13 +102,13 @@ def lines(
     y_from: float | None = None,
     y_to: float | None = None,
 ) -> str:
-    """Curves (name, points, class), each its own dash, with a band (x, low, high) behind; the x axis may be log."""
+    """Draw curves (name, points, CSS class), with a band (x, low, high) behind them; the x axis may be logarithmic."""
     points = np.concatenate([curve[:, :2] for _, curve, _ in curves])
     lows = [points[:, 1].min()] + ([] if band is None else [np.nanmin(band[:, 1])])
     highs = [points[:, 1].max()] + ([] if band is None else [np.nanmax(band[:, 2])])
     low, high = (min(lows) if y_from is None else y_from), (max(highs) if y_to is None else y_to)
     top, bottom = 10, (306 if square else 210)
-    if square:  # both axes alike
+    if square:  # the same range on both axes
         low, high = min(low, points[:, 0].min()), max(high, points[:, 0].max())
     up = _Axis(low, high, bottom, top)
     left = up.room()
@@ -137,24 +137,24 @@ def lines(
     return _svg(parts, height + 16 * (len(curves) if len(curves) > 1 else 0), label)
 
 
-def scatter(given: np.ndarray, found: np.ndarray, label: str, *, x_name: str, y_name: str) -> str:
-    """Points and the diagonal; at most 1,500 of them are drawn."""
-    low, high = float(min(given.min(), found.min())), float(max(given.max(), found.max()))
+def scatter(x_values: np.ndarray, y_values: np.ndarray, label: str, *, x_name: str, y_name: str) -> str:
+    """Draw at most 1,500 points, and the diagonal."""
+    low, high = float(min(x_values.min(), y_values.min())), float(max(x_values.max(), y_values.max()))
     up = _Axis(low, high, 306, 10)
     across = _Axis(low, high, up.room(), WIDTH - 14)
     parts = _frame(across, up, up.room(), 10, 306, x_name, y_name)
     ends = f'x1="{across(low):.1f}" y1="{up(low):.1f}" x2="{across(high):.1f}" y2="{up(high):.1f}"'
     parts.append(f'<line class="line ideal" {ends}/>')
-    step = max(1, len(given) // 1500)
+    step = max(1, len(x_values) // 1500)
     parts += [
         f'<circle class="point" cx="{across(x):.1f}" cy="{up(y):.1f}" r="2.2"/>'
-        for x, y in zip(given[::step], found[::step], strict=True)
+        for x, y in zip(x_values[::step], y_values[::step], strict=True)
     ]
     return _svg(parts, 350, label)
 
 
 def mini_interval(mean: float, low: float, high: float, least: float, most: float) -> str:
-    """An interval as wide as a cell of a table."""
+    """Draw an interval in a cell of a table."""
     axis = _Axis(least, most, 4, 116, pad=0.0)
     low, high = max(low, least), min(high, most)
     return (
@@ -165,13 +165,13 @@ def mini_interval(mean: float, low: float, high: float, least: float, most: floa
 
 
 def short(name: str, most: int = 14) -> str:
-    """A name that fits beside a chart."""
+    """Return a name shortened to the width of a chart's margin."""
     return name if len(name) <= most else name[: most - 1] + "…"
 
 
 # -- pieces
 class _Axis:
-    """Values to places."""
+    """Map from values to positions, linear or logarithmic."""
 
     def __init__(self, low: float, high: float, start: float, stop: float, *, log: bool = False, pad: float = 0.03):
         self.log = log and low > 0
@@ -181,19 +181,19 @@ class _Axis:
         self.start, self.stop = start, stop
 
     def __call__(self, value: float) -> float:
-        place = np.log10(value) if self.log else value
-        return float(self.start + (place - self.low) / (self.high - self.low) * (self.stop - self.start))
+        number = np.log10(value) if self.log else value
+        return float(self.start + (number - self.low) / (self.high - self.low) * (self.stop - self.start))
 
     def ticks(self) -> list[float]:
-        """Round numbers along the axis, 3 to 6 of them."""
+        """Return 3 to 6 round numbers along the axis."""
         if self.log:
             powers = range(int(np.ceil(self.low)), int(np.floor(self.high)) + 1)
-            found = [float(10.0**p) for p in powers]
-            if len(found) < 3:
-                found = [
+            values = [float(10.0**p) for p in powers]
+            if len(values) < 3:
+                values = [
                     m * 10.0**p for p in range(int(np.floor(self.low)), int(np.ceil(self.high))) for m in (1, 2, 5)
                 ]
-            return [v for v in found if self.low <= np.log10(v) <= self.high]
+            return [v for v in values if self.low <= np.log10(v) <= self.high]
         span = self.high - self.low
         step = 10.0 ** np.floor(np.log10(span / 3))
         step *= next((m for m in (1, 2, 5, 10) if span / (step * m) <= 6), 10)
@@ -202,7 +202,7 @@ class _Axis:
         return [float(step * (first + k)) for k in range(int((self.high / step - first) + 1e-9) + 1)]
 
     def text(self, value: float) -> str:
-        """A tick's number, with as many digits as its step needs."""
+        """Return a tick's number with as many digits as the step between ticks needs."""
         if self.log:
             return f"{value:,.0f}"
         largest = max(abs(self.low), abs(self.high))
@@ -212,12 +212,12 @@ class _Axis:
         return f"{value:.{max(1, int(np.ceil(np.log10(largest / self.step))) + 1)}g}"
 
     def room(self) -> float:
-        """The width that the numbers of an upright axis take, and its name."""
+        """Return the width that the numbers and the name of a vertical axis take."""
         return 24 + max([_long(self.text(value)) for value in self.ticks()], default=0.0)
 
 
 def _frame(across: _Axis, up: _Axis, left: float, top: float, bottom: float, x_name: str, y_name: str) -> list[str]:
-    """Grid, numbers and names of two axes."""
+    """Draw grid, numbers and names of two axes."""
     parts, _ = _ticks(across, top, bottom)
     for value in up.ticks():
         y = up(value)
@@ -229,12 +229,12 @@ def _frame(across: _Axis, up: _Axis, left: float, top: float, bottom: float, x_n
 
 
 def _ticks(axis: _Axis, top: float, bottom: float, *, percent: bool = False) -> tuple[list[str], float]:
-    """Lines and numbers of a level axis; numbers that would touch the one before are left out."""
+    """Draw lines and numbers of a horizontal axis, without numbers that would overlap the previous one."""
     parts, free = [], -np.inf
     for value in axis.ticks():
         x = axis(value)
         parts.append(f'<line class="grid" x1="{x:.1f}" x2="{x:.1f}" y1="{top}" y2="{bottom}"/>')
-        shown = f"{100 * value:.3g} %" if percent else axis.text(value)
+        shown = f"{100 * value:.3g}%" if percent else axis.text(value)
         half = _long(shown) / 2
         if x - half > free and x + half < WIDTH + 4:
             parts.append(_text(x, bottom + 15, shown, anchor="middle"))
@@ -243,7 +243,7 @@ def _ticks(axis: _Axis, top: float, bottom: float, *, percent: bool = False) -> 
 
 
 def _long(text: str) -> float:
-    """About how long a text is, letters of 11 units: wide ones count more."""
+    """Return the approximate width of a text at font size 11."""
     wide, narrow = "WMmw@%", "iljt.,:;'| I"
     return sum(12.0 if ord(c) > 0x2E80 else 10.0 if c in wide else 3.6 if c in narrow else 6.7 for c in text)
 

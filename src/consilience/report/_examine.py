@@ -1,159 +1,31 @@
-"""What there is to say about a comparison or a stream, in numbers: everything that a report shows."""
+"""Examine a comparison for a report: fits on parts of the data show which views matter and where they disagree."""
 
 from collections import Counter
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 from joblib import Parallel, delayed
 from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
-from sklearn.metrics import accuracy_score, r2_score
 from sklearn.preprocessing import StandardScaler
 
 from .._progress import progress
-from ..evaluation.candidates import candidates, default_kernels, learner_of, shown_to_learner, views_of
-from ..evaluation.comparison import Comparison, Leaderboard, difference_interval, fit_quietly, interval, share_interval
+from ..batch.fusion import EarlyFusion
+from ..evaluation._intervals import difference_interval
+from ..evaluation.candidates import default_kernels, final_estimator, final_views, single_view, views_of, without_view
+from ..evaluation.comparison import FIT_ERRORS, Comparison, Leaderboard, fit_quietly, score_interval
 from ..evaluation.inspection import view_agreement
+from ..kernels.given import as_kernel
 from ..kernels.gram import alignment
-from ..kernels.scalar import as_kernel
 from ..views._notebook import weights_of
 from ..views.container import Views, as_views
 from ..views.estimator import presence
+from ._findings import Disagreement, Findings
 
-SAMPLES = 600  # that Gram matrices are compared on: what is left out moves an alignment by less than it is shown to
-SHARES = (0.1, 0.2, 0.4, 0.7)  # of the training part, along the learning curve
-
-
-@dataclass(frozen=True)
-class Disagreement:
-    """A sample whose views do not say the same.
-
-    Parameters
-    ----------
-    sample : str
-        Its name.
-    votes : tuple of str
-        What each view says alone; empty where it is absent.
-    answer, truth : str
-        What all say together, and what it is.
-    spread : float
-        How far the views are apart.
-    """
-
-    sample: str
-    votes: tuple[str, ...]
-    answer: str
-    truth: str
-    spread: float
-
-
-@dataclass(frozen=True)
-class Findings:
-    """What a report shows of a comparison; made by `examine`.
-
-    Parameters
-    ----------
-    title : str
-        What the data are called.
-    X : Views
-        The samples.
-    y : array of shape (n_samples,)
-        Their classes or numbers.
-    board : Leaderboard
-        The learners.
-    patterns : list of (tuple of bool, int)
-        Which views are present together, and in how many samples; the most frequent first.
-    alignments : array of shape (n_views + 1, n_views + 1)
-        Alignments of centered Gram matrices, the target's last; NaN where no sample has both.
-    model : estimator
-        The first of the board, fitted on all samples.
-    chosen : list of dict
-        The parameters chosen on all samples, then in each fold.
-    certificate : Certificate or None
-        What is proved about its fit.
-    weights : dict
-        What the model gives each view; empty where it has no weights.
-    judge : str
-        The learner that views were left out of: the best that takes all views.
-    losses : dict
-        View -> (mean, low, high) of the score lost where the learner is fitted without it.
-    speaker : str
-        The learner whose views were asked one by one: the best that can be.
-    disagreements : list of Disagreement
-        The samples with the least agreement.
-    agreed, disputed : tuple of (int, float), or None
-        How many samples views agree on, and the share of right answers there; the same where they do not.
-    calibration : array of shape (n_bins, 3)
-        For classes: confidence, share of right answers, samples. For numbers: mean prediction, mean truth, samples.
-    calibrated_by : str
-        How confidence was had; empty where it could not be.
-    curve : array of shape (n_sizes, 4)
-        Training samples, mean score, low, high.
-    """
-
-    title: str
-    X: Views
-    y: np.ndarray
-    board: Leaderboard
-    patterns: list[tuple[tuple[bool, ...], int]]
-    alignments: np.ndarray
-    model: Any
-    chosen: list[dict[str, Any]]
-    certificate: Any
-    weights: dict[str, float]
-    judge: str
-    losses: dict[str, tuple[float, float, float]]
-    speaker: str
-    disagreements: list[Disagreement]
-    agreed: tuple[int, float] | None
-    disputed: tuple[int, float] | None
-    calibration: np.ndarray
-    calibrated_by: str
-    curve: np.ndarray
-
-    @property
-    def best(self) -> Comparison:
-        """The first of the board."""
-        found: Comparison = self.board[0]
-        return found
-
-
-@dataclass(frozen=True)
-class StreamFindings:
-    """What a report shows of a stream.
-
-    Parameters
-    ----------
-    title : str
-        What the data are called.
-    learner : str
-        Who learned.
-    result : ProgressiveResult
-        Mistakes and their curve.
-    certificate : MistakeCertificate or None
-        The mistake bound, where the samples were at hand to find one.
-    others : dict
-        Learner -> ProgressiveResult, of learners on the same stream.
-
-    Examples
-    --------
-    >>> import consilience as cs
-    >>> from consilience.report import StreamFindings
-    >>> X, y = cs.datasets.make_views(n_samples=300, random_state=0, return_X_y=True)
-    >>> model = cs.OrthogonalPerceptron()
-    >>> result = cs.progressive_validation(model, X, y)
-    >>> found = StreamFindings("made", "OrthogonalPerceptron", result, model.certificate(X, y))
-    >>> found.certificate.bound >= result.mistakes
-    True
-    """
-
-    title: str
-    learner: str
-    result: Any
-    certificate: Any = None
-    others: dict[str, Any] = field(default_factory=dict)
+ALIGNED_SAMPLES = 600  # a random subset of this size changes an alignment by less than the report shows
+CURVE_SHARES = (0.1, 0.2, 0.4, 0.7)  # of the training part, along the learning curve
+SHOWN_DISAGREEMENTS = 12
 
 
 def examine(
@@ -166,25 +38,27 @@ def examine(
     n_jobs: int | None = None,
     verbose: bool = False,
 ) -> Findings:
-    """Look into the data and the learners of a leaderboard, for a report.
+    """Examine the data and the estimators of a comparison, for a report.
 
-    Everything about the quality of answers is from samples that were held out: learners are fitted on the training
-    part of each fold of the board, with the parameters chosen there.
+    All statements about the quality of predictions are about held-out samples: estimators are fitted on the training
+    part of each fold of the comparison, with the parameters chosen there.
 
     Parameters
     ----------
-    X, y : Views and array-like of shape (n_samples,)
-        The samples that were compared on.
+    X : Views or what `as_views` reads
+        The samples of the comparison.
+    y : array-like of shape (n_samples,)
+        Their classes or targets.
     board : Leaderboard
-        What `compare` found.
+        Result of `compare`.
     title : str, default="Data"
-        What the data are called.
+        Title of the data.
     ids : sequence, optional
-        Names of the samples; their rows by default.
+        Names of the samples. Default: their positions.
     n_jobs : int, optional
-        How many fits at a time, by as many processes.
+        Number of processes, each of which fits one estimator at a time; -1 uses all cores.
     verbose : bool, default=False
-        Whether to show how far it is, in a terminal or a notebook.
+        Whether to show progress, in a terminal or a notebook.
 
     Returns
     -------
@@ -193,11 +67,11 @@ def examine(
 
     Examples
     --------
-    >>> from consilience.evaluation.comparison import compare
+    >>> from consilience import compare
     >>> from consilience.datasets import load_breast_cancer_views
     >>> from consilience.report import examine
     >>> X, y = load_breast_cancer_views(return_X_y=True)
-    >>> board = compare(X, y, learners=["ViewMetricRidgeClassifierCV"], folds=2)
+    >>> board = compare(X, y, estimators=["ViewMetricRidgeClassifierCV"], cv=2)
     >>> found = examine(X, y, board, title="Breast cancer")
     >>> found.losses["worst"][0] > found.losses["error"][0]
     True
@@ -205,88 +79,91 @@ def examine(
     X, y = as_views(X), np.asarray(y)
     names = [str(i) for i in (range(len(X)) if ids is None else ids)]
     if len(names) != len(X):
-        raise ValueError(f"There are {len(X)} samples and {len(names)} names of samples; they must agree.")
-    known = candidates(X, y, numbers=board.numbers)
+        raise ValueError(f"`ids` must have one name for each of the {len(X)} samples; got {len(names)} names.")
     best: Comparison = board[0]
-    everywhere = next((row for row in board if not row.name.endswith(" alone")), best)
-    with progress(verbose, "looking into the data") as told:
-        fits = _Fits(board, n_jobs)
-        told("fitting on all samples", 0.05)
-        model = board.fitted(best.name, X, y)
-        last = learner_of(model)
-        told("asking the views one by one", 0.15)
-        speaker, held = _spoken(fits, board, known, X, y)
-        told("leaving views out", 0.4)
-        losses = {} if everywhere.name.endswith(" alone") or len(X.names) < 2 else _losses(fits, everywhere, X, y)
-        told("learning from fewer samples", 0.7)
-        curve = _curve(fits, best, known, X, y)
-        told("comparing kernels", 0.95)
+    of_all_views = next((row for row in board if single_view(row.name, X) is None), None)
+    fits = _FoldFits(board, X, y, n_jobs)
+    with progress(verbose, "examining the data") as show:
+        show("fitting on all samples", 0.05)
+        model = board.refit(best.name, X, y)
+        show("comparing the predictions of the views", 0.15)
+        vote_estimator, votes, spread = _votes(fits)
+        show("fitting without each view", 0.4)
+        losses = {} if of_all_views is None or len(X.names) < 2 else _losses(fits, of_all_views)
+        show("fitting on fewer samples", 0.7)
+        curve = _learning_curve(fits, best)
+        show("comparing kernels", 0.95)
         alignments = _alignments(X, y, board)
-    calibration, how = (_deciles(best.answers, y), "") if board.numbers else _calibrated(fits, best, known, X, y)
-    agreed, disputed, rows = _disputes(held, y, names, board.numbers)
-    each = zip(best.parameters, fits.models(best, known, X, y), strict=True)
-    chosen = [_chosen(best.parameters[0], model), *(_chosen(given, part) for given, part in each)]
+    calibration, confidence = _calibration(fits, best)
+    voter = next((row for row in board if row.name == vote_estimator), best)
+    agreed, disputed, rows = _disagreements(votes, spread, voter.predictions, y, names, board.task)
+    each = zip(best.best_params, fits.models(best), strict=True)
+    chosen = [_chosen_params(best.best_params[0], model), *(_chosen_params(given, part) for given, part in each)]
+    final = final_estimator(model)
     return Findings(
         title=title, X=X, y=y, board=board, patterns=_patterns(X), alignments=alignments, model=model,
-        chosen=chosen,
-        certificate=last.certificate() if hasattr(last, "certificate") else None, weights=_weights(last),
-        judge=everywhere.name, losses=losses, speaker=speaker, disagreements=rows, agreed=agreed, disputed=disputed,
-        calibration=calibration, calibrated_by=how, curve=curve,
+        chosen_params=chosen, certificate=final.certificate() if hasattr(final, "certificate") else None,
+        weights=_weights(final), loss_estimator=(of_all_views or best).name, losses=losses,
+        vote_estimator=vote_estimator, disagreements=rows, agreed=agreed, disputed=disputed, calibration=calibration,
+        confidence=confidence, learning_curve=curve,
     )  # fmt: skip
 
 
 # -- fits on training parts
-class _Fits:
-    """Fits learners on parts of the folds, several at a time."""
+class _FoldFits:
+    """Fits of the compared estimators on the training parts, several at a time."""
 
-    def __init__(self, board: Leaderboard, n_jobs: int | None):
-        self.board, self.n_jobs = board, n_jobs
-        train, test = board.splits[0]
-        self.ratio = len(test) / len(train)
+    def __init__(self, board: Leaderboard, X: Views, y: np.ndarray, n_jobs: int | None):
+        self.board, self.X, self.y, self.n_jobs = board, X, y, n_jobs
         self._models: dict[str, list[Any]] = {}
 
-    def answers(self, jobs: Sequence[tuple[Any, Views, np.ndarray, np.ndarray, np.ndarray]]) -> list[Any]:
-        """Answers of (learner, X, y, train, test) for the held-out samples; None where it could not be fitted."""
-        found: list[Any] = Parallel(n_jobs=self.n_jobs)(delayed(_answers)(*job) for job in jobs)
-        return found
+    def estimator(self, row: Comparison, fold: int) -> Any:
+        """Return a clone of the estimator of a row with the parameters chosen in a fold."""
+        return clone(self.board.estimators[row.name][0]).set_params(**row.best_params[fold])
 
-    def measure(self, truth: np.ndarray, answers: np.ndarray) -> float:
-        """The score of answers."""
-        return float(r2_score(truth, answers) if self.board.numbers else accuracy_score(truth, answers))
-
-    def models(self, row: Comparison, known: Any, X: Views, y: np.ndarray) -> list[Any]:
-        """The learner of a row, fitted on each training part."""
+    def models(self, row: Comparison) -> list[Any]:
+        """Return the estimator of a row, fitted on each training part."""
         if row.name not in self._models:
+            X = views_of(row.name, self.X)
             self._models[row.name] = Parallel(n_jobs=self.n_jobs)(
-                delayed(_fit)(_set(known[row.name][0], chosen), views_of(row.name, X), y, train)
-                for chosen, (train, _) in zip(row.parameters, self.board.splits, strict=True)
+                delayed(_fit)(self.estimator(row, k), X, self.y, self.board.groups, train)
+                for k, (train, _) in enumerate(self.board.splits)
             )
         return self._models[row.name]
 
-
-def _set(learner: Any, parameters: dict[str, Any]) -> Any:
-    return clone(learner).set_params(**parameters)
-
-
-def _fit(learner: Any, X: Views, y: np.ndarray, train: np.ndarray) -> Any:
-    return fit_quietly(learner, X[train], y[train])
+    def scores(self, jobs: Sequence[tuple[Any, ...]]) -> list[Any]:
+        """Return (score, predictions) of each (estimator, X, y, groups, train, test); None if a fit fails."""
+        results: list[Any] = Parallel(n_jobs=self.n_jobs)(delayed(_score)(self.board.scorer, *job) for job in jobs)
+        return results
 
 
-def _answers(learner: Any, X: Views, y: np.ndarray, train: np.ndarray, test: np.ndarray) -> Any:
+def _fit(estimator: Any, X: Views, y: np.ndarray, groups: np.ndarray | None, train: np.ndarray) -> Any:
+    return fit_quietly(estimator, X[train], y[train], None if groups is None else groups[train])
+
+
+def _score(
+    scorer: Any,
+    estimator: Any,
+    X: Views,
+    y: np.ndarray,
+    groups: np.ndarray | None,
+    train: np.ndarray,
+    test: np.ndarray,
+) -> Any:
     try:
-        return _fit(learner, X, y, train).predict(X[test])
-    except ValueError:  # too few samples, or one class only
+        model = _fit(estimator, X, y, groups, train)
+        return float(scorer(model, X[test], y[test])), model.predict(X[test])
+    except FIT_ERRORS:  # too few samples, or one class only
         return None
 
 
-def _chosen(parameters: dict[str, Any], model: Any) -> dict[str, Any]:
-    """What the search chose, and what the learner chose by itself, as names and values of the learner."""
-    last = learner_of(model)
-    given = last.get_params()
-    names = [key.partition(f"{type(last).__name__.lower()}__")[2] for key in parameters]
-    choosing = ("alpha", "between", "metric_penalty")
-    own = {name: getattr(last, f"{name}_") for name in choosing if hasattr(last, f"{name}_")}
-    return {**{name: given[name] for name in names}, **own}
+def _chosen_params(best_params: dict[str, Any], model: Any) -> dict[str, Any]:
+    """Return the parameters that the search chose, and those that the estimator chose by itself."""
+    final, values = final_estimator(model), model.get_params()
+    step = f"{type(final).__name__.lower()}__"  # the name that `make_pipeline` gives to the estimator
+    searched = {key.partition(step)[2] or key: values[key] for key in best_params}
+    own = ("alpha", "agreement_penalty", "metric_penalty")
+    return {**searched, **{name: getattr(final, f"{name}_") for name in own if hasattr(final, f"{name}_")}}
 
 
 # -- the data
@@ -295,199 +172,215 @@ def _patterns(X: Views) -> list[tuple[tuple[bool, ...], int]]:
 
 
 def _alignments(X: Views, y: np.ndarray, board: Leaderboard) -> np.ndarray:
-    """Alignments between views, and of each with the target, on samples that have both."""
+    """Return the alignments between views, and of each view with the target, on samples that have both."""
     rng = np.random.default_rng(board.random_state)
-    chosen, m = default_kernels(X) or {}, len(X.names)
-    ideal = (y - y.mean())[:, None] if board.numbers else (y[:, None] == np.unique(y)).astype(np.float64)
-    out, there = np.full((m + 1, m + 1), np.nan), presence(X)
-    np.fill_diagonal(out, 1.0)
-
-    def gram(v: int, rows: np.ndarray) -> np.ndarray:
-        name = X.names[v]
-        if X.kind(name) == "gram":
-            return np.asarray(X[rows].block(name).values)[:, rows]
-        block = X[rows][name]
-        block = np.nan_to_num(StandardScaler().fit_transform(block)) if X.kind(name) == "dense" else block
-        return np.asarray(as_kernel(chosen.get(name, "rbf")).resolved(block)(block))
-
+    kernels, m = default_kernels(X), len(X.names)
+    regression = board.task == "regression"
+    target = (y - y.mean())[:, None] if regression else (y[:, None] == np.unique(y)).astype(np.float64)
+    alignments, present = np.full((m + 1, m + 1), np.nan), presence(X)
+    np.fill_diagonal(alignments, 1.0)
     for v in range(m):
         for w in range(v + 1, m + 1):
-            rows = np.flatnonzero(there[:, v] & (there[:, w] if w < m else True))
+            rows = np.flatnonzero(present[:, v] & (present[:, w] if w < m else True))
             if len(rows) < 3:
                 continue
-            rows = np.sort(rng.permutation(rows)[:SAMPLES])
-            other = gram(w, rows) if w < m else ideal[rows] @ ideal[rows].T
-            out[v, w] = out[w, v] = alignment(gram(v, rows), other)
-    return out
+            rows = np.sort(rng.permutation(rows)[:ALIGNED_SAMPLES])
+            other = _gram(X, X.names[w], rows, kernels) if w < m else target[rows] @ target[rows].T
+            alignments[v, w] = alignments[w, v] = alignment(_gram(X, X.names[v], rows, kernels), other)
+    return alignments
+
+
+def _gram(X: Views, name: str, rows: np.ndarray, kernels: dict[str, Any]) -> np.ndarray:
+    """Return the Gram matrix of some samples of a view, by its default kernel; dense views are scaled."""
+    block = X[rows].block(name)
+    if X.kind(name) == "dense":
+        block = np.nan_to_num(StandardScaler().fit_transform(np.asarray(block)))
+    return np.asarray(as_kernel(kernels.get(name, "rbf")).resolved(block)(block))
 
 
 # -- the views
-def _weights(last: Any) -> dict[str, float]:
-    weights = weights_of(last)
-    if weights is None or len(weights) != len(getattr(last, "view_names_in_", ())):
+def _weights(final: Any) -> dict[str, float]:
+    """Return the share of each view in the weights of an estimator; empty if it does not weight all views."""
+    weights = weights_of(final)
+    if weights is None or len(weights) != len(getattr(final, "view_names_in_", ())):
         return {}
     total = np.abs(weights).sum() or 1.0
-    return dict(zip(last.view_names_in_, (np.abs(weights) / total).tolist(), strict=True))
+    return dict(zip(final.view_names_in_, (np.abs(weights) / total).tolist(), strict=True))
 
 
-def _losses(fits: _Fits, row: Comparison, X: Views, y: np.ndarray) -> dict[str, tuple[float, float, float]]:
-    """The score lost where a view is left out of training and of prediction, fold by fold, on the same samples."""
-    jobs, places = [], []
+def _losses(fits: _FoldFits, row: Comparison) -> dict[str, tuple[float, float, float]]:
+    """Return the score lost by fitting and predicting without each view, with its interval over the folds."""
+    X, y, board = fits.X, fits.y, fits.board
+    jobs: list[tuple[Any, ...]] = []
+    places = []
     for v, name in enumerate(X.names):
-        kept = np.flatnonzero(np.delete(presence(X), v, axis=1).any(axis=1))  # others have nothing left to learn from
-        less = X[kept][[other for other in X.names if other != name]]
-        known = candidates(less, y[kept], numbers=fits.board.numbers)
-        if row.name not in known:
-            continue
-        for chosen, split in zip(row.parameters, fits.board.splits, strict=True):
+        kept = np.flatnonzero(np.delete(presence(X), v, axis=1).any(axis=1))  # samples that have another view
+        others = X[kept][[other for other in X.names if other != name]]
+        groups = None if board.groups is None else board.groups[kept]
+        for k, split in enumerate(board.splits):
             train, test = (np.flatnonzero(np.isin(kept, part)) for part in split)
             if len(train) and len(test) > 1:
-                jobs.append((_set(known[row.name][0], chosen), less, y[kept], train, test))
-                places.append((name, kept[test]))
+                jobs.append((without_view(fits.estimator(row, k), name), others, y[kept], groups, train, test))
+                places.append((name, k, kept[test]))
     lost: dict[str, list[float]] = {}
-    rights: dict[str, list[tuple[np.ndarray, np.ndarray]]] = {}
-    for (name, test), answers in zip(places, fits.answers(jobs), strict=True):
-        if answers is not None:
-            whole = row.answers[test]
-            lost.setdefault(name, []).append(fits.measure(y[test], whole) - fits.measure(y[test], answers))
-            rights.setdefault(name, []).append((whole == y[test], answers == y[test]))
-    found = {}
+    correct: dict[str, list[tuple[np.ndarray, np.ndarray]]] = {}
+    for (name, k, test), result in zip(places, fits.scores(jobs), strict=True):
+        if result is not None:
+            score, predictions = result
+            lost.setdefault(name, []).append(_score_on(fits, row, k, test) - score)
+            correct.setdefault(name, []).append((row.predictions[test] == y[test], predictions == y[test]))
+    losses = {}
     for name, values in lost.items():
-        ours, theirs = (np.concatenate(part) for part in zip(*rights[name], strict=True))
-        pair = None if fits.board.numbers else (ours, theirs)
-        found[name] = (float(np.mean(values)), *difference_interval(np.array(values), fits.ratio, pair))
-    return found
+        pair = tuple(np.concatenate(part) for part in zip(*correct[name], strict=True))
+        paired: Any = pair if board.scoring == "accuracy" else None
+        losses[name] = (float(np.mean(values)), *difference_interval(np.array(values), board.test_ratio, paired))
+    return losses
 
 
-def _spoken(
-    fits: _Fits, board: Leaderboard, known: Any, X: Views, y: np.ndarray
-) -> tuple[str, tuple[tuple[str, ...], np.ndarray, np.ndarray, np.ndarray] | None]:
-    """The best learner whose views answer one by one; votes, spreads and answers of held-out samples."""
-    for row in board:
-        if row.name.endswith(" alone") or row.name == "EarlyFusion" or len(X.names) < 2:
+def _score_on(fits: _FoldFits, row: Comparison, fold: int, test: np.ndarray) -> float:
+    """Return the score of a row on some test samples of a fold."""
+    if len(test) == len(fits.board.splits[fold][1]):
+        return row.scores[fold]
+    return float(fits.board.scorer(fits.models(row)[fold], views_of(row.name, fits.X)[test], fits.y[test]))
+
+
+def _votes(fits: _FoldFits) -> tuple[str, np.ndarray | None, np.ndarray]:
+    """Return the best estimator whose views predict one by one, their predictions and spreads on held-out samples."""
+    X, m = fits.X, len(fits.X.names)
+    for row in fits.board if m > 1 else ():
+        final = final_estimator(fits.board.estimators[row.name][0])
+        # a metric combines pairs of views, and early fusion fills missing views: there no view predicts by itself
+        together = isinstance(final, EarlyFusion) or hasattr(final, "metric")
+        by_view = hasattr(final, "view_decision_function") and not together
+        if single_view(row.name, X) is not None or not by_view:
             continue
-        learner = learner_of(known[row.name][0])
-        if not hasattr(learner, "view_decision_function") or hasattr(learner, "metric"):
-            continue  # where views meet in a metric, a view's part of the answer is none by itself
-        m = len(X.names)
         votes, spread = np.full((len(X), m), None, dtype=object), np.full(len(X), np.nan)
-        for model, (_, test) in zip(fits.models(row, known, X, y), board.splits, strict=True):
-            shown, last = shown_to_learner(model, X[test]), learner_of(model)
-            told = view_agreement(last, shown)
-            spread[test] = told.spread
-            if "votes" in told:
-                votes[test] = told.votes
-            else:
-                own = last.view_decision_function(shown).reshape(len(test), m)
-                own = model.transformer_.inverse_transform(own.reshape(-1, 1)).reshape(len(test), m)
-                votes[test] = np.where(np.isnan(own), None, own)
-                spread[test] *= model.transformer_.scale_[0]
-        return row.name, (X.names, votes, spread, row.answers)
-    return "", None
+        for model, (_, test) in zip(fits.models(row), fits.board.splits, strict=True):
+            votes[test], spread[test] = _fold_votes(model, X[test])
+        return row.name, votes, spread
+    return "", None, np.zeros(0)
 
 
-def _disputes(
-    held: Any, y: np.ndarray, names: Sequence[str], numeric: bool, most: int = 12
+def _fold_votes(model: Any, X: Views) -> tuple[np.ndarray, np.ndarray]:
+    """Return the prediction of each view for samples, and their spread, in the units of the target."""
+    final, views = final_estimator(model), final_views(model, X)
+    agreement = view_agreement(final, views)
+    if "votes" in agreement:
+        return agreement.votes, agreement.spread
+    outputs = final.view_decision_function(views).reshape(len(X), len(X.names))
+    spread, transformer = agreement.spread, getattr(model, "transformer_", None)
+    if transformer is not None:  # it has scaled the target
+        outputs = transformer.inverse_transform(outputs.reshape(-1, 1)).reshape(outputs.shape)
+        spread = spread * transformer.scale_[0]
+    votes = outputs.astype(object)
+    votes[np.isnan(outputs)] = None
+    return votes, spread
+
+
+def _disagreements(
+    votes: np.ndarray | None,
+    spread: np.ndarray,
+    predictions: np.ndarray,
+    y: np.ndarray,
+    names: Sequence[str],
+    task: str,
 ) -> tuple[tuple[int, float] | None, tuple[int, float] | None, list[Disagreement]]:
-    if held is None:
+    """Return how often views agree and disagree, and the samples on which they differ most."""
+    if votes is None:
         return None, None, []
-    _, votes, spread, answers = held
-    several = ~np.isnan(spread)
+    several = ~np.isnan(spread)  # samples with at least two views
     agreed = disputed = None
-    if numeric:
-        chosen = np.flatnonzero(several)
+    show: Callable[[Any], str] = str
+    if task == "regression":
+        chosen, show = np.flatnonzero(several), "{:.4g}".format
     else:
         differ = several & np.array([len({str(v) for v in row if v is not None}) > 1 for row in votes])
-        right = np.asarray(answers == y)
-        together = several & ~differ
-        agreed = (int(together.sum()), float(right[together].mean())) if together.any() else None
-        disputed = (int(differ.sum()), float(right[differ].mean())) if differ.any() else None
+        correct, same = np.asarray(predictions == y), several & ~differ
+        agreed = (int(same.sum()), float(correct[same].mean())) if same.any() else None
+        disputed = (int(differ.sum()), float(correct[differ].mean())) if differ.any() else None
         chosen = np.flatnonzero(differ)
-    show = (lambda v: f"{float(v):.4g}") if numeric else str
     rows = [
         Disagreement(
-            names[i], tuple("" if v is None else show(v) for v in votes[i]), show(answers[i]), show(y[i]),
+            names[i], tuple("" if v is None else show(v) for v in votes[i]), show(predictions[i]), show(y[i]),
             float(spread[i]),
         )
-        for i in chosen[np.argsort(-spread[chosen], kind="stable")][:most]
+        for i in chosen[np.argsort(-spread[chosen], kind="stable")][:SHOWN_DISAGREEMENTS]
     ]  # fmt: skip
     return agreed, disputed, rows
 
 
-# -- how sure, and with how many samples
-def _calibrated(fits: _Fits, row: Comparison, known: Any, X: Views, y: np.ndarray) -> tuple[np.ndarray, str]:
-    """Confidence in held-out answers beside the share that is right, by bins of equal numbers of samples.
+# -- calibration and learning curve
+def _calibration(fits: _FoldFits, row: Comparison) -> tuple[np.ndarray, str]:
+    """Return bins of predictions with their means, and how the confidence of a prediction is computed.
 
-    Probabilities are taken as they are. Of scores, the lead of the first over the second is turned into a probability
-    of being right by a logistic curve fitted on the other folds.
+    For regression, bins are by the predicted value. For classification, they are by confidence: the probability of the
+    model, or else the margin of the best score over the second best. A logistic regression on the other folds turns
+    margins into probabilities.
     """
-    part, right = views_of(row.name, X), (row.answers == y).astype(int)
-    models, sure = fits.models(row, known, X, y), np.full(len(y), np.nan)
+    X, y, splits = views_of(row.name, fits.X), fits.y, fits.board.splits
+    if fits.board.task == "regression":
+        return _binned(row.predictions.astype(np.float64), y.astype(np.float64)), ""
+    correct, models = (row.predictions == y).astype(int), fits.models(row)
+    confidence = np.full(len(y), np.nan)
     if hasattr(models[0], "predict_proba"):
-        for model, (_, test) in zip(models, fits.board.splits, strict=True):
-            sure[test] = model.predict_proba(part[test]).max(axis=1)
-        return _binned(sure, right), "the probabilities of the model"
+        for model, (_, test) in zip(models, splits, strict=True):
+            confidence[test] = model.predict_proba(X[test]).max(axis=1)
+        return _binned(confidence, correct), "the predicted probability"
     if not hasattr(models[0], "decision_function"):
         return np.zeros((0, 3)), ""
-    lead = np.empty(len(y))
-    for model, (_, test) in zip(models, fits.board.splits, strict=True):
-        scores = model.decision_function(part[test])
+    margin = np.empty(len(y))
+    for model, (_, test) in zip(models, splits, strict=True):
+        scores = model.decision_function(X[test])
         ordered = np.sort(scores, axis=1) if scores.ndim == 2 else np.column_stack([np.zeros(len(test)), abs(scores)])
-        lead[test] = ordered[:, -1] - ordered[:, -2]
-    lead /= lead.std() or 1.0
-    for _, test in fits.board.splits:
+        margin[test] = ordered[:, -1] - ordered[:, -2]
+    margin /= margin.std() or 1.0
+    for _, test in splits:
         others = np.setdiff1d(np.arange(len(y)), test)
-        if len(np.unique(right[others])) < 2:
+        if len(np.unique(correct[others])) < 2:
             return np.zeros((0, 3)), ""
-        curve = LogisticRegression(C=1e6).fit(lead[others, None], right[others])
-        sure[test] = curve.predict_proba(lead[test, None])[:, 1]
-    return _binned(sure, right), "the lead of the best score over the next, made a probability on the other folds"
+        logistic = LogisticRegression(C=1e6).fit(margin[others, None], correct[others])
+        confidence[test] = logistic.predict_proba(margin[test, None])[:, 1]
+    method = "the margin of the best score over the second best, as a probability that was fitted on the other folds"
+    return _binned(confidence, correct), method
 
 
-def _binned(given: np.ndarray, found: np.ndarray, bins: int = 10) -> np.ndarray:
+def _binned(given: np.ndarray, observed: np.ndarray, bins: int = 10) -> np.ndarray:
+    """Return the means of both arrays in bins of equal size by the first, and the sizes."""
     order = np.argsort(given, kind="stable")
     parts = np.array_split(order, min(bins, max(1, len(order) // 10)))
-    return np.array([(given[part].mean(), found[part].mean(), len(part)) for part in parts])
+    return np.array([(given[part].mean(), observed[part].mean(), len(part)) for part in parts])
 
 
-def _deciles(answers: np.ndarray, y: np.ndarray) -> np.ndarray:
-    return _binned(np.asarray(answers, dtype=np.float64), y.astype(np.float64))
-
-
-def _curve(fits: _Fits, row: Comparison, known: Any, X: Views, y: np.ndarray) -> np.ndarray:
-    """Held-out scores with part of the training samples, and with all of them."""
-    part, numbers = views_of(row.name, X), fits.board.numbers
-    full = len(fits.board.splits[0][0])
-    least = 10 if numbers else 2 * len(np.unique(y))
-    sizes = sorted({size for size in (int(share * full) for share in SHARES) if size >= least})
-    rng = np.random.default_rng(fits.board.random_state)
+def _learning_curve(fits: _FoldFits, row: Comparison) -> np.ndarray:
+    """Return test scores after fits on some of the training samples, and on all of them."""
+    X, y, board = views_of(row.name, fits.X), fits.y, fits.board
+    labels = None if board.task == "regression" else y
+    n_train = len(board.splits[0][0])
+    least = 10 if labels is None else 2 * len(np.unique(labels))
+    sizes = sorted({size for size in (int(share * n_train) for share in CURVE_SHARES) if size >= least})
+    rng = np.random.default_rng(board.random_state)
     jobs = [
-        (_set(known[row.name][0], chosen), part, y, _few(train, None if numbers else y[train], size, rng), test)
+        (fits.estimator(row, k), X, y, board.groups, _subset(train, labels, size, rng), test)
         for size in sizes
-        for (train, test), chosen in zip(fits.board.splits, row.parameters, strict=True)
+        for k, (train, test) in enumerate(board.splits)
     ]
-    answers, rows = fits.answers(jobs), []
-    for size in sizes:
-        own = [answers.pop(0) for _ in fits.board.splits]
-        if all(answer is not None for answer in own):
-            scores = np.array(
-                [fits.measure(y[test], answer) for answer, (_, test) in zip(own, fits.board.splits, strict=True)]
-            )
-            low, high = interval(scores, fits.ratio)
-            if not numbers:
-                least_low, most_high = share_interval(float(scores.mean()), len(y))
-                low, high = max(min(low, least_low), 0.0), max(high, most_high)
-            rows.append((size, scores.mean(), low, min(high, 1.0)))
-    return np.array([*rows, (full, row.score, row.low, row.high)], dtype=np.float64)
+    results, rows = fits.scores(jobs), []
+    for number, size in enumerate(sizes):
+        own = results[number * len(board.splits) : (number + 1) * len(board.splits)]
+        if all(result is not None for result in own):
+            scores = np.array([score for score, _ in own])
+            rows.append((size, scores.mean(), *score_interval(scores, board.test_ratio, len(y), board.scoring)))
+    return np.array([*rows, (n_train, row.score, row.low, row.high)], dtype=np.float64)
 
 
-def _few(train: np.ndarray, labels: np.ndarray | None, size: int, rng: np.random.Generator) -> np.ndarray:
-    """A part of the training samples at random, every class in it as often as among all, and at least once."""
+def _subset(train: np.ndarray, labels: np.ndarray | None, size: int, rng: np.random.Generator) -> np.ndarray:
+    """Return a random subset of training samples, stratified by class, with at least one sample of each class."""
     order = rng.permutation(len(train))
     if labels is None:
         return train[np.sort(order[:size])]
+    own = labels[train]
     chosen = []
-    for value in np.unique(labels):
-        own = order[labels[order] == value]
-        chosen.append(own[: max(1, round(size * len(own) / len(train)))])
+    for value in np.unique(own):
+        members = order[own[order] == value]
+        chosen.append(members[: max(1, round(size * len(members) / len(train)))])
     return train[np.sort(np.concatenate(chosen))]

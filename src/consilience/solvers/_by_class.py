@@ -1,26 +1,26 @@
-"""Maximum margin regression where two labels have one inner product b <= 0, whichever they are: simplex, indicator.
+"""Maximum margin regression class by class, where any two labels have one inner product b <= 0: simplex, indicator.
 
     Q = (a - b) B ∘ K + b K,  B_ij = 1 where samples i and j are of one class, a the squared length of labels
 
-Classes meet in b K alone. There K is replaced by its Nyström approximation ΦΦ' on few samples: since ΦΦ' <= K and
-b <= 0, the model Q' = (a - b) B ∘ K + b ΦΦ' lies above Q, so that minimizing it with the true gradient brings the
-objective down every time. Steps cost O(n / classes + rank); the true gradient is made anew a few times, from rows of K
-that are not kept.
+Classes interact only through b K. There K is replaced by its Nyström approximation ΦΦ' on few samples. Since ΦΦ' <= K
+and b <= 0, the model Q' = (a - b) B ∘ K + b ΦΦ' lies above Q, so minimizing it with the true gradient lowers the
+objective every time. Steps cost O(n / classes + rank). The true gradient is computed again a few times, from rows of K
+that are not stored; the gap is that of the true gradient.
 """
 
 from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-import scipy.linalg
 
 from .._progress import report_progress
 from ._coordinates import class_steps, spread, violations
+from .linalg import eigh
 
-ROWS = 256  # rows of the kernel made at a time
-RANK = 128  # of the Nyström approximation, twice as much for MANY classes: rows of the kernel are then the cost
-MANY = 200
-SWEEPS = 10  # turns over the variables of a class at each visit
+_ROWS = 256  # rows of the kernel computed at a time
+_RANK = 128  # of the Nyström approximation; twice as much from _MANY classes on, where rows of the kernel are the cost
+_MANY = 200
+_SWEEPS = 10  # turns over the variables of a class at each visit
 
 
 class ByClass:
@@ -29,38 +29,38 @@ class ByClass:
     def __init__(self, problem: Any, own: float, b: float):
         self.order = np.argsort(problem.of, kind="stable")
         self.of, self.upper = problem.of[self.order], problem.upper[self.order]
-        self.target, self.dtype, self.against, self.b = problem.target[self.order], problem.dtype, problem.against, b
+        self.target, self.dtype, self.rows, self.b = problem.target[self.order], problem.dtype, problem.rows, b
         n, T = len(self.of), len(problem.A)
         self.ends = np.searchsorted(self.of, np.arange(T), side="right")
-        self.labels = (b, np.arange(T + 1), np.arange(T), np.full(T, own - b))
+        self.lines = (b, np.arange(T + 1), np.arange(T), np.full(T, own - b))  # see `spread`
         self.features = self._features() if b else np.zeros((n, 0), dtype=self.dtype)
         self.grams, self.starts = self._grams(own)
-        self.rows = self.against(self.order)
-        self.buffer = np.empty((min(ROWS, n), n), dtype=self.dtype)
+        self.all_rows = self.rows(self.order)
+        self.buffer = np.empty((min(_ROWS, n), n), dtype=self.dtype)
         self.a, self.then = problem.alpha[self.order], np.zeros(n)
         self.true, self.violation = -self.target, np.empty(n)
         self.refresh()
 
     def _features(self) -> np.ndarray:
-        """Φ with ΦΦ' <= K, on random samples."""
+        """Return Φ with ΦΦ' <= K, on random samples; directions of little weight are left out."""
         n = len(self.order)
-        rank = min(n, RANK if len(self.ends) < MANY else 2 * RANK)
+        rank = min(n, _RANK if len(self.ends) < _MANY else 2 * _RANK)
         chosen = np.sort(np.random.default_rng(0).choice(n, rank, replace=False))
-        K = self.against(self.order[chosen])(self.order, np.empty((n, len(chosen)), dtype=self.dtype))
-        values, vectors = scipy.linalg.eigh(K[chosen].astype(np.float64))
+        K = self.rows(self.order[chosen])(self.order, np.empty((n, len(chosen)), dtype=self.dtype))
+        values, vectors = eigh(K[chosen].astype(np.float64))
         kept = values > 1e-5 * values[-1]
         root = vectors[:, kept] / np.sqrt(values[kept])
         return np.ascontiguousarray(K @ root.astype(self.dtype))
 
     def _grams(self, own: float) -> tuple[np.ndarray, np.ndarray]:
-        """Q' within each class, one after the other in one array."""
+        """Return Q' within each class, one after the other in one array, and where each begins."""
         sizes = np.diff(self.ends, prepend=0)
         starts = np.concatenate([[0], np.cumsum(sizes**2)])
         grams = np.empty(starts[-1], dtype=self.dtype)
         for few in _together(sizes):
             first, last = self.ends[few[0]] - sizes[few[0]], self.ends[few[-1]]
             members, n = self.order[first:last], last - first
-            K = self.against(members)(members, np.empty((n, n), dtype=self.dtype))
+            K = self.rows(members)(members, np.empty((n, n), dtype=self.dtype))
             K *= own - self.b
             if self.b:
                 features = self.features[first:last]
@@ -70,27 +70,28 @@ class ByClass:
                 grams[starts[c] : starts[c + 1]] = K[mine, mine].ravel()
         return grams, starts
 
-    def visit(self, eps: float, sweeps: int = SWEEPS) -> int:
-        """A turn over the classes; the number of steps."""
+    def visit(self, eps: float, sweeps: int = _SWEEPS) -> int:
+        """Take one turn over the classes; return the number of steps."""
         matrices = (self.ends, self.grams, self.starts, self.b, self.features)
         return int(class_steps(*matrices, self.w, self.seen, self.g, self.a, self.upper, eps, sweeps))
 
     def gap(self) -> float:
-        """The duality gap at the gradient of the model."""
-        self.visit(np.inf, 0)  # what other classes did reaches every sample
+        """Return the duality gap at the gradient of the model."""
+        self.visit(np.inf, 0)  # brings the changes of other classes to every sample
         return float(violations(self.a, self.g, self.upper, self.violation))
 
     def objective(self) -> float:
+        """Return the primal objective at the gradient of the model."""
         return 0.5 * float(self.a @ (self.g + self.target)) + float(self.upper @ np.maximum(0, -self.g))
 
     def refresh(self) -> None:
-        """The true gradient, from the rows of samples whose variable has changed since the last time."""
+        """Compute the true gradient from the rows of samples whose variable has changed since the last time."""
         change = self.a - self.then
-        changed = np.flatnonzero(change) if self.b else np.empty(0, dtype=int)  # classes apart: the model is the truth
-        for start in range(0, len(changed), ROWS):
-            some = changed[start : start + ROWS]
-            K = self.rows(self.order[some], self.buffer[: len(some)])
-            spread(change[some], self.of[some], np.arange(len(some)), K, self.ends, self.labels, self.true)
+        changed = np.flatnonzero(change) if self.b else np.empty(0, dtype=int)  # for b = 0 the model is exact
+        for start in range(0, len(changed), _ROWS):
+            some = changed[start : start + _ROWS]
+            K = self.all_rows(self.order[some], self.buffer[: len(some)])
+            spread(change[some], self.of[some], np.arange(len(some)), K, self.ends, self.lines, self.true)
         if not self.b:
             for c, last in enumerate(self.ends):
                 first = self.ends[c - 1] if c else 0
@@ -101,8 +102,8 @@ class ByClass:
         self.w, self.seen = np.zeros(rank), np.zeros((len(self.ends), rank))
 
     def run(self, tol: float, max_iter: int) -> tuple[int, bool]:
-        """Step until the gap is `tol` of the objective or no longer falls: the turns taken, and whether it did."""
-        many = len(self.ends) >= MANY
+        """Step until the gap is `tol` of the objective or stops falling; return the turns, and whether it is `tol`."""
+        many = len(self.ends) >= _MANY
         eps, n_iter, aim, best, worse = 0.5, 0, (2 if many else 20) * tol, np.inf, 0
         while n_iter < max_iter and eps > 1e-15:
             n_iter += 1
@@ -127,10 +128,10 @@ class ByClass:
 
 
 def _together(sizes: np.ndarray) -> Iterator[list[int]]:
-    """Neighbouring classes whose samples are few enough to have their kernel made at once."""
+    """Yield neighboring classes whose samples are few enough to compute their kernel at once."""
     few: list[int] = []
     for c, size in enumerate(sizes):
-        if few and sizes[few].sum() + size > ROWS:
+        if few and sizes[few].sum() + size > _ROWS:
             yield few
             few = []
         if size:

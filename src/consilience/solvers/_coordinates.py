@@ -1,8 +1,23 @@
-"""Compiled coordinate steps for the dual of maximum margin regression; `margin.py` drives them."""
+"""Compiled coordinate steps for the dual of maximum margin regression.
+
+`margin` and `_by_class` call those over kernel rows, `margin_features` those over features.
+"""
+
+from typing import NamedTuple
 
 import numpy as np
 
 from .._jit import jit
+
+
+class Variables(NamedTuple):
+    """Dual variables of the samples, with what a step over features reads."""
+
+    a: np.ndarray  # α
+    upper: np.ndarray
+    target: np.ndarray
+    norms: np.ndarray  # diagonal of Q
+    of: np.ndarray  # label of each sample
 
 
 @jit()
@@ -22,12 +37,26 @@ def violations(a, g, upper, out):  # type: ignore[no-untyped-def]
 
 @jit()
 def _minimum(a, v, q, upper):  # type: ignore[no-untyped-def]
-    """Where a variable has its minimum within 0..upper, at gradient v and curvature q."""
+    """Return where a variable has its minimum within 0..upper, at gradient v and curvature q."""
     if q <= 0.0:
         return upper if v < 0.0 else 0.0
     return min(max(a - v / q, 0.0), upper)
 
 
+@jit()
+def _is_held(a, v, upper, level):  # type: ignore[no-untyped-def]
+    """Tell whether a bound holds a variable whose gradient is beyond `level`."""
+    return (a <= 0.0 and v > level) or (a >= upper and v < -level)
+
+
+@jit()
+def _add(step, row, g):  # type: ignore[no-untyped-def]
+    """Add a multiple of a row to g."""
+    for j in range(len(g)):
+        g[j] += step * row[j]
+
+
+# -- over rows of the kernel
 @jit()
 def _settle(Q, g, a, upper, eps, sweeps):  # type: ignore[no-untyped-def]
     """Minimize over few variables in turn, where the gradient is above `eps`; a and g are changed."""
@@ -35,10 +64,9 @@ def _settle(Q, g, a, upper, eps, sweeps):  # type: ignore[no-untyped-def]
         rested = True
         for i in range(len(a)):
             v = g[i]
-            if abs(v) <= eps or (v > 0.0 and a[i] <= 0.0) or (v < 0.0 and a[i] >= upper[i]):
+            if abs(v) <= eps or _is_held(a[i], v, upper[i], 0.0):
                 continue
-            q = Q[i, i]
-            new = _minimum(a[i], v, q, upper[i])
+            new = _minimum(a[i], v, Q[i, i], upper[i])
             d = new - a[i]
             if d != 0.0:
                 rested = False
@@ -65,12 +93,6 @@ def kernel_steps(chosen, rows, K, A, of, g, a, upper, eps, sweeps):  # type: ign
     _settle(Q, g[chosen], new, upper[chosen], eps, sweeps)
     a[chosen] = new
     return new - before
-
-
-@jit()
-def _add(step, row, g):  # type: ignore[no-untyped-def]
-    for j in range(len(g)):
-        g[j] += step * row[j]
 
 
 @jit()
@@ -106,8 +128,9 @@ def add_rows(d, of_rows, K, A, of, g):  # type: ignore[no-untyped-def]
 def class_steps(ends, grams, starts, base, features, w, seen, g, a, upper, eps, sweeps):  # type: ignore[no-untyped-def]
     """One turn over the classes: minimize over the variables of each, in at most `sweeps` turns over them.
 
-    Samples are sorted by class, those of class c end before ends[c]; grams[starts[c]:] is the class's own matrix. What
-    other classes do comes as base·features·w, w = Σ (changes of a)·features; seen[c] is the w that class c knows of.
+    Samples are sorted by class, those of class c end before ends[c]; grams[starts[c]:] is the class's own matrix.
+    Changes of other classes arrive as base·features·w, w = Σ (changes of a)·features; seen[c] is the w that class c
+    has taken into account. Returns the number of steps.
     """
     moved, first = 0, 0
     for c in range(len(ends)):
@@ -122,10 +145,9 @@ def class_steps(ends, grams, starts, base, features, w, seen, g, a, upper, eps, 
             rested = True
             for i in range(size):
                 v = g_c[i]
-                if abs(v) <= eps or (v > 0.0 and a_c[i] <= 0.0) or (v < 0.0 and a_c[i] >= upper_c[i]):
+                if abs(v) <= eps or _is_held(a_c[i], v, upper_c[i], 0.0):
                     continue
-                q = own[i, i]
-                new = _minimum(a_c[i], v, q, upper_c[i])
+                new = _minimum(a_c[i], v, own[i, i], upper_c[i])
                 d = new - a_c[i]
                 if d != 0.0:
                     rested = False
@@ -139,8 +161,10 @@ def class_steps(ends, grams, starts, base, features, w, seen, g, a, upper, eps, 
     return moved
 
 
+# -- over features
 @jit(fastmath={"reassoc", "contract"})
 def _dot(x, z):  # type: ignore[no-untyped-def]
+    """Return <x, z>; the order of the additions is free, so that they run in parallel."""
     total = 0.0
     for j in range(len(x)):
         total += x[j] * z[j]
@@ -148,13 +172,14 @@ def _dot(x, z):  # type: ignore[no-untyped-def]
 
 
 @jit()
-def dense_steps(order, Phi, norms, of, rows, read, write, W, target, a, upper, least):  # type: ignore[no-untyped-def]
-    """One turn over the variables of samples with features Phi; W and a are changed.
+def dense_steps(order, Phi, labels, W, variables, least):  # type: ignore[no-untyped-def]
+    """One turn over the variables of samples with features Phi; W and α are changed.
 
-    The score of sample i for its label c is Σ_k read[c, k] W[rows[c, k]]·φ_i, and α_i adds write[c, k] φ_i to them.
-    Variables at a bound with a gradient beyond `least` are left out of the next turns: `order` holds the others first.
-    Returns the largest violation and how many are kept.
+    `labels` are `LabelRows`. Variables at a bound with a gradient beyond `least` are left out of the next turns:
+    `order` holds the others first. Returns the largest violation and the number of variables that stay.
     """
+    a, upper, target, norms, of = variables
+    rows, read, write = labels
     largest, kept = 0.0, 0
     for position in range(len(order)):
         i = order[position]
@@ -163,15 +188,14 @@ def dense_steps(order, Phi, norms, of, rows, read, write, W, target, a, upper, l
         for k in range(rows.shape[1]):
             if read[c, k] != 0.0:
                 v += read[c, k] * _dot(W[rows[c, k]], Phi[i])
-        if (a[i] <= 0.0 and v > least) or (a[i] >= upper[i] and v < -least):
+        if _is_held(a[i], v, upper[i], least):
             continue
         order[position], order[kept] = order[kept], i
         kept += 1
         if (a[i] <= 0.0 and v >= 0.0) or (a[i] >= upper[i] and v <= 0.0):
             continue
         largest = max(largest, abs(v))
-        q = norms[i]
-        new = _minimum(a[i], v, q, upper[i])
+        new = _minimum(a[i], v, norms[i], upper[i])
         d = new - a[i]
         if d != 0.0:
             a[i] = new
@@ -182,8 +206,11 @@ def dense_steps(order, Phi, norms, of, rows, read, write, W, target, a, upper, l
 
 
 @jit()
-def sparse_steps(order, data, indices, indptr, norms, of, rows, read, write, W, target, a, upper, least):  # type: ignore[no-untyped-def]
-    """The same for features in compressed rows; only their nonzeros are touched."""
+def sparse_steps(order, matrix, labels, W, variables, least):  # type: ignore[no-untyped-def]
+    """One turn over the same, for features in compressed rows (data, indices, indptr); only nonzeros are touched."""
+    data, indices, indptr = matrix
+    a, upper, target, norms, of = variables
+    rows, read, write = labels
     largest, kept = 0.0, 0
     for position in range(len(order)):
         i = order[position]
@@ -195,15 +222,14 @@ def sparse_steps(order, data, indices, indptr, norms, of, rows, read, write, W, 
             if weight != 0.0:
                 for p in range(len(own)):
                     v += weight * row[columns[p]] * own[p]
-        if (a[i] <= 0.0 and v > least) or (a[i] >= upper[i] and v < -least):
+        if _is_held(a[i], v, upper[i], least):
             continue
         order[position], order[kept] = order[kept], i
         kept += 1
         if (a[i] <= 0.0 and v >= 0.0) or (a[i] >= upper[i] and v <= 0.0):
             continue
         largest = max(largest, abs(v))
-        q = norms[i]
-        new = _minimum(a[i], v, q, upper[i])
+        new = _minimum(a[i], v, norms[i], upper[i])
         d = new - a[i]
         if d != 0.0:
             a[i] = new

@@ -50,6 +50,8 @@ class Solution:
         The value of the objective at `x`.
     residual : float or None
         The largest violation of the optimality conditions.
+    bound : float or None
+        A bound that the solution proves, as the estimator's documentation says.
 
     Examples
     --------
@@ -64,6 +66,7 @@ class Solution:
     status: str
     objective: float | None = None
     residual: float | None = None
+    bound: float | None = None
 
     def __post_init__(self) -> None:
         if self.status not in STATUSES:
@@ -463,8 +466,8 @@ def warn_unless_converged(solution: Solution, learner: str) -> None:
 
 
 def _outside() -> int:
-    """How many frames up the first one lies that is not the library's: the user's line."""
+    """Return how many frames up the first one is that is not the library's: the user's line."""
     level, frame = 1, sys._getframe(1)
-    while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] == __package__:
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] == "consilience":
         level, frame = level + 1, frame.f_back
     return level

@@ -5,6 +5,7 @@ its eigenvectors, and the ridge is divided by the eigenvalue (Minh, Bazzani and 
 """
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -170,7 +171,7 @@ def with_learned(solution: Solution, learned: Solution) -> Solution:
     if learned.gap is not None and learned.objective is not None and solution.objective is not None:
         gap = max(solution.objective - (learned.objective - learned.gap), 0.0)
     status = learned.status if solution.converged else solution.status
-    return Solution(solution.x, gap, learned.n_iter, status, objective=solution.objective, residual=solution.residual)
+    return replace(solution, gap=gap, n_iter=learned.n_iter, status=status)
 
 
 def right_share(outputs: np.ndarray, Y: np.ndarray, weights: np.ndarray, indicator: bool) -> float:

@@ -1,15 +1,18 @@
-"""Views tied together: m factorizations and one coupled system instead of an (Nm)×(Nm) matrix.
+"""Coupled views: m factorizations and one coupled system instead of an (Nm) x (Nm) matrix.
 
-Each view v has a Gram matrix K_v over the rows present in it. With the penalties
+Each view v has a Gram matrix K_v over the rows present in it. The penalties are
 
-    a Σ_v ‖f_v‖² + b Σ_i s_i Σ_{v<w} ‖f_v(x_i) - f_w(x_i)‖² + w Σ_v tr(f_v' L_v f_v)
+    a Σ_v ‖f_v‖² + b Σ_i s_i Σ_{v<w} ‖f_v(x_i) - f_w(x_i)‖² + w Σ_v tr(f_v' L_v f_v),
 
-and a loss that pulls on the combined outputs g(x_i) = ν_i Σ_v c_v f_v(x_i) of the labeled rows with forces r, the
-stationary point is f_v = E_v (c_v ν [r; 0] + b s Σ_w f_w), E_v = K_v (aI + B_v K_v)⁻¹, B_v = b diag(s_i m_i) + w L_v.
-Here a = lγ_A, b = lγ_B, w = lγ_W; m_i counts the views present in row i, and ν_i = Σ|c| / Σ_present |c_v|.
-The labeled rows come first. The outputs that forces cause there are ν 𝒢(c) ν r with 𝒢(c) = Σ_vw c_v c_w G_vw, the
-*labeled kernel*: least squares is one solve with it, a support vector machine one quadratic program over it. Nothing
-here depends on c but that sum, so c can change without a new factorization.
+and a loss acts on the combined outputs g(x_i) = ν_i Σ_v c_v f_v(x_i) of the labeled rows. With r, minus half
+its gradient there (the dual residuals), the stationary point is
+
+    f_v = E_v (c_v ν [r; 0] + b s Σ_w f_w),   E_v = K_v (aI + B_v K_v)⁻¹,   B_v = b diag(s_i m_i) + w L_v.
+
+Here a = lγ_A, b = lγ_B, w = lγ_W; m_i counts the views present in row i, and ν_i = Σ|c| / Σ_present |c_v|. The labeled
+rows come first. Dual residuals r lead to the outputs ν 𝒢(c) ν r there, with 𝒢(c) = Σ_vw c_v c_w G_vw, the *labeled
+kernel*. Least squares is one solve with it, a support vector machine one quadratic program over it. Only that sum
+depends on c, so c can change without a new factorization.
 """
 
 from abc import ABC, abstractmethod
@@ -36,7 +39,7 @@ from .linalg import (
 from .weights import Evaluation
 
 
-# -- one view's answer to forces: E = K(aI + BK)⁻¹
+# -- one view's response to dual residuals: E = K(aI + BK)⁻¹
 class Plain:
     """B = 0: E = K/a, and nothing is factored."""
 
@@ -44,30 +47,30 @@ class Plain:
         self.K, self.a = K, a
 
     def block(self, l: int) -> np.ndarray:
-        """E between the first l rows."""
-        return (self.K[:l, :l] / self.a).T  # symmetric; in the order that all other blocks have
+        """Return E between the first l rows."""
+        return (self.K[:l, :l] / self.a).T  # symmetric; transposed to the memory order of the other blocks
 
     def apply(self, x: np.ndarray) -> np.ndarray:
-        """Ex."""
+        """Return Ex."""
         return multiply(self.K, x) / self.a
 
     def coefficients(self, x: np.ndarray) -> np.ndarray:
-        """(aI + BK)⁻¹x."""
+        """Return (aI + BK)⁻¹x."""
         return x / self.a
 
-    def pull(self, f: np.ndarray) -> np.ndarray:
-        """Bf."""
+    def penalize(self, f: np.ndarray) -> np.ndarray:
+        """Return Bf."""
         return np.zeros_like(f)
 
 
 class _Penalized(ABC):
-    """What responses with B ≠ 0 share: B = diag(diagonal) + within L, where there is an L."""
+    """What responses with B ≠ 0 share: B = diag(diagonal) + w L, where there is a graph."""
 
     def __init__(self, K: np.ndarray, a: float, diagonal: Any, L: Any, graph_penalty: float):
         self.K, self.a, self.diagonal, self.L, self.graph_penalty = K, a, diagonal, L, graph_penalty
 
     def _penalty(self) -> Any:
-        """B, or its diagonal."""
+        """Return B, or its diagonal."""
         if self.L is None:
             return self.diagonal
         if sp.issparse(self.L):
@@ -77,24 +80,24 @@ class _Penalized(ABC):
 
     @abstractmethod
     def apply(self, x: np.ndarray) -> np.ndarray:
-        """Ex."""
+        """Return Ex."""
 
-    def pull(self, x: np.ndarray) -> np.ndarray:
-        """Bx."""
-        pulled = np.reshape(self.diagonal, (-1, 1)) * x
+    def penalize(self, x: np.ndarray) -> np.ndarray:
+        """Return Bx."""
+        product = np.reshape(self.diagonal, (-1, 1)) * x
         if self.L is None:
-            return pulled
-        return pulled + self.graph_penalty * (multiply(self.L, x) if isinstance(self.L, np.ndarray) else self.L @ x)
+            return product
+        return product + self.graph_penalty * (multiply(self.L, x) if isinstance(self.L, np.ndarray) else self.L @ x)
 
     def coefficients(self, x: np.ndarray) -> np.ndarray:
-        """(aI + BK)⁻¹x = (x - BEx)/a, refined as long as that helps."""
-        found = (x - self.pull(self.apply(x))) / self.a
-        rest = x - self.a * found - self.pull(multiply(self.K, found))
+        """Return (aI + BK)⁻¹x = (x - BEx)/a, refined as long as the residual falls."""
+        found = (x - self.penalize(self.apply(x))) / self.a
+        rest = x - self.a * found - self.penalize(multiply(self.K, found))
         for _ in range(5):
             if np.abs(rest).max() <= 1e-13 * np.abs(x).max():
                 break
-            better = found + (rest - self.pull(self.apply(rest))) / self.a
-            left = x - self.a * better - self.pull(multiply(self.K, better))
+            better = found + (rest - self.penalize(self.apply(rest))) / self.a
+            left = x - self.a * better - self.penalize(multiply(self.K, better))
             if not np.abs(left).max() < np.abs(rest).max():
                 break
             found, rest = better, left
@@ -110,22 +113,22 @@ class Factored(_Penalized):
         self.C = cholesky(add_to_diagonal(sandwich(self.G, self._penalty(), triangular=triangular), a))
 
     def block(self, l: int) -> np.ndarray:
-        """E between the first l rows."""
+        """Return E between the first l rows."""
         return gram_of(forward(self.C, self.G[:l].T))
 
     def apply(self, x: np.ndarray) -> np.ndarray:
-        """Ex."""
+        """Return Ex."""
         return multiply(self.G, solve(self.C, multiply(self.G.T, x)))
 
 
 class Formed(_Penalized):
-    """E as a matrix, and its complement I - pEp, p² = b s m: for coupled views."""
+    """E as a matrix, and its complement I - pEp with p² = b s m: for coupled views."""
 
     def __init__(self, K: np.ndarray, a: float, diagonal: np.ndarray, L: Any, graph_penalty: float):
         super().__init__(K, a, diagonal, L, graph_penalty)
         p = np.sqrt(diagonal)
         if L is None and diagonal.min() * K.diagonal().max() > 1e-5 * a:
-            # P = (aI + pKp)⁻¹ and E = (I - aP)/p²: a difference without loss, as the penalty matters
+            # P = (aI + pKp)⁻¹ and E = (I - aP)/p²: no digits cancel, because the penalty is not small
             self.complement = inverse(add_to_diagonal(p[:, None] * K * p, a))
             self.complement *= a
             self.E = self.complement * (-1 / p)
@@ -140,11 +143,11 @@ class Formed(_Penalized):
         add_to_diagonal(self.complement, 1.0)
 
     def block(self, l: int) -> np.ndarray:
-        """E between the first l rows."""
+        """Return E between the first l rows."""
         return self.E[:l, :l]
 
     def apply(self, x: np.ndarray) -> np.ndarray:
-        """Ex."""
+        """Return Ex."""
         return multiply(self.E, x)
 
 
@@ -160,21 +163,21 @@ class RidgeFit(NamedTuple):
 
 
 class Coupled(ABC):
-    """What the labeled rows see of coupled views: G_vw = δ_vw E_v + T_v'T_w, and every c mixes these.
+    """Coupled views as the labeled rows see them: G_vw = δ_vw E_v + T_v'T_w, mixed by the weights c.
 
-    Subclasses say how many rows and views there are, which views the labeled rows have, and give `own` and `half`.
+    Subclasses set the numbers of rows and views and which views the labeled rows have, and define `own` and `half`.
     """
 
     l: int
     m: int
     coupled: bool
-    jitter = 0.0  # the multiple of the identity that a factor took
+    jitter = 0.0  # the multiple of the identity that a factor needed
     present: np.ndarray  # (l, m)
     _kept: tuple[list[np.ndarray | None], list[np.ndarray]] | None = None
 
     @abstractmethod
     def own(self, v: int) -> np.ndarray | None:
-        """E_v between the labeled rows, zero where the view is absent; None where T has it all."""
+        """Return E_v between the labeled rows, zero where the view is missing; None where T has it all."""
 
     @abstractmethod
     def half(self, c: np.ndarray) -> np.ndarray:
@@ -188,18 +191,36 @@ class Coupled(ABC):
     def evaluate_ridge(self, c: np.ndarray, Y: np.ndarray, u: np.ndarray) -> Evaluation:
         """Return the optimal value for c, its gradient in c and in cc'; all times l."""
 
+    @abstractmethod
+    def view_outputs(
+        self, cs: Sequence[np.ndarray], Y: np.ndarray, u: np.ndarray
+    ) -> list[tuple[float, np.ndarray, np.ndarray]]:
+        """Return, for every c, the optimal value, the views' outputs and targets, as least squares takes them."""
+
+    @abstractmethod
+    def held_outputs(self, c: np.ndarray, Y: np.ndarray, u: np.ndarray, hidden: np.ndarray) -> np.ndarray:
+        """Return g at labeled rows whose weight in `u` is 0, learned from the others."""
+
+    @abstractmethod
+    def coefficients(self, c: np.ndarray, r: np.ndarray) -> list[np.ndarray]:
+        """Return the coefficients of each view, for dual residuals r (l, P) of the labeled rows."""
+
+    @abstractmethod
+    def outputs(self, c: np.ndarray, coefficients: Sequence[np.ndarray]) -> tuple[Any, np.ndarray, float]:
+        """Return f_v at all rows where they are known, g at the labeled ones, and the penalties."""
+
     def keep(self) -> None:
-        """Keep E_v and T_v of all views, so that a change of c costs no factorization."""
+        """Keep E_v and T_v of all views, so that a change of c needs no factorization."""
         if self._kept is None:
             owns = [None if (own := self.own(v)) is None else np.asfortranarray(own) for v in range(self.m)]
             self._kept = owns, [self.half(e) for e in np.eye(self.m)] if self.coupled else []
 
     def nu(self, c: np.ndarray) -> np.ndarray:
-        """ν of the labeled rows."""
+        """Return ν of the labeled rows."""
         return row_scale(self.present, c)
 
     def labeled_kernel(self, c: np.ndarray) -> np.ndarray:
-        """ν 𝒢(c) ν."""
+        """Return ν 𝒢(c) ν."""
         total = np.zeros((self.l, self.l), order="F")
         for v in np.flatnonzero(c).tolist():
             own = self.own(v) if self._kept is None else self._kept[0][v]
@@ -219,18 +240,18 @@ class Coupled(ABC):
             total *= nu[:, None]
         return total
 
-    def answers(self, c: np.ndarray, r: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """f_v at the labeled rows for forces r, as (m, l, P), and <νr, G_vw νr> as (m, m)."""
-        return self.answers_together([c], [r])[0]
+    def responses(self, c: np.ndarray, r: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return f_v at the labeled rows for dual residuals r, as (m, l, P), and <νr, G_vw νr> as (m, m)."""
+        return self.responses_together([c], [r])[0]
 
-    def answers_together(
+    def responses_together(
         self, cs: Sequence[np.ndarray], rs: Sequence[np.ndarray]
     ) -> list[tuple[np.ndarray, np.ndarray]]:
-        """`answers` for several c, each with its forces: one matrix right-hand side for all of them."""
+        """`responses` for several c with their dual residuals: one matrix right-hand side for all of them."""
         self.keep()
         assert self._kept is not None
         owns, halves = self._kept
-        pushed = np.hstack([self.nu(c)[:, None] * r for c, r in zip(cs, rs, strict=True)])
+        scaled = np.hstack([self.nu(c)[:, None] * r for c, r in zip(cs, rs, strict=True)])
         P = rs[0].shape[1]
         parts = [slice(k * P, (k + 1) * P) for k in range(len(cs))]
         f = np.zeros((len(cs), self.m, *rs[0].shape))
@@ -238,12 +259,12 @@ class Coupled(ABC):
         for v, own in enumerate(owns):
             if own is None:
                 continue
-            moved = multiply(own, pushed)
+            moved = multiply(own, scaled)
             for k, part in enumerate(parts):
-                inner[k, v, v] = np.sum(pushed[:, part] * moved[:, part])
+                inner[k, v, v] = np.sum(scaled[:, part] * moved[:, part])
                 f[k, v] = cs[k][v] * moved[:, part]
         if self.coupled:
-            through = [multiply(half, pushed) for half in halves]
+            through = [multiply(half, scaled) for half in halves]
             total = np.zeros_like(through[0])
             for k, part in enumerate(parts):
                 for v in range(self.m):
@@ -272,7 +293,7 @@ def weight_slopes(system: Coupled, c: np.ndarray, r: np.ndarray) -> tuple[np.nda
 
     By the envelope theorem only the loss is differentiated: -2 Σ_i <r_i, d(ν_i Σ_w c_w f_w(x_i))/dc>.
     """
-    f, inner = system.answers(c, r)
+    f, inner = system.responses(c, r)
     if system.present.all():
         return -2 * np.einsum("ip,vip->v", r, f), -inner
     return missing_slopes(c, system.present, np.einsum("ip,vip->iv", r, f)), None
@@ -290,7 +311,7 @@ def missing_slopes(c: np.ndarray, present: np.ndarray, products: np.ndarray) -> 
 
 
 def row_scale(present: np.ndarray, c: np.ndarray) -> np.ndarray:
-    """ν of rows: Σ|c| over the sum of those present."""
+    """Return ν of rows: Σ|c| over the sum of the weights present."""
     there = present @ np.abs(c)
     return np.divide(np.abs(c).sum(), there, out=np.zeros(len(present)), where=there > 0)
 
@@ -338,7 +359,7 @@ class CoupledGrams(Coupled):
         self.H, self.jitter = cholesky_or_jitter(H)
 
     def own(self, v: int) -> np.ndarray:
-        """E_v between the labeled rows, zero where the view is absent."""
+        """Return E_v between the labeled rows, zero where the view is missing."""
         block = self.views[v].block(self.known[v])
         if len(block) == self.l:
             return block
@@ -348,7 +369,7 @@ class CoupledGrams(Coupled):
         return padded
 
     def half(self, c: np.ndarray) -> np.ndarray:
-        """Σ_v c_v T_v, T_v = H^{-½} q E_v[:, labeled]."""
+        """Return Σ_v c_v T_v, T_v = H^{-½} q E_v[:, labeled]."""
         across = np.zeros((self.N, self.l), dtype=self.q.dtype, order="F")
         for v in np.flatnonzero(c):
             here, columns = self.rows[v], self.views[v].E[:, : self.known[v]]
@@ -387,7 +408,7 @@ class CoupledGrams(Coupled):
         weights = np.sqrt(u[shown])[:, None]
         targets = (weights * Y[shown]).ravel()
         parts = []
-        for c, (_, value), (f, _) in zip(cs, fits, self.answers_together(cs, [r for r, _ in fits]), strict=True):
+        for c, (_, value), (f, _) in zip(cs, fits, self.responses_together(cs, [r for r, _ in fits]), strict=True):
             weighted = f[:, shown] * (self.nu(c)[shown, None] * weights)
             parts.append((value, weighted.reshape(len(c), -1).T, targets))
         return parts
@@ -398,53 +419,53 @@ class CoupledGrams(Coupled):
         return self.labeled_kernel(c)[hidden] @ r
 
     def coefficients(self, c: np.ndarray, r: np.ndarray) -> list[np.ndarray]:
-        """a_v with f_v = K_v a_v, for forces r (l, P) on the labeled rows."""
-        forces = self._forces(c, r)
+        """Return a_v with f_v = K_v a_v, for dual residuals r (l, P) of the labeled rows."""
+        parts = self._view_residuals(c, r)
         if self.coupled:
-            total = self._summed([view.apply(own) for view, own in zip(self.views, forces, strict=True)])
+            total = self._summed([view.apply(own) for view, own in zip(self.views, parts, strict=True)])
             total = self.q[:, None] * solve(self.H, self.q[:, None] * total)
-            for own, here in zip(forces, self.rows, strict=True):
+            for own, here in zip(parts, self.rows, strict=True):
                 own += total[here]
-        return [view.coefficients(own) for view, own in zip(self.views, forces, strict=True)]
+        return [view.coefficients(own) for view, own in zip(self.views, parts, strict=True)]
 
     def outputs(self, c: np.ndarray, coefficients: Sequence[np.ndarray]) -> tuple[list[np.ndarray], np.ndarray, float]:
-        """f_v = K_v a_v at all rows, g at the labeled ones, and the penalties: what the coefficients really do."""
+        """Return f_v = K_v a_v at all rows, g at the labeled ones, and the penalties, all from the coefficients."""
         f = [multiply(K, a) for K, a in zip(self.grams, coefficients, strict=True)]
         g = np.zeros((self.l, f[0].shape[1]))
         penalty = -float(np.sum(self.shared[:, None] * self._summed(f) ** 2)) if self.coupled else 0.0
         for v, here in enumerate(self.rows):
             g[here[: self.known[v]]] += c[v] * f[v][: self.known[v]]
-            penalty += float(np.sum(f[v] * (self.ridge * coefficients[v] + self.views[v].pull(f[v]))))
+            penalty += float(np.sum(f[v] * (self.ridge * coefficients[v] + self.views[v].penalize(f[v]))))
         return f, self.nu(c)[:, None] * g, penalty
 
     def optimality(
         self, c: np.ndarray, coefficients: Sequence[np.ndarray], f: Sequence[np.ndarray], r: np.ndarray
     ) -> tuple[float, float]:
-        """How far f_v = K_v a_v is from stationary, and a bound on its distance from the optimum (both times l).
+        """Return how far f_v = K_v a_v is from stationary, and a bound on its distance from the optimum (both times l).
 
-        `r` are the forces at f. With ρ_v = a a_v + B_v f_v - b s Σ_w f_w - c_v ν r, the gradient of the objective is
-        2/l Σ_v K_vρ_v; the objective is strongly convex, so it is within Σ_v tr(ρ_v'K_vρ_v)/(l a) of the optimum.
+        With the dual residuals r at f and ρ_v = a a_v + B_v f_v - b s Σ_w f_w - c_v ν r, the gradient of the objective
+        is 2/l Σ_v K_vρ_v; the objective is strongly convex, so it is within Σ_v tr(ρ_v'K_vρ_v)/(l a) of the optimum.
         """
-        pushes = self._forces(c, r)
+        wanted = self._view_residuals(c, r)
         total = self.shared[:, None] * self._summed(f) if self.coupled else None
         worst = bound = 0.0
         for v, (view, here) in enumerate(zip(self.views, self.rows, strict=True)):
-            rest = self.ridge * coefficients[v] + view.pull(f[v]) - pushes[v]
+            rest = self.ridge * coefficients[v] + view.penalize(f[v]) - wanted[v]
             if total is not None:
                 rest -= total[here]
             worst = max(worst, float(np.abs(rest).max()))
             bound += float(np.sum(rest * multiply(self.grams[v], rest))) / self.ridge
         return worst, max(bound, 0.0)
 
-    def _forces(self, c: np.ndarray, r: np.ndarray) -> list[np.ndarray]:
-        """c_v ν r on the rows of each view."""
-        pushed = self.nu(c)[:, None] * r
-        forces = []
+    def _view_residuals(self, c: np.ndarray, r: np.ndarray) -> list[np.ndarray]:
+        """Return c_v ν r on the rows of each view."""
+        scaled = self.nu(c)[:, None] * r
+        parts = []
         for v, here in enumerate(self.rows):
             own = np.zeros((len(here), r.shape[1]))
-            own[: self.known[v]] = c[v] * pushed[here[: self.known[v]]]
-            forces.append(own)
-        return forces
+            own[: self.known[v]] = c[v] * scaled[here[: self.known[v]]]
+            parts.append(own)
+        return parts
 
     def _summed(self, parts: Sequence[np.ndarray]) -> np.ndarray:
         total = np.zeros((self.N, parts[0].shape[1]))

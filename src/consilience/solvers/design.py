@@ -13,6 +13,12 @@ import numpy as np
 BLOCK = 4096  # rows of features at a time
 
 
+def view_columns(sizes: Sequence[int]) -> list[slice]:
+    """Return the place of each view's columns where the views stand side by side."""
+    ends = np.cumsum(sizes)
+    return [slice(int(end - size), int(end)) for size, end in zip(sizes, ends, strict=True)]
+
+
 @dataclass
 class GramDesign:
     """Gram matrices of the rows present in each view.
@@ -53,6 +59,10 @@ class GramDesign:
     def sizes(self) -> list[int]:
         """Number of coefficients of each view."""
         return [len(K) for K in self.grams]
+
+    def pieces(self) -> Iterator[tuple[np.ndarray, slice, np.ndarray]]:
+        """Yield the rows, the columns and the values of each view's part of [K_1 .. K_m]."""
+        yield from zip(self.rows, view_columns(self.sizes), self.grams, strict=True)
 
     @property
     def present(self) -> np.ndarray:
@@ -103,10 +113,14 @@ class FeatureDesign:
             rows = slice(start, min(start + BLOCK, end))
             yield rows, self.features(rows.start, rows.stop)
 
+    def pieces(self) -> Iterator[tuple[slice, slice, np.ndarray]]:
+        """Yield the rows, the columns and the values of one block of [Φ_1 .. Φ_m] after the other."""
+        for rows, Phi in self.blocks():
+            yield rows, slice(0, Phi.shape[1]), Phi
+
     def split(self, W: np.ndarray) -> list[np.ndarray]:
         """Return the coefficients of each view."""
-        ends = np.cumsum(self.sizes)
-        return [W[end - size : end] for size, end in zip(self.sizes, ends, strict=True)]
+        return [W[own] for own in view_columns(self.sizes)]
 
     @property
     def total(self) -> float:

@@ -1,10 +1,11 @@
-"""Weights of kernels, learned: the least of J(d) over d >= 0 and a penalty on d.
+"""Weights of kernels, learned: the minimum of J(d) over d >= 0 with a penalty on d.
 
     J(d) = min_G ‖Y - Σ_v M_v G_v‖² + Σ_v ‖G_v‖²/d_v = tr Y'(I + Σ_v d_v D_v)⁻¹Y,   D_v = M_v M_v',
 
-is convex in d. A penalty on the norms n_v = ‖G_v‖ that is concave in their squares is the least over d of Σ n_v²/d_v
-and a convex function of d: so are learned lp-norm multiple kernels, and the block-sparse metric. One variable per view
-is left. Newton steps on J, with the penalty on d kept as it is, take one Cholesky factor each; the gap is that of G.
+is convex in d. A penalty on the norms n_v = ‖G_v‖ that is concave in their squares is the minimum over d of Σ n_v²/d_v
+plus a convex function of d. Both lp-norm multiple kernels and the block-sparse metric are of this kind, so one variable
+per view is left. Newton steps on J, with the penalty on d unchanged, take one Cholesky factor each; the gap is that of
+G.
 """
 
 from abc import ABC, abstractmethod
@@ -13,12 +14,22 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import scipy.linalg
 import scipy.optimize
 
 from .._progress import report_progress
 from .certificates import Solution
-from .linalg import add_to_diagonal, cholesky, forward, gram_of, multiply, solve
+from .design import view_columns
+from .linalg import (
+    add_to_diagonal,
+    cholesky,
+    eigh_positive,
+    eigvalsh,
+    forward,
+    gram_of,
+    multiply,
+    solve,
+    solve_lu,
+)
 
 _FEW = 64  # columns that an estimated Hessian is made of
 _A, _B = 1 - np.sqrt(0.5), np.sqrt(0.5)
@@ -27,50 +38,50 @@ _A, _B = 1 - np.sqrt(0.5), np.sqrt(0.5)
 # -- J
 @dataclass
 class Fitted:
-    """J at d; the loss ‖B‖² of the residuals B; the pulls ‖M_v'B‖², minus the gradient of J; its Hessian."""
+    """J at d, with the residuals B."""
 
-    value: float
-    loss: float
-    pulls: np.ndarray
+    value: float  # J = <B, Y>
+    loss: float  # ‖B‖²
+    descent: np.ndarray  # ‖M_v'B‖² of each view: minus the gradient of J
     hessian: np.ndarray
 
     def norms(self, d: np.ndarray) -> np.ndarray:
-        """n_v = ‖G_v‖ with G_v = d_v M_v'B."""
-        return d * np.sqrt(self.pulls)
+        """Return n_v = ‖G_v‖ with G_v = d_v M_v'B."""
+        return d * np.sqrt(self.descent)
 
 
 class GramFit:
-    """J over n x n matrices D_v."""
+    """J over n x n matrices D_v; a solution is B."""
 
     def __init__(self, kernels: Sequence[np.ndarray], Y: np.ndarray):
-        self.kernels, self.Y = kernels, Y
+        self.kernels, self.targets, self.Y = kernels, Y, Y
         if Y.shape[1] > len(Y):  # J depends on YY' alone
-            values, vectors = scipy.linalg.eigh(multiply(Y, Y.T), check_finite=False, driver="evd")
-            self.Y = vectors * np.sqrt(np.maximum(values, 0))
+            values, vectors = eigh_positive(multiply(Y, Y.T))
+            self.Y = vectors * np.sqrt(values)
         self.signs = None
         if self.Y.shape[1] > 3 * _FEW:  # of many columns the Hessian is estimated, by sums with random signs
             rng = np.random.default_rng(0)
             self.signs = rng.choice([-1.0, 1.0], size=(self.Y.shape[1], _FEW)) / np.sqrt(_FEW)
 
     def __call__(self, d: np.ndarray) -> Fitted:
-        """J and its derivatives."""
+        """Return J and its derivatives."""
         L = self._factor(d)
         B = solve(L, self.Y)
         value, loss = float(np.sum(B * self.Y)), float(np.sum(B**2))
         if self.signs is None:
-            pulled = [multiply(D, B) for D in self.kernels]
-            pulls = np.array([float(np.sum(B * one)) for one in pulled])
+            moved = [multiply(D, B) for D in self.kernels]
+            descent = np.array([float(np.sum(B * one)) for one in moved])
         else:
             T = multiply(B, B.T)
-            pulls = np.array([float(np.vdot(D, T)) for D in self.kernels])
+            descent = np.array([float(np.vdot(D, T)) for D in self.kernels])
             few = multiply(B, self.signs)
-            pulled = [multiply(D, few) for D in self.kernels]
-        spread = np.stack([forward(L, one).ravel() for one in pulled], axis=1)
-        return Fitted(value, loss, np.maximum(pulls, 0), 2 * gram_of(spread))
+            moved = [multiply(D, few) for D in self.kernels]
+        spread = np.stack([forward(L, one).ravel() for one in moved], axis=1)
+        return Fitted(value, loss, np.maximum(descent, 0), 2 * gram_of(spread))
 
-    def forces(self, d: np.ndarray, Y: np.ndarray) -> np.ndarray:
-        """B = (I + Σ_v d_v D_v)⁻¹Y, with which G_v = d_v M_v'B."""
-        return solve(self._factor(d), Y)
+    def solve(self, d: np.ndarray) -> np.ndarray:
+        """Return B = (I + Σ_v d_v D_v)⁻¹Y, with which G_v = d_v M_v'B."""
+        return solve(self._factor(d), self.targets)
 
     def _factor(self, d: np.ndarray) -> np.ndarray:
         total, part = (np.zeros((len(self.Y), len(self.Y)), order="F") for _ in range(2))
@@ -79,80 +90,79 @@ class GramFit:
                 total += np.multiply(D.T if D.flags.c_contiguous else D, weight, out=part)  # in the order of both
         return cholesky(add_to_diagonal(total, 1.0))
 
-    def nothing(self) -> Fitted:
-        """J at d = 0."""
+    def at_zero(self) -> Fitted:
+        """Return J at d = 0."""
         squares = float(np.sum(self.Y**2))
-        pulls = np.array([float(np.sum(self.Y * multiply(D, self.Y))) for D in self.kernels])
-        return Fitted(squares, squares, np.maximum(pulls, 0), np.empty(0))
+        descent = np.array([float(np.sum(self.Y * multiply(D, self.Y))) for D in self.kernels])
+        return Fitted(squares, squares, np.maximum(descent, 0), np.empty(0))
 
 
 class MomentFit:
-    """J over the moments M'M, M'Y and ‖Y‖² of features."""
+    """J over the moments C = M'M, c = M'Y and ‖Y‖² of features; a solution is G."""
 
     def __init__(self, C: np.ndarray, c: np.ndarray, squares: float, sizes: Sequence[int]):
         self.C, self.c, self.squares = C, c, squares
-        self.ends = np.cumsum(sizes)
-        self.sizes = sizes
+        self.sizes, self.columns = sizes, view_columns(sizes)
 
-    def _pulled(self, d: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """The factor of I + Δ½CΔ½, G, and M'B = c - CG."""
+    def _factor(self, d: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return √d of each coefficient as a column, and the factor of I + Δ½CΔ½."""
         root = np.repeat(np.sqrt(d), self.sizes)
         L = cholesky(add_to_diagonal(np.asfortranarray(root[:, None] * self.C * root), 1.0))
-        G = root[:, None] * solve(L, root[:, None] * self.c)
-        return L, G, self.c - multiply(self.C, G)
+        return root[:, None], L
 
     def __call__(self, d: np.ndarray) -> Fitted:
-        """J and its derivatives."""
-        root = np.repeat(np.sqrt(d), self.sizes)
-        L, G, u = self._pulled(d)
-        blocks = [slice(end - size, end) for size, end in zip(self.sizes, self.ends, strict=True)]
-        pulls = np.array([float(np.sum(u[own] ** 2)) for own in blocks])
+        """Return J and its derivatives."""
+        root, L = self._factor(d)
+        G = root * solve(L, root * self.c)
+        U = self.c - multiply(self.C, G)  # M'B
+        descent = np.array([float(np.sum(U[own] ** 2)) for own in self.columns])
         value = self.squares - float(np.sum(G * self.c))
-        loss = value - float(np.sum(G * u))  # ‖B‖² = <B, Y> - <G, M'B>
-        moved = [multiply(np.asfortranarray(self.C[:, own]), u[own]) for own in blocks]  # M'D_vB
-        spread = np.stack([forward(L, root[:, None] * one).ravel() for one in moved], axis=1)
-        whole = np.array([[float(np.sum(u[own] * one[own])) for own in blocks] for one in moved])
-        return Fitted(value, max(loss, 0.0), pulls, whole + whole.T - 2 * gram_of(spread))
+        loss = value - float(np.sum(G * U))  # ‖B‖² = <B, Y> - <G, M'B>
+        moved = [multiply(np.asfortranarray(self.C[:, own]), U[own]) for own in self.columns]  # M'D_vB
+        spread = np.stack([forward(L, root * one).ravel() for one in moved], axis=1)
+        whole = np.array([[float(np.sum(U[own] * one[own])) for own in self.columns] for one in moved])
+        return Fitted(value, max(loss, 0.0), descent, whole + whole.T - 2 * gram_of(spread))
 
-    def nothing(self) -> Fitted:
-        """J at d = 0."""
-        parts = np.split(self.c, self.ends[:-1])
-        return Fitted(self.squares, self.squares, np.array([float(np.sum(own**2)) for own in parts]), np.empty(0))
+    def solve(self, d: np.ndarray) -> np.ndarray:
+        """Return G."""
+        root, L = self._factor(d)
+        return root * solve(L, root * self.c)
 
-    def coefficients(self, d: np.ndarray) -> np.ndarray:
-        """G."""
-        return self._pulled(d)[1]
+    def at_zero(self) -> Fitted:
+        """Return J at d = 0."""
+        descent = np.array([float(np.sum(self.c[own] ** 2)) for own in self.columns])
+        return Fitted(self.squares, self.squares, descent, np.empty(0))
 
 
 # -- penalties
 class ViewPenalty(ABC):
-    """A penalty Ω(n) on the norms of the views' parts, and what it is on d."""
+    """A penalty Ω(n) on the norms of the views' parts, in its two forms: on n and on d."""
 
     @abstractmethod
     def norm(self, n: np.ndarray) -> float:
-        """Ω(n)."""
+        """Return Ω(n)."""
 
     @abstractmethod
     def best(self, n: np.ndarray) -> np.ndarray:
-        """The d at which Σ n_v²/d_v and the penalty on d are Ω(n)."""
+        """Return the d at which Σ n_v²/d_v plus the penalty on d equals Ω(n)."""
 
     @abstractmethod
     def on_weights(self, d: np.ndarray) -> float:
-        """The penalty on d; 0 where it is a constraint."""
+        """Return the penalty on d; 0 where it is a constraint."""
 
     @abstractmethod
     def dual(self, fitted: Fitted) -> float:
-        """A lower bound on the optimum, from the residuals."""
+        """Return a lower bound on the optimum, from the residuals."""
 
     @abstractmethod
     def step(self, d: np.ndarray, start: np.ndarray, slope: np.ndarray, hessian: np.ndarray, size: float) -> np.ndarray:
-        """The least of slope'(x - d) + ½(x - d)'hessian(x - d) and the penalty on x >= 0."""
+        """Return the minimizer of slope'(x - d) + ½(x - d)'hessian(x - d) plus the penalty on x >= 0."""
 
 
 class BlockNorm(ViewPenalty):
-    """Ω(n) = 2√(λη) √((1 - 1/√2) Σ n_v² + (1/√2)(Σ n_v)²): what is left of λg'A†g + η Σ_γ ‖A_γ‖ at the best A.
+    """Ω(n) = 2√(λη) √((1 - 1/√2) Σ n_v² + (1/√2)(Σ n_v)²): λg'A†g + η Σ_γ ‖A_γ‖ at the best A.
 
-    On d it is λη τ(d), τ the largest eigenvalue of (1 - 1/√2) diag(d) + (1/√2) √d√d', which is convex: {τ <= 1} is
+    On d it is λη τ(d), where τ is the largest eigenvalue of (1 - 1/√2) diag(d) + (1/√2) √d√d'. τ is convex: {τ <= 1} is
     {d: Σ d_v/(√2 - (√2 - 1) d_v) <= 1}.
     """
 
@@ -160,16 +170,16 @@ class BlockNorm(ViewPenalty):
         self.product = alpha * metric_penalty
 
     def norm(self, n: np.ndarray) -> float:
-        """Ω(n)."""
+        """Return Ω(n)."""
         return 2 * float(np.sqrt(self.product * self.squared(n)))
 
     @staticmethod
     def squared(n: np.ndarray) -> float:
-        """Q(n) under the root."""
+        """Return Q(n), the expression under the second root."""
         return float(_A * np.sum(n**2) + _B * np.sum(n) ** 2)
 
     def best(self, n: np.ndarray) -> np.ndarray:
-        """The d at which Σ n_v²/d_v + λη τ(d) = Ω(n)."""
+        """Return the d at which Σ n_v²/d_v + λη τ(d) = Ω(n)."""
         if not n.any():
             return n
         return np.sqrt(self.squared(n) / self.product) * n / (_A * n + _B * n.sum())
@@ -177,10 +187,10 @@ class BlockNorm(ViewPenalty):
     @staticmethod
     def _tau(d: np.ndarray) -> float:
         root = np.sqrt(d)
-        return float(np.linalg.eigvalsh(_A * np.diag(d) + _B * np.outer(root, root))[-1])
+        return float(eigvalsh(_A * np.diag(d) + _B * np.outer(root, root))[-1])
 
     def on_weights(self, d: np.ndarray) -> float:
-        """λη τ(d)."""
+        """Return λη τ(d)."""
         return self.product * self._tau(d)
 
     def _slope(self, d: np.ndarray) -> np.ndarray:
@@ -192,7 +202,7 @@ class BlockNorm(ViewPenalty):
         return self.product * h / float(h @ x)
 
     def room(self, u: np.ndarray) -> float:
-        """The largest t with the dual norm of tu at most 1."""
+        """Return the largest t with the dual norm of tu at most 1."""
         if not np.isfinite(u).all():
             raise FloatingPointError("norms are not finite")
         u = np.sort(u)[::-1]
@@ -202,64 +212,64 @@ class BlockNorm(ViewPenalty):
         return 2 * float(np.sqrt(self.product / inside)) if inside > 0 else np.inf
 
     def slopes(self, n: np.ndarray) -> tuple[float, np.ndarray]:
-        """How long 2M_v'B may be where n_v = 0, and its multiple of g_v where not."""
+        """Return how long 2M_v'B may be where n_v = 0, and its multiple of g_v elsewhere."""
         scale = 2 * float(np.sqrt(self.product / self.squared(n)))
         within = scale * _B * float(n.sum())
         return within, np.divide(scale * _A * n + within, n, out=np.zeros_like(n), where=n > 0)
 
     def dual(self, fitted: Fitted) -> float:
-        """2t<B, Y> - t²‖B‖², with t such that the dual norm of 2tM'B is at most 1."""
+        """Return 2t<B, Y> - t²‖B‖², with t such that the dual norm of 2tM'B is at most 1."""
         best = fitted.value / fitted.loss if fitted.loss else 1.0
-        t = min(best, self.room(2 * np.sqrt(fitted.pulls)))
+        t = min(best, self.room(2 * np.sqrt(fitted.descent)))
         return 2 * t * fitted.value - t**2 * fitted.loss
 
     def step(self, d: np.ndarray, start: np.ndarray, slope: np.ndarray, hessian: np.ndarray, size: float) -> np.ndarray:
-        """The least of the model and λη τ(x)."""
+        """Return the minimizer of the model plus λη τ(x)."""
 
         def model(x: np.ndarray) -> tuple[float, np.ndarray]:
             moved = x - d
             value = slope @ moved + moved @ hessian @ moved / 2 + self.on_weights(x)
             return value / size, (slope + hessian @ moved + self._slope(x)) / size
 
-        return _bounded(model, start)
+        return _minimize_bounded(model, start)
 
 
 class SquaredNorm(ViewPenalty):
     """Ω(n) = λ (Σ n_v^q)^(2/q), q = 2p/(p + 1): the norms of lp-norm multiple kernels, ‖d‖_p <= 1/λ.
 
-    p = 1 is the square of a sum of norms, which leaves views out; p = ∞ the sum of all kernels.
+    p = 1 is the square of a sum of norms, which leaves views out; p = ∞ is the sum of all kernels.
     """
 
     def __init__(self, alpha: float, p: float):
         self.alpha, self.p = alpha, p
 
     def norm(self, n: np.ndarray) -> float:
-        """Ω(n)."""
+        """Return Ω(n)."""
         q = 2.0 if np.isinf(self.p) else 2 * self.p / (self.p + 1)
-        return self.alpha * _norm(n, q) ** 2
+        return self.alpha * _lp_norm(n, q) ** 2
 
     def _length(self, d: np.ndarray) -> float:
-        return self.alpha * _norm(d, self.p)
+        return self.alpha * _lp_norm(d, self.p)
 
     def best(self, n: np.ndarray) -> np.ndarray:
-        """d in proportion to n^(2/(p + 1)), of the longest length allowed (Kloft et al. 2011)."""
+        """Return d in proportion to n^(2/(p + 1)), of the longest length allowed (Kloft et al. 2011)."""
         if not n.any():
             return n
         d = np.ones_like(n) if np.isinf(self.p) else (n / n.max()) ** (2 / (self.p + 1))
         return d / self._length(d)
 
     def on_weights(self, d: np.ndarray) -> float:
-        """Nothing: the length of d is given."""
+        """Return 0: the length of d is given."""
         return 0.0
 
     def dual(self, fitted: Fitted) -> float:
-        """<B, Y>² over ‖B‖² + ‖pulls‖_p*/λ: the dual at the best multiple of B."""
+        """Return <B, Y>² over ‖B‖² + ‖(‖M_v'B‖²)_v‖_p*/λ: the dual at the best multiple of B."""
         conjugate = np.inf if self.p == 1 else 1.0 if np.isinf(self.p) else self.p / (self.p - 1)
-        below = fitted.loss + _norm(fitted.pulls, conjugate) / self.alpha
+        below = fitted.loss + _lp_norm(fitted.descent, conjugate) / self.alpha
         return fitted.value**2 / below if below else 0.0
 
     def step(self, d: np.ndarray, start: np.ndarray, slope: np.ndarray, hessian: np.ndarray, size: float) -> np.ndarray:
-        """The least of the model over ‖x‖_p <= 1/λ."""
+        """Return the minimizer of the model over ‖x‖_p <= 1/λ."""
         if np.isinf(self.p):
             return self.best(np.ones_like(d))
 
@@ -271,21 +281,23 @@ class SquaredNorm(ViewPenalty):
             length = max(self._length(x), np.finfo(float).tiny)
             return 1 - length, -self.alpha * (self.alpha * np.maximum(x, 0) / length) ** (self.p - 1)
 
-        x = _bounded(model, start, room)
+        x = _minimize_bounded(model, start, room)
         return x / max(self._length(x), np.finfo(float).tiny)
 
 
-def _norm(x: np.ndarray, p: float) -> float:
-    """‖x‖_p for any p, without overflow."""
+def _lp_norm(x: np.ndarray, p: float) -> float:
+    """Return ‖x‖_p for any p, without overflow."""
     largest = float(np.abs(x).max())
-    return largest * float(np.linalg.norm(x / largest, p)) if largest else 0.0
+    if not largest or np.isinf(p):
+        return largest
+    return largest * float(np.sum(np.abs(x / largest) ** p)) ** (1 / p)
 
 
-def _bounded(model: Any, start: np.ndarray, room: Any = None) -> np.ndarray:
-    """The least of a small convex function over x >= 0, and over room(x) >= 0 where it is given.
+def _minimize_bounded(model: Any, start: np.ndarray, room: Any = None) -> np.ndarray:
+    """Return the minimizer of a small convex function over x >= 0, and over room(x) >= 0 where it is given.
 
-    Both give a value and a gradient. Sequential quadratic programs find which x are 0, Newton steps on the others the
-    last digits.
+    Both functions return a value and a gradient. Sequential quadratic programs find which x are 0, Newton steps on the
+    others the last digits.
     """
     unit = np.maximum(start, 1e-3 * float(start.max()))
 
@@ -300,7 +312,7 @@ def _bounded(model: Any, start: np.ndarray, room: Any = None) -> np.ndarray:
     limits = []
     if inside is not None:
         limits = [{"type": "ineq", "fun": lambda x: inside(x)[0], "jac": lambda x: inside(x)[1]}]
-    found = scipy.optimize.minimize(
+    minimum = scipy.optimize.minimize(
         target,
         start / unit,
         jac=True,
@@ -309,13 +321,13 @@ def _bounded(model: Any, start: np.ndarray, room: Any = None) -> np.ndarray:
         method="SLSQP",
         options={"ftol": 1e-16, "maxiter": 200},
     )
-    x = np.maximum(found.x, 0)
+    x = np.maximum(minimum.x, 0)
     x[x < 1e-10 * x.max()] = 0.0
-    return _polished(target, inside, x) * unit
+    return _polish(target, inside, x) * unit
 
 
-def _polished(target: Any, inside: Any, x: np.ndarray) -> np.ndarray:
-    """Newton steps on the optimality conditions of the x above 0; derivatives of gradients by differences."""
+def _polish(target: Any, inside: Any, x: np.ndarray) -> np.ndarray:
+    """Take Newton steps on the optimality conditions of the x above 0; differences give derivatives of gradients."""
     active = np.flatnonzero(x > 0)
     k = len(active)
     if k == 0:
@@ -339,7 +351,7 @@ def _polished(target: Any, inside: Any, x: np.ndarray) -> np.ndarray:
         steps = 1e-6 * np.where(y == 0, 1.0, np.abs(y))  # none leaves x > 0
         jacobian = np.stack([(conditions(y + e) - conditions(y - e)) / (2 * e.max()) for e in np.diag(steps)], axis=1)
         try:
-            moved = y - np.linalg.solve(jacobian, now)
+            moved = y - solve_lu(jacobian, now)
         except np.linalg.LinAlgError:
             break
         if not (np.isfinite(moved).all() and (moved[:k] > 0).all()):
@@ -357,16 +369,16 @@ def _polished(target: Any, inside: Any, x: np.ndarray) -> np.ndarray:
 def learn_kernel_weights(
     fit: GramFit | MomentFit, penalty: ViewPenalty, start: np.ndarray, *, tol: float, max_iter: int
 ) -> Solution:
-    """Newton steps on J with the penalty on d kept, until the gap of G is at most `tol` of the objective.
+    """Take Newton steps on J with the penalty on d unchanged, until the gap of G is at most `tol` of the objective.
 
-    A step that does not lower the objective is halved toward the d before it; where even that fails, d is the best for
-    the norms at hand, which never raises the objective (the published alternation). One more step follows the last
-    that was needed: near the optimum it squares what is left of the error. A start that is near saves steps.
+    A step that does not lower the objective is halved toward the d before it. If even that fails, d becomes the best
+    one for the norms at hand, which never raises the objective (the published alternation). After the tolerance is met
+    one more step follows: near the optimum it squares the remaining error. A good start saves steps.
     """
-    nothing = fit.nothing()
-    if penalty.dual(nothing) >= nothing.loss * (1 - 1e-15):  # G = 0 is the optimum
-        return Solution(np.zeros_like(start), 0.0, 0, "converged", objective=nothing.loss)
-    for _ in range(2):  # of the right size: the alternation finds it from anywhere
+    zero = fit.at_zero()
+    if penalty.dual(zero) >= zero.loss * (1 - 1e-15):  # G = 0 is the optimum
+        return Solution(np.zeros_like(start), 0.0, 0, "converged", objective=zero.loss)
+    for _ in range(2):  # the alternation finds the right size from any start
         better = penalty.best(fit(start).norms(start))
         start = better if better.any() else start
     d, now = start, fit(start)
@@ -381,7 +393,7 @@ def learn_kernel_weights(
         alternated = penalty.best(now.norms(d))
         before = now.value + penalty.on_weights(d)
         hessian = now.hessian + 1e-13 * np.trace(now.hessian) * np.eye(len(d))
-        goal = penalty.step(d, np.maximum(alternated, 1e-9 * alternated.max()), -now.pulls, hessian, before)
+        goal = penalty.step(d, np.maximum(alternated, 1e-9 * alternated.max()), -now.descent, hessian, before)
         moved = None
         if goal.max() < 0.1 * d.max():  # the model of J does not hold so far down
             goal = goal + 0.1 * d
@@ -391,7 +403,7 @@ def learn_kernel_weights(
             value = after.value + penalty.on_weights(trial)
             reached = after.loss + penalty.norm(after.norms(trial))
             dual = max(bound, penalty.dual(after))
-            left = 1e-12 * abs(objective) if enough else 0.0  # where values are rounding, what counts is the gap
+            left = 1e-12 * abs(objective) if enough else 0.0  # where values are within rounding, the gap decides
             nearer = reached - dual < objective - bound + left and value <= before * (1 + 1e-12)
             if value < before or nearer:
                 moved = trial, after, reached, dual

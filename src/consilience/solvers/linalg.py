@@ -48,11 +48,12 @@ def add_to_diagonal(A: np.ndarray, values: Any) -> np.ndarray:
 
 
 def mirror(A: np.ndarray) -> np.ndarray:
-    """Copy the lower triangle of A onto its upper one, in place and by blocks."""
-    for start in range(0, len(A), 256):
-        stop = start + 256
-        A[start:stop, stop:] = A[stop:, start:stop].T
-        square = A[start:stop, start:stop]
+    """Copy the lower triangle of A onto its upper one, in place and by tiles that fit the cache."""
+    tile = 256
+    for a in range(0, len(A), tile):
+        for b in range(0, a, tile):
+            A[b : b + tile, a : a + tile] = A[a : a + tile, b : b + tile].T
+        square = A[a : a + tile, a : a + tile]
         square[...] = np.tril(square) + np.tril(square, -1).T
     return A
 
@@ -142,9 +143,12 @@ def solve(L: np.ndarray, T: np.ndarray) -> np.ndarray:
     return scipy.linalg.cho_solve((L, True), T, check_finite=False)
 
 
-def eigh(A: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the eigenvalues of a symmetric matrix in ascending order, and its eigenvectors as columns."""
-    return scipy.linalg.eigh(A, check_finite=False)
+def eigh(A: np.ndarray, *, driver: str = "evr") -> tuple[np.ndarray, np.ndarray]:
+    """Return the eigenvalues of a symmetric matrix in ascending order, and its eigenvectors as columns.
+
+    The driver "evd" (divide and conquer) is faster for matrices of some hundred rows and takes twice the memory.
+    """
+    return scipy.linalg.eigh(A, driver=driver, check_finite=False)
 
 
 def eigvalsh(A: np.ndarray) -> np.ndarray:
@@ -162,9 +166,13 @@ def qr_r(A: np.ndarray) -> np.ndarray:
     return scipy.linalg.qr(A, mode="r", check_finite=False)[0]
 
 
-def lstsq(A: np.ndarray, B: np.ndarray) -> np.ndarray:
-    """Return the least squares solution X of AX = B with the smallest norm."""
-    return scipy.linalg.lstsq(A, B, check_finite=False)[0]
+def lstsq(A: np.ndarray, B: np.ndarray, *, cutoff: float | None = None) -> np.ndarray:
+    """Return the least squares solution X of AX = B with the smallest norm.
+
+    Singular values of at most `cutoff` times the largest count as 0; by default those within rounding do.
+    """
+    cutoff = max(A.shape) * float(np.finfo(A.dtype).eps) if cutoff is None else cutoff
+    return scipy.linalg.lstsq(A, B, cond=cutoff, check_finite=False)[0]
 
 
 def solve_general(A: np.ndarray, B: np.ndarray) -> np.ndarray:
@@ -175,3 +183,75 @@ def solve_general(A: np.ndarray, B: np.ndarray) -> np.ndarray:
 def norm(x: np.ndarray) -> float:
     """Return the Euclidean length of an array, all its entries taken as one vector."""
     return float(np.sqrt(np.vdot(x, x).real))
+
+
+def solve_positive(A: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """Return A⁻¹b for a symmetric positive definite matrix, which is used up."""
+    factor = scipy.linalg.cho_factor(A, overwrite_a=True, check_finite=False)
+    return scipy.linalg.cho_solve(factor, b, check_finite=False)
+
+
+def orthonormal(A: np.ndarray) -> np.ndarray:
+    """Return an orthonormal basis of the columns of A, which is used up."""
+    return scipy.linalg.qr(A, mode="economic", overwrite_a=True, check_finite=False)[0]
+
+
+# -- upper factors in single precision, as preconditioners take them
+def upper_factor(A: np.ndarray) -> np.ndarray | None:
+    """Return U with U'U = A for a float32 matrix in Fortran's order, which is used up; None if A has no factor."""
+    U, info = lapack.spotrf(A, lower=0, overwrite_a=1, clean=0)
+    return U if info == 0 else None
+
+
+def upper_solve(U: np.ndarray, b: np.ndarray, *, transposed: bool = False) -> np.ndarray:
+    """Return U⁻¹b, or U⁻ᵀb, for an upper triangular U in single precision; b is a vector or a matrix."""
+    if b.ndim == 1:
+        return blas.strsv(U, b, trans=int(transposed))
+    return blas.strsm(1.0, U, b, trans_a=int(transposed), overwrite_b=1)
+
+
+def project_out(B: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """Return y - BB'y for an orthonormal B in single precision."""
+    return y - blas.sgemv(1.0, B, blas.sgemv(1.0, B, y, trans=1))
+
+
+# -- spectra of positive semi-definite matrices
+def eigh_positive(A: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the eigenvalues of a positive semi-definite matrix, which is used up, and its eigenvectors as columns."""
+    values, vectors = scipy.linalg.eigh(A, overwrite_a=True, check_finite=False, driver="evd")
+    return np.maximum(values, 0), vectors
+
+
+def drop_null_space(values: np.ndarray, vectors: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Drop the eigenvalues that are rounding errors, with their eigenvectors; keep at least one."""
+    kept = values > len(values) * np.finfo(float).eps * float(values[-1])
+    kept[-1] = True
+    return (values, vectors) if kept.all() else (values[kept], np.asfortranarray(vectors[:, kept]))
+
+
+def eigh_tridiagonal(diagonal: Any, off_diagonal: Any) -> tuple[np.ndarray, np.ndarray]:
+    """Return the eigenvalues and eigenvectors of a symmetric tridiagonal matrix."""
+    return scipy.linalg.eigh_tridiagonal(diagonal, off_diagonal)
+
+
+def row_space(Y: np.ndarray) -> np.ndarray:
+    """Return orthonormal columns that span the rows of Y."""
+    n, P = Y.shape
+    if n >= P:
+        return drop_null_space(*eigh_positive(multiply(Y.T, Y)))[1]
+    values, U = drop_null_space(*eigh_positive(multiply(Y, Y.T)))
+    return multiply(Y.T, U / np.sqrt(np.maximum(values, np.finfo(float).tiny)))
+
+
+def column_norms(A: np.ndarray) -> np.ndarray:
+    """Return the Euclidean length of each column."""
+    return np.sqrt(np.sum(A**2, axis=0))
+
+
+def solve_lu(A: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """Return A⁻¹b for a square matrix and a vector; raise LinAlgError only where a pivot is exactly 0."""
+    (gesv,) = lapack.get_lapack_funcs(("gesv",), (A, b))
+    _, _, x, info = gesv(A, b)
+    if info:
+        raise np.linalg.LinAlgError("The matrix is singular.")
+    return x

@@ -1,4 +1,4 @@
-"""Least squares on a sphere: the weights of given answers, where only their length is fixed."""
+"""Least squares on a sphere: weights of given outputs, where only the length of the weights is fixed."""
 
 import numpy as np
 import scipy.optimize
@@ -7,7 +7,7 @@ from .linalg import norm, qr_r, svd
 
 
 def sphere_least_squares(A: np.ndarray, b: np.ndarray, radius: float) -> np.ndarray:
-    """The global minimizer of ‖Ax - b‖ over ‖x‖ = radius, for any A and b (n x m, n).
+    """Return the global minimizer of ‖Ax - b‖ over ‖x‖ = radius, for any A and b (n x m, n).
 
     (A'A + γI)x = A'b with γ >= -μ, μ the smallest eigenvalue of A'A, is necessary and sufficient. Where A'b has a part
     in the eigenspace of μ, or what is left is long enough at γ = -μ, γ is the root of the secular equation

@@ -1,4 +1,4 @@
-"""The weights of the views, learned: the least of φ(c) = min_f objective(f, c) over the sphere ‖c‖ = radius.
+"""Learned weights of the views: minimize φ(c) = min_f objective(f, c) over the sphere ‖c‖ = radius.
 
 φ depends on c through C = cc' alone, and as a function of C it is convex: a minimum over f of terms that are linear in
 the labeled kernel 𝒢(C) = Σ C_vw G_vw in the dual. So with ∇ = ∂φ/∂C at any c
@@ -19,12 +19,12 @@ from .certificates import Solution
 from .linalg import eigvalsh, norm
 from .sphere import sphere_least_squares
 
-# φ, its gradient in c, and what proves: ∇ where φ is a convex function of cc', a bound on φ over the sphere, or nothing
+# φ, its gradient in c, and a proof: ∇ where φ is convex in cc', a lower bound on φ over the sphere, or None
 Evaluation = tuple[float, np.ndarray, Any]
 
 
 def lower_bound(value: float, curvature: np.ndarray, c: np.ndarray) -> float:
-    """The bound above, from ∇ at c."""
+    """Return the bound above, from ∇ at c."""
     return value + float(c @ c) * float(eigvalsh(curvature)[0]) - float(c @ curvature @ c)
 
 
@@ -35,7 +35,7 @@ def learn_weights(
     tol: float,
     max_iter: int,
 ) -> Solution:
-    """Quasi-Newton steps along the sphere from one start after the other, until an optimum is proved to be global.
+    """Take quasi-Newton steps on the sphere from one start after the other, until an optimum is proved global.
 
     `tol` is relative to φ; `max_iter` counts steps from one start; ``Solution.n_iter`` counts evaluations.
     """
@@ -81,21 +81,21 @@ def learn_weights(
 
 
 class _Proved(Exception):
-    """The best so far is within the tolerance of the bound."""
+    """Raised when the best value is within the tolerance of the bound."""
 
 
 def alternate_weights(
-    answers: Callable[[Sequence[np.ndarray]], Sequence[tuple[float, np.ndarray, np.ndarray]]],
+    outputs_of: Callable[[Sequence[np.ndarray]], Sequence[tuple[float, np.ndarray, np.ndarray]]],
     starts: Sequence[np.ndarray],
     *,
     tol: float,
     max_iter: int,
 ) -> tuple[Solution, list[np.ndarray]]:
-    """The published scheme: f for c fixed, then c by least squares on the sphere, from all starts together.
+    """Alternate as published: f for fixed c, then c by least squares on the sphere, from all starts together.
 
-    `answers` gives φ, the answers F of the views (n x m) and the targets b (n,) for every c. Returned are the best c by
-    objective, and every c that was visited, for a choice by validation. A start ends where c moves by less than `tol`
-    of its length.
+    `outputs_of` maps several c to φ, the outputs F of the views (n x m) and the targets b (n,) of each. The result is
+    the best c by the objective, and every c that was visited, for a choice by validation. A start ends where c moves by
+    less than `tol` of its length.
     """
     radius = norm(starts[0])
     now = [np.asarray(start) for start in starts]
@@ -106,7 +106,7 @@ def alternate_weights(
     while running and n_iter < max_iter:
         n_iter += 1
         report_progress(n_iter, None)
-        for k, (value, F, b) in zip(list(running), answers([now[k] for k in running]), strict=True):
+        for k, (value, F, b) in zip(list(running), outputs_of([now[k] for k in running]), strict=True):
             visited.append(_turned(now[k]))
             if value < best[0]:
                 best = (value, now[k])
@@ -119,7 +119,7 @@ def alternate_weights(
 
 
 def sphere_starts(m: int, radius: float, n: int, rng: np.random.RandomState) -> list[np.ndarray]:
-    """Equal weights first, then n - 1 random directions."""
+    """Return n starting points: equal weights first, then random directions."""
     starts = [np.full(m, radius / np.sqrt(m))]
     for _ in range(n - 1):
         c = rng.normal(size=m)
@@ -128,5 +128,5 @@ def sphere_starts(m: int, radius: float, n: int, rng: np.random.RandomState) -> 
 
 
 def _turned(c: np.ndarray) -> np.ndarray:
-    """c or -c, which is the same with -f: the one with the larger sum."""
+    """Return c or -c, which is the same with -f: the one with the larger sum."""
     return c if c.sum() >= 0 else -c

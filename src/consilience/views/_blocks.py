@@ -1,7 +1,7 @@
-"""One view's data: what can be done with it whatever its kind.
+"""Operations on one view's data, whatever its kind.
 
-A block is a 2-D array (NumPy, PyTorch, CuPy), a CSR matrix, a 1-D array of objects, a `Gram`, or None where the view is
-absent in every sample.
+A block is a 2-D array (NumPy, PyTorch, CuPy), a CSR matrix, a 1-D array of objects, a `Gram`, or None if the view is
+missing in every sample.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -17,16 +17,16 @@ from .._backend import is_device_array, like, namespace, take_rows, to_numpy
 class Gram:
     """Rows of one shared Gram matrix: a precomputed view.
 
-    Think of it as a column of sample positions. Taking rows keeps the matrix and takes positions, and the kernel
-    between two row sets is a look-up, so that cross-validation, absent rows and other views beside it need no
-    special case. Made by ``Views(..., precomputed="name")``.
+    A `Gram` stores the position of each sample in the matrix. Indexing by rows selects positions and shares the matrix;
+    the kernel between two sets of rows is a look-up. So cross-validation, missing rows and additional views need no
+    special case. Create it by ``Views(..., precomputed="name")``.
 
     Parameters
     ----------
     values : array of shape (n_rows, n_columns)
-        The matrix; usually square, over all samples.
+        Gram matrix, usually square over all samples. None if only positions are known.
     index : array of int of shape (n_samples,), optional
-        The position of each sample in `values`; all rows in order by default.
+        Position of each sample in `values`. Default: all rows in order.
 
     Examples
     --------
@@ -40,18 +40,18 @@ class Gram:
 
     def __init__(self, values: np.ndarray | None, index: np.ndarray | None = None):
         if values is None and index is None:
-            raise ValueError("A Gram needs its values or its index.")
+            raise ValueError("A Gram needs `values` or `index`; both are None.")
         if values is not None and getattr(values, "dtype", None) not in (np.float32, np.float64):
             values = np.asarray(values, dtype=np.float64)
         self.values = values
         self.index = np.arange(len(values)) if index is None else np.asarray(index)  # type: ignore[arg-type]
         self.n_columns = None if values is None else values.shape[1]
-        self.order: np.ndarray | None = None  # of a learner's reference: the place of each sample among those at fit
-        self.n_order = 0
+        self.order: np.ndarray | None = None
+        self.n_order = 0  # `order`: position of each sample among the `n_order` samples given to fit, if known
 
     @property
     def shape(self) -> tuple[int, int]:
-        """(n_samples, n_samples): the samples against themselves."""
+        """Shape (n_samples, n_samples) of the kernel matrix of the samples."""
         return (len(self.index), len(self.index))
 
     def __len__(self) -> int:
@@ -66,34 +66,37 @@ class Gram:
         return other
 
     def numbered(self) -> "Gram":
-        """Return the same rows, known from now on as those given to fit, in this order."""
+        """Return the same rows, marked as the samples given to fit in this order."""
         return self._like(self.values, self.index, np.arange(len(self)), len(self))
 
     def reference(self, *, strip: bool) -> "Gram":
-        """Return what a fitted learner keeps: the positions of its samples and their order, with the matrix or not."""
+        """Return what a fitted estimator stores: positions and order of its samples, without the matrix if `strip`."""
         known = self if self.order is not None else self.numbered()
         return self._like(None if strip else self.values, self.index, known.order, known.n_order)
 
     def joined(self, others: Sequence["Gram"]) -> "Gram":
-        """Return the samples of all, of one matrix; their places at fit stay known where all are of one fit."""
+        """Return the samples of `self` and `others`, which share one matrix.
+
+        Their order at fit stays known only if all of them come from the same fit.
+        """
         every = [self, *others]
         known = all(block.order is not None and block.n_order == self.n_order for block in every)
         order = np.concatenate([block.order for block in every if block.order is not None]) if known else None
         return self._like(self.values, np.concatenate([b.index for b in every]), order, self.n_order if known else 0)
 
     def block(self, other: "Gram") -> np.ndarray:
-        """Return the kernel between the samples of `self` (rows) and those of `other` (columns): a look-up."""
+        """Look up the kernel between the samples of `self` (rows) and those of `other` (columns)."""
         if self.values is None or self.n_columns != other.n_columns:
             raise _not_over_the_same(self.n_columns, other)
         rows, columns = _as_slice(self.index), _as_slice(other.index)
-        if rows is not None and columns is not None:  # many times faster than by positions
+        if rows is not None and columns is not None:  # a slice copies many times faster than positions
             return np.array(self.values[rows, columns])
         return np.asarray(self.values[np.ix_(self.index, other.index)])
 
     def columns_of(self, plain: np.ndarray) -> np.ndarray:
-        """Return the columns that are the samples of `self`, of a plain matrix of new samples against those at fit.
+        """Return the columns of a plain matrix, new samples by samples at fit, that belong to the samples of `self`.
 
-        Its columns are the samples given to fit, in that order, or else all samples of the Gram that fit took rows of.
+        The columns of `plain` are the samples given to fit in that order, or all samples of the shared Gram matrix.
         """
         order, n_order = (np.arange(len(self)), len(self)) if self.order is None else (self.order, self.n_order)
         if plain.shape[1] == n_order:
@@ -105,12 +108,14 @@ class Gram:
     def diagonal(self) -> np.ndarray:
         """Return the kernel of each sample with itself."""
         if self.values is None or self.values.shape[0] != self.values.shape[1]:
-            raise ValueError("The diagonal of a precomputed view is known only where the whole square Gram is given.")
+            raise ValueError(
+                "The diagonal of a precomputed view needs the square Gram matrix of all samples; it was not given."
+            )
         return np.asarray(self.values[self.index, self.index])
 
 
 def _as_slice(index: np.ndarray) -> slice | None:
-    """Positions that follow each other, as a slice."""
+    """Return consecutive positions as a slice, and None for others."""
     if len(index) == 0 or index[-1] - index[0] != len(index) - 1 or (np.diff(index) != 1).any():
         return None
     return slice(int(index[0]), int(index[-1]) + 1)
@@ -118,8 +123,8 @@ def _as_slice(index: np.ndarray) -> slice | None:
 
 def _not_over_the_same(columns: int | None, other: Gram) -> ValueError:
     return ValueError(
-        f"A precomputed view of {columns} columns meets one over {other.n_columns} samples. Give the kernel between "
-        "the new samples and the same samples as at fit, in the same order."
+        f"A precomputed view has {columns} columns, but its reference has {other.n_columns} samples. Give the kernel "
+        "between the new samples and the samples given to fit, in the same order."
     )
 
 
@@ -128,8 +133,9 @@ Block = Any  # one view's data: 2-D array (NumPy, PyTorch, CuPy), CSR matrix, 1-
 
 # -- working on blocks
 def kind(block: Block) -> str:
+    """Return what a block is: "dense", "sparse", "objects", "gram", or "missing" for None."""
     if block is None:
-        return "absent"
+        return "missing"
     if isinstance(block, Gram):
         return "gram"
     if sp.issparse(block):
@@ -138,47 +144,51 @@ def kind(block: Block) -> str:
 
 
 def width(block: Block) -> int:
+    """Return the number of columns; 1 for objects, 0 for None."""
     if block is None:
         return 0
     return int(block.shape[1]) if len(block.shape) == 2 else 1
 
 
 def entries(block: Block) -> int:
-    """How many numbers a block of vectors stores."""
+    """Return how many values a dense or sparse block stores."""
     return int(block.nnz) if sp.issparse(block) else int(block.shape[0] * block.shape[1])
 
 
 def is_single(block: Block) -> bool:
-    """Tell whether the numbers of a block are in single precision."""
+    """Tell whether the values of a block are in single precision."""
     if isinstance(block, Gram):
         return block.values is not None and block.values.dtype == np.float32
     return str(getattr(block, "dtype", "")).endswith("float32")
 
 
 def shape_text(block: Block) -> str:
+    """Return the shape of a block for messages, such as "4 x 3" or "4 objects"."""
     return " x ".join(str(s) for s in block.shape) if len(block.shape) == 2 else f"{block.shape[0]} objects"
 
 
 def common_length(blocks: Mapping[str, Block]) -> int:
+    """Return the number of rows that all views have; raise where they differ."""
     lengths = {name: block.shape[0] for name, block in blocks.items() if block is not None}
     if not lengths:
-        raise ValueError(f"No view has data: {quoted(blocks)} is None. Give at least one view.")
+        raise ValueError(f"No view has data: {quoted(blocks)} is None. Give data for at least one view.")
     counts = list(lengths.values())
-    usual = max(counts, key=lambda n: (counts.count(n), n))  # of two lengths the longer: what is short can be padded
+    usual = max(counts, key=lambda n: (counts.count(n), n))  # on a tie the longer length: a short view can be padded
     for name, n in lengths.items():
         if n != usual:
             raise ValueError(
-                f"View '{name}' has {n} rows, the others {usual}. Pad it and mark absent rows with `mask=`."
+                f"View '{name}' has {n} rows, the others {usual}. Pad it and mark missing rows with `mask=`."
             )
     return int(usual)
 
 
 def take(block: Block, rows: np.ndarray) -> Block:
+    """Return rows by their positions; None stays None."""
     return None if block is None else take_rows(block, rows)
 
 
 def between(block: Block, start: int, stop: int) -> Block:
-    """Rows that follow each other; arrays and sparse matrices share their memory with the block."""
+    """Return consecutive rows; arrays and sparse matrices share memory with the block."""
     if block is None or isinstance(block, Gram) or is_device_array(block):
         return take(block, np.arange(start, stop))
     if not sp.issparse(block):
@@ -186,54 +196,60 @@ def between(block: Block, start: int, stop: int) -> Block:
     first, last = int(block.indptr[start]), int(block.indptr[stop])
     parts = (block.data[first:last], block.indices[first:last], block.indptr[start : stop + 1] - block.indptr[start])
     rows = type(block)(parts, shape=(stop - start, block.shape[1]), copy=False)
-    rows.has_canonical_format = True  # as every block is
+    rows.has_canonical_format = True  # every block is, and SciPy would check again
     return rows
 
 
-def blank(block: Block, absent: np.ndarray) -> Block:
-    """Write NaN, None or nothing where a view is absent, in a copy where that changes anything."""
-    if block is None or isinstance(block, Gram) or not absent.any():
+def blank(block: Block, missing: np.ndarray) -> Block:
+    """Return the block with NaN, None or empty sparse rows where the view is missing; copy only if values change."""
+    if block is None or isinstance(block, Gram) or not missing.any():
         return block
     if sp.issparse(block):
-        if not np.diff(block.indptr)[absent].any():
+        if not np.diff(block.indptr)[missing].any():
             return block
-        keep = sp.diags_array((~absent).astype(block.dtype), format="csr")
+        keep = sp.diags_array((~missing).astype(block.dtype), format="csr")
         blanked = (keep @ block).tocsr()
         blanked.eliminate_zeros()
-        blanked.sort_indices()  # a product leaves them in any order
+        blanked.sort_indices()  # a product does not sort them
         return blanked
     if block.dtype == object:
-        if all(x is None for x in block[absent]):
+        if all(x is None for x in block[missing]):
             return block
         blanked = block.copy()
-        blanked[absent] = None
+        blanked[missing] = None
         return blanked
     xp = namespace(block)
-    if bool(xp.all(xp.isnan(take_rows(block, np.flatnonzero(absent))))):
+    if bool(xp.all(xp.isnan(take_rows(block, np.flatnonzero(missing))))):
         return block
-    return xp.where(like(absent, block)[:, None], xp.asarray(np.nan, dtype=block.dtype), block)
+    return xp.where(like(missing, block)[:, None], xp.asarray(np.nan, dtype=block.dtype), block)
 
 
 def stack(name: str, blocks: Sequence[Block], sizes: Sequence[int]) -> Block:
+    """Return the rows of all blocks of one view; None stands for `sizes` rows in which the view is missing."""
     given = [block for block in blocks if block is not None]
     kinds = {kind(block) for block in given}
     if not given:
         return None
     if len(kinds) > 1:
-        raise ValueError(f"View '{name}' is {quoted(sorted(kinds))} in different parts; stack parts of one kind.")
+        raise ValueError(f"View '{name}' is {quoted(sorted(kinds))} in different parts. Stack parts of one kind.")
     if "gram" in kinds:
         if len(given) < len(blocks) or any(block.values is not given[0].values for block in given):
-            raise ValueError(f"View '{name}' is precomputed: parts can be stacked only if they share one Gram matrix.")
+            raise ValueError(
+                f"View '{name}' is precomputed, but its parts have different Gram matrices. Stack rows of one."
+            )
         return given[0].joined(given[1:])
     if len({width(block) for block in given}) > 1:
-        raise ValueError(f"View '{name}' has {quoted([width(b) for b in given])} columns in different parts.")
-    filled = [absent_rows(given[0], n) if block is None else block for block, n in zip(blocks, sizes, strict=True)]
+        raise ValueError(
+            f"View '{name}' has {quoted([width(b) for b in given])} columns in different parts. Give the same columns."
+        )
+    filled = [missing_rows(given[0], n) if block is None else block for block, n in zip(blocks, sizes, strict=True)]
     if "sparse" in kinds:
         return sp.vstack(filled, format="csr")
     return namespace(given[0]).concat(filled, axis=0) if "dense" in kinds else np.concatenate(filled)
 
 
-def absent_rows(like_block: Block, n: int) -> Block:
+def missing_rows(like_block: Block, n: int) -> Block:
+    """Return n rows, of the kind of another block, in which the view is missing."""
     if sp.issparse(like_block):
         return sp.csr_array((n, like_block.shape[1]), dtype=like_block.dtype)
     if like_block.dtype == object:
@@ -243,16 +259,19 @@ def absent_rows(like_block: Block, n: int) -> Block:
 
 
 def check_finite(what: str, block: Block, present: np.ndarray) -> None:
-    """Refuse single NaN and infinite values where the view is present; of a Gram, among the present samples."""
+    """Raise for NaN and infinite values in rows where the view is present; of a Gram, among the present samples.
+
+    `what` names the data in the message.
+    """
     places = np.arange(len(present))
-    remedy = "Fill single values first, for example with PerView(SimpleImputer()); NaN and inf are refused."
+    remedy = "Impute such values first, for example by PerView(SimpleImputer())."
     of_gram = isinstance(block, Gram)
     if of_gram:
         if block.values is None:
             return
         places = np.flatnonzero(present)
         block, present = block[places].block(block[places]), np.ones(len(places), dtype=bool)
-        remedy = "A sample without this view has NaN in its whole row, or is masked; NaN and inf are refused."
+        remedy = "If the sample lacks this view, mask it or fill its whole row with NaN."
     if block is None or kind(block) == "objects":
         return
     if sp.issparse(block):
@@ -266,7 +285,7 @@ def check_finite(what: str, block: Block, present: np.ndarray) -> None:
         value = block.data[place]
     else:
         xp = namespace(block)
-        if bool(xp.isfinite(xp.sum(block))):  # one pass without a temporary; a sum that overflows is looked at closely
+        if bool(xp.isfinite(xp.sum(block))):  # one pass, no temporary; a sum that overflows is checked below
             return
         array = to_numpy(block)
         bad = ~np.isfinite(array) & present[:, None]
@@ -274,15 +293,16 @@ def check_finite(what: str, block: Block, present: np.ndarray) -> None:
             return
         row, column = map(int, np.argwhere(bad)[0])
         value = array[row, column]
-    found = "NaN" if np.isnan(value) else "infinity"
+    value_name = "NaN" if np.isnan(value) else "infinity"
     column = int(places[column]) if of_gram else column
     raise ValueError(
-        f"{what} contains {found} in row {places[row]}, column {column} (a row of NaN only would mean that the view is "
-        f"absent). {remedy}"
+        f"{what} contains {value_name} in row {places[row]}, column {column}. Only a row of all NaN marks a missing "
+        f"view. {remedy}"
     )
 
 
 def equal(a: Block, b: Block) -> bool:
+    """Tell whether two blocks are of one kind and hold the same values; NaN equals NaN."""
     if kind(a) != kind(b):
         return False
     if a is None:
@@ -300,6 +320,7 @@ def equal(a: Block, b: Block) -> bool:
 
 
 def rows_text(rows: np.ndarray) -> str:
+    """Return the beginning of a message about samples, such as "Sample 3 has"."""
     if len(rows) == 1:
         return f"Sample {rows[0]} has"
     listed = ", ".join(str(r) for r in rows[:5]) + (", ..." if len(rows) > 5 else "")
@@ -307,12 +328,13 @@ def rows_text(rows: np.ndarray) -> str:
 
 
 def quoted(names: Iterable[Any]) -> str:
+    """Return names for messages, such as "'a', 'b'"."""
     return ", ".join(f"'{name}'" for name in names)
 
 
 @contextmanager
 def naming(name: str, what: str = "View") -> Iterator[None]:
-    """Put the view's name in front of what is said about its data."""
+    """Prefix errors about one view's data with its name."""
     try:
         yield
     except (TypeError, ValueError) as error:
@@ -321,9 +343,9 @@ def naming(name: str, what: str = "View") -> Iterator[None]:
         raise type(error)(f"{what} '{name}': {error}") from error
 
 
-def spread(block: Block, rows: np.ndarray, n: int) -> Block:
-    """Rows at their positions among n samples; the others absent."""
+def place_rows(block: Block, rows: np.ndarray, n: int) -> Block:
+    """Return n rows with those of the block at the positions `rows`; the view is missing in all others."""
     where = np.full(n, block.shape[0])
     where[rows] = np.arange(block.shape[0])
-    padded = stack("output", [block, absent_rows(block, 1)], [block.shape[0], 1])
+    padded = stack("output", [block, missing_rows(block, 1)], [block.shape[0], 1])
     return take_rows(padded, where)

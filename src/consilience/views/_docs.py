@@ -17,6 +17,24 @@ kernel : Kernel, str, callable or dict, default="rbf"
 view_weights : "uniform", "learned", dict or array of shape (n_views,), default="uniform"
     Weights of the views: 1 / n_views each; given by name or in the order of the views, negative ones too; or learned
     together with the functions.""",
+    "agreement_penalty": """
+agreement_penalty : float, default=0.0
+    Penalty on the differences between the views' predictions, on labeled and unlabeled samples, γ_B.""",
+    "graph_penalty": """
+graph_penalty : float, default=0.0
+    Penalty on changes of a view's function along its graph, on labeled and unlabeled samples, γ_W.""",
+    "graph": """
+graph : {"kernel", "kernel_normalized", "knn"}, callable, array or dict, default="kernel"
+    Graph of each view. "kernel" and "kernel_normalized" take the kernel's values as edge weights, with the plain or
+    the normalized Laplacian, as in the paper. "knn" connects the ten nearest neighbors. A callable maps a view's data
+    to a Laplacian; an array is a Laplacian over the samples given to `fit`; a dict gives one of these to each view.""",
+    "weights_norm": """
+weights_norm : float, optional
+    Euclidean norm of learned weights. Default: that of uniform weights, 1 / √n_views.""",
+    "output_kernel": """
+output_kernel : array of shape (n_outputs, n_outputs), optional
+    Symmetric positive semi-definite matrix R between outputs: the kernel of the vector-valued functions is
+    k_v(x, z) R. See `consilience.kernels.multi_task` and `consilience.kernels.output_graph`. Default: identity.""",
     "n_components": """
 n_components : int or float, optional
     Number of Nyström landmarks of each view, or their fraction of the samples. By default, exact kernels are used.""",
@@ -34,6 +52,9 @@ class_weight : dict or "balanced", optional
     "unlabeled": """
 unlabeled : object, optional
     Label that marks unlabeled samples, in addition to missing values.""",
+    "unlabeled_out": """
+unlabeled : object, optional
+    Label that marks unlabeled samples, in addition to missing values. These samples are left out.""",
     "random_state": """
 random_state : int, RandomState or None, default=None
     Seed of everything that is drawn at random.""",
@@ -49,6 +70,71 @@ max_iter : int, default=10
     "shuffle": """
 shuffle : bool, default=True
     Whether `fit` visits the samples in a new random order in each pass.""",
+    "C": """
+C : float, default=1.0
+    Weight of the errors.""",
+    "combine": """
+combine : {"sum", "product"}, Polynomial or list, default="sum"
+    How the kernels of the views make one kernel: their sum; their product; ``Polynomial(degree, constant)`` of their
+    sum; or products of views with weights, such as ``[("audio", 1.0), (("audio", "video"), 0.5)]``.""",
+    "n_components_joint": """
+n_components : int or float, optional
+    Number of Nyström landmarks, or their fraction of the samples. By default, exact kernels are used.""",
+    "tol_margin": """
+tol : float, default=1e-3
+    Duality gap to reach, relative to the objective. From 1e-4 on, kernels are evaluated in single precision, unless
+    C·k(x, x) is above 100 or rounding prevents the gap.""",
+    "max_iter_margin": """
+max_iter : int, default=10000
+    Maximum number of passes over the samples that violate the optimality conditions.""",
+    "cache_size": """
+cache_size : float, default=1000
+    Memory for stored rows of the kernel, in megabytes.""",
+    "warm_start": """
+warm_start : bool, default=False
+    Whether to start from the coefficients of the last fit, if the number of samples is the same.""",
+    "metric": """
+metric : {"learned", "block_sparse", "covariance", "diagonal"} or array, default="learned"
+    Metric within and between views. "learned" and "block_sparse" are optimized together with the functions, with the
+    penalties ‖A‖_F² and Σ_γ ‖A_γ‖_F over pairs of views. "covariance" is A_vw = I/n for all pairs (the paper's
+    MVML_Cov). "diagonal" uses the kernels alone, A_vv = K_v⁻¹ (MVML_I). An array is a symmetric positive semi-definite
+    matrix with a row for each view and sample given to `fit`, view after view.""",
+    "alpha_metric": """
+alpha : float, default=0.1
+    Penalty on the norm of the function, λ > 0.""",
+    "alphas_metric": """
+alphas : array-like of float, default=(1e-4, 1e-3, 1e-2, 0.1, 1.0, 10.0, 100.0)
+    Values of `alpha` to try, the penalty λ on the norm of the function.""",
+    "metric_penalty": """
+metric_penalty : float, default=1.0
+    Penalty on the size of a learned metric, η > 0.""",
+    "metric_penalties": """
+metric_penalties : array-like of float, default=(1.0,)
+    Values of `metric_penalty` to try. Predictions of a learned metric depend on λ²η alone, those of a block-sparse
+    metric on λη.""",
+    "shared_metric": """
+shared_metric : bool, default=False
+    Whether all outputs share one learned metric. By default, each output has its own, as in the paper. Only for
+    ``metric="learned"``.""",
+    "solver_metric": """
+solver : {"exact", "alternating"}, default="exact"
+    How a metric is learned. "alternating" is the published scheme: gradient steps from the identity, here with
+    backtracking.""",
+    "view_weights_given": """
+view_weights : "uniform", dict or array of shape (n_views,), default="uniform"
+    Weights of the views: 1 / n_views each, or given by name or in the order of the views, negative ones too.""",
+    "p_kernels": """
+p : float, default=2.0
+    Norm of the kernel weights, 1 <= p <= ∞. 1 leaves views out, ∞ gives every kernel the weight 1.""",
+    "shared_weights": """
+shared_weights : bool, default=True
+    Whether all outputs share the weights of the kernels. Otherwise each output has its own.""",
+    "tol_gap": """
+tol : float, default=1e-6
+    Relative gap at which a solution is accepted.""",
+    "max_iter_steps": """
+max_iter : int, default=100
+    Maximum number of steps of the solver.""",
     # -- attributes
     "classes_": """
 classes_ : array
@@ -59,6 +145,9 @@ view_weights_ : array of shape (n_views_used,)
     "dual_coef_": """
 dual_coef_ : array of shape (n_views, n_support, n_outputs)
     Coefficients a_v of f_v(x) = Σ_i k_v(x, x_i) a_v,i; not set with `n_components`.""",
+    "dual_coef_margin": """
+dual_coef_ : array of shape (n_support,)
+    Coefficients α_i of the samples x_i in the support.""",
     "support_": """
 support_ : array of int
     Positions of the x_i among the samples given to `fit`.""",
@@ -68,9 +157,39 @@ coef_ : dict of array
     "kernels_": """
 kernels_ : dict of Kernel
     Kernels by view, with numbers for all parameters.""",
+    "solution_dual": """
+solution_ : Solution
+    α as ``x``, the primal objective, the duality gap and the largest violation of the optimality conditions.""",
     "solution_": """
 solution_ : Solution
     Objective, gap to the optimum and residual of the optimality conditions.""",
+    "metric_": """
+metric_ : ViewMetric or None
+    Learned metric in factors; None if it was not learned.""",
+    "active_views_": """
+active_views_ : tuple of str
+    Views that take part in the predictions.""",
+    "dual_coef_metric": """
+dual_coef_ : array of shape (n_views, n_samples_used, n_outputs)
+    Coefficients g_v of f_v(x) = Σ_i k_v(x, x_i) g_v,i; not set with `n_components`.""",
+    "solution_metric": """
+solution_ : Solution
+    Objective, gap to the optimum and residual of the optimality conditions. For learned metrics also ``bound``, on the
+    empirical Rademacher complexity of functions (f_1 .. f_m), before they are combined, with a metric and a norm no
+    larger than these (Huusari, Kadri and Capponi 2018, Theorem 1); the largest over the outputs.""",
+    "chosen_metric_penalties": """
+alpha_, metric_penalty_ : float
+    Chosen penalties. Among equal scores the largest λ wins, then the largest η.""",
+    "cv_results_metric": """
+cv_results_ : dict of array
+    ``alpha``, ``metric_penalty`` and ``score`` of every pair.""",
+    "kernel_weights_": """
+kernel_weights_ : array of shape (n_views_used,) or (n_views_used, n_outputs)
+    Weights d of the kernels, for each output if they are not shared. Views missing in every training sample are
+    omitted.""",
+    "view_weights_equal": """
+view_weights_ : array of shape (n_views_used,)
+    1 / n_views_used each, the weights with which the views' functions are combined. The functions contain d.""",
 }
 
 

@@ -1,4 +1,4 @@
-"""How one view's data are read: arrays, sparse matrices, frames, columns, sequences of objects."""
+"""Read one view's data: arrays, sparse matrices, frames, columns, sequences of objects."""
 
 import numbers
 from collections.abc import Mapping, Sequence
@@ -11,7 +11,7 @@ from .._backend import is_device_array, namespace, to_numpy
 from ._blocks import Block, Gram, quoted
 
 
-def read(name: str, value: Any) -> tuple[Block, tuple[str, ...] | None, Any]:
+def read_view(name: str, value: Any) -> tuple[Block, tuple[str, ...] | None, Any]:
     """Return one view's data as stored, its column names if it has any, and which rows are present."""
     if value is None:
         return None, None, False
@@ -29,10 +29,10 @@ def read(name: str, value: Any) -> tuple[Block, tuple[str, ...] | None, Any]:
 
 
 def read_block(name: str, value: Any) -> Block:
-    """Return one view's data, no frame, as stored."""
+    """Return one view's data as stored; data frames are read by `read_frame` first."""
     if isinstance(value, (str, bytes, Mapping)) and not sp.issparse(value):
         kind = "dict" if isinstance(value, Mapping) else "string"
-        raise TypeError(f"View '{name}' is one {kind}; a view is a table or a sequence with one entry per sample.")
+        raise TypeError(f"View '{name}' is one {kind}. Give a table, or a sequence with one entry per sample.")
     if sp.issparse(value):
         block = _canonical(_floating(name, checked_sparse(value, f"View '{name}'").tocsr()))
     elif is_device_array(value):
@@ -40,7 +40,7 @@ def read_block(name: str, value: Any) -> Block:
     else:
         block = read_array(name, value)
         if block.ndim == 1 and block.dtype.kind in "OUST":
-            block = objects_or_numbers(block)
+            block = objects_or_numeric(block)
             if block.ndim == 1:
                 return block
         block = _floating(name, block[:, None] if block.ndim == 1 else block)
@@ -49,13 +49,13 @@ def read_block(name: str, value: Any) -> Block:
     if block.shape[1] == 0:
         shape = tuple(block.shape)
         raise ValueError(
-            f"View '{name}' has 0 feature(s) (shape={shape}) while a minimum of 1 is required. Leave it out."
+            f"View '{name}' has 0 feature(s) (shape={shape}) while a minimum of 1 is required. Omit this view."
         )
     return block
 
 
 def read_array(name: str, value: Any) -> np.ndarray:
-    """Return what is given as a NumPy array: numbers with NaN where masked, or objects."""
+    """Return the data as a NumPy array: numeric with NaN where masked, or objects."""
     if hasattr(value, "to_pylist"):  # Arrow
         return _objects(value.to_pylist())
     if isinstance(value, np.ma.MaskedArray):
@@ -68,18 +68,19 @@ def read_array(name: str, value: Any) -> np.ndarray:
 
 
 def _device_block(value: Any) -> Any:
+    """Return an array of another library in floating point, on its device."""
     xp = namespace(value)
     return value if xp.isdtype(value.dtype, "real floating") else xp.astype(value, xp.float64)
 
 
 def checked_sparse(matrix: Any, what: str) -> Any:
-    """Return a sparse matrix whose indices were validated, so that no compiled loop can leave its arrays.
+    """Validate the indices of a sparse matrix, so that no compiled loop accesses memory outside its arrays.
 
-    SciPy validates indices neither when a matrix is built from its parts nor when it converts or slices one: the
-    check must come before any of these. `what` names the matrix in the error message.
+    SciPy validates indices neither when a matrix is built from its parts nor when it is converted or sliced. So this
+    check must come before any of these. `what` names the matrix in the message.
     """
     if matrix.format not in ("coo", "csr", "csc", "bsr"):
-        return checked_sparse(matrix.tocsr(), what)  # made of Python lists, dicts or diagonals
+        return checked_sparse(matrix.tocsr(), what)  # DOK, LIL and DIA store no indices of their own
     shape = matrix.shape if matrix.ndim == 2 else (1, *matrix.shape)
     if matrix.format == "coo":
         coordinates = [matrix.row, matrix.col]
@@ -97,7 +98,7 @@ def checked_sparse(matrix: Any, what: str) -> Any:
 
 
 def _check_pointers(matrix: Any, shape: Sequence[int], what: str) -> None:
-    """Refuse a CSR, CSC or BSR matrix whose `indptr` or `indices` point outside its arrays."""
+    """Raise if `indptr` or `indices` of a CSR, CSC or BSR matrix point outside its arrays."""
     if matrix.format == "bsr":
         shape = [size // block for size, block in zip(shape, matrix.data.shape[1:], strict=True)]
     outer, inner = ("column", "row") if matrix.format == "csc" else ("row", "column")
@@ -106,17 +107,19 @@ def _check_pointers(matrix: Any, shape: Sequence[int], what: str) -> None:
     whole = ends.ndim == 1 and ends.dtype.kind in "iu" and len(ends) == major + 1
     if not whole or ends[0] != 0 or (ends[1:] < ends[:-1]).any() or ends[-1] > stored:
         raise ValueError(
-            f"{what} is a damaged sparse matrix: `indptr` must rise from 0 to at most {stored}, the number of stored "
-            f"indices, with {major + 1} entries for {major} {outer}s. Build the matrix again."
+            f"{what} is a damaged sparse matrix: `indptr` must increase from 0 to at most {stored}, the number of "
+            f"stored indices, with {major + 1} entries for {major} {outer}s. Build the matrix again."
         )
     _check_indices(what, inner, matrix.indices[: int(ends[-1])], minor)
 
 
 def _check_indices(what: str, axis: str, indices: np.ndarray, size: int) -> None:
-    """Refuse indices that are not integers from 0 to `size` - 1."""
+    """Raise for indices that are not integers from 0 to `size` - 1."""
     if indices.ndim != 1 or indices.dtype.kind not in "iu":
-        raise ValueError(f"{what} is a damaged sparse matrix: its {axis} indices are not integers.")
-    if len(indices) and indices.view(f"u{indices.itemsize}").max() >= size:  # negative ones are huge without a sign
+        raise ValueError(
+            f"{what} is a damaged sparse matrix: its {axis} indices are not integers. Build the matrix again."
+        )
+    if len(indices) and indices.view(f"u{indices.itemsize}").max() >= size:  # without a sign, -1 is huge
         outside = indices.min() if indices.min() < 0 else indices.max()
         raise ValueError(
             f"{what} is a damaged sparse matrix: it has the {axis} index {outside}, but {size} {axis}s. Build the "
@@ -125,13 +128,13 @@ def _check_indices(what: str, axis: str, indices: np.ndarray, size: int) -> None
 
 
 def _canonical(matrix: Any) -> Any:
-    """A CSR matrix with sorted indices, no duplicates, and indices of 32 bits where they fit; in a copy if need be.
+    """Return a CSR matrix with sorted indices, without duplicates, and with 32-bit indices where they suffice.
 
-    SciPy and scikit-learn sort and sum in place where they find a matrix otherwise, which would change the caller's.
-    What a matrix says of its own order is not trusted.
+    SciPy and scikit-learn sort and sum other matrices in place, which would change the caller's data, so this happens
+    in a copy. The flags that a matrix carries about its own order are not trusted.
     """
     matrix = type(matrix)((matrix.data, matrix.indices, matrix.indptr), shape=matrix.shape, copy=False)
-    if len(matrix.data) > matrix.indptr[-1]:  # room to spare, which holds anything
+    if len(matrix.data) > matrix.indptr[-1]:  # SciPy allows unused entries at the end, with arbitrary values
         matrix = matrix.copy()
         matrix.prune()
     if not matrix.has_canonical_format:
@@ -144,7 +147,7 @@ def _canonical(matrix: Any) -> Any:
 
 
 def from_sequence(name: str, value: Any) -> np.ndarray:
-    """Read a list, tuple or other iterable: rows of numbers (None: absent), or one object per sample."""
+    """Read a list, tuple or other iterable: numeric rows (None: missing), or one object per sample."""
     if hasattr(value, "__array__"):
         return np.asarray(value)
     try:
@@ -161,59 +164,64 @@ def from_sequence(name: str, value: Any) -> np.ndarray:
             return np.asarray([blank if is_missing(x) else x for x in items])
         except ValueError as error:
             raise ValueError(
-                f"The rows of view '{name}' have different lengths; samples need the same columns."
+                f"The rows of view '{name}' have different lengths. Give the same columns for every sample."
             ) from error
     if isinstance(first, (list, tuple)) and len(first) and isinstance(first[0], (list, np.ndarray)):
         try:
             return np.asarray(items)
         except ValueError as error:
-            raise ValueError(f"The samples of view '{name}' are nested lists of different shapes.") from error
+            raise ValueError(
+                f"The samples of view '{name}' are nested lists of different shapes. Give the same columns for every "
+                "sample."
+            ) from error
     return _objects(items)
 
 
 def _is_number(x: Any) -> bool:
+    """Tell whether a value can stand in a numeric row; a missing one can, as NaN."""
     return isinstance(x, (numbers.Number, np.number, np.bool_)) or is_missing(x)
 
 
 def _objects(items: Sequence[Any]) -> np.ndarray:
+    """Return a 1-D array of objects; `np.array` would make a table of samples that are sequences."""
     objects = np.empty(len(items), dtype=object)
     objects[:] = items
     return objects
 
 
-def objects_or_numbers(value: np.ndarray) -> np.ndarray:
-    """Read one column: (n, 1) of float64 where all that is not missing is a number, else objects with None."""
+def objects_or_numeric(value: np.ndarray) -> np.ndarray:
+    """Read one column: float64 of shape (n, 1) if all values that are not missing are real, else objects with None."""
     items = [None if is_missing(x) else str(x) if isinstance(x, np.str_) else x for x in value]
     if any(x is not None for x in items) and all(x is None or isinstance(x, numbers.Real) for x in items):
         try:
             return np.array([np.nan if x is None else float(x) for x in items])[:, None]
         except OverflowError as error:
-            raise ValueError("A column has a whole number that is too large for float64.") from error
+            raise ValueError("A column has an integer that is too large for float64. Scale the column.") from error
     return _objects(items)
 
 
 def _floating(name: str, value: Any) -> Any:
-    """float32 and float64 as they are; float16 becomes float32; other numbers float64."""
+    """Return the data in floating point: float16 becomes float32, integers, booleans and objects become float64."""
     if value.dtype in (np.float32, np.float64):
         return value
     if value.dtype.kind == "c":
         raise ValueError(f"Complex data not supported: view '{name}' has dtype {value.dtype}. Give real columns.")
     if value.dtype.kind not in "biufO":
         raise ValueError(
-            f"View '{name}' cannot be read as numbers: its columns have dtype {value.dtype}. Encode them first, or "
-            "give strings as a sequence with one entry per sample."
+            f"View '{name}' is not numeric: its columns have dtype {value.dtype}. Encode them first, or give strings "
+            "as a sequence with one entry per sample."
         )
     try:
         return value.astype(np.float32 if value.dtype == np.float16 else np.float64)
     except (TypeError, ValueError, OverflowError) as error:
         raise (ValueError if isinstance(error, OverflowError) else type(error))(
-            f"View '{name}' cannot be read as numbers: {str(error).rstrip('.')}. Encode its columns first, or give "
-            "strings as a sequence with one entry per sample."
+            f"View '{name}' is not numeric: {str(error).rstrip('.')}. Encode its columns first, or give strings as a "
+            "sequence with one entry per sample."
         ) from error
 
 
 def is_missing(x: Any) -> bool:
-    """Tell None, NaN, NaT and pandas.NA; nothing is imported to tell."""
+    """Tell whether a value is None, NaN, NaT or pandas.NA, without importing pandas."""
     if x is None:
         return True
     if isinstance(x, (float, np.floating)):
@@ -224,20 +232,21 @@ def is_missing(x: Any) -> bool:
 
 
 def _all_nan(block: Any) -> Any:
+    """Return which rows contain only NaN; look at the first column first, where most data have none."""
     xp = namespace(block)
-    if block.shape[0] and not bool(xp.any(xp.isnan(block[:, 0]))):  # an absent row has NaN in its first column too
+    if block.shape[0] and not bool(xp.any(xp.isnan(block[:, 0]))):
         return np.zeros(block.shape[0], dtype=bool)
     return xp.all(xp.isnan(block), axis=1)
 
 
 # -- frames
 def is_frame(value: Any) -> bool:
-    """Tell a data frame: something with named columns."""
+    """Tell whether a value is a data frame, that is, has named columns."""
     return hasattr(value, "columns") and not hasattr(value, "__array_namespace__")
 
 
 def as_frame(value: Any) -> Any:
-    """Return a data frame as narwhals has it."""
+    """Return a data frame in narwhals' form."""
     try:
         import narwhals
     except ImportError as error:
@@ -246,13 +255,13 @@ def as_frame(value: Any) -> Any:
         ) from error
     try:
         return narwhals.from_native(value, eager_only=True)
-    except Exception as error:  # a lazy frame, columns of the same name: narwhals says what
+    except Exception as error:  # a lazy frame, or equal column names; narwhals gives the reason
         reason = " ".join(str(error).split()).rstrip(".")
         raise ValueError(f"The data frame ({type(value).__name__}) cannot be read: {reason}.") from error
 
 
 def read_frame(name: str, value: Any) -> tuple[Any, tuple[str, ...]]:
-    """Return the table of a frame of numbers, or the objects of a frame with one column of others, and the names."""
+    """Return a numeric frame as a table, or a frame of one other column as objects, and the column names."""
     frame = as_frame(value)
     import narwhals as nw
 
@@ -264,15 +273,15 @@ def read_frame(name: str, value: Any) -> tuple[Any, tuple[str, ...]]:
         if s.dtype.is_numeric() or s.dtype == nw.Boolean:
             parts.append(s.cast(nw.Float32 if single else nw.Float64).to_numpy()[:, None])
         else:
-            parts.append(objects_or_numbers(_objects(s.to_list())))
+            parts.append(objects_or_numeric(_objects(s.to_list())))
             if parts[-1].ndim == 1:
                 other.append(s.name)
     if len(other) == len(parts) == 1:
         return parts[0], columns
     if other:
         raise ValueError(
-            f"View '{name}' mixes numbers with the columns {quoted(other)}, which are not numbers. Give such columns "
-            "views of their own, or encode them first."
+            f"View '{name}' mixes numeric columns with the columns {quoted(other)}, which are not numeric. Move them "
+            "to views of their own, or encode them first."
         )
     table = np.hstack(parts) if parts else np.empty((len(frame), 0))
     return table.astype(np.float32 if single else np.float64, copy=False), columns

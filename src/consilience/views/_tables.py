@@ -1,4 +1,4 @@
-"""How one wide table, or a bare list, becomes views."""
+"""Divide one wide table into views, and tell a list of views from one view."""
 
 import numbers
 from collections.abc import Mapping, Sequence
@@ -13,7 +13,7 @@ from ._blocks import Gram
 
 
 def divide(X: Any, views: Any) -> dict[str, Any]:
-    """A wide table by `views`, as a dict of tables."""
+    """Return the tables that `views` selects from the columns of a wide table, by view."""
     framed = _reading.is_frame(X)
     if framed:
         X = _reading.as_frame(X)
@@ -21,13 +21,16 @@ def divide(X: Any, views: Any) -> dict[str, Any]:
     else:
         X = one_table(X)
         if not hasattr(X, "shape") or len(X.shape) != 2:
-            raise ValueError("`views` divides a table of samples by columns; the data given are not one.")
+            raise ValueError(
+                "`views` divides a table of samples by columns, but the data are not a table. Give a 2-D array or a "
+                "data frame, or omit `views`."
+            )
         columns = [str(j) for j in range(X.shape[1])]
     if isinstance(views, str):
         if views != "prefix":
             raise ValueError(f"`views` must be a dict, a list or 'prefix'; got {views!r}.")
         if not framed:
-            raise ValueError("views='prefix' reads column names; the table given has none. Use a data frame or slices.")
+            raise ValueError("views='prefix' needs column names, but the table has none. Use a data frame or slices.")
         views = by_prefix(columns)
     elif not isinstance(views, Mapping):
         views = {f"view{v}": chosen for v, chosen in enumerate(views)}
@@ -39,52 +42,53 @@ def divide(X: Any, views: Any) -> dict[str, Any]:
 
 
 def by_prefix(columns: Sequence[str]) -> dict[str, list[str]]:
-    """The columns of each view where ``audio__mfcc1`` is of ``audio``."""
+    """Return the columns of each view by their prefix: ``audio__mfcc1`` belongs to ``audio``."""
     views: dict[str, list[str]] = {}
     for column in columns:
         prefix, divider, _ = column.partition("__")
         if not divider or not prefix:
             raise ValueError(
-                f"Column '{column}' names no view: with views='prefix' a column of the view audio is called "
-                "'audio__something'. Rename or drop it, or list the columns of each view in a dict."
+                f"Column '{column}' has no view prefix. With views='prefix', columns of the view audio are named "
+                "'audio__something'. Rename or drop the column, or list the columns of each view in a dict."
             )
         views.setdefault(prefix, []).append(column)
     return views
 
 
 def _columns_of(name: str, chosen: Any, columns: Sequence[str], named: bool) -> np.ndarray:
+    """Return the positions of the columns chosen for one view by a slice, positions, a mask or names."""
     if isinstance(chosen, (str, numbers.Integral)):
         chosen = [chosen]
     if isinstance(chosen, slice):
         return np.arange(len(columns))[chosen]
     if chosen is None or isinstance(chosen, Mapping):
-        raise ValueError(f"View '{name}' must be given columns: a slice, positions, a mask or names; got {chosen!r}.")
+        raise ValueError(f"The columns of view '{name}' must be a slice, positions, a mask or names; got {chosen!r}.")
     chosen = list(chosen)
     if chosen and isinstance(chosen[0], str):
         places = {column: j for j, column in enumerate(columns)} if named else {}
         unknown = [c for c in chosen if c not in places]
         if unknown:
             has = f"has the columns {_blocks.quoted(columns)}" if named else "has no column names"
-            raise ValueError(f"View '{name}' asks for the columns {_blocks.quoted(unknown)}, but the table {has}.")
+            raise ValueError(f"View '{name}' selects the columns {_blocks.quoted(unknown)}, but the table {has}.")
         return np.array([places[c] for c in chosen])
     where = np.asarray(chosen)
     if where.dtype == bool:
         if len(where) != len(columns):
             raise ValueError(
-                f"View '{name}' is chosen by a mask of {len(where)} columns, but the table has {len(columns)}."
+                f"View '{name}' is selected by a mask of {len(where)} columns, but the table has {len(columns)}."
             )
         return np.flatnonzero(where)
     if where.ndim != 1 or (len(where) and where.dtype.kind not in "iu"):
-        raise ValueError(f"View '{name}' must be given columns by integers, a mask or names; got {chosen!r}.")
+        raise ValueError(f"The columns of view '{name}' must be integers, a mask or names; got {chosen!r}.")
     where = where.astype(int)
     if len(where) and (where.max() >= len(columns) or where.min() < -len(columns)):
         outside = where.max() if where.max() >= len(columns) else where.min()
-        raise ValueError(f"View '{name}' asks for column {outside}, but the table has {len(columns)} columns.")
+        raise ValueError(f"View '{name}' selects column {outside}, but the table has {len(columns)} columns.")
     return where
 
 
 def is_list_of_views(X: Any) -> bool:
-    """Tell a list of views from the rows of one table and from a sequence of strings."""
+    """Tell whether X is a list of views, and not the rows of one table or a sequence of strings."""
     if not isinstance(X, (list, tuple)) or not X:
         return False
 
@@ -93,6 +97,7 @@ def is_list_of_views(X: Any) -> bool:
             return True
         if hasattr(item, "shape"):
             return len(item.shape) == 2
+        # a list of tuples is one view of trees
         if not isinstance(item, (list, tuple)) or not item or (isinstance(X, list) and isinstance(item, tuple)):
             return False
         return isinstance(item[0], (str, list, tuple, np.ndarray))
@@ -101,7 +106,7 @@ def is_list_of_views(X: Any) -> bool:
 
 
 def one_table(X: Any) -> Any:
-    """One view given bare, with scikit-learn's words where it has none of its own."""
+    """Return a single view that was given without a name; errors use scikit-learn's messages."""
     if sp.issparse(X):
         return _reading.checked_sparse(X, "The data").tocsr()
     if _reading.is_frame(X) or is_device_array(X):
@@ -110,8 +115,8 @@ def one_table(X: Any) -> Any:
     if array.ndim == 1 and array.dtype.kind in "biuf":
         raise ValueError(
             f"Expected 2D array, got 1D array instead: shape {array.shape}. Reshape your data with "
-            "array.reshape(-1, 1) if it has one column or array.reshape(1, -1) if it is one sample."
+            "array.reshape(-1, 1) if it has one column, or array.reshape(1, -1) if it is one sample."
         )
     if array.ndim == 0:
-        raise ValueError(f"Expected 2D array, got scalar array instead: {X!r}. Give samples by columns.")
+        raise ValueError(f"Expected 2D array, got scalar array instead: {X!r}. Give an array of samples by columns.")
     return array

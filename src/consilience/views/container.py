@@ -1,55 +1,56 @@
-"""Multi-view data: what it is, how it enters, validated once, here.
+"""The container for multi-view data; all data are validated once, here.
 
-`Views` holds the same samples seen several ways. It is a container with rows, so every tool of scikit-learn that
-splits, searches or pipes rows works on it unchanged.
+`Views` stores several views of the same samples. It has rows, so the splitters, searches and pipelines of scikit-learn
+work with it unchanged.
 """
 
-import html
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
-from .._backend import is_device_array, to_numpy
+from .._backend import is_device_array
 from . import _blocks, _reading, _tables
 from ._blocks import Block, Gram
+from ._construction import check_names, is_mapping, named_views, read_mask, row_positions
+from ._notebook import views_html, views_table
 
 __all__ = ["Gram", "Views", "as_views"]
 
 
 class Views:
-    """The same samples seen in several ways: multi-view data with rows.
+    """Multi-view data: several views of the same samples, with rows.
 
     Parameters
     ----------
     data : dict, list or Views, optional
-        The views by name, or in a list (then named ``view0``, ``view1``, ...). A view is a 2-D array (NumPy, or
-        PyTorch and CuPy, which stay on their device), a sparse matrix, a data frame, one column of numbers, or a
-        sequence of strings, trees or other objects. Integers and booleans become float64; float32 and float64 stay.
+        Views by name, or in a list, which names them ``view0``, ``view1``, ... A view is a 2-D array, a sparse matrix,
+        a data frame, one numeric column, or a sequence of strings, trees or other objects. Arrays of PyTorch and CuPy
+        stay on their device. Integers and booleans become float64; float32 and float64 stay.
     mask : array of bool of shape (n_samples, n_views), or dict of arrays of bool, optional
-        True where a view is present. A dense row of NaN only, or `None` in a sequence, is absent without being told.
+        True where a view is present. Without a mask, a dense row of only NaN, or `None` in a sequence, is missing.
     precomputed : bool, str or list of str, optional
-        The views that are Gram matrices over all samples (True: all of them). Rows then keep the whole Gram.
+        Views that are Gram matrices over all samples (True: all views). Selected rows keep the whole Gram matrix.
     **named : array-like
         Views by keyword: ``Views(audio=A, video=V)``.
 
     Attributes
     ----------
     names : tuple of str
-        The names of the views, in order.
+        Names of the views, in order.
     mask : array of bool of shape (n_samples, n_views) or None
-        True where present; None when every view is present in every sample.
+        True where present; None if every view is present in every sample.
     shape : tuple of int
-        Samples, and the columns of the widest view.
+        Number of samples, and number of columns of the widest view.
     feature_names : dict of tuple of str
-        The column names of the views that came with names.
+        Column names of the views that have them.
 
     Notes
     -----
-    ``X[rows]`` takes samples by any index scikit-learn uses, ``X["audio"]`` gives one view's data, ``X[["audio"]]``
-    selects views, ``X | Z`` puts the views of both side by side, `Views.concat` stacks samples. Data are not copied
-    unless their type or a mask asks for it, and never changed. Every sample has at least one view.
+    ``X[rows]`` selects samples by any index that scikit-learn uses, ``X["audio"]`` returns one view's data, and
+    ``X[["audio"]]`` selects views. ``X | Z`` combines the views of both, and `Views.concat` stacks samples. Data are
+    copied only if their type or a mask requires it, and never changed. Every sample has at least one view.
 
     Examples
     --------
@@ -74,31 +75,33 @@ class Views:
         precomputed: bool | str | Sequence[str] | None = None,
         **named: Any,
     ):
-        items, feature_names = _named_views(data, named)
+        given = data if isinstance(data, Views) else None
+        items = named_views(data if given is None else given._blocks, named)
         if not items:
-            raise ValueError("Views need at least one view; got none. Give arrays by name: Views(audio=A, video=V).")
+            raise ValueError("Views needs at least one view; got none. Give arrays by name: Views(audio=A, video=V).")
         self.names: tuple[str, ...] = tuple(items)
-        self.feature_names: dict[str, tuple[str, ...]] = dict(feature_names)
+        self.feature_names: dict[str, tuple[str, ...]] = {} if given is None else dict(given.feature_names)
         self._blocks: dict[str, Block] = {}
         present = []
         for name, value in items.items():
-            block, columns, rows = _reading.read(name, value)
+            block, columns, rows = _reading.read_view(name, value)
             self._blocks[name] = block
             present.append(rows)
             if columns is not None:
                 self.feature_names[name] = columns
         self._n = _blocks.common_length(self._blocks)
         self._set_precomputed(precomputed)
-        found = np.column_stack([np.broadcast_to(rows, self._n) for rows in present])
-        if isinstance(data, Views) and data.mask is not None:
-            found[:, : len(data.names)] &= data.mask
-        self._set_mask(found & _read_mask(mask, self.names, self._n))
+        in_data = np.column_stack([np.broadcast_to(rows, self._n) for rows in present])
+        if given is not None and given.mask is not None:
+            in_data[:, : len(given.names)] &= given.mask
+        self._set_mask(in_data & read_mask(mask, self.names, self._n))
 
-    # -- construction from parts already read
+    # -- construction from validated parts
     @classmethod
     def _of(
         cls, blocks: Mapping[str, Block], n: int, mask: np.ndarray | None, feature_names: Mapping[str, tuple[str, ...]]
     ) -> "Views":
+        """Return views of blocks that are validated already."""
         self = cls.__new__(cls)
         self.names = tuple(blocks)
         self.feature_names = {k: v for k, v in feature_names.items() if k in blocks}
@@ -108,6 +111,7 @@ class Views:
         return self
 
     def _set_precomputed(self, precomputed: bool | str | Sequence[str] | None) -> None:
+        """Turn square arrays into Gram matrices where `precomputed` names their view."""
         if precomputed is None or precomputed is False:
             return
         chosen = self.names if precomputed is True else [precomputed] if isinstance(precomputed, str) else precomputed
@@ -117,27 +121,29 @@ class Views:
                 continue
             if len(block.shape) != 2 or block.shape[0] != block.shape[1]:
                 raise ValueError(
-                    f"View '{name}' is to be precomputed, so it must be a square Gram matrix over all samples; got "
-                    f"{_blocks.shape_text(block)}. Give the Gram of all samples together and take rows from the Views."
+                    f"View '{name}' is precomputed, so it must be a square Gram matrix over all samples; got "
+                    f"{_blocks.shape_text(block)}. Give the Gram matrix of all samples and select rows of the Views."
                 )
             self._blocks[name] = Gram(block.toarray() if sp.issparse(block) else block)
 
     def _set_mask(self, mask: np.ndarray) -> None:
+        """Store which views are present, and blank the others, so that no estimator can read what they held."""
         empty = np.flatnonzero(~mask.any(axis=1))
         if len(empty):
             raise ValueError(
                 f"{_blocks.rows_text(empty)} no view at all (NaN, None or masked in {_blocks.quoted(self.names)}). "
-                "Drop such samples or give at least one of their views."
+                "Drop such samples, or give at least one of their views."
             )
         self.mask: np.ndarray | None = None if mask.all() else mask
         if self.mask is not None:
             for v, name in enumerate(self.names):
                 self._blocks[name] = _blocks.blank(self._blocks[name], ~self.mask[:, v])
 
-    # -- what it holds
+    # -- contents
     @property
     def shape(self) -> tuple[int, int]:
-        """Number of samples, and the number of columns of the widest view."""
+        """Number of samples, and number of columns of the widest view."""
+        # of Gram matrices that is (n, n), as scikit-learn's cross-validation of precomputed kernels requires
         return (self._n, max(_blocks.width(block) for block in self._blocks.values()))
 
     def __len__(self) -> int:
@@ -147,12 +153,12 @@ class Views:
         return name in self._blocks
 
     def present(self, name: str) -> np.ndarray:
-        """Return, for each sample, whether the view is there.
+        """Return, for each sample, whether the view is present.
 
         Parameters
         ----------
         name : str
-            A view.
+            View.
 
         Returns
         -------
@@ -163,32 +169,32 @@ class Views:
         return np.ones(self._n, dtype=bool) if self.mask is None else self.mask[:, v]
 
     def kind(self, name: str) -> str:
-        """Return what a view is: ``"dense"``, ``"sparse"``, ``"objects"``, ``"gram"`` or ``"absent"``.
+        """Return the kind of a view: ``"dense"``, ``"sparse"``, ``"objects"``, ``"gram"`` or ``"missing"``.
 
         Parameters
         ----------
         name : str
-            A view.
+            View.
 
         Returns
         -------
         str
-            The kind.
+            Kind; ``"missing"`` if no sample has the view and its data are not known.
         """
         return _blocks.kind(self._blocks[self._known(name)])
 
     def block(self, name: str) -> Block:
-        """Return one view's data as kernels take it: as ``X[name]``, but a `Gram` for a precomputed view.
+        """Return one view's data in the form that kernels take: as ``X[name]``, but a `Gram` for a precomputed view.
 
         Parameters
         ----------
         name : str
-            A view.
+            View.
 
         Returns
         -------
         array, CSR matrix, array of objects, Gram or None
-            The data; None where the view is absent in every sample.
+            Data; None if the view is missing in every sample.
         """
         return self._blocks[self._known(name)]
 
@@ -204,7 +210,7 @@ class Views:
         if isinstance(key, list) and key and all(isinstance(k, str) for k in key):
             return self._select(key)
         if isinstance(key, tuple) and any(isinstance(k, str) for k in key):
-            raise IndexError(f"Several views are selected by a list of names, X[['a', 'b']]; got {key!r}.")
+            raise IndexError(f"Select several views by a list of names, X[['a', 'b']]; got {key!r}.")
         if isinstance(key, tuple) and len(key) == 2:
             rows, columns = key
             if columns is not Ellipsis and not (isinstance(columns, slice) and columns == slice(None)):
@@ -212,13 +218,13 @@ class Views:
             key = rows  # X[rows, ...] and X[rows, :]
         if isinstance(key, slice) and key.step in (None, 1):
             return self._between(*key.indices(self._n)[:2])
-        rows = _row_positions(key, self._n)
+        rows = row_positions(key, self._n)
         blocks = {name: _blocks.take(block, rows) for name, block in self._blocks.items()}
         mask = None if self.mask is None else self.mask[rows]
         return Views._of(blocks, len(rows), mask, self.feature_names)
 
     def _between(self, start: int, stop: int) -> "Views":
-        """Rows that follow each other, without copies."""
+        """Return consecutive rows, without copies."""
         stop = max(start, stop)
         blocks = {name: _blocks.between(block, start, stop) for name, block in self._blocks.items()}
         return Views._of(blocks, stop - start, None if self.mask is None else self.mask[start:stop], self.feature_names)
@@ -228,21 +234,21 @@ class Views:
 
     def __array__(self, dtype: Any = None, copy: Any = None) -> np.ndarray:
         raise TypeError(
-            f"One table is needed here, and these are the views {_blocks.quoted(self.names)}. Take one by its name, "
-            "X['name'], or put a learner for views (EarlyFusion, LateFusion, ...) in this place."
+            f"Expected one table, got the views {_blocks.quoted(self.names)}. Select one view by its name, X['name'], "
+            "or use an estimator for views such as EarlyFusion or LateFusion."
         )
 
     def _select(self, names: Sequence[str]) -> "Views":
         if len(set(names)) < len(names):
-            raise ValueError(f"A view is selected twice: {_blocks.quoted(names)}.")
+            raise ValueError(f"A view is selected twice: {_blocks.quoted(names)}. Name each view once.")
         blocks = {name: self.block(name) for name in names}
         mask = None if self.mask is None else self.mask[:, [self.names.index(name) for name in names]]
         return Views._of(blocks, self._n, mask, self.feature_names)
 
     def _cut(self, rows: np.ndarray, columns: np.ndarray) -> "Views":
-        """Rows and columns of Gram matrices, as scikit-learn asks of pairwise data by ``X[np.ix_(rows, columns)]``.
+        """Return rows and columns of Gram matrices: scikit-learn indexes pairwise data by ``X[np.ix_(rows, columns)]``.
 
-        Views that know a Gram matrix as such are cut by rows alone: their columns are samples by themselves.
+        A `Gram` is indexed by rows alone, since its columns follow its samples.
         """
         if any(isinstance(block, Gram) for block in self._blocks.values()):
             return self[rows]
@@ -250,39 +256,41 @@ class Views:
         for name, block in self._blocks.items():
             if block is not None and _blocks.width(block) != self.shape[1]:
                 raise IndexError(
-                    f"View '{name}' has {_blocks.width(block)} columns, not {self.shape[1]} as a Gram matrix beside "
-                    "the others would; only Gram matrices can be cut by rows and columns."
+                    f"View '{name}' has {_blocks.width(block)} columns, but a Gram matrix of these samples has "
+                    f"{self.shape[1]}. Only Gram matrices can be indexed by rows and columns."
                 )
             cut = _blocks.take(block, rows)
             blocks[name] = None if cut is None else cut[:, columns]
         return Views._of(blocks, len(rows), None if self.mask is None else self.mask[rows], {})
 
-    # -- putting together
+    # -- combination
     def __or__(self, other: "Views") -> "Views":
         if not isinstance(other, Views):
             return NotImplemented
         both = [name for name in other.names if name in self._blocks]
         if both:
-            raise ValueError(f"Both sides have a view named {_blocks.quoted(both)}; rename one.")
+            raise ValueError(f"Both sides have a view named {_blocks.quoted(both)}. Rename one.")
         if len(self) != len(other):
-            raise ValueError(f"The left side has {len(self)} samples, the right side {len(other)}; they must agree.")
+            raise ValueError(
+                f"The left side has {len(self)} samples, the right side {len(other)}. Both must hold the same samples."
+            )
         mask = np.column_stack([X.present(name) for X in (self, other) for name in X.names])
         blocks = {**self._blocks, **other._blocks}
         return Views._of(blocks, self._n, mask, {**self.feature_names, **other.feature_names})
 
     @staticmethod
     def concat(parts: Iterable["Views"]) -> "Views":
-        """Stack samples; a view that a part does not have is absent in its rows.
+        """Stack samples; a view that a part does not have is missing in its rows.
 
         Parameters
         ----------
         parts : iterable of Views
-            The samples to stack. Views are matched by name.
+            Samples to stack. Views are matched by name.
 
         Returns
         -------
         Views
-            All samples, with every view that occurs in a part.
+            All samples, with every view of every part.
 
         Examples
         --------
@@ -295,10 +303,10 @@ class Views:
         """
         parts = list(parts)
         if not parts:
-            raise ValueError("Nothing to stack: give at least one Views.")
+            raise ValueError("Views.concat got no parts. Give at least one Views.")
         for X in parts:
             if not isinstance(X, Views):
-                raise TypeError(f"Views are stacked with Views; got {type(X).__name__}. Use as_views first.")
+                raise TypeError(f"Views.concat takes Views; got {type(X).__name__}. Use as_views first.")
         names = list(dict.fromkeys(name for X in parts for name in X.names))
         aligned = [X.align(names) for X in parts]
         sizes = [len(X) for X in parts]
@@ -308,26 +316,30 @@ class Views:
         for X in parts:
             for name, columns in X.feature_names.items():
                 if feature_names.setdefault(name, columns) != columns:
-                    raise ValueError(f"View '{name}' has its columns in another order, or others, in different parts.")
+                    raise ValueError(
+                        f"View '{name}' has other columns, or another order of columns, in different parts. Give the "
+                        "same columns in the same order."
+                    )
         return Views._of(blocks, sum(sizes), mask, feature_names)
 
     def align(self, names: Sequence[str]) -> "Views":
-        """Return the views in the given order; one that is not here is absent in every sample.
+        """Return exactly the named views, in this order; an unknown one is missing in every sample.
 
         Parameters
         ----------
         names : sequence of str
-            The views wanted.
+            Views to return; they include all views of X.
 
         Returns
         -------
         Views
-            The same samples with exactly these views.
+            Same samples with these views.
         """
         unknown = [name for name in self.names if name not in names]
         if unknown:
             raise ValueError(
-                f"View {_blocks.quoted(unknown)} is not among the views expected here: {_blocks.quoted(names)}."
+                f"View {_blocks.quoted(unknown)} is not among the expected views {_blocks.quoted(names)}. Drop or "
+                "rename it."
             )
         if tuple(names) == self.names:
             return self
@@ -341,12 +353,12 @@ class Views:
         Parameters
         ----------
         names : dict
-            Old name -> new name; the others stay.
+            Old name -> new name; other names stay.
 
         Returns
         -------
         Views
-            The renamed views.
+            Renamed views.
 
         Examples
         --------
@@ -357,33 +369,33 @@ class Views:
         for name in names:
             self._known(name)
         new = [names.get(name, name) for name in self.names]
-        _check_names(new)
+        check_names(new)
         if len(set(new)) < len(new):
-            raise ValueError(f"Two views would have one name: {_blocks.quoted(new)}.")
+            raise ValueError(f"Two views would have the same name: {_blocks.quoted(new)}. Choose distinct names.")
         feature_names = {names.get(name, name): columns for name, columns in self.feature_names.items()}
         return Views._of(dict(zip(new, self._blocks.values(), strict=True)), self._n, self.mask, feature_names)
 
     def _numbered(self) -> "Views":
-        """The same samples, the rows of Gram matrices known from now on as those given to fit, in this order."""
+        """Return the same samples, with the rows of Gram matrices marked as those given to fit in this order."""
         blocks = {name: b.numbered() if isinstance(b, Gram) else b for name, b in self._blocks.items()}
         return Views._of(blocks, self._n, self.mask, self.feature_names)
 
     def check_finite(self) -> "Views":
-        """Refuse single NaN or infinite values; return self.
+        """Raise for NaN or infinite values in views that are present; return self.
 
-        A row of NaN only is an absent view and passes. Filling single values is a choice that a transformer makes:
+        A row of only NaN is a missing view and passes. Impute single values by a transformer, such as
         ``PerView(SimpleImputer())``.
 
         Returns
         -------
         Views
-            Itself.
+            Self.
         """
         for name, block in self._blocks.items():
             _blocks.check_finite(f"View '{name}'", block, self.present(name))
         return self
 
-    # -- comparing and showing
+    # -- comparison and display
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Views):
             return NotImplemented
@@ -394,32 +406,14 @@ class Views:
 
     __hash__ = None  # type: ignore[assignment]
 
-    def _table(self) -> list[tuple[str, str, str, str]]:
-        rows = []
-        for name, block in self._blocks.items():
-            kind = _blocks.kind(block)
-            if kind in ("dense", "sparse"):
-                kind += " " + str(block.dtype).rpartition(".")[2]
-            width = _blocks.width(block)
-            there = int(self.present(name).sum())
-            columns = "" if kind == "absent" else f"{width} column{'s' * (width != 1)}"
-            rows.append((name, kind, columns, "" if there == self._n else f"present in {there}"))
-        return rows
-
     def __repr__(self) -> str:
-        table = self._table()
+        table = views_table(self)
         widths = [max(len(row[j]) for row in table) for j in range(4)]
         lines = ["  ".join(cell.ljust(w) for cell, w in zip(row, widths, strict=True)).rstrip() for row in table]
         return "\n  ".join([f"Views of {self._n} sample{'s' * (self._n != 1)}", *lines])
 
     def _repr_html_(self) -> str:
-        head = "<tr><th>view</th><th>kind</th><th>columns</th><th>present rows</th></tr>"
-        body = "".join(
-            f"<tr><td>{html.escape(name)}</td><td>{kind}</td><td>{_blocks.width(self._blocks[name])}</td>"
-            f"<td>{int(self.present(name).sum())} of {self._n}</td></tr>"
-            for name, kind, _, _ in self._table()
-        )
-        return f"<table><caption>Views of {self._n} samples</caption><thead>{head}</thead><tbody>{body}</tbody></table>"
+        return views_html(self)
 
 
 def as_views(
@@ -429,27 +423,26 @@ def as_views(
     mask: Any = None,
     precomputed: bool | str | Sequence[str] | None = None,
 ) -> Views:
-    """Read any multi-view data as `Views`: the one way data enter.
+    """Read multi-view data of any form as `Views`.
 
     Parameters
     ----------
     X : Views, dict, list, data frame, array, sparse matrix or sequence of strings
-        Several views (`Views`, a dict, a list of 2-D arrays), or one wide table to be divided by `views`. A plain 2-D
-        array or a sequence of strings is one view. A list of lists of strings is several views; samples that are
-        lists of words are given by name: ``{"words": [["the", "cat"], ["a", "dog"]]}``.
+        Several views (`Views`, a dict, a list of 2-D arrays), or one wide table that `views` divides. A plain 2-D array
+        or a sequence of strings is one view. A list of lists of strings is several views. Give samples that are lists
+        of words by name: ``{"words": [["the", "cat"], ["a", "dog"]]}``.
     views : dict, list or "prefix", optional
-        How a wide table is divided: a dict of name -> columns, or a list of columns, where columns are a slice, a
-        list of positions, a mask, or names; or ``"prefix"``: the column ``audio__mfcc1`` belongs to the view
-        ``audio``.
+        How to divide a wide table: a dict of name -> columns, or a list of columns. Columns are a slice, a list of
+        positions, a mask, or names. With ``"prefix"`` the column ``audio__mfcc1`` belongs to the view ``audio``.
     mask : array of bool of shape (n_samples, n_views), or dict of arrays of bool, optional
         True where a view is present.
     precomputed : bool, str or list of str, optional
-        The views that are Gram matrices.
+        Views that are Gram matrices.
 
     Returns
     -------
     Views
-        The data; `X` itself when it already is one and nothing is asked for.
+        The data; `X` itself if it is `Views` and no option is given.
 
     Examples
     --------
@@ -462,7 +455,7 @@ def as_views(
     """
     if isinstance(X, Views):
         if views is not None:
-            raise ValueError(f"`views` divides one wide table; the data given are already {len(X.names)} views.")
+            raise ValueError(f"`views` divides one wide table, but X already has {len(X.names)} views. Omit `views`.")
         if mask is None and precomputed is None:
             return X
         return Views(X, mask=mask, precomputed=precomputed)
@@ -474,94 +467,12 @@ def as_views(
 
 
 def to_float64(X: Views) -> Views:
-    """Return the same samples with single precision made double, but for Gram matrices and arrays of devices."""
+    """Return the same samples with float32 data as float64, except Gram matrices and device arrays."""
     blocks = {}
     for name in X.names:
         block = X.block(name)
-        ours = X.kind(name) in ("dense", "sparse") and not is_device_array(block)
-        blocks[name] = block.astype(np.float64) if ours and block.dtype == np.float32 else block
+        on_host = X.kind(name) in ("dense", "sparse") and not is_device_array(block)
+        blocks[name] = block.astype(np.float64) if on_host and block.dtype == np.float32 else block
+    if all(blocks[name] is X.block(name) for name in X.names):
+        return X
     return Views._of(blocks, len(X), X.mask, X.feature_names)
-
-
-# -- names, masks, rows
-def is_mapping(X: Any) -> bool:
-    """Tell a dict of views from scipy's sparse dicts of keys."""
-    return isinstance(X, Mapping) and not sp.issparse(X)
-
-
-def _named_views(data: Any, named: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, tuple[str, ...]]]:
-    feature_names: dict[str, tuple[str, ...]] = {}
-    if isinstance(data, Views):
-        items = dict(data._blocks)
-        feature_names = data.feature_names
-    elif is_mapping(data):
-        items = dict(data)
-    elif data is None:
-        items = {}
-    elif isinstance(data, (list, tuple)):
-        items = {f"view{v}": value for v, value in enumerate(data)}
-    else:
-        raise TypeError(
-            f"Views are made of a dict or list of arrays, or of keywords; got {type(data).__name__}. "
-            "For one table use as_views(table, views=...)."
-        )
-    _check_names(items)
-    twice = [name for name in named if name in items]
-    if twice:
-        raise ValueError(f"View {_blocks.quoted(twice)} is given twice.")
-    return {**items, **named}, feature_names
-
-
-def _check_names(names: Iterable[Any]) -> None:
-    for name in names:
-        if not isinstance(name, str):
-            raise TypeError(f"The names of views are strings; got {name!r}.")
-
-
-def _read_mask(mask: Any, names: tuple[str, ...], n: int) -> np.ndarray:
-    full = np.ones((n, len(names)), dtype=bool)
-    if mask is None:
-        return full
-    if isinstance(mask, Mapping):
-        unknown = [name for name in mask if name not in names]
-        if unknown:
-            raise ValueError(f"`mask` names the view {_blocks.quoted(unknown)}; the views are {_blocks.quoted(names)}.")
-        for name, rows in mask.items():
-            there = np.asarray(rows)
-            if there.shape != (n,) or there.dtype != bool:
-                raise ValueError(
-                    f"`mask` of view '{name}' must be booleans of shape ({n},); got {there.dtype} of shape "
-                    f"{there.shape}."
-                )
-            full[:, names.index(name)] = there
-        return full
-    array = np.asarray(mask)
-    if array.shape != full.shape or array.dtype != bool:
-        raise ValueError(
-            f"`mask` must be booleans of shape {full.shape}, samples by views, True where present; got {array.dtype} "
-            f"of shape {array.shape}."
-        )
-    return array.copy()
-
-
-def _row_positions(key: Any, n: int) -> np.ndarray:
-    if isinstance(key, slice):
-        return np.arange(n)[key]
-    if is_device_array(key):
-        key = to_numpy(key)
-    rows = np.asarray(key)
-    if rows.size == 0:
-        return np.empty(0, dtype=int)
-    if rows.dtype == bool:
-        if rows.shape != (n,):
-            raise IndexError(f"A mask of rows must have shape ({n},); got {rows.shape}.")
-        return np.flatnonzero(rows)
-    if rows.dtype.kind not in "iu":
-        raise IndexError(f"Rows are taken by integers, booleans or slices, views by names; got {key!r}.")
-    if rows.ndim > 1:
-        raise IndexError(f"Rows are taken by a list of positions; got an index of shape {rows.shape}.")
-    rows = np.atleast_1d(rows)
-    outside = rows[(rows >= n) | (rows < -n)]
-    if len(outside):
-        raise IndexError(f"Row {outside[0]} is out of range: there are {n} samples.")
-    return np.where(rows < 0, rows + n, rows)

@@ -1,4 +1,4 @@
-"""The frame of every learner: combining views, parameters by view, prediction, the batch learner."""
+"""What every estimator of views shares: parameters by view, combination of views, prediction."""
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -8,7 +8,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin, clone
 from sklearn.metrics import accuracy_score, r2_score
 
-from .._progress import listening
+from .._progress import show_progress
 from . import _blocks
 from ._notebook import summary
 from .container import Views
@@ -17,7 +17,7 @@ from .validation import labeled_rows
 
 # -- combining views
 def combine_views(outputs: np.ndarray, weights: np.ndarray, present: np.ndarray) -> np.ndarray:
-    """Σ_v c_v f_v(x) over the views present, c rescaled per sample so that Σ|c| stays.
+    """Return Σ_v c_v f_v(x) over the views present, with c rescaled per sample so that Σ|c| stays the same.
 
     `outputs` is (n, m, P), `weights` (m,), `present` (n, m) booleans; the result is (n, P).
     """
@@ -28,16 +28,16 @@ def combine_views(outputs: np.ndarray, weights: np.ndarray, present: np.ndarray)
 
 
 def presence(X: Views) -> np.ndarray:
-    """The mask of X, whole where nothing is absent."""
+    """Return which samples have which views, (n_samples, n_views)."""
     return np.ones((len(X), len(X.names)), dtype=bool) if X.mask is None else X.mask
 
 
 # -- parameters by view
 class ViewEstimator(BaseEstimator):
-    """Parameters that are dicts by view can be set and searched as ``kernel__audio__gamma``."""
+    """An estimator of views: parameters that are dicts by view are set and searched as ``kernel__audio__gamma``."""
 
     def _view_is_gram(self, name: str) -> bool:
-        """Whether a view's kernel takes Gram matrices."""
+        """Tell whether a view's kernel takes Gram matrices."""
         return False
 
     def _part(self, parameter: str, value: Any) -> Any:
@@ -45,15 +45,16 @@ class ViewEstimator(BaseEstimator):
         return value
 
     @contextmanager
-    def _whole(self, *, listens: bool = True) -> Iterator[None]:
-        """A fit that is refused or interrupted leaves the learner as it was; with `verbose` it shows how far it is.
+    def _restore_on_error(self, *, shows_progress: bool = True) -> Iterator[None]:
+        """Restore the estimator if the fit is refused or interrupted; show progress with `verbose`.
 
-        Numbers that leave the range of floating point on the way end in a sentence.
+        Overflow on the way ends in one clear error.
         """
         before = dict(self.__dict__)
-        shown = listens and bool(getattr(self, "verbose", False))
+        shown = shows_progress and bool(getattr(self, "verbose", False))
         try:
-            with listening(shown, type(self).__name__), np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+            quiet = np.errstate(over="ignore", invalid="ignore", divide="ignore")
+            with show_progress(shown, type(self).__name__), quiet:
                 yield
             _check_fitted_numbers(self)
         except BaseException as error:
@@ -64,7 +65,7 @@ class ViewEstimator(BaseEstimator):
             raise
 
     def _repr_html_inner(self) -> str:
-        """What notebooks show: scikit-learn's diagram, kernels by view, and what was learned."""
+        """Return what notebooks show: scikit-learn's diagram, kernels by view, and what was learned."""
         return str(super()._repr_html_inner()) + summary(self)
 
     def _repr_mimebundle_(self, **kwargs: Any) -> dict[str, str]:
@@ -72,7 +73,7 @@ class ViewEstimator(BaseEstimator):
         return {kind: self._repr_html_inner() if kind == "text/html" else text for kind, text in bundle.items()}
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """Return the parameters, those of kernels and estimators by view among them.
+        """Return the parameters, including those of kernels and estimators by view.
 
         Parameters
         ----------
@@ -105,10 +106,10 @@ class ViewEstimator(BaseEstimator):
         Returns
         -------
         self
-            The learner.
+            The estimator.
         """
         super().set_params(**{key: value for key, value in params.items() if "__" not in key})
-        for key, value in sorted(params.items(), key=lambda item: item[0].count("__")):  # what holds comes first
+        for key, value in sorted(params.items(), key=lambda item: item[0].count("__")):  # outer parameters come first
             outer, _, inner = key.partition("__")
             held = getattr(self, outer, None) if outer in self._get_param_names() else None
             if not inner:
@@ -136,43 +137,43 @@ class ViewEstimator(BaseEstimator):
         return {**held, name: clone(part).set_params(**{inner[len(name) + 2 :]: value})}
 
 
-# -- numbers that leave the range of floating point
+# -- overflow
 def _is_out_of_range(error: BaseException) -> bool:
-    """Tell errors of arithmetic and of LAPACK, whose texts say nothing of the learner's input."""
+    """Tell whether an error comes from arithmetic or LAPACK, whose texts do not mention the estimator's input."""
     raw = ("infs or NaNs", "NaN to integer", "infinity to integer", "did not converge")
     arithmetic = (ArithmeticError, np.linalg.LinAlgError)
     return isinstance(error, arithmetic) or (type(error) is ValueError and any(text in str(error) for text in raw))
 
 
-def _out_of_range(learner: Any) -> ValueError:
-    numbers = {k: v for k, v in learner.get_params(deep=False).items() if isinstance(v, float) and np.isfinite(v)}
+def _out_of_range(estimator: Any) -> ValueError:
+    numbers = {k: v for k, v in estimator.get_params(deep=False).items() if isinstance(v, float) and np.isfinite(v)}
     given = ", ".join(f"{name}={value:g}" for name, value in numbers.items())
     return ValueError(
-        f"{type(learner).__name__} found no finite solution: the targets, the sample weights, the kernels or the "
+        f"{type(estimator).__name__} has no finite solution: the targets, the sample weights, the kernels or the "
         f"parameters{f' ({given})' * bool(given)} are too large, too small or too far apart for floating point. Scale "
         "the views, y and the weights, and choose penalties nearer to 1."
     )
 
 
-def _check_fitted_numbers(learner: Any) -> None:
+def _check_fitted_numbers(estimator: Any) -> None:
     """Refuse a fit whose coefficients, weights or certificate are not finite."""
-    solution = getattr(learner, "solution_", None)
+    solution = getattr(estimator, "solution_", None)
     found = [
         value for value in (getattr(solution, "objective", None), getattr(solution, "gap", None)) if value is not None
     ]
     for name in ("dual_coef_", "coef_", "view_weights_"):
-        value = vars(learner).get(name)
+        value = vars(estimator).get(name)
         found += list(value.values()) if isinstance(value, dict) else [value] if value is not None else []
     if not all(np.isfinite(np.sum(value)) or np.isfinite(value).all() for value in found):
         raise FloatingPointError("the fit is not finite")
 
 
-def finite_outputs(learner: Any, outputs: np.ndarray) -> np.ndarray:
+def finite_outputs(estimator: Any, outputs: np.ndarray) -> np.ndarray:
     """Return predictions or scores; refuse them where they overflow."""
     if not np.isfinite(np.sum(outputs)) and not np.isfinite(outputs).all():
         row = int(np.argwhere(~np.isfinite(outputs))[0][0])
         raise ValueError(
-            f"{type(learner).__name__} has no finite prediction for sample {row}: its values are too large for the "
+            f"{type(estimator).__name__} has no finite prediction for sample {row}: its values are too large for the "
             "coefficients. Scale the samples as those given to fit."
         )
     return outputs
@@ -180,7 +181,7 @@ def finite_outputs(learner: Any, outputs: np.ndarray) -> np.ndarray:
 
 # -- prediction
 class ViewRegressor(RegressorMixin):
-    """Prediction of numbers from combined views; `fit` sets ``_one_output``, whether targets came as one column."""
+    """Regression from combined views; `fit` sets ``_one_output``, whether the targets were one column."""
 
     def predict(self, X: Any) -> np.ndarray:
         """Predict targets.
@@ -188,7 +189,7 @@ class ViewRegressor(RegressorMixin):
         Parameters
         ----------
         X : Views or what `as_views` reads
-            The samples.
+            Samples.
 
         Returns
         -------
@@ -204,7 +205,7 @@ class ViewRegressor(RegressorMixin):
         Parameters
         ----------
         X : Views or what `as_views` reads
-            The samples.
+            Samples.
         y : array-like of shape (n_samples,) or (n_samples, n_outputs)
             The targets.
         sample_weight : array-like of shape (n_samples,), optional
@@ -226,9 +227,11 @@ class ViewRegressor(RegressorMixin):
 
 
 class ViewClassifier(ClassifierMixin):
-    """Prediction of classes from combined views: the sign of one output, or the largest of several."""
+    """Classification from combined views: the sign of one output, or the largest of several."""
 
     classes_: np.ndarray
+    _multi_label = False  # whether y may be an indicator of several labels per sample
+    _indicator = False  # whether it was one in the last fit
 
     def decision_function(self, X: Any) -> np.ndarray:
         """Return the combined score of each class.
@@ -236,7 +239,7 @@ class ViewClassifier(ClassifierMixin):
         Parameters
         ----------
         X : Views or what `as_views` reads
-            The samples.
+            Samples.
 
         Returns
         -------
@@ -247,28 +250,30 @@ class ViewClassifier(ClassifierMixin):
         return outputs[:, 0] if outputs.shape[1] == 1 else outputs
 
     def predict(self, X: Any) -> np.ndarray:
-        """Predict classes.
+        """Predict classes, or an indicator of labels.
 
         Parameters
         ----------
         X : Views or what `as_views` reads
-            The samples.
+            Samples.
 
         Returns
         -------
-        array of shape (n_samples,)
-            The classes.
+        array of shape (n_samples,) or (n_samples, n_labels)
+            Classes; 0 and 1 where y was an indicator.
         """
         scores = self.decision_function(X)
+        if self._indicator:
+            return (scores > 0).astype(int)
         return self.classes_[decide(scores, len(self.classes_))]
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """Return the share of right predictions; samples without a label are left out.
+        """Return the accuracy; samples without a label are left out.
 
         Parameters
         ----------
         X : Views or what `as_views` reads
-            The samples.
+            Samples.
         y : array-like of shape (n_samples,) or (n_samples, n_labels)
             The classes.
         sample_weight : array-like of shape (n_samples,), optional
@@ -277,15 +282,20 @@ class ViewClassifier(ClassifierMixin):
         Returns
         -------
         float
-            The accuracy; with several labels per sample, all of them must be right.
+            Accuracy; with several labels per sample, all of them must be correct.
         """
         labeled, known = labeled_rows(y, getattr(self, "unlabeled", None))
         weights = None if sample_weight is None else np.asarray(sample_weight)[labeled]
         return float(accuracy_score(known, self.predict(X)[labeled], sample_weight=weights))
 
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_label = self._multi_label
+        return tags
+
 
 def decide(scores: np.ndarray, n_classes: int) -> np.ndarray:
-    """Positions of the chosen classes: the largest score, or for one score its sign (a tie is the first class)."""
+    """Return positions of predicted classes: the largest score, or the sign of one score (a tie is the first class)."""
     if n_classes == 1:
         return np.zeros(len(scores), dtype=int)
     return (scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)

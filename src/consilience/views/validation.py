@@ -1,4 +1,4 @@
-"""What a learner reads: samples held against those at fit, labels, targets, weights."""
+"""Validation of what estimators read: samples compared with those at fit, labels, targets, weights."""
 
 import numbers
 import warnings
@@ -20,37 +20,37 @@ _LARGEST = float(np.sqrt(np.finfo(np.float64).max)) * 1e-6  # so that a million 
 
 
 # -- reading data
-def read_views_to_fit(learner: Any, X: Any) -> Views:
-    """Read the training samples, remember their views on the learner, leave out views that no sample has."""
-    X = _read(learner, X)
-    X = _with_grams(learner, X)._numbered()
+def read_views_to_fit(estimator: Any, X: Any) -> Views:
+    """Validate training samples, store their views on the estimator, and leave out views that no sample has."""
+    X = _read(estimator, X)
+    X = _with_grams(estimator, X)._numbered()
     for name in X.names:
         _check_numbers(name, X)
-    learner._known = {}
-    remember(learner, X)
-    learner._used_views = tuple(name for name in X.names if X.present(name).any())
-    return X if learner._used_views == X.names else X[list(learner._used_views)]
+    estimator._known = {}
+    remember(estimator, X)
+    estimator._used_views = tuple(name for name in X.names if X.present(name).any())
+    return X if estimator._used_views == X.names else X[list(estimator._used_views)]
 
 
-def read_views_to_learn(learner: Any, X: Any, fresh: bool, grams: bool = False) -> Views:
-    """Read the next samples of a stream: views by name, absent where not given; new ones may appear at any time.
+def read_views_to_learn(estimator: Any, X: Any, fresh: bool, grams: bool = False) -> Views:
+    """Validate the next samples of a stream: views by name, missing where not given; new ones may appear at any time.
 
-    With `grams` square arrays are Gram matrices where the learner takes them for such.
+    With `grams`, square arrays are Gram matrices where the estimator's kernel takes them.
     """
-    X = _read(learner, X)
+    X = _read(estimator, X)
     if grams:
-        X = _with_grams(learner, X)._numbered()
+        X = _with_grams(estimator, X)._numbered()
     if not fresh:
-        X = named_as_before(learner, X)
-        _check_as_before(learner, X)
-        X = X.align((*learner.view_names_in_, *(name for name in X.names if name not in learner.view_names_in_)))
+        X = named_as_before(estimator, X)
+        _check_as_before(estimator, X)
+        X = X.align((*estimator.view_names_in_, *(name for name in X.names if name not in estimator.view_names_in_)))
     for name in X.names:
         _check_numbers(name, X)
     return X
 
 
 def _check_numbers(name: str, X: Views) -> None:
-    """Refuse NaN, infinity, and numbers whose squares and sums may overflow; by two quick passes where all is well."""
+    """Refuse NaN, infinity, and values whose squares and sums may overflow; two quick passes suffice for valid data."""
     block = X.block(name)
     if X.kind(name) not in ("dense", "sparse") or is_device_array(block):
         _blocks.check_finite(f"View '{name}'", block, X.present(name))
@@ -69,85 +69,85 @@ def _check_numbers(name: str, X: Views) -> None:
         )
 
 
-def read_views_to_predict(learner: Any, X: Any) -> Views:
-    """Read new samples: views by name, one that is not given is absent, columns as at fit."""
-    check_is_fitted(learner, "view_names_in_")
-    X = named_as_before(learner, _read(learner, X))
-    expected = learner.view_names_in_
+def read_views_to_predict(estimator: Any, X: Any) -> Views:
+    """Validate new samples: views by name, missing where not given, with the columns of the training samples."""
+    check_is_fitted(estimator, "view_names_in_")
+    X = named_as_before(estimator, _read(estimator, X))
+    expected = estimator.view_names_in_
     unknown = [name for name in X.names if name not in expected]
     if unknown:
         raise ValueError(
-            f"{type(learner).__name__} was fitted on the views {_blocks.quoted(expected)}; it does not know "
+            f"{type(estimator).__name__} was fitted on the views {_blocks.quoted(expected)}; it does not know "
             f"{_blocks.quoted(unknown)}. Give views by the names they had at fit."
         )
-    _check_as_before(learner, X)
-    used = [name for name in X.names if name in learner._used_views]
+    _check_as_before(estimator, X)
+    used = [name for name in X.names if name in estimator._used_views]
     if not used:
         raise ValueError(
-            f"{type(learner).__name__} learned from the views {_blocks.quoted(learner._used_views)}; the samples given "
-            f"have only {_blocks.quoted(X.names)}, which was absent in every training sample."
+            f"{type(estimator).__name__} learned from the views {_blocks.quoted(estimator._used_views)}; these samples have "
+            f"only {_blocks.quoted(X.names)}, which every training sample lacked. Give one of the other views."
         )
     bare = np.flatnonzero(~np.any([X.present(name) for name in used], axis=0))
     if len(bare):
         raise ValueError(
-            f"{_blocks.rows_text(bare)} none of the views that {type(learner).__name__} learned from, "
-            f"{_blocks.quoted(learner._used_views)}: nothing was learned from the others. Leave such samples out."
+            f"{_blocks.rows_text(bare)} none of the views that {type(estimator).__name__} learned from, "
+            f"{_blocks.quoted(estimator._used_views)}. Leave such samples out, or give one of these views."
         )
-    for name in used:  # a plain block against training samples is looked at when its columns are known
-        if not (learner._view_is_gram(name) and X.kind(name) in ("dense", "sparse")):
+    for name in used:  # a plain block of kernel values is checked later, when its columns are known
+        if not (estimator._view_is_gram(name) and X.kind(name) in ("dense", "sparse")):
             _check_numbers(name, X)
-    return X[used].align(learner._used_views)
+    return X[used].align(estimator._used_views)
 
 
-def _read(learner: Any, X: Any) -> Views:
+def _read(estimator: Any, X: Any) -> Views:
     divided = isinstance(X, Views) or is_mapping(X)
-    X = as_views(X, None if divided else getattr(learner, "views", None))
+    X = as_views(X, None if divided else getattr(estimator, "views", None))
     if len(X) == 0:
         raise ValueError(f"Found array with 0 sample(s) (shape={X.shape}) while a minimum of 1 is required.")
     return X
 
 
-def _with_grams(learner: Any, X: Views) -> Views:
-    """Plain square arrays become Gram matrices where the learner takes them for such, so that rows can be taken."""
-    plain = [name for name in X.names if X.kind(name) in ("dense", "sparse") and learner._view_is_gram(name)]
+def _with_grams(estimator: Any, X: Views) -> Views:
+    """Turn square arrays into Gram matrices where the kernel takes them, so that rows can be selected."""
+    plain = [name for name in X.names if X.kind(name) in ("dense", "sparse") and estimator._view_is_gram(name)]
     return Views(X, precomputed=plain) if plain else X
 
 
-def remember(learner: Any, X: Views) -> None:
-    """Keep what new samples are held against: the views, their kinds, their columns, the names of those."""
-    before = learner._known
-    learner.view_names_in_ = learner._used_views = X.names
+def remember(estimator: Any, X: Views) -> None:
+    """Store what new samples are compared with: the views, their kinds, columns and column names."""
+    before = estimator._known
+    estimator.view_names_in_ = estimator._used_views = X.names
     seen = {}
     for name in X.names:
         kind = _kind(X, name)
         names = X.feature_names.get(name) or (before[name][2] if name in before else None)
-        if kind != "absent":
+        if kind != "missing":
             seen[name] = (kind, _blocks.width(X.block(name)), names)
-    learner._known = {**before, **seen}
-    learner.n_features_in_ = sum(width for _, width, _ in learner._known.values())
+    estimator._known = {**before, **seen}
+    estimator.n_features_in_ = sum(width for _, width, _ in estimator._known.values())
 
 
-def named_as_before(learner: Any, X: Views) -> Views:
-    """A bare table given to a learner of one named view is that view."""
-    known = learner.view_names_in_
+def named_as_before(estimator: Any, X: Views) -> Views:
+    """Name a plain table after the view of an estimator that knows only one."""
+    known = estimator.view_names_in_
     return X.renamed({"view0": known[0]}) if X.names == ("view0",) and len(known) == 1 else X
 
 
 def _kind(X: Views, name: str) -> str:
-    """What a view holds; a sequence of None only holds nothing."""
+    """Return what a view holds; a sequence of None only holds nothing."""
     kind = X.kind(name)
     if kind == "objects" and not X.present(name).any():
-        return "absent"
+        return "missing"
     return "numbers" if kind in ("dense", "sparse") else kind
 
 
-def _check_as_before(learner: Any, X: Views) -> None:
-    who = type(learner).__name__
+def _check_as_before(estimator: Any, X: Views) -> None:
+    who = type(estimator).__name__
     for name in X.names:
         kind, width = _kind(X, name), _blocks.width(X.block(name))
-        if name not in learner._known or kind == "absent" or learner._view_is_gram(name):
+        if name not in estimator._known or kind == "missing" or estimator._view_is_gram(name):
             continue
-        before, width_before, names_before = learner._known[name]
+        before, width_before, names_before = estimator._known[name]
         if kind != before:
             raise ValueError(f"View '{name}' holds {kind}, but held {before} when {who} was fitted.")
         if width != width_before:
@@ -167,14 +167,14 @@ def _check_as_before(learner: Any, X: Views) -> None:
 # -- reading labels, targets, weights
 @dataclass(frozen=True)
 class Labels:
-    """Class labels as integers."""
+    """Class labels, as positions in the sorted classes."""
 
     classes: np.ndarray
     codes: np.ndarray  # position in classes, -1 where unlabeled
     labeled: np.ndarray  # booleans
 
     def signs(self) -> np.ndarray:
-        """±1 codes: (n, 1) for two classes or one, (n, P) one against the rest for more; 0 where unlabeled."""
+        """Return targets of ±1, 0 where unlabeled: (n, 1) for one or two classes, (n, P) one against the rest."""
         P = len(self.classes)
         if P <= 2:
             column = np.where(self.codes == P - 1, 1.0, -1.0)[:, None]
@@ -185,9 +185,9 @@ class Labels:
 
 
 def read_labels(y: Any, n: int, unlabeled: Any = None, classes: np.ndarray | None = None) -> Labels:
-    """Read class labels of any type; missing ones, and those equal to `unlabeled`, mark unlabeled samples.
+    """Validate class labels of any type; missing values, and those equal to `unlabeled`, mark unlabeled samples.
 
-    With `classes` the labels are held against these, and there may be none at all.
+    With `classes` the labels must be among these, and there may be none at all.
     """
     values = _read_column(y, n)
     missing = _missing_labels(values, unlabeled)
@@ -212,7 +212,7 @@ def read_labels(y: Any, n: int, unlabeled: Any = None, classes: np.ndarray | Non
 
 
 def read_stream_labels(y: Any, n: int, known: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
-    """Read the labels of a chunk: which samples have one, and these. They must be of the type of those known."""
+    """Return which samples of a chunk have a label, and these labels; they must be of the type of the known ones."""
     values = _read_column(y, n)
     missing = _missing_labels(values, None)
     labels = values if not missing.any() else values[~missing]
@@ -222,7 +222,7 @@ def read_stream_labels(y: Any, n: int, known: np.ndarray | None) -> tuple[np.nda
         check_classification_targets(labels)
     if known is not None and len(known) and len(labels) and _family(labels) != _family(known):
         raise TypeError(
-            f"The labels of this chunk are {_family(labels)}, those before were {_family(known)}: {labels[0]!r} beside "
+            f"The labels of this chunk are {_family(labels)}, those before were {_family(known)}: {labels[0]!r} and "
             f"{known[0]!r}. Give labels of one type."
         )
     return ~missing, labels
@@ -233,7 +233,7 @@ def _family(labels: np.ndarray) -> str:
 
 
 def labeled_rows(y: Any, unlabeled: Any = None) -> tuple[np.ndarray, np.ndarray]:
-    """Which samples have a label or a target, and those of them."""
+    """Return which samples have a label or a target, and these labels or targets."""
     shape = np.shape(y)
     if len(shape) == 2 and shape[1] > 1:
         Y, labeled = read_targets(y, shape[0])
@@ -251,7 +251,7 @@ def _missing_labels(values: np.ndarray, unlabeled: Any) -> np.ndarray:
 
 
 def _plain_labels(known: np.ndarray) -> np.ndarray:
-    """Objects as an array of their own type; strings, numbers and booleans do not mix."""
+    """Return labels as an array of their own type; strings, numbers and booleans do not mix."""
     if known.dtype != object:
         return known
     kinds = {next((k for k in (str, bool, numbers.Real, bytes) if isinstance(x, k)), type(x)) for x in known.tolist()}
@@ -264,9 +264,9 @@ def _plain_labels(known: np.ndarray) -> np.ndarray:
 
 
 def read_targets(y: Any, n: int) -> tuple[np.ndarray, np.ndarray]:
-    """Read regression targets as (n, P) float64 and which samples have them; a row of NaN only has none."""
+    """Return regression targets as (n, P) float64, and which samples have them; a row of NaN only has none."""
     if y is None:
-        raise ValueError("This learner requires y to be passed, but the target y is None.")
+        raise ValueError("This estimator requires y to be passed, but the target y is None.")
     values = y.to_numpy() if hasattr(y, "to_numpy") and not hasattr(y, "to_pylist") else y
     values = np.asarray(values.to_pylist() if hasattr(values, "to_pylist") else values)
     if values.dtype == object:
@@ -302,7 +302,7 @@ def read_targets(y: Any, n: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def read_weights(sample_weight: Any, n: int) -> np.ndarray:
-    """Read sample weights: (n,), finite, at least 0, not all 0; ones by default."""
+    """Validate sample weights: (n,), finite, at least 0, not all 0; ones by default."""
     if sample_weight is None:
         return np.ones(n)
     weights = np.asarray(sample_weight, dtype=np.float64)
@@ -321,7 +321,7 @@ def read_weights(sample_weight: Any, n: int) -> np.ndarray:
 def class_weights(class_weight: Any, labels: Labels, s: np.ndarray) -> np.ndarray:
     """Return the weight of each sample's class: None, "balanced" or a dict, as scikit-learn reads them; 1 unlabeled.
 
-    "Balanced" counts samples by their weights `s`, so that a weight of 2 is a sample that stands twice.
+    "Balanced" counts samples by their weights `s`, so that a weight of 2 equals the sample given twice.
     """
     known = labels.classes[labels.codes[labels.labeled]]
     if isinstance(class_weight, str) and class_weight == "balanced":
@@ -337,7 +337,7 @@ def class_weights(class_weight: Any, labels: Labels, s: np.ndarray) -> np.ndarra
 
 def _read_column(y: Any, n: int) -> np.ndarray:
     if y is None:
-        raise ValueError("This learner requires y to be passed, but the target y is None.")
+        raise ValueError("This estimator requires y to be passed, but the target y is None.")
     if hasattr(y, "to_pylist"):  # Arrow
         y = y.to_pylist()
     elif hasattr(y, "isna") and hasattr(y, "to_numpy"):  # pandas: whole numbers with gaps would become floats

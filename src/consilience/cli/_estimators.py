@@ -1,0 +1,75 @@
+"""Estimators by name: found, made with their parameters, and described."""
+
+import json
+from typing import Any
+
+
+def all_estimators() -> dict[str, Any]:
+    """Return every public estimator by its name."""
+    import inspect
+
+    import consilience
+
+    values = {name: getattr(consilience, name) for name in consilience.__all__}
+    return {n: c for n, c in values.items() if inspect.isclass(c) and hasattr(c, "fit") and hasattr(c, "predict")}
+
+
+def as_spelled(names: list[str], known: Any) -> list[str]:
+    """Return names as they are spelled in `known`, however case, hyphens and underscores were written."""
+    plain = {_letters(name): name for name in known}
+    return [plain.get(_letters(name), name) for name in names]
+
+
+def _letters(name: str) -> str:
+    return name.lower().replace("-", "").replace("_", "")
+
+
+def make_estimator(name: str, settings: list[str] | None = None, *, task: str = "classification") -> Any:
+    """Return an estimator with its settings, given as name=value; fusions get a linear estimator of scikit-learn."""
+    from sklearn.linear_model import LogisticRegression, Ridge
+
+    known = all_estimators()
+    (name,) = as_spelled([name], known)
+    if name not in known:
+        raise ValueError(f"There is no estimator '{name}'. `consilience estimators` lists them.")
+    linear = Ridge() if task == "regression" else LogisticRegression(max_iter=5000)
+    model = known[name](linear) if name in ("EarlyFusion", "LateFusion") else known[name]()
+    for setting in settings or []:
+        key, equals, value = setting.partition("=")
+        if not equals:
+            raise ValueError(f"--set takes name=value; got '{setting}'.")
+        try:
+            parsed = json.loads(value)
+        except ValueError:
+            parsed = {"None": None, "True": True, "False": False}.get(value, value)
+        model.set_params(**{key: parsed})
+    return model
+
+
+def task_of_class(name: str) -> str:
+    """Return what an estimator is for."""
+    from sklearn.base import is_classifier
+
+    if name in ("EarlyFusion", "LateFusion"):
+        return "both"
+    model = make_estimator(name)
+    return "online" if hasattr(model, "partial_fit") else "classification" if is_classifier(model) else "regression"
+
+
+def describe(model: Any) -> dict[str, Any]:
+    """Return what is in a model, for people."""
+    from ..evaluation.candidates import final_estimator
+
+    last = final_estimator(model)
+    fitted = hasattr(last, "view_names_in_")
+    summary: dict[str, Any] = {"estimator": type(last).__name__ if fitted else repr(last), "parameters": {}}
+    if hasattr(last, "get_params"):
+        summary["parameters"] = {k: v for k, v in last.get_params(deep=False).items() if v is not None}
+    for name in ("view_names_in_", "classes_", "n_features_in_", "view_weights_", "n_samples_seen_", "n_mistakes_"):
+        if hasattr(last, name):
+            value = getattr(last, name)
+            shown = value.tolist() if hasattr(value, "tolist") else value
+            summary[name.strip("_").replace("_in", "").replace("_", " ")] = shown
+    if hasattr(last, "certificate"):
+        summary["certificate"] = str(last.certificate())
+    return summary

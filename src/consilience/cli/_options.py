@@ -1,0 +1,70 @@
+"""Arguments and options of the commands, with their help."""
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+from typer import Argument, Option
+
+
+class Tasks(StrEnum):
+    """Kinds of prediction."""
+
+    classification = "classification"
+    regression = "regression"
+
+
+class InputFormats(StrEnum):
+    """Formats of standard input."""
+
+    jsonl = "jsonl"
+    csv = "csv"
+    tsv = "tsv"
+
+
+DataFiles = Annotated[list[Path], Argument(help="One file of samples, or one file per view matched by --id.")]
+StreamSource = Annotated[str, Argument(help="A file of samples, or a folder of Parquet files; '-' is standard input.")]
+ModelFile = Annotated[Path, Argument(help="A model file.")]
+TargetColumn = Annotated[
+    str | None, Option("--target", "-y", help="Column of the class or target; a TOML file may name it too.")
+]
+ViewLayout = Annotated[
+    str | None,
+    Option("--views", help="'prefix' (audio__mfcc1 belongs to audio), or a TOML file with columns by view in [views]."),
+]
+IdColumn = Annotated[str | None, Option("--id", help="Column of the sample names.")]
+GroupsColumn = Annotated[
+    str | None, Option("--groups", help="Column of groups, such as patients; folds keep groups together.")
+]
+JsonFlag = Annotated[bool, Option("--json", help="Print one JSON object and nothing else.")]
+NumberOfJobs = Annotated[int, Option("--jobs", "-j", help="Number of processes; -1 uses all cores.")]
+ReportFile = Annotated[Path | None, Option("--report", help="Write a report, one HTML file.")]
+SavedModel = Annotated[Path | None, Option("--save", help="Model file to write.")]
+SavedBest = Annotated[Path | None, Option("--save", help="Write the best model, fitted on all samples.")]
+EstimatorName = Annotated[
+    str, Option("--estimator", "-e", help="Name of the estimator; `consilience estimators` lists them.")
+]
+EstimatorNames = Annotated[
+    list[str] | None, Option("--estimator", "-e", help="Compare only this estimator; may be repeated.")
+]
+Settings = Annotated[list[str] | None, Option("--set", help="A parameter of the estimator, as name=value.")]
+TaskName = Annotated[Tasks | None, Option("--task", help="Default: regression if any target value is not an integer.")]
+ScoringName = Annotated[str | None, Option("--scoring", help="Any scorer of scikit-learn. Default: accuracy or r2.")]
+ScaleFlag = Annotated[bool, Option(help="Scale dense views and regression targets, and fill gaps in views with means.")]
+OutputTable = Annotated[
+    Path | None,
+    Option(
+        "--out",
+        help="CSV file, device or pipe for the predictions. Default: print them. Text that begins with = + - @, a tab "
+        "or a line break gets an apostrophe (') in front, so that spreadsheet programs do not run it.",
+    ),
+]
+CheckpointFile = Annotated[Path | None, Option(help="File to write every --every samples, at the end and on Ctrl-C.")]
+SamplesBetween = Annotated[int, Option(min=1, help="Samples between checkpoints.")]
+ResumeFlag = Annotated[bool, Option(help="Continue from the checkpoint.")]
+NumberOfFolds = Annotated[int, Option("--cv", min=2, help="Number of outer folds.")]
+Seed = Annotated[int, Option(min=0, help="Seed of the folds.")]
+DemoReport = Annotated[Path, Option("--report", help="HTML file to write.")]
+NewModel = Annotated[Path, Option("--save", help="Model file to write.")]
+InputFormat = Annotated[InputFormats, Option("--format", help="Format of standard input.")]
+DebugFlag = Annotated[bool, Option("--debug", help="Show the traceback of an error; allowed anywhere in a command.")]

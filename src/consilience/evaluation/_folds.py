@@ -1,0 +1,126 @@
+"""Targets, groups and folds of a comparison: validated, and split so that no group is in both parts of a fold."""
+
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+from sklearn.model_selection import GroupKFold, KFold, StratifiedGroupKFold, StratifiedKFold, check_cv
+
+from ..views.container import Views
+from .candidates import task_of
+
+Splits = tuple[tuple[np.ndarray, np.ndarray], ...]
+
+
+def check_targets(X: Views, y: Any, task: str | None) -> tuple[np.ndarray, str]:
+    """Validate the targets; return them and the task."""
+    y = np.asarray(y)
+    if y.ndim != 1:
+        raise ValueError(f"y must have one target per sample; got the shape {y.shape}. Compare one column at a time.")
+    if len(X) != len(y):
+        raise ValueError(f"X has {len(X)} samples and y has {len(y)}; the numbers must be equal.")
+    missing = sum(value is None or value != value for value in y.tolist())
+    if missing:
+        raise ValueError(f"{missing} samples have no target. Remove them before the comparison.")
+    types = sorted({type(value).__name__ for value in y.tolist()})
+    if y.dtype == object and len(types) > 1:
+        raise ValueError(f"y has values of several types ({', '.join(types)}). Convert all of them to strings.")
+    task = task_of(y) if task is None else task
+    if task == "regression" and y.dtype.kind not in "biuf":
+        raise ValueError(f"y must have numbers for task='regression'; got values of type {types[0]}.")
+    if task == "classification":
+        _check_classes(y)
+    return y, task
+
+
+def _check_classes(y: np.ndarray) -> None:
+    if task_of(y) == "regression":
+        raise ValueError("y has values that are not integers. Use task='regression', or convert them to class labels.")
+    if len(np.unique(y)) < 2:
+        raise ValueError(f"All samples have the class '{y[0]}'. A comparison needs at least two classes.")
+
+
+def read_groups(groups: Any, n_samples: int) -> np.ndarray | None:
+    """Validate the groups of the samples."""
+    if groups is None:
+        return None
+    groups = np.asarray(groups)
+    if groups.shape != (n_samples,):
+        raise ValueError(f"`groups` must have one value for each of the {n_samples} samples; got {groups.shape}.")
+    return groups
+
+
+def outer_splits(cv: Any, y: np.ndarray, task: str, groups: np.ndarray | None, random_state: int) -> Splits:
+    """Return training and test samples of each outer fold; each sample is in exactly one test part."""
+    if isinstance(cv, Integral):
+        _check_number_of_folds(int(cv), y, task, groups)
+        splitter = _splitter(int(cv), task, groups, random_state)
+    else:
+        splitter = check_cv(cv)
+    splits = tuple(splitter.split(np.zeros((len(y), 1)), y, groups))
+    tested = np.sort(np.concatenate([test for _, test in splits]))
+    if not np.array_equal(tested, np.arange(len(y))) or any(len(test) == 0 for _, test in splits):
+        raise ValueError(
+            f"The test parts of `cv` must contain each sample exactly once, as those of KFold do; got {cv!r}."
+        )
+    if groups is not None:
+        _check_groups_apart("cv", splits, groups)
+    return splits
+
+
+def inner_splitter(
+    inner_cv: Any, y: np.ndarray, task: str, groups: np.ndarray | None, random_state: int, splits: Splits
+) -> Any:
+    """Return the splitter of the search inside training parts; a number of folds is reduced to what they allow."""
+    if not isinstance(inner_cv, Integral):
+        splitter = check_cv(inner_cv)
+        if groups is not None:
+            for train, _ in splits:
+                inside = splitter.split(np.zeros((len(train), 1)), y[train], groups[train])
+                _check_groups_apart("inner_cv", inside, groups[train])
+        return splitter
+    units = y if task == "classification" else np.zeros(len(y))
+    fewest = min(int(np.unique(units[train], return_counts=True)[1].min()) for train, _ in splits)
+    if groups is not None:
+        n_groups = min(len(np.unique(groups[train])) for train, _ in splits)
+        if n_groups < 2:
+            raise ValueError(
+                "A training part has only one group, so that the search for parameters cannot split it by groups. "
+                "Use a larger `cv`, or more groups."
+            )
+        fewest = min(fewest, n_groups)
+    return _splitter(max(2, min(int(inner_cv), fewest)), task, groups, random_state)
+
+
+def _splitter(n_folds: int, task: str, groups: np.ndarray | None, random_state: int) -> Any:
+    if groups is not None:  # without shuffling, these balance the sizes (and classes) of the folds
+        return GroupKFold(n_folds) if task == "regression" else StratifiedGroupKFold(n_folds)
+    kind = KFold if task == "regression" else StratifiedKFold
+    return kind(n_folds, shuffle=True, random_state=random_state)
+
+
+def _check_number_of_folds(cv: int, y: np.ndarray, task: str, groups: np.ndarray | None) -> None:
+    """Validate that there are enough samples, samples of each class and groups for this number of folds."""
+    if groups is not None and len(np.unique(groups)) < cv:
+        raise ValueError(f"There are {len(np.unique(groups))} groups, fewer than the {cv} folds. Use a smaller `cv`.")
+    if task == "regression":
+        if len(y) < 2 * cv:
+            raise ValueError(
+                f"There are {len(y)} samples, fewer than two for each of the {cv} folds. Use a smaller `cv`."
+            )
+        return
+    values, counts = np.unique(y, return_counts=True)
+    if counts.min() < cv:
+        rarest = f"The class '{values[counts.argmin()]}' has {counts.min()} samples, fewer than the {cv} folds."
+        numeric = "; or predict numbers by task='regression' (--task regression)" if y.dtype.kind in "iuf" else ""
+        raise ValueError(f"{rarest} Use a smaller `cv`, or remove the class{numeric}.")
+
+
+def _check_groups_apart(name: str, splits: Any, groups: np.ndarray) -> None:
+    for train, test in splits:
+        shared = np.intersect1d(groups[train], groups[test]).tolist()
+        if shared:
+            raise ValueError(
+                f"`{name}` puts samples of group '{shared[0]}' into the training and the test part of one fold. Use "
+                "a number of folds, or a splitter that keeps groups together, such as GroupKFold."
+            )

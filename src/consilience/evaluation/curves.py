@@ -1,0 +1,358 @@
+"""Displays of curves: the gap of a solver, the cost of Nyström features, the mistakes of an online estimator."""
+
+import warnings
+from collections.abc import Sequence
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.model_selection import cross_validate
+
+from ..solvers.certificates import MistakeCertificate
+from ._drawing import BLUE, GRAY, ORANGE, axes_or_new
+
+__all__ = ["GapDisplay", "MistakesDisplay", "NystroemCurveDisplay"]
+
+
+class GapDisplay:
+    """Curve of the duality gap against the number of iterations.
+
+    Parameters
+    ----------
+    iterations : array-like
+        Values of `max_iter`.
+    gaps : array-like
+        Gap of each fit divided by its objective, an upper bound on the relative distance from the optimum.
+    tol : float, optional
+        Tolerance of the solver, drawn as a line.
+    name : str, optional
+        Label of the curve.
+
+    Attributes
+    ----------
+    ax_, figure_ : matplotlib Axes and Figure
+        Axes and figure that hold the drawing.
+    line_ : Line2D
+        Curve of the gaps.
+
+    Examples
+    --------
+    >>> import consilience as cs
+    >>> X, y = cs.datasets.load_breast_cancer_views(return_X_y=True)
+    >>> display = cs.GapDisplay.from_estimator(cs.MaxMarginClassifier("rbf", tol=1e-6), X, y, iterations=(1, 10, 100))
+    >>> bool(display.gaps[-1] <= display.gaps[0])
+    True
+    """
+
+    def __init__(self, iterations: Any, gaps: Any, *, tol: float | None = None, name: str | None = None):
+        self.iterations = np.asarray(iterations)
+        self.gaps = np.asarray(gaps, dtype=np.float64)
+        self.tol = tol
+        self.name = name
+
+    @classmethod
+    def from_estimator(
+        cls,
+        model: Any,
+        X: Any,
+        y: Any,
+        *,
+        iterations: Sequence[int] = (1, 2, 5, 10, 20, 50, 100, 200, 500),
+        ax: Any = None,
+    ) -> Self:
+        """Fit with increasing numbers of iterations, and draw the gap of each fit.
+
+        Parameters
+        ----------
+        model : estimator
+            A batch estimator with `max_iter` and a certificate with a gap.
+        X : Views or what `as_views` reads
+            Training samples.
+        y : array-like of shape (n_samples,)
+            Their targets.
+        iterations : sequence of int
+            Values of `max_iter`. The last is the first with which the solver converges.
+        ax : matplotlib Axes, optional
+            Axes to draw on. Default: those of a new figure.
+
+        Returns
+        -------
+        GapDisplay
+            The display.
+        """
+        if "max_iter" not in model.get_params():
+            raise TypeError(f"{type(model).__name__} has no `max_iter`. Give an estimator with an iterative solver.")
+        used, gaps = [], []
+        for most in iterations:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", ConvergenceWarning)
+                fitted = clone(model).set_params(max_iter=most).fit(X, y)
+            certificate = fitted.certificate()
+            if certificate.gap is None or certificate.objective is None:
+                raise TypeError(f"The certificate of {type(model).__name__} has no duality gap to draw.")
+            used.append(most)
+            gaps.append(certificate.gap / max(abs(certificate.objective), 1e-300))
+            if fitted.solution_.status in ("converged", "exact"):
+                break
+        tol = model.get_params().get("tol")
+        return cls(used, gaps, tol=tol, name=type(model).__name__).plot(ax=ax)
+
+    def plot(self, ax: Any = None, **line: Any) -> Self:
+        """Draw the display.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, optional
+            Axes to draw on. Default: those of a new figure.
+        **line : dict
+            Arguments for ``ax.plot``.
+
+        Returns
+        -------
+        GapDisplay
+            The display.
+        """
+        self.ax_ = axes_or_new(ax)
+        self.figure_ = self.ax_.figure
+        shown = np.maximum(self.gaps, 1e-16)
+        (self.line_,) = self.ax_.plot(
+            self.iterations, shown, **{"marker": "o", "color": BLUE, "label": self.name, **line}
+        )
+        if self.tol is not None:
+            self.ax_.axhline(self.tol, linestyle="--", color=GRAY, label=f"tolerance {self.tol:g}")
+        self.ax_.set(xlabel="maximum number of iterations", ylabel="gap / objective", xscale="log", yscale="log")
+        if len(self.iterations) <= 12:  # a label for each point fits
+            self.ax_.set_xticks(self.iterations, [f"{k:,.0f}" for k in self.iterations])
+            self.ax_.set_xticks([], minor=True)
+        self.ax_.legend()
+        return self
+
+
+class NystroemCurveDisplay:
+    """Curves of the held-out score and the fit time against the number of Nyström features.
+
+    Parameters
+    ----------
+    n_components : array-like
+        Numbers of features of each view.
+    scores : array of shape (n, n_folds)
+        Held-out scores of each fold.
+    fit_times : array-like
+        Mean time of a fit in seconds.
+    exact : float, optional
+        Score with exact kernels, drawn as a line.
+
+    Attributes
+    ----------
+    ax_, figure_ : matplotlib Axes and Figure
+        Axes and figure that hold the drawing.
+    line_ : Line2D
+        Curve of the scores.
+
+    Examples
+    --------
+    >>> import consilience as cs
+    >>> X, y = cs.datasets.load_breast_cancer_views(return_X_y=True)
+    >>> model = cs.CoRegularizedRidgeClassifier()
+    >>> display = cs.NystroemCurveDisplay.from_estimator(model, X, y, n_components=(5, 50), cv=3)
+    >>> display.scores.shape
+    (2, 3)
+    """
+
+    def __init__(self, n_components: Any, scores: Any, fit_times: Any, *, exact: float | None = None):
+        self.n_components = np.asarray(n_components)
+        self.scores = np.asarray(scores, dtype=np.float64)
+        self.fit_times = np.asarray(fit_times, dtype=np.float64)
+        self.exact = exact
+
+    @classmethod
+    def from_estimator(
+        cls, model: Any, X: Any, y: Any, *, n_components: Sequence[int] = (10, 20, 50, 100, 200), cv: Any = 5,
+        scoring: Any = None, exact: bool = False, ax: Any = None,
+    ) -> Self:  # fmt: skip
+        """Cross-validate with increasing numbers of features, and draw scores and fit times.
+
+        Parameters
+        ----------
+        model : estimator
+            An estimator with `n_components`.
+        X : Views or what `as_views` reads
+            Samples.
+        y : array-like of shape (n_samples,)
+            Their targets.
+        n_components : sequence of int
+            Numbers of features of each view.
+        cv : int or splitter, default=5
+            Folds of the cross-validation.
+        scoring : str or callable, optional
+            Scorer of scikit-learn. Default: the `score` of the estimator.
+        exact : bool, default=False
+            Whether to fit with exact kernels too, and draw their score as a line.
+        ax : matplotlib Axes, optional
+            Axes to draw on. Default: those of a new figure.
+
+        Returns
+        -------
+        NystroemCurveDisplay
+            The display.
+        """
+        if "n_components" not in model.get_params():
+            raise TypeError(f"{type(model).__name__} has no `n_components`. Give an estimator with Nyström features.")
+        scores, fit_times = [], []
+        for count in n_components:
+            results = cross_validate(clone(model).set_params(n_components=count), X, y, cv=cv, scoring=scoring)
+            scores.append(results["test_score"])
+            fit_times.append(float(np.mean(results["fit_time"])))
+        exact_score = None
+        if exact:
+            results = cross_validate(clone(model).set_params(n_components=None), X, y, cv=cv, scoring=scoring)
+            exact_score = float(np.mean(results["test_score"]))
+        return cls(n_components, scores, fit_times, exact=exact_score).plot(ax=ax)
+
+    def plot(self, ax: Any = None, **line: Any) -> Self:
+        """Draw the display.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, optional
+            Axes to draw on. Default: those of a new figure.
+        **line : dict
+            Arguments for ``ax.errorbar``.
+
+        Returns
+        -------
+        NystroemCurveDisplay
+            The display.
+        """
+        self.ax_ = axes_or_new(ax)
+        self.figure_ = self.ax_.figure
+        given = {"marker": "o", "color": BLUE, "capsize": 3, "label": "held-out score", **line}
+        mean, spread = self.scores.mean(axis=1), self.scores.std(axis=1)
+        self.line_ = self.ax_.errorbar(self.n_components, mean, yerr=spread, **given)[0]
+        if self.exact is not None:
+            self.ax_.axhline(self.exact, linestyle="--", color=GRAY, label="exact kernels")
+        self.ax_.set(xlabel="features of each view", ylabel="held-out score", xscale="log")
+        times = self.ax_.twinx()
+        times.plot(self.n_components, self.fit_times, color=ORANGE, linestyle=":", marker="s", label="fit time")
+        times.set(ylabel="fit time in seconds", ylim=(0, None))
+        handles = [*self.ax_.get_legend_handles_labels()[0], *times.get_legend_handles_labels()[0]]
+        self.ax_.legend(handles=handles, loc="lower right")
+        return self
+
+
+class MistakesDisplay:
+    """Curve of the share of mistakes of an online estimator along its stream, with the mistake bound.
+
+    Parameters
+    ----------
+    curve : array of shape (n, 2)
+        Samples seen, and the share of mistakes so far.
+    bound : float, optional
+        Upper bound on the number of mistakes on the whole stream.
+    name : str, optional
+        Label of the curve.
+
+    Attributes
+    ----------
+    ax_, figure_ : matplotlib Axes and Figure
+        Axes and figure that hold the drawing.
+    line_ : Line2D
+        Curve of the shares.
+
+    Examples
+    --------
+    >>> import consilience as cs
+    >>> X, y = cs.datasets.make_views(n_samples=300, n_classes=2, random_state=0, return_X_y=True)
+    >>> model = cs.OrthogonalPerceptron().partial_fit(X, y)
+    >>> display = cs.MistakesDisplay.from_estimator(model, X, y)
+    >>> bool(display.bound >= model.n_mistakes_)
+    True
+    """
+
+    def __init__(self, curve: Any, *, bound: float | None = None, name: str | None = None):
+        self.curve = np.asarray(curve, dtype=np.float64)
+        self.bound = bound
+        self.name = name
+
+    @classmethod
+    def from_estimator(
+        cls, model: Any, X: Any = None, y: Any = None, *, ax: Any = None, name: str | None = None, **line: Any
+    ) -> Self:
+        """Draw the error curve of an online estimator.
+
+        Parameters
+        ----------
+        model : online estimator
+            An online estimator that has seen samples.
+        X : Views or what `as_views` reads, optional
+            The samples that it has learned from. If given, the mistake bound is drawn.
+        y : array-like of shape (n_samples,), optional
+            Their classes.
+        ax : matplotlib Axes, optional
+            Axes to draw on. Default: those of a new figure.
+        name : str, optional
+            Label of the curve. Default: the class of the estimator.
+        **line : dict
+            Arguments for ``ax.plot``.
+
+        Returns
+        -------
+        MistakesDisplay
+            The display.
+        """
+        certificate = None if X is None else model.certificate(X, y)
+        # other certificates bound the number of updates, not of mistakes
+        bound = certificate.bound if isinstance(certificate, MistakeCertificate) else None
+        return cls(model.error_curve_, bound=bound, name=name or type(model).__name__).plot(ax=ax, **line)
+
+    @classmethod
+    def from_result(cls, result: Any, *, ax: Any = None, name: str | None = None, **line: Any) -> Self:
+        """Draw the result of `progressive_validation`.
+
+        Parameters
+        ----------
+        result : ProgressiveResult
+            The result.
+        ax : matplotlib Axes, optional
+            Axes to draw on. Default: those of a new figure.
+        name : str, optional
+            Label of the curve.
+        **line : dict
+            Arguments for ``ax.plot``.
+
+        Returns
+        -------
+        MistakesDisplay
+            The display.
+        """
+        return cls(result.curve, name=name).plot(ax=ax, **line)
+
+    def plot(self, ax: Any = None, **line: Any) -> Self:
+        """Draw the display.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, optional
+            Axes to draw on. Default: those of a new figure.
+        **line : dict
+            Arguments for ``ax.plot``.
+
+        Returns
+        -------
+        MistakesDisplay
+            The display.
+        """
+        self.ax_ = axes_or_new(ax)
+        self.figure_ = self.ax_.figure
+        seen, error = self.curve.T
+        (self.line_,) = self.ax_.plot(seen, error, **{"label": self.name, **line})
+        if self.bound is not None and len(seen):
+            share = np.minimum(self.bound / seen, 1.0)
+            self.ax_.plot(
+                seen, share, linestyle="--", color=self.line_.get_color(), label=f"bound: {self.bound:.0f} mistakes"
+            )
+        self.ax_.set(xlabel="samples seen", ylabel="share of mistakes so far", xscale="log", ylim=(0, None))
+        if self.name or self.bound is not None:
+            self.ax_.legend()
+        return self

@@ -1,0 +1,48 @@
+"""The section of the report about a stream."""
+
+from html import escape
+
+import numpy as np
+
+from . import _charts as charts
+from ._findings import StreamFindings
+from ._html import html_figure, html_table
+
+
+def stream_section(found: StreamFindings, number: int) -> str:
+    """Return the section about a stream as HTML."""
+    result = found.result
+    summary = (
+        f"<strong>{escape(found.estimator)}</strong> made {result.n_mistakes:,} mistakes on {result.n_samples:,} "
+        f"samples ({100 * result.error:.2f}%). It predicted each sample before it learned from it."
+    )
+    certificate = "" if found.certificate is None else f'<p class="note">{escape(str(found.certificate))}</p>'
+    rows = [
+        [name, (own.n_mistakes, f"{own.n_mistakes:,}"), (own.error, f"{100 * own.error:.2f}%")]
+        for name, own in {found.estimator: result, **found.others}.items()
+    ]
+    table = html_table(["estimator", "mistakes", "error"], rows, numeric=(1, 2)) if found.others else ""
+    return (
+        f'<section class="part" id="part{number}"><h2>{escape(found.title)}</h2><p class="lead">{summary}</p>'
+        f'{certificate}<div class="figures"><div>{_curves(found)}</div><div>{table}</div></div></section>'
+    )
+
+
+def _curves(found: StreamFindings) -> str:
+    """Return the chart of the shares of mistakes, with the bound if it says something."""
+    result, bound = found.result, getattr(found.certificate, "bound", None)
+    curves = [(found.estimator, result.curve, "")] if len(result.curve) else []
+    for k, (name, other) in enumerate(found.others.items()):
+        if len(other.curve):
+            curves.append((name, other.curve, ("third", "fourth")[k % 2]))
+    if bound is not None and bound < result.n_samples and len(result.curve):
+        seen = result.curve[:, 0]
+        share = np.column_stack([seen, np.minimum(bound / seen, 1.0)])
+        curves.append((f"bound: {bound:,.0f} mistakes", share, "second"))
+    if not curves:
+        return ""
+    chart = charts.lines(
+        curves, "Share of mistakes along the stream", x_name="samples seen", y_name="share of mistakes", log=True,
+        dots=False, y_from=0.0,
+    )  # fmt: skip
+    return html_figure("<strong>Share of mistakes so far.</strong> The axis of samples is logarithmic.", chart)

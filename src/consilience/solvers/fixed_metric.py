@@ -1,0 +1,175 @@
+"""Metrics over views that are not learned: ridge regression with A, over Gram matrices or features.
+
+    min_G ‖Y - MG‖² + λ tr(G'A†G),   G = A M'B/λ with the residuals B
+
+The diagonal metric is A = I over roots of the kernels. The covariance is A_vw = S/Σs between the samples that both
+views have, over Gram matrices, and Φ'SΦ/Σs over features. Any other metric is a matrix over the coefficients.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from .certificates import Solution
+from .coregularized import with_learned
+from .design_matrix import DesignMatrix, Measured
+from .linalg import (
+    add_to_diagonal,
+    cholesky,
+    drop_null_space,
+    eigh_positive,
+    eigvalsh,
+    gram_of,
+    multiply,
+    norm,
+    solve,
+)
+from .weights import Evaluation, learn_weights
+
+
+@dataclass
+class FixedFit:
+    """Coefficients for a fixed metric, and what they amount to."""
+
+    G: np.ndarray
+    measured: Measured
+    penalty: float  # λ tr(G'A†G)
+    between: np.ndarray  # Σ_p β_p'B_v A_vw B_w'β_p without w, (m, m)
+
+    @property
+    def objective(self) -> float:
+        """The loss plus the penalty."""
+        return float(self.measured.losses.sum()) + self.penalty
+
+    def dual(self, conjugate: float) -> float:
+        """Return the dual value at the best multiple of the residuals."""
+        below = float(self.measured.losses.sum()) + conjugate
+        return float(self.measured.products.sum()) ** 2 / below if below else 0.0
+
+
+class FixedMetric:
+    """Ridge regression with a fixed metric, for any weights of the views.
+
+    Parameters
+    ----------
+    system : DesignMatrix
+        M and the targets, with `roots` for the diagonal metric.
+    metric : "diagonal", "covariance" or array of shape (q, q)
+        A; an array is symmetric positive semi-definite over the coefficients of all views.
+    alpha : float
+        λ.
+    tol : float
+        Relative gap at which learned weights are accepted.
+    max_iter : int
+        Maximum number of steps from one starting point, for learned weights.
+    """
+
+    def __init__(self, system: DesignMatrix, metric: str | np.ndarray, alpha: float, *, tol: float, max_iter: int):
+        self.system, self.alpha, self.tol, self.max_iter = system, alpha, tol, max_iter
+        self.identity = isinstance(metric, str) and metric == "diagonal"
+        self.matrix: np.ndarray | None = None  # A, unless it is the identity or the covariance over Gram matrices
+        self.root: np.ndarray | None = None  # F with FF' = A (primal)
+        if not isinstance(metric, str):
+            self.matrix = metric
+        elif not self.identity and not system.dual:
+            self.matrix = self._feature_covariance()
+        if self.matrix is not None and not system.dual:
+            values, vectors = eigh_positive(np.array(self.matrix, order="F"))
+            self.root = vectors * np.sqrt(values)
+
+    def _feature_covariance(self) -> np.ndarray:
+        q, s = sum(self.system.sizes), self.system.s
+        covariance = np.zeros((q, q), order="F")
+        for rows, _, Phi in self.system.pieces():
+            covariance += gram_of(np.sqrt(s[rows] / s.sum())[:, None] * Phi)
+        return covariance
+
+    def solve(self, w: np.ndarray | None, starts: Sequence[np.ndarray] | None = None) -> Solution:
+        """Return (coefficients of each view, w, None) as x, for given w or the best one.
+
+        Where the matrices are not positive semi-definite, the status is "indefinite", and x is None.
+        """
+        try:
+            if w is not None:
+                return self._solve_given(w)
+            assert starts is not None
+            learned = learn_weights(self.evaluate, starts, tol=self.tol, max_iter=self.max_iter)
+            best = np.abs(learned.x) if self.identity else learned.x  # signs count only between views
+            return with_learned(self._solve_given(best), learned)
+        except np.linalg.LinAlgError:
+            return Solution(None, None, 0, "indefinite")
+
+    def _solve_given(self, w: np.ndarray) -> Solution:
+        fit = self.fit(w)
+        gap = max(fit.objective - fit.dual(float(w @ fit.between @ w) / self.alpha), 0.0)
+        status = "exact" if gap <= 1e-6 * abs(fit.objective) else "inexact"
+        return Solution((self.system.by_view(fit.G), w, None), gap, 1, status, objective=fit.objective)
+
+    def evaluate(self, w: np.ndarray) -> Evaluation:
+        """Return the optimal value for w, its gradient in w, and a lower bound over all w of this length."""
+        fit = self.fit(w)
+        slopes = self.system.weight_slopes(w, fit.G, fit.measured)
+        largest = norm(w) ** 2 * float(eigvalsh(fit.between)[-1]) / self.alpha
+        return fit.objective, slopes, fit.dual(largest) if self.system.complete else None
+
+    def fit(self, w: np.ndarray) -> FixedFit:
+        """Return the coefficients for w."""
+        system, alpha = self.system, self.alpha
+        if system.dual:
+            kernel = self._kernel(w)
+            inner = solve(cholesky(add_to_diagonal(kernel.copy(order="F"), alpha)), system.Y)
+            G = self._times_metric(system.lift(w, inner))
+            penalty = alpha * float(np.sum(inner * multiply(kernel, inner)))
+        else:
+            C, c = system.moments(w)
+            if self.root is not None:
+                C, c = multiply(self.root.T, multiply(C, self.root)), multiply(self.root.T, c)
+            H = solve(cholesky(add_to_diagonal(np.asfortranarray(C), alpha)), c)
+            G = H if self.root is None else multiply(self.root, H)
+            penalty = alpha * float(np.sum(H**2))
+        measured = system.measure(w, G)
+        return FixedFit(G, measured, penalty, self._between(measured.unweighted))
+
+    def left_vectors(self, w: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return the squared singular values of MA½ and its left vectors."""
+        if self.system.dual and not self.identity:
+            return drop_null_space(*eigh_positive(self._kernel(w)))
+        return self.system.left_vectors(w, self.root)
+
+    def _kernel(self, w: np.ndarray) -> np.ndarray:
+        """Return MAM' (dual)."""
+        if self.identity:
+            return self.system.gram(w)
+        if self.matrix is not None:
+            M = self.system.matrix(w)
+            return multiply(M, multiply(self.matrix, M.T))
+        # the covariance is FF', where F stacks the rows of I/√Σs at the samples of each view
+        n, scale = len(self.system.Y), self.system.nu(w) * self.system.u_root / np.sqrt(self.system.s.sum())
+        T = np.zeros((n, n), order="F")
+        for (here, own, K), weight in zip(self.system.pieces(), w, strict=True):
+            T[np.ix_(here, here)] += weight * scale[here][:, None] * K * self.system.s_root[own]
+        return gram_of(T.T)
+
+    def _times_metric(self, U: np.ndarray) -> np.ndarray:
+        """Return AU."""
+        if self.identity:
+            return U
+        if self.matrix is not None:
+            return multiply(self.matrix, U)
+        total = np.zeros((len(self.system.Y), U.shape[1]))
+        for here, own, _ in self.system.pieces():
+            total[here] += U[own]
+        total /= self.system.s.sum()
+        return np.concatenate([total[here] for here, _, _ in self.system.pieces()])
+
+    def _between(self, U: np.ndarray) -> np.ndarray:
+        """Return <U_v, A_vw U_w> for every pair of views: the penalty's conjugate is w' this w."""
+        embedded, columns = self.system.embed(U), self.system.columns
+        between = np.empty((len(columns), len(columns)))
+        for x, other in enumerate(columns):
+            alone = np.zeros_like(U)
+            alone[other] = U[other]
+            moved = self._times_metric(alone)
+            between[:, x] = [float(np.sum(embedded[own] * moved[own])) for own in columns]
+        return between

@@ -1,0 +1,308 @@
+"""Metrics over views that are learned with the coefficients: one class for each penalty that the best metric leaves.
+
+For G fixed the best metric is known, and the problem in G alone is convex. Each class minimizes it, and evaluates its
+penalty, the violation of its optimality conditions and its dual value at any coefficients. Objective, residual and gap
+are therefore those of the coefficients that are returned, whichever solver computed them.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+
+import numpy as np
+
+from .certificates import Solution, rademacher_bound
+from .coregularized import with_learned
+from .design_matrix import DesignMatrix, Measured
+from .kernel_weights import BlockNorm, Fitted, learn_kernel_weights
+from .linalg import (
+    column_norms,
+    drop_null_space,
+    eigh_positive,
+    forward,
+    multiply,
+    norm,
+    row_space,
+    solve_general,
+)
+from .metric import direct_metric, dual_value, kappa_of, learn_output_kernel, rank_one_metric
+from .weights import Evaluation, learn_weights
+
+Minimum = tuple[np.ndarray, int, str]  # G, number of iterations, status
+
+
+class LearnedMetric(ABC):
+    """The problem min_G ‖Y - MG‖² + the penalty that the best metric leaves, over M for any weights of the views.
+
+    Parameters
+    ----------
+    system : DesignMatrix
+        M and the targets.
+    alpha, metric_penalty : float
+        λ and η.
+    tol : float
+        Relative gap at which a solution is accepted.
+    max_iter : int
+        Maximum number of steps.
+    """
+
+    shared = False  # one metric for all outputs
+    sparse = False  # the penalty on the metric is Σ_γ ‖A_γ‖_F over pairs of views
+
+    def __init__(self, system: DesignMatrix, alpha: float, metric_penalty: float, *, tol: float, max_iter: int):
+        self.system, self.alpha, self.metric_penalty, self.tol, self.max_iter = (
+            system, alpha, metric_penalty, tol, max_iter,
+        )  # fmt: skip
+        self.kappa = kappa_of(alpha, metric_penalty)
+
+    # -- what each penalty defines
+    @abstractmethod
+    def minimize(self, w: np.ndarray) -> Minimum:
+        """Return G at the optimum for the weights w."""
+
+    @abstractmethod
+    def penalty(self, G: np.ndarray) -> float:
+        """Return the penalty of coefficients."""
+
+    @abstractmethod
+    def violation(self, G: np.ndarray, measured: Measured) -> float:
+        """Return the largest entry of the gradient of the objective."""
+
+    @abstractmethod
+    def dual(self, measured: Measured) -> float:
+        """Return a lower bound on the optimum, from the residuals."""
+
+    @abstractmethod
+    def factors(self, G: np.ndarray) -> list[np.ndarray]:
+        """Return F with FF' the best metric for G: one for each output, or one for all."""
+
+    def dual_over_weights(self, measured: Measured, radius: float) -> float | None:
+        """Return a lower bound on the optimum over all weights of this length, where one is known."""
+        return None
+
+    # -- the same for all
+    def solve(self, w: np.ndarray | None, starts: Sequence[np.ndarray] | None = None) -> Solution:
+        """Return (coefficients of each view, w, factors of the metrics by view) as x, for given w or the best one.
+
+        Where the matrices are not positive semi-definite, the status is "indefinite", and x is None.
+        """
+        try:
+            if w is not None:
+                G, n_iter, status = self.minimize(w)
+                return self.measured(w, G, self.factors(G), n_iter, status)
+            assert starts is not None
+            learned = learn_weights(self.evaluate, np.abs(starts), tol=self.tol, max_iter=self.max_iter)
+            return with_learned(self.solve(np.abs(learned.x)), learned)  # signs are those of G
+        except np.linalg.LinAlgError:
+            return Solution(None, None, 0, "indefinite")
+
+    def evaluate(self, w: np.ndarray) -> Evaluation:
+        """Return the optimal value for w, its gradient in w, and a lower bound over all w of this length."""
+        G = self.minimize(w)[0]
+        measured = self.system.measure(w, G)
+        value = float(measured.losses.sum()) + self.penalty(G)
+        return value, self.system.weight_slopes(w, G, measured), self.dual_over_weights(measured, norm(w))
+
+    def measured(self, w: np.ndarray, G: np.ndarray, factors: list[np.ndarray], n_iter: int, status: str) -> Solution:
+        """Return coefficients and metrics as a solution, with the objective, gap and residual of G itself."""
+        measured = self.system.measure(w, G)
+        objective = float(measured.losses.sum()) + self.penalty(G)
+        gap = max(objective - self.dual(measured), 0.0)
+        if status in ("exact", "converged") and not gap <= max(2 * self.tol, 1e-6) * abs(objective):
+            status = "inexact"
+        x = self.system.by_view(G), w, [self.system.by_view(F) for F in factors]
+        return Solution(
+            x, gap, n_iter, status, objective=objective, residual=max(self.violation(G, measured), 0.0),
+            bound=self._complexity_bound(G, factors),
+        )  # fmt: skip
+
+    def _complexity_bound(self, G: np.ndarray, factors: list[np.ndarray]) -> float:
+        """Bound the Rademacher complexity by ‖A‖_F and ‖f‖² = tr(G'A†G), the largest over the outputs (Theorem 1)."""
+        n, size = float(self.system.s.sum()), self.system.squared_size()
+        bounds = []
+        for p, F in enumerate(factors):
+            length = _function_norm(G if self.shared else G[:, p : p + 1], F)
+            bounds.append(rademacher_bound(norm(multiply(F.T, F)), length, size, n))
+        return max(bounds)
+
+
+def _function_norm(G: np.ndarray, F: np.ndarray) -> float:
+    """Return ‖f‖ = tr(G'A†G)½ for A = FF': the length of F⁺G."""
+    if not F.any():
+        return 0.0
+    if F.shape[0] == F.shape[1]:  # a triangular factor, from the published scheme
+        return norm(forward(F, G))
+    return norm(solve_general(multiply(F.T, F), multiply(F.T, G)))
+
+
+class MetricPerOutput(LearnedMetric):
+    """A metric for each output, with ‖A‖_F²: the penalty is κ‖g‖^(4/3), and A = a gg'/‖g‖² with a = (λ‖g‖²/2η)^⅓."""
+
+    def minimize(self, w: np.ndarray) -> Minimum:
+        """Solve one equation for each output."""
+        system = self.system
+        if system.Y.shape[1] <= 2 and not system.is_decomposed(w):  # a decomposition takes as long as ten factors
+            A, b = system.small_side(w)
+            try:
+                columns = [direct_metric(A, own, self.kappa, moments=not system.dual) for own in b.T]
+                return system.from_small_side(w, np.stack(columns, axis=1)), 1, "exact"
+            except np.linalg.LinAlgError:
+                pass
+        spectrum = system.spectrum(w)
+        solution = rank_one_metric(spectrum, self.kappa)
+        return system.from_spectrum(w, spectrum, solution.x), 1, solution.status
+
+    def penalty(self, G: np.ndarray) -> float:
+        """Return κ Σ_p ‖g_p‖^(4/3)."""
+        return self.kappa * float(np.sum(column_norms(G) ** (4 / 3)))
+
+    def violation(self, G: np.ndarray, measured: Measured) -> float:
+        """Return the largest entry of 2M'(y - Mg) - (4κ/3) ‖g‖^(-2/3) g."""
+        norms = column_norms(G)
+        scale = np.divide(4 / 3 * self.kappa, np.cbrt(norms) ** 2, out=np.zeros_like(norms), where=norms > 0)
+        return float(np.abs(2 * measured.correlations - scale * G).max())
+
+    def dual(self, measured: Measured) -> float:
+        """Return the sum of the outputs' dual values."""
+        fourth = np.sum(measured.correlations**2, axis=0) ** 2
+        return float(np.sum(dual_value(measured.products, measured.losses, fourth, self.kappa)))
+
+    def dual_over_weights(self, measured: Measured, radius: float) -> float | None:
+        """Return the dual value for the worst w: the conjugate is convex in w², so all weight is on one view."""
+        if not self.system.complete:
+            return None
+        squares = measured.unweighted**2
+        lengths = np.array([squares[own].sum(axis=0) for own in self.system.columns])  # (m, P)
+        fourth = float(np.max(np.sum((radius**2 * lengths) ** 2, axis=1)))
+        return float(dual_value(measured.products.sum(), measured.losses.sum(), np.array(fourth), self.kappa))
+
+    def factors(self, G: np.ndarray) -> list[np.ndarray]:
+        """Return √a g/‖g‖ of each output."""
+        norms = column_norms(G)
+        a = np.cbrt(self.alpha * norms**2 / (2 * self.metric_penalty))
+        scaled = np.divide(np.sqrt(a), norms, out=np.zeros_like(norms), where=norms > 0) * G
+        return [scaled[:, p : p + 1] for p in range(G.shape[1])]
+
+
+class SharedMetric(LearnedMetric):
+    """One metric for all outputs, with ‖A‖_F²: the penalty is κ Σ_i s_i(G)^(4/3), and A = (λ/2η)^⅓ (GG')^⅓."""
+
+    shared = True
+    _rows: np.ndarray | None = None
+
+    def minimize(self, w: np.ndarray) -> Minimum:
+        """Solve the equal problem of a kernel between the outputs."""
+        spectrum = self.system.spectrum(w)
+        solution = learn_output_kernel(spectrum, self.alpha, self.metric_penalty, tol=self.tol, max_iter=self.max_iter)
+        return self.system.from_spectrum(w, spectrum, solution.x[0]), solution.n_iter, solution.status
+
+    def penalty(self, G: np.ndarray) -> float:
+        """Return κ Σ_i s_i^(4/3)."""
+        return self.kappa * float(np.sum(self._singular(G)[0] ** (2 / 3)))
+
+    def _singular(self, G: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return the squared singular values of G and its right vectors, which lie in the space of the rows of Y."""
+        if self._rows is None:
+            self._rows = row_space(self.system.Y)
+        narrow = multiply(G, self._rows)
+        values, vectors = drop_null_space(*eigh_positive(multiply(narrow.T, narrow)))
+        return values, multiply(self._rows, vectors)
+
+    def violation(self, G: np.ndarray, measured: Measured) -> float:
+        """Return the largest entry of 2M'(Y - MG) - (4κ/3) G(G'G)^(-⅓)."""
+        values, V = self._singular(G)
+        slope = multiply(multiply(G, V) * _power(values, -1 / 3), V.T)
+        return float(np.abs(2 * measured.correlations - 4 / 3 * self.kappa * slope).max())
+
+    def dual(self, measured: Measured) -> float:
+        """Return the dual value, from the singular values of M'B."""
+        fourth = np.sum(self._singular(measured.correlations)[0] ** 2)
+        return float(dual_value(measured.products.sum(), measured.losses.sum(), fourth, self.kappa))
+
+    def factors(self, G: np.ndarray) -> list[np.ndarray]:
+        """Return (λ/2η)^(1/6) G(G'G)^(-⅓), turned so that each direction has a column."""
+        values, V = self._singular(G)
+        values, V = values[values > 0], V[:, values > 0]
+        return [(self.alpha / (2 * self.metric_penalty)) ** (1 / 6) * multiply(G, V) * _power(values, -1 / 3)]
+
+
+def _power(values: np.ndarray, exponent: float) -> np.ndarray:
+    return np.power(values, exponent, out=np.zeros_like(values), where=values > 0)
+
+
+class BlockSparseMetric(LearnedMetric):
+    """A metric for each output, with Σ_γ ‖A_γ‖_F over pairs of views: the penalty is `BlockNorm`, and A = gg' √(λ/ηQ).
+
+    `start` are the kernel weights of a solved problem, by output: the next solution starts there.
+    """
+
+    sparse = True
+
+    def __init__(
+        self,
+        system: DesignMatrix,
+        alpha: float,
+        metric_penalty: float,
+        *,
+        tol: float,
+        max_iter: int,
+        start: dict[int, np.ndarray] | None = None,
+    ):
+        super().__init__(system, alpha, metric_penalty, tol=tol, max_iter=max_iter)
+        self.norm = BlockNorm(alpha, metric_penalty)
+        self.kernel_weights = dict(start or {})  # d of each output
+
+    def minimize(self, w: np.ndarray) -> Minimum:
+        """Learn weights of the views' kernels for each output."""
+        start = np.full(len(w), 1 / np.sqrt(self.alpha * self.metric_penalty))
+        columns, n_iter, status = [], 0, "converged"
+        groups = [slice(p, p + 1) for p in range(self.system.Y.shape[1])]
+        for p, fit in enumerate(self.system.kernel_fits(w, groups)):
+            before = self.kernel_weights.get(p, start)
+            before = before if before.any() else start
+            solution = learn_kernel_weights(fit, self.norm, before, tol=self.tol, max_iter=self.max_iter)
+            d = self.kernel_weights[p] = solution.x
+            start = d if d.any() else start  # near for the next output too
+            columns.append(self.system.from_kernel_weights(w, fit, d))
+            n_iter, status = max(n_iter, solution.n_iter), status if solution.converged else solution.status
+        return np.hstack(columns), n_iter, status
+
+    def _view_norms(self, G: np.ndarray) -> np.ndarray:
+        """Return ‖g_v‖ as (P, m)."""
+        return np.sqrt(self.system.squared_norms(G)).T
+
+    def penalty(self, G: np.ndarray) -> float:
+        """Return Σ_p Ω(g_p)."""
+        return sum(self.norm.norm(n) for n in self._view_norms(G))
+
+    def violation(self, G: np.ndarray, measured: Measured) -> float:
+        """Return the distance of 2M_v'(y - Mg) from the subgradients of Ω."""
+        worst = 0.0
+        for p, n in enumerate(self._view_norms(G)):
+            gradients = [2 * measured.correlations[own, p] for own in self.system.columns]
+            lengths = np.array([norm(u) for u in gradients])
+            if not n.any():
+                worst = max(worst, 1 - self.norm.room(lengths))
+                continue
+            within, along = self.norm.slopes(n)
+            for v, (own, u) in enumerate(zip(self.system.columns, gradients, strict=True)):
+                excess = float(np.abs(u - along[v] * G[own, p]).max()) if n[v] else lengths[v] - within
+                worst = max(worst, excess)
+        return worst
+
+    def dual(self, measured: Measured) -> float:
+        """Return the sum of the outputs' dual values."""
+        squares = measured.correlations**2
+        by_view = np.array([squares[own].sum(axis=0) for own in self.system.columns])  # (m, P)
+        return sum(
+            self.norm.dual(Fitted(float(value), float(loss), own, np.empty(0)))
+            for value, loss, own in zip(measured.products, measured.losses, by_view.T, strict=True)
+        )
+
+    def factors(self, G: np.ndarray) -> list[np.ndarray]:
+        """Return (λ/ηQ)^¼ g of each output."""
+        factors = []
+        for p, n in enumerate(self._view_norms(G)):
+            Q = self.norm.squared(n)
+            scale = (self.alpha / (self.metric_penalty * Q)) ** 0.25 if Q else 0.0
+            factors.append(scale * G[:, p : p + 1])
+        return factors

@@ -1,0 +1,101 @@
+"""Least squares with learned weights of the views' kernels, or with a learned kernel between outputs."""
+
+import numpy as np
+
+from .certificates import Solution
+from .design_matrix import DesignMatrix
+from .kernel_weights import SquaredNorm, learn_kernel_weights
+from .linalg import eigh_positive, multiply, row_space
+from .metric import kappa_of, learn_output_kernel
+
+
+class MultipleKernels:
+    """The problem of lp-norm multiple kernels: min ‖Y - Σ_v f_v‖² + λ (Σ_v ‖f_v‖^q)^(2/q), q = 2p/(p + 1).
+
+    Parameters
+    ----------
+    system : DesignMatrix
+        Roots of the kernels and the targets.
+    alpha, p : float
+        λ, and the norm of the weights.
+    shared : bool
+        Whether all outputs share the weights.
+    """
+
+    def __init__(self, system: DesignMatrix, alpha: float, p: float, *, shared: bool):
+        self.system, self.alpha, self.norm = system, alpha, SquaredNorm(alpha, p)
+        P = system.Y.shape[1]
+        self.groups = [slice(0, P)] if shared else [slice(k, k + 1) for k in range(P)]
+
+    def solve(self, *, tol: float, max_iter: int) -> Solution:
+        """Return (coefficients of each view, 1/m each, weights of the kernels by group of outputs) as x.
+
+        Views are combined with weights 1/m, so the coefficients are those of m f_v. Where the matrices are not
+        positive semi-definite, the status is "indefinite", and x is None.
+        """
+        try:
+            return self._solve(tol, max_iter)
+        except np.linalg.LinAlgError:
+            return Solution(None, None, 0, "indefinite")
+
+    def _solve(self, tol: float, max_iter: int) -> Solution:
+        system, m = self.system, len(self.system.sizes)
+        ones = np.ones(m)
+        parts, columns = [], []
+        for fit in system.kernel_fits(ones, self.groups):
+            part = learn_kernel_weights(fit, self.norm, self.norm.best(ones), tol=tol, max_iter=max_iter)
+            parts.append(part)
+            columns.append(system.from_kernel_weights(ones, fit, part.x))
+        G = np.hstack(columns)
+        objective = float(np.sum(system.residuals(ones, G) ** 2))
+        squares = np.maximum(system.squared_norms(G), 0)  # ‖f_v‖², (m, P)
+        objective += sum(self.norm.norm(np.sqrt(squares[:, group].sum(axis=1))) for group in self.groups)
+        weights = self.alpha * np.stack([part.x for part in parts], axis=1)
+        status = next((part.status for part in parts if not part.converged), "converged")
+        bound = sum(((part.objective or 0.0) - (part.gap or 0.0) for part in parts), start=0.0)
+        x = [m * own for own in system.by_view(G)], ones / m, weights
+        return _with_gap(x, objective, bound, max(part.n_iter for part in parts), status, tol)
+
+
+class OutputKernel:
+    """The problem of a kernel between outputs: min_{L ⪰ 0, f} ‖Y - f‖² + λ‖f‖² + λ‖L‖_F², f with the kernel k(x, z) L.
+
+    Parameters
+    ----------
+    system : DesignMatrix
+        Roots of the kernels and the targets.
+    alpha : float
+        λ.
+    """
+
+    def __init__(self, system: DesignMatrix, alpha: float):
+        self.system, self.alpha = system, alpha
+
+    def solve(self, w: np.ndarray, *, tol: float, max_iter: int) -> Solution:
+        """Return (coefficients of each view, w, L) as x, for given weights of the views.
+
+        Where the matrices are not positive semi-definite, the status is "indefinite", and x is None.
+        """
+        system, alpha = self.system, self.alpha
+        try:
+            spectrum = system.spectrum(w)
+        except np.linalg.LinAlgError:
+            return Solution(None, None, 0, "indefinite")
+        learned = learn_output_kernel(spectrum, alpha, alpha, tol=tol, max_iter=max_iter)
+        S, L = learned.x
+        G = system.from_spectrum(w, spectrum, S)
+        turned = multiply(G, row_space(system.Y))  # the functions' values lie in the space of the rows of Y
+        squares, _ = eigh_positive(multiply(turned.T, system.embed(turned)))  # singular values of f, squared
+        objective = float(np.sum(system.residuals(w, G) ** 2)) + kappa_of(alpha, alpha) * float(
+            np.sum(squares ** (2 / 3))
+        )
+        bound = float(learned.objective) - float(learned.gap)  # type: ignore[arg-type]
+        return _with_gap((system.by_view(G), w, L), objective, bound, learned.n_iter, learned.status, tol)
+
+
+def _with_gap(x: tuple, objective: float, bound: float, n_iter: int, status: str, tol: float) -> Solution:
+    """Return a solution with the objective of the coefficients themselves, and its gap to a lower bound."""
+    gap = max(objective - bound, 0.0)
+    if status == "converged" and not gap <= max(2 * tol, 1e-6) * abs(objective):
+        status = "inexact"
+    return Solution(x, gap, n_iter, status, objective=objective)

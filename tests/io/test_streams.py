@@ -1,0 +1,273 @@
+"""Streams of files: the same values as the whole file in every format, or a sentence."""
+
+import gzip
+import json
+import re
+import time
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from sklearn.datasets import dump_svmlight_file
+
+from consilience import Views
+from consilience.io import read_lines, read_samples, read_stream
+
+N = 7
+Z = np.random.default_rng(0).normal(size=(N, 3))
+LABELS = np.array(["p", "q", "p", "p", "q", "q", "p"])
+
+
+# -- one reader for files and streams
+def as_parquet(path, **columns):
+    pq.write_table(pa.table(columns), path)
+
+
+def as_annotated(path):
+    anndata = pytest.importorskip("anndata", reason="anndata is not installed")
+    obs = pd.DataFrame({"y": LABELS}, index=[f"s{i}" for i in range(N)])
+    anndata.AnnData(Z, obs=obs, var=pd.DataFrame(index=["g1", "g2", "g3"])).write_h5ad(path)
+
+
+def as_folder(path):
+    path.mkdir()
+    for k in (0, 1, 2):
+        rows = slice(3 * k, 3 * k + 3)
+        columns = {"a__1": Z[rows, 0], "a__2": Z[rows, 1], "y": LABELS[rows]}
+        as_parquet(path / f"part-{k}.parquet", **dict(reversed(columns.items()) if k == 1 else columns.items()))
+
+
+ROWS = [{"a__1": 1.5, "a__2": 2, "y": 0}, {"a__2": None, "a__1": 3, "y": 1}, {"a__1": -1, "a__2": True, "y": None}]
+FILES = {
+    "plain.csv": b"a__1,a__2,b__1,y\n1,2.5,3,p\n-4,5e3,6,q\n7,8,9,p\n",
+    "tabs.tsv": b"a__1\ta__2\ty\n1\t2.5\tp\n-4\t5e3\tq\n7\t8,5\tp\n".replace(b"8,5", b"8"),
+    "one view.csv": b"a,b,y\n1,2.5,p\n-4,5e3,q\n7,8,p\n",
+    "missing cells.csv": b"a,b,y\nNA,1,p\n1.5,,q\nNaN,3,p\nn/a,2,\n2,null,q\n",
+    "missing views.csv": b"a__1,b__1,b__2,y\n1,,,p\n2,3,4,q\n3,,,p\n",
+    "an empty column.csv": b"a,b,y\n1,,p\n2,,q\n3,,p\n",
+    "a column that begins empty.csv": b"a,b,y\n1,,p\n2,,q\n3,5,p\n",
+    "quotes.csv": b'word,n,y\n"a,b",1,p\n"two\nlines",2,q\n"say ""hi""",3,p\n5" disk,4,q\n,5,p\n',
+    "spaces, signs, infinity.csv": b"a,b,y\n 1 ,+2,p\n2, -3,q\ninf,-inf,p\n",
+    "true and false.csv": b"a,b,y\n1,true,p\n2,False,q\n3,,p\n4,TRUE,q\n",
+    "digits in text.csv": b"word,n,y\nx,1,p\n007,2,q\n1_000,3,p\n",
+    "text and prefixes.csv": b"a__1,word,b__1,y\n1,x,2,p\n3,z,4,q\n5,,6,p\n",
+    "prefixes of text.csv": b"a__1,w__1,y\n1,x,p\n3,z,q\n5,,p\n",
+    "classes with zeros in front.csv": b"a,y\n1,01\n2,02\n3,1\n4,\n",
+    "classes that are whole numbers.csv": b"a,y\n1,0\n2,-1\n3,1\n",
+    "classes with gaps.csv": b"a,y\n1,0\n2,\n3,1\n",
+    "classes that are true.csv": b"a,y\n1,true\n2,false\n3,\n",
+    "targets.csv": b"a,y\n1,0.5\n2,1e3\n3,\n4,-7\n",
+    "dates as classes.csv": b"a,y\n1,2020-01-01\n2,2020-01-02\n3,2020-01-01\n",
+    "long numbers as classes.csv": b"a,y\n1,123456789012345678901\n2,123456789012345678902\n3,5\n",
+    "a mark of the encoding.csv": b"\xef\xbb\xbfa,y\n1,p\n2,q\n3,p\n",
+    "lines of Windows.csv": b'a,word,y\r\n1,"x\r\nz",p\r\n\r\n2,z,q\r\n3,x,p\r\n',
+    "no last line end.csv": b"a,y\n1,p\n2,q\n3,p",
+    "blank lines.csv": b"a,y\n\n1,p\n" + b"\n" * 9 + b"2,q\n3,p\n\n\n",
+    "row numbers.csv": b",a,y\n0,1,p\n1,2,q\n2,3,p\n",
+    "other letters.csv": "wört,y\né,ä\n漢字,é\n😀,ä\n".encode(),
+    "records.jsonl": "\n".join(map(json.dumps, ROWS)).encode() + b"\n\n",
+    "lists.jsonl": b'{"v": [1, 2], "w": ["x"], "y": "p"}\n{"v": null, "w": [], "y": "q"}\n{"v": [3, null], "y": "p"}\n',
+    "strings.ndjson": b'{"s": "x", "n": 1, "y": true}\n\n{"n": 2, "s": null, "y": false}\n{"s": "5", "y": null}\n',
+    "types.parquet": lambda path: as_parquet(
+        path, i=pa.array([1, None, 3], pa.int32()), f=pa.array([1.5, 2, None], pa.float32()), b=[True, None, False],
+        n=pa.nulls(3), d=pa.array([1, 2, None], pa.decimal128(5, 2)), t=pa.array(["x", None, "x"]).dictionary_encode(),
+        y=pa.array([1, None, 2], pa.int8()), __index_level_0__=[7, 8, 9],
+    ),
+    "lists.parquet": lambda path: as_parquet(
+        path, v=[[1.0, 2.0], None, [3.0, 4.0]], w=[["x"], ["x", "z"], None], y=["p", None, "q"],
+        f=pa.FixedSizeListArray.from_arrays(pa.array(range(6)), 2),
+    ),
+    "booleans.parquet": lambda path: as_parquet(path, a__1=[1.0, 2.0, 3.0], y=[True, None, False]),
+    "folder": as_folder,
+    "sparse.libsvm": b"1 1:0.5 3:1\n-1 # nothing\n2 2:4\n-1 1:1 5:2\n",
+    "sparse.txt": b"0.5 2:1\n1.5 3:1\n",
+    "arrays.npz": lambda path: np.savez(path, m=Z, v=Z[:, 0], w=LABELS, y=np.arange(N) % 3, other=np.array(3)),
+    "annotated.h5ad": as_annotated,
+}  # fmt: skip
+
+
+def written(path, content):
+    if callable(content):
+        content(path)
+    else:
+        path.write_bytes(content)
+    return path
+
+
+def same(left, right):
+    """Whether two lists of labels agree, missing ones among them."""
+    missing = [[v is None or v != v for v in values] for values in (left, right)]
+    there = [[v for v, gone in zip(values, lost, strict=True) if not gone]
+             for values, lost in zip((left, right), missing, strict=True)]  # fmt: skip
+    kinds = [
+        {str if isinstance(v, str) else bool if isinstance(v, bool) else float for v in values} for values in there
+    ]
+    return missing[0] == missing[1] and there[0] == there[1] and kinds[0] == kinds[1]
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("chunk", [2, 3, 4096])
+@pytest.mark.parametrize("name", FILES)
+def test_a_stream_has_the_values_of_the_file(name, chunk, tmp_path):
+    path = written(tmp_path / name, FILES[name])
+    whole = read_samples([path], target="y")
+    parts = list(read_stream(path, chunk=chunk))
+    assert all(0 < len(labels) == len(X) <= chunk for X, labels in parts)
+    X = Views.concat([part for part, _ in parts])
+    if "view0" in X.names:  # which a file names after itself
+        X = X.renamed({"view0": path.stem})
+    assert X == whole.X
+    assert X.feature_names == whole.X.feature_names
+    assert same([label for _, labels in parts for label in labels], whole.y.tolist())
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("views", [{"v": ["a*"], "w": "b*"}, "prefix"], ids=["patterns", "prefix"])
+def test_layouts_are_the_same(views, tmp_path):
+    path = written(tmp_path / "t.csv", b"a__1,b__1,a__2,y\n1,2,3,p\n4,5,6,q\n")
+    X = next(read_stream(path, views=views))[0]
+    assert X == read_samples([path], target="y", views=views).X
+    assert [len(names) for names in X.feature_names.values()] == [2, 1]
+    dump_svmlight_file(Z, LABELS == "p", str(tmp_path / "t.svm"), zero_based=False)
+    halves = {"left": slice(0, 2), "right": slice(2, 3)}
+    sparse = read_samples([tmp_path / "t.svm"], views=halves).X
+    assert next(read_stream(tmp_path / "t.svm", views=halves))[0] == sparse
+    np.testing.assert_allclose(sparse["left"].toarray(), Z[:, :2])
+    for read in (lambda: read_samples([path], views=halves), lambda: list(read_stream(path, views=halves))):
+        with pytest.raises(ValueError, match=r"View 'left' of 't.csv' is given as a slice; give the names"):
+            read()
+
+
+def test_sample_names_are_not_a_feature(tmp_path):
+    path = written(tmp_path / "t.csv", b"id,a,y\n001,1,p\n002,2,q\n")
+    names = read_samples([path], target="y", ids="id").ids.tolist()
+    assert names == ["001", "002"]
+    for X, _ in read_stream(path, ids="id", chunk=1):
+        assert X.feature_names == {"view0": ("a",)}
+    lines = path.read_text().splitlines()
+    assert next(read_lines(lines, "lines", kind="csv", ids="id"))[0].feature_names == {"view0": ("a",)}
+    with pytest.raises(ValueError, match=r"No column 'who' is in 't.csv', only id, a"):
+        list(read_stream(path, ids="who"))
+
+
+BOTH = {
+    "'t.csv' has two columns named 'a'": ("t.csv", b"a,a,y\n1,2,0\n"),
+    "'t.csv' cannot be read as CSV: CSV parse error: Expected 3 columns, got 2": ("t.csv", b"a,b,y\n1,2,0\n1,2\n"),
+    "'t.csv' cannot be read as CSV: CSV parse error: Empty CSV file": ("t.csv", b"\n\n"),
+    "Column 'd' of 't.csv' holds date values, which are not a view": ("t.csv", b"d,y\n2020-01-01,0\n2020-01-02,1\n"),
+    "No column 'y' is in 't.csv', only a, b. Give the name of a column": ("t.csv", b"a,b\n1,2\n"),
+    "No column 'y' is in 't.jsonl', only a.": ("t.jsonl", b'{"a": 1}\n'),
+    "Line 2 of 't.jsonl' has no key 'y'. Write null where": ("t.jsonl", b'{"a": 1, "y": 0}\n{"a": 1}\n'),
+    "Column 'v' of 't.jsonl' has lists of 1 and of 2 numbers": (
+        "t.jsonl", b'{"v": [1], "y": 0}\n{"v": [1, 2], "y": 0}\n',
+    ),
+    "No view is left: 't.csv' has no columns besides target and names": ("t.csv", b"y\n1\n2\n"),
+    "'t.doc' is not a file of samples: its name must end in one of .parquet, .pq, .csv": ("t.doc", b""),
+    "has no .parquet file": ("t.parquet", lambda path: path.mkdir()),
+    "'y' of 't.npz' has 2 values for 3 samples": ("t.npz", lambda path: np.savez(path, a=np.ones((3, 2)), y=[0, 1])),
+    "'v.parquet'": ("v.parquet", lambda path: path.write_bytes(gzip.compress(b"nothing"))),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("message", BOTH)
+def test_both_refuse_in_one_sentence(message, tmp_path):
+    name, content = BOTH[message]
+    path = written(tmp_path / name, content)
+    for read in (lambda: read_samples([path], target="y"), lambda: list(read_stream(path))):
+        with pytest.raises((ValueError, FileNotFoundError), match=re.escape(message)) as raised:
+            read()
+        assert "\n" not in str(raised.value)
+
+
+# -- lines
+def read_csv(lines, **options):
+    return list(read_lines(lines, "lines", kind="csv", **options))
+
+
+CSV_ERRORS = {
+    "lines cannot be read as CSV: Empty CSV file": [],
+    "lines cannot be read as CSV: CSV parse error: Expected 3 columns, got 2: 1,2": ["a,b,y", "1,2,0", "1,2"],
+    "Column 'a' of lines has text in lines 66 to 66, but numbers in all rows before": ["a,y", *["1,0"] * 64, "x,0"],
+    "Column 'a' of lines has text in lines 66 to 67, but no value": ["a,b,y", *[",1,0"] * 64, "x,1,0", "x,1,1"],
+    "Column 'a' of lines has true or false in lines 66 to 66, but numbers": ["a,y", *["1,0"] * 64, "true,0"],
+    "Column 'y' of lines has text in lines 66 to 66, but numbers in all rows before": ["a,y", *["1,0"] * 64, "1,01"],
+    "Column 'y' of lines has numbers in lines 66 to 66, but true or false": ["a,y", *["1,true"] * 64, "1,2"],
+    "lines cannot be read as CSV: field larger than field limit": ["a,y", "x" * 200_000 + ",1"],
+}
+
+
+@pytest.mark.parametrize("message", CSV_ERRORS)
+def test_bad_lines_of_csv_get_a_sentence(message):
+    with pytest.raises(ValueError, match=re.escape(message)):
+        read_csv(CSV_ERRORS[message])
+
+
+def test_a_column_of_csv_that_begins_empty_is_a_view_that_comes_late():
+    lines = ["a__1,b__1,word,y", *(f"{i},,go,{i % 2}" for i in range(70)), *(f"{i},{i},go,{i % 2}" for i in range(30))]
+    pieces = read_csv(lines)
+    assert [len(labels) for _, labels in pieces] == [64, 36]
+    assert pieces[0][0].names == ("a", "b", "word")
+    assert not pieces[0][0].present("b").any()
+    assert pieces[1][0].present("b").sum() == 30
+    assert pieces[0][1][:2] == [0, 1]  # numbers stay numbers
+
+
+def test_text_of_the_first_rows_stays_text():
+    pieces = read_csv(["word,y", "x,a", "z,a", "1,1", "2,"], chunk=2)
+    assert [X["word"].tolist() for X, _ in pieces] == [["x", "z"], ["1", "2"]]
+    assert [labels for _, labels in pieces] == [["a", "a"], ["1", None]]
+
+
+def test_lines_come_as_soon_as_a_chunk_is_there():
+    given = []
+
+    def slow():
+        for k in range(9):
+            given.append(k)
+            yield "a,y\n" if not k else f"{k},0\n"
+
+    next(read_lines(slow(), "lines", kind="csv", chunk=2))
+    assert len(given) == 3
+
+
+def test_columns_of_json_lines_may_come_late(tmp_path):
+    lines = ['{"a__1": 1, "y": 0}', '{"a__1": 2, "w": "x", "b__1": null, "y": 0}', '{"b__1": 3, "v": [1, 2], "y": 1}']
+    pieces = list(read_lines([*lines, '{"w": "z", "y": 1}'], "lines", chunk=1))
+    assert [X.names for X, _ in pieces] == [("a",), ("a", "w"), ("v", "a", "b", "w"), ("v", "a", "b", "w")]
+    assert pieces[3][0].mask.tolist() == [[False, False, False, True]]
+    wider = ['{"a__0": 1, "y": 0}', '{"a__0": 1, "a__1": 2, "y": 0}']
+    with pytest.raises(ValueError, match=r"lines has a column 'a__1' that it did not have before. Give the same"):
+        list(read_lines(wider, "lines", chunk=1))
+    mixed = ['{"a": 1, "y": 0}', '{"a": "x", "y": 0}']
+    for some, message in ((mixed, "numbers and then objects"), (mixed[::-1], "objects and then numbers")):
+        with pytest.raises(ValueError, match=f"Column 'a' of lines has {message}. Write values of one kind."):
+            list(read_lines(some, "lines", chunk=1))
+    with pytest.raises(ValueError, match="Column 'a' of lines has numbers and other values"):
+        list(read_lines(mixed, "lines"))
+
+
+def test_files_of_a_folder_have_the_same_columns(tmp_path):
+    as_parquet(tmp_path / "1.parquet", a__1=[1.0], a__2=[2.0], y=[0])
+    as_parquet(tmp_path / "2.parquet", a__1=[1.0], y=[0])
+    with pytest.raises(ValueError, match=r"'2.parquet' has no column 'a__2', which it had before. Give the same"):
+        list(read_stream(tmp_path))
+    assert np.isnan(read_samples([tmp_path], target="y").X["a"][1, 1])
+
+
+def test_a_libsvm_file_is_read_in_pieces(tmp_path, monkeypatch):
+    monkeypatch.setattr("consilience.io.formats._PIECE", 200)
+    wide = np.abs(np.random.default_rng(0).normal(size=(200, 30))) * (np.random.default_rng(1).random((200, 30)) < 0.2)
+    path, labels = tmp_path / "data.libsvm", np.arange(200) % 3
+    dump_svmlight_file(wide, labels, str(path), zero_based=False)
+    read = list(read_stream(path, chunk=7))
+    np.testing.assert_allclose(np.vstack([X["view0"].toarray() for X, _ in read]), wide, atol=1e-6)
+    assert [label for _, part in read for label in part] == labels.tolist()
+
+
+def test_streams_of_csv_are_fast(tmp_path):
+    pd.DataFrame(np.random.default_rng(0).normal(size=(4000, 50))).assign(y=0).to_csv(tmp_path / "t.csv", index=False)
+    start = time.process_time()
+    assert sum(len(labels) for _, labels in read_stream(tmp_path / "t.csv", chunk=500)) == 4000
+    assert time.process_time() - start < 3  # 200,000 cells; a tenth of a second is usual

@@ -1,0 +1,159 @@
+"""The vector perceptron against its twins, its bounds, and streams."""
+
+import warnings
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.datasets import make_blobs
+
+import consilience as cs
+import reference
+from consilience.kernels import RBF, Linear, Polynomial
+from consilience.solvers.certificates import vector_perceptron_bounds
+
+
+def two_views(n=90, missing=False):
+    A, y = make_blobs(n, 3, centers=3, cluster_std=4.0, random_state=0)
+    B, mask = np.random.default_rng(0).normal(size=(n, 2)) + y[:, None], np.ones((n, 2), dtype=bool)
+    if missing:
+        mask[::5, 0] = False
+        mask[1::4, 1] = False
+        mask[~mask.any(axis=1), 0] = True
+    return cs.Views({"a": A / 5, "b": B}, mask=mask), y
+
+
+def separable(seed, n=40, T=3, columns=4):
+    """Samples of length 1 that some operator separates with a margin."""
+    rng = np.random.default_rng(seed)
+    W, Y = rng.normal(size=(T - 1, columns)), cs.simplex_vectors(T)
+    X = rng.normal(size=(20 * n, columns))
+    X /= np.linalg.norm(X, axis=1, keepdims=True)
+    y = (X @ W.T @ Y.T).argmax(axis=1)
+    sure = np.einsum("ij,ij->i", X @ W.T, Y[y]) / np.linalg.norm(W) > 0.1
+    return X[sure][:n], y[sure][:n]
+
+
+@pytest.mark.parametrize("T", [2, 3])
+@pytest.mark.parametrize("step", [0.1, 1.0, 3.0])
+def test_the_perceptron_is_its_twin(T, step):
+    X, y = separable(0, T=T)
+    Y = cs.simplex_vectors(T)
+    W, updates = reference.vector_perceptron(X, Y[y], 1.0, step, 50)
+    model = cs.VectorPerceptron(eta0=step, max_iter=50, shuffle=False).fit(X, y)
+    assert model.n_updates_ == updates
+    expected = X @ W.T @ Y.T
+    expected = expected if T > 2 else (expected[:, 1] - expected[:, 0]) / 2
+    np.testing.assert_allclose(model.decision_function(X), expected, atol=1e-10)
+    kernel = cs.VectorPerceptron(Polynomial(1, 0.0), eta0=step, max_iter=50, shuffle=False).fit(X, y)
+    np.testing.assert_allclose(kernel.decision_function(X), expected, atol=1e-10)
+    gram = X @ X.T * (Y @ Y.T)[np.ix_(y, y)]
+    alpha, updates = reference.dual_vector_perceptron(gram, 1.0, 0.01 * step, 50)
+    dual = cs.VectorPerceptron(algorithm="coefficients", eta0=0.01 * step, max_iter=50, shuffle=False).fit(X, y)
+    assert dual.n_updates_ == updates
+    expected = X @ X.T @ (alpha[:, None] * (Y @ Y.T)[y])
+    expected = expected if T > 2 else (expected[:, 1] - expected[:, 0]) / 2
+    np.testing.assert_allclose(dual.decision_function(X), expected, atol=1e-8)
+
+
+def test_both_algorithms_are_different():
+    X, y = separable(1)
+    first = cs.VectorPerceptron(shuffle=False).fit(X, y)
+    second = cs.VectorPerceptron(shuffle=False, algorithm="coefficients", eta0=0.01).fit(X, y)
+    assert first.separated_
+    assert second.separated_
+    assert abs(np.corrcoef(first.decision_function(X).ravel(), second.decision_function(X).ravel())[0, 1]) < 0.9999
+    assert not hasattr(second, "partial_fit")
+    with pytest.raises(AttributeError) as caught:
+        _ = second.partial_fit
+    assert "use `fit`, or algorithm='operator' for a stream" in str(caught.value.__cause__)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(0, 10**6), st.integers(2, 4), st.sampled_from([0.2, 1.0, 4.0]), st.sampled_from([0.5, 1.0, 2.0]))
+def test_bounds_hold(seed, T, step, margin):
+    X, y = separable(seed, T=T)
+    if len(set(y)) < T:
+        return
+    model = cs.VectorPerceptron(eta0=step, margin=margin, max_iter=10_000, random_state=seed).fit(X, y)
+    proof = model.certificate(X, y)
+    assert model.separated_
+    assert proof.widest >= 0.1 * (1 - 1e-3)
+    assert proof.updates <= proof.bound
+    assert proof.margin >= proof.margin_bound
+    assert proof.margin <= proof.widest * (1 + 1e-4)
+    Y = cs.simplex_vectors(T)
+    W, updates = reference.vector_perceptron(X, Y[y], margin, step, 10_000)
+    assert updates <= proof.bound
+    assert np.einsum("ij,ij->i", X @ W.T, Y[y]).min() / np.linalg.norm(W) >= proof.margin_bound
+
+
+def test_bounds_as_the_paper_states_them():
+    for widest, step in ((0.1, 1.0), (0.5, 0.2)):
+        updates, margin = vector_perceptron_bounds(widest, step)
+        np.testing.assert_allclose([updates, margin], [(1 + 2 / step) / widest**2, widest / (step + 2)])
+
+
+def test_samples_that_nothing_separates_have_no_bound():
+    X = np.array([[1.0, 0.0], [1.0, 0.0], [0.0, 1.0]])
+    model = cs.VectorPerceptron(max_iter=3).fit(X, [0, 1, 0])
+    proof = model.certificate(X, [0, 1, 0])
+    assert not model.separated_
+    assert proof.bound is None
+    assert proof.margin_bound is None
+    assert (
+        str(model.certificate()) == f"{model.n_updates_} updates. Learned as the samples came; no optimum is claimed."
+    )
+
+
+@pytest.mark.parametrize("kernel", ["linear", RBF(0.5)])
+def test_any_chunks_give_the_same_perceptron(kernel):
+    X, y = two_views(n=300, missing=True)
+    whole = cs.VectorPerceptron(kernel).partial_fit(X, y, classes=range(3))
+    parts = cs.VectorPerceptron(kernel)
+    for start in range(0, 300, 17):
+        parts.partial_fit(X[start : start + 17], y[start : start + 17], classes=range(3))
+    np.testing.assert_allclose(parts.decision_function(X), whole.decision_function(X), atol=1e-10)
+    assert parts.n_updates_ == whole.n_updates_
+    assert parts.n_mistakes_ == whole.n_mistakes_
+    one = cs.VectorPerceptron(kernel, max_iter=1, shuffle=False).fit(X, y)
+    np.testing.assert_allclose(one.decision_function(X), whole.decision_function(X), atol=1e-10)
+
+
+def test_products_of_streams_need_every_view():
+    X, y = two_views(missing=True)
+    whole, _ = two_views()
+    for learn in ("fit", "partial_fit"):
+        with pytest.raises(ValueError, match="needs every view in every sample"):
+            getattr(cs.VectorPerceptron(RBF(0.5), combine="product"), learn)(X, y)
+    model = cs.VectorPerceptron(RBF(0.5), combine="product").fit(whole, y)
+    with pytest.raises(ValueError, match="needs every view in every sample"):
+        model.predict(X)
+
+
+def test_certificates_leave_samples_without_a_label_out():
+    X, y = separable(0)
+    model = cs.VectorPerceptron(random_state=0).fit(X, y)
+    some = y.astype(float)
+    some[:5] = np.nan
+    assert model.certificate(X, some).margin == model.certificate(X[5:], y[5:]).margin
+
+
+def test_streams_ask_for_numbers_and_take_new_views():
+    X, y = two_views()
+    with pytest.raises(
+        ValueError, match=r"View 'a': RBF\(gamma='median'\) takes a parameter from the data.*Give it a number"
+    ):
+        (fresh := cs.VectorPerceptron(RBF("median"))).partial_fit(X, y)
+    assert not hasattr(fresh, "n_samples_seen_")
+    scaled = cs.VectorPerceptron("rbf").partial_fit(X, y)  # by the columns, since a stream has no variance yet
+    assert scaled.kernels_["a"].gamma == 1 / X["a"].shape[1]
+    for kernel in ("linear", RBF(0.5)):
+        model = cs.VectorPerceptron({"a": kernel, "b": Linear()}).partial_fit({"a": X["a"]}, y)
+        model.partial_fit(X, y)
+        assert model.decision_function({"b": X["b"]}).shape == (90, 3)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model.learn_one({"a": X["a"][0]}, 1)
+        assert model.predict_one({"a": X["a"][0]}) in range(3)

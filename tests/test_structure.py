@@ -1,0 +1,237 @@
+"""The limits that keep the code readable: sizes, bases, the way from `fit` to the solver, one meaning per name."""
+
+import ast
+import inspect
+import json
+import os
+import re
+import subprocess
+import sys
+import warnings
+from collections import Counter, defaultdict
+from pathlib import Path
+
+import numpy as np
+import pytest
+from sklearn.base import clone, is_regressor
+
+import cases
+import consilience
+from consilience.views import _blocks, validation
+
+PACKAGE = Path(consilience.__file__).parent
+MODULES = sorted(PACKAGE.rglob("*.py"))
+ROOMS = {"views", "kernels", "solvers", "batch", "online", "io", "evaluation", "report", "cli", "datasets"}
+
+
+def trees():
+    return {path.relative_to(PACKAGE).as_posix(): ast.parse(path.read_text()) for path in MODULES}
+
+
+def functions(tree, inside=""):
+    for node in ast.iter_child_nodes(tree):
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            yield f"{inside}{node.name}", node
+            yield from functions(node, f"{inside}{node.name}.")
+        elif isinstance(node, ast.ClassDef):
+            yield from functions(node, f"{inside}{node.name}.")
+        else:
+            yield from functions(node, inside)
+
+
+def test_only_rooms_stand_at_the_top_level():
+    found = {path.name for path in PACKAGE.iterdir() if path.name != "__pycache__"}
+    private = {name for name in found if re.fullmatch(r"_[a-z]+\.py", name)}
+    assert found - private == ROOMS | {"__init__.py", "py.typed"}
+    assert len(private) <= 3
+
+
+def test_no_module_is_longer_than_500_lines():
+    sizes = {path.relative_to(PACKAGE).as_posix(): len(path.read_text().splitlines()) for path in MODULES}
+    assert {name: size for name, size in sizes.items() if size > 500} == {}
+
+
+def code_lines(node):
+    """Lines of a function without its docstring."""
+    lines = node.end_lineno - node.lineno + 1
+    first = node.body[0]
+    if isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant) and isinstance(first.value.value, str):
+        lines -= first.end_lineno - first.lineno + 1
+    return lines
+
+
+def test_no_function_is_longer_than_60_lines():
+    found = {
+        f"{module}: {name}": code_lines(node)
+        for module, tree in trees().items()
+        for name, node in functions(tree)
+        if code_lines(node) > 60
+    }
+    assert found == {}
+
+
+def test_no_function_has_more_than_12_arguments():
+    """Except for estimators' `__init__`, whose arguments are parameters, and commands, whose arguments are options."""
+    found = {}
+    for module, tree in trees().items():
+        for name, node in functions(tree):
+            given = node.args
+            count = len(
+                [a for a in (*given.posonlyargs, *given.args, *given.kwonlyargs) if a.arg not in ("self", "cls")]
+            )
+            if count > 12 and not name.endswith("__init__") and not module.startswith("cli/"):
+                found[f"{module}: {name}"] = count
+    assert found == {}
+
+
+def own_classes():
+    for name in sorted(sys.modules):
+        if name.startswith("consilience."):
+            for value in vars(sys.modules[name]).values():
+                if inspect.isclass(value) and value.__module__ == name:
+                    yield value
+
+
+def test_at_most_two_of_our_bases_stand_above_a_class():
+    for name in consilience.__all__:
+        getattr(consilience, name)
+    mixins = {"ViewClassifier", "ViewRegressor"}
+    deep = {}
+    for cls in own_classes():
+        bases = [
+            b.__name__ for b in cls.__mro__[1:] if b.__module__.startswith("consilience") and b.__name__ not in mixins
+        ]
+        if len(bases) > 2:
+            deep[f"{cls.__module__}.{cls.__name__}"] = bases
+    assert deep == {}
+
+
+def test_a_public_name_has_one_meaning():
+    """No two modules define a module-level name without underscore, except for the `main` of a command line."""
+    places = defaultdict(list)
+    for module, tree in trees().items():
+        for node in tree.body:
+            names = []
+            if isinstance(node, (ast.FunctionDef, ast.ClassDef)):
+                names = [node.name]
+            elif isinstance(node, (ast.Assign, ast.AnnAssign)):
+                targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+                names = [target.id for target in targets if isinstance(target, ast.Name)]
+            for name in names:
+                if not name.startswith("_"):
+                    places[name].append(module)
+    assert {name: found for name, found in places.items() if len(set(found)) > 1} == {}
+
+
+def test_only_one_file_calls_blas_or_lapack():
+    """So that a device can be added behind it; `LinAlgError` is an exception's name and may stand anywhere."""
+    pattern = re.compile(r"\b(?:scipy|np|numpy)\.linalg\.(?!LinAlgError)|\bscipy\.linalg\b|\blapack\b|\bblas\.")
+    found = [
+        f"{path.relative_to(PACKAGE)}:{number}: {line.strip()}"
+        for path in MODULES
+        if path.relative_to(PACKAGE).as_posix() != "solvers/linalg.py"
+        for number, line in enumerate(path.read_text().splitlines(), start=1)
+        if pattern.search(line)
+    ]
+    assert found == []
+
+
+@pytest.mark.parametrize(
+    "cls", [consilience.CoRegularizedRidge, consilience.ViewMetricRidge, consilience.OutputKernelRidge]
+)
+def test_a_fit_validates_each_view_once(cls, monkeypatch):
+    checked, made = Counter(), []
+    check, of = validation._check_numbers, consilience.Views._of.__func__
+    monkeypatch.setattr(validation, "_check_numbers", lambda name, X: (checked.update([name]), check(name, X))[1])
+    monkeypatch.setattr(_blocks, "check_finite", lambda what, *rest: checked.update([what]))
+    monkeypatch.setattr(consilience.Views, "_of", classmethod(lambda cls, *given: (made.append(1), of(cls, *given))[1]))
+    rng = np.random.default_rng(0)
+    cls().fit({"a": rng.normal(size=(30, 2)), "b": rng.normal(size=(30, 3))}, rng.normal(size=30))
+    assert checked == {"a": 1, "b": 1}
+    assert len(made) <= 3
+
+
+# -- from `fit` to the numerical kernel
+def numerical_kernels():
+    """Return (file, line) of the functions where the way of a fit ends: linear algebra, and all compiled functions."""
+    found = set()
+    for module, tree in trees().items():
+        for _, node in functions(tree):
+            compiled = any(isinstance(d, ast.Call) and getattr(d.func, "id", "") == "jit" for d in node.decorator_list)
+            if compiled or module == "solvers/linalg.py":
+                found.add((module, node.decorator_list[0].lineno if node.decorator_list else node.lineno))
+    return found
+
+
+def longest_way(estimator, X, y, kernels):
+    """Return the longest chain of our own calls from `fit` to a numerical kernel.
+
+    Kernels are expressions of any depth, so the evaluation of a kernel function is not counted.
+    """
+    longest = []
+
+    def place(code):
+        return Path(code.co_filename).relative_to(PACKAGE).as_posix(), code.co_firstlineno
+
+    def watch(frame, event, _):
+        if event != "call" or not frame.f_code.co_filename.startswith(str(PACKAGE)):
+            return
+        if place(frame.f_code) not in kernels:
+            return
+        chain, fit = [], type(estimator).fit.__code__
+        while frame is not None and frame.f_code is not fit:
+            if frame.f_code.co_filename.startswith(str(PACKAGE)) and not frame.f_code.co_name.startswith("<"):
+                chain.append((*place(frame.f_code), frame.f_code.co_name))
+            frame = frame.f_back
+        if frame is None or any(file.startswith("kernels/") for file, _, _ in chain):
+            return
+        while len(chain) > 1 and chain[1][:2] in kernels:  # what a numerical kernel calls is part of it
+            del chain[0]
+        way = [(place(fit)[0], "fit"), *((file, name) for file, _, name in reversed(chain))]
+        if len(way) > len(longest):
+            longest[:] = way
+
+    sys.setprofile(watch)
+    try:
+        estimator.fit(X, y)
+    finally:
+        sys.setprofile(None)
+    return longest
+
+
+def all_ways():
+    """Return the longest way of every public estimator with its default parameters, on a small fit."""
+    warnings.simplefilter("ignore")
+    rng = np.random.default_rng(0)
+    X = consilience.Views(a=rng.normal(size=(24, 3)), b=rng.normal(size=(24, 3)))
+    kernels, ways = numerical_kernels(), {}
+    for cls in cases.all_learners():
+        case, estimator = next((name, e) for name, e in cases.LEARNERS.items() if type(e) is cls)
+        if not case.startswith("early"):  # fusions wrap other estimators and have no numerical kernel of their own
+            estimator = clone(estimator) if case.startswith("late") else cls()
+            y = rng.normal(size=24) if is_regressor(estimator) or "regression" in case else np.arange(24) % 3
+            ways[cls.__name__] = longest_way(estimator, X, y, kernels)
+    return ways
+
+
+@pytest.fixture(scope="module")
+def ways():
+    """Run the fits in a process where compiled functions are plain Python, so that calls of them are seen."""
+    paths = os.pathsep.join([str(Path(__file__).parent), *filter(None, [os.environ.get("PYTHONPATH")])])
+    environment = {**os.environ, "NUMBA_DISABLE_JIT": "1", "PYTHONPATH": paths}
+    run = subprocess.run([sys.executable, __file__], env=environment, capture_output=True, text=True, check=False)
+    assert run.returncode == 0, run.stderr
+    return json.loads(run.stdout)
+
+
+@pytest.mark.parametrize("name", [cls.__name__ for cls in cases.all_learners() if "Fusion" not in cls.__name__])
+def test_from_fit_to_the_numerical_kernel_it_takes_at_most_six_calls_and_four_files(ways, name):
+    way = ways[name]
+    assert len(way) > 1, "no numerical kernel was seen"
+    text = " -> ".join(f"{file}:{function}" for file, function in way)
+    assert len(way) - 1 <= 6, text
+    assert len({file for file, _ in way}) <= 4, text
+
+
+if __name__ == "__main__":
+    print(json.dumps(all_ways()))
