@@ -174,11 +174,11 @@ def make(folder: Path = MADE) -> None:
     folder.mkdir(exist_ok=True)
     missing_views(folder / "missing_views.png")
     displays(folder)
-    taken = screenshots(folder)
+    has_screenshots = screenshots(folder)
     shot = "```{{image}} ../_made/report_{0}.png\n:alt: the report, {0}\n:class: {0}\n```"
     shown = "\n\n".join(shot.format(name) for name in WINDOWS)
     words = "No screenshots: this build had no browser (playwright and Chromium), or no report of `make demo`."
-    (folder / "screenshots.md").write_text(shown if taken else words)
+    (folder / "screenshots.md").write_text(shown if has_screenshots else words)
     extra = folder / "extra"
     extra.mkdir(exist_ok=True)
     if REPORT.exists():

@@ -124,7 +124,7 @@ K, L = RBF(0.5)(A), Linear()(S)
 FORMS = {
     "views of plain Grams": (Views(k=K, l=L), {"kernel": "precomputed"}),
     "views told to be precomputed": (Views(k=K, l=L, precomputed=True), {"kernel": "precomputed"}),
-    "a Gram beside data": (Views(k=K, s=S, precomputed="k"), {"kernels": {"k": "precomputed", "s": Linear()}}),
+    "a Gram beside data": (Views(k=K, s=S, precomputed="k"), {"kernel": {"k": "precomputed", "s": Linear()}}),
 }
 
 

@@ -27,8 +27,6 @@ FORMS = {
     "product": {"combine": "product"},
     "polynomial": {"combine": Polynomial(2)},
     "list of products": {"combine": [(("a", "b"), 1.0), (("a",), 0.5), (("b",), 0.25)]},
-    "product of variables": {"combine": "product", "normalize": "variable"},
-    "variables": {"normalize": "variable"},
     "product, features": {"combine": "product", "n_components": 1.0, "random_state": 0},
     "product, bias": {"combine": "product", "fit_intercept": True},
 }

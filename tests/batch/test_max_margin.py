@@ -16,7 +16,7 @@ import reference
 from consilience.batch import _max_margin, max_margin_outputs
 from consilience.kernels import RBF, Laplacian, Polynomial, Spectrum, Subsequence, SubsetTree, normalize
 from consilience.kernels.joint import JointKernel
-from consilience.solvers import margin_labels
+from consilience.solvers import margin, margin_labels
 
 VECTORS = ("simplex", "indicator", "mean", "median")
 
@@ -570,3 +570,9 @@ def test_models_survive_files(tmp_path):
     for number, model in enumerate(models):
         cs.save(model, tmp_path / f"{number}.cons")
         np.testing.assert_array_equal(cs.load(tmp_path / f"{number}.cons").predict(X), model.predict(X))
+
+
+@pytest.mark.parametrize("estimator", [cs.MaxMarginClassifier, cs.MaxMarginRegressor])
+def test_the_documented_limit_of_single_precision_is_that_of_the_solver(estimator):
+    text = " ".join(estimator.__doc__.split())
+    assert f"in single precision, unless C·k(x, x) is above {margin._SINGLE} or" in text

@@ -303,11 +303,8 @@ ERRORS = {
         lambda: TinyRidge().fit(V, target).predict({"a": A, "b": B[:, :2]})
     ),
     "Found array with 0 sample(s)": lambda: TinyRidge().fit(V[[]], []),
-    "'kernel__c__gamma' names no part of `kernels`, which has 'a'.": (
+    "'kernel__c__gamma' names no part of `kernel`, which has 'a'.": (
         lambda: TinyRidge(kernel={"a": RBF()}).set_params(kernel__c__gamma=1)
-    ),
-    "`kernels` is None, so 'kernel__a__gamma' has nothing to set; give `kernels` first.": (
-        lambda: TinyRidge().set_params(kernel__a__gamma=1)
     ),
     "The class 7 was not announced; the classes are '0', '1', '2'. Give all classes by `classes=`": (
         lambda: TinyPerceptron().partial_fit(V, y3).partial_fit(V[:1], [7])

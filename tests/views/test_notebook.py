@@ -54,7 +54,7 @@ def test_scikit_learns_switch_is_kept():
 
 
 def test_leaderboards_are_tables():
-    board = cs.comparison.compare(X, y, learners=["OnlinePerceptron", f"{first} alone"], folds=2)
+    board = cs.compare(X, y, estimators=["OnlinePerceptron", f"{first} alone"], cv=2)
     assert f"<td>{first} alone</td>" in board._repr_html_()
 
 
@@ -76,6 +76,6 @@ def test_what_a_learner_does_not_have_is_not_shown():
         cs.view_importances(cs.OnlinePerceptron().fit(X, y), X, y)
 
 
-@pytest.mark.parametrize("given", [{"kernel": "bogus"}, {"kernels": ["rbf", "linear"]}, {"kernel": None}])
+@pytest.mark.parametrize("given", [{"kernel": "bogus"}, {"kernel": ["rbf", "linear"]}, {"kernel": None}])
 def test_learners_that_cannot_be_fitted_are_shown_all_the_same(given):
     assert "CoRegularizedRidgeClassifier" in cs.CoRegularizedRidgeClassifier(**given)._repr_html_()

@@ -1,4 +1,4 @@
-"""What early and late fusion share: reading targets for wrapped estimators, fitting one, and reading its predictions."""
+"""What early and late fusion share: reading targets, fitting a wrapped estimator, and reading its outputs."""
 
 from collections.abc import Mapping
 from typing import Any

@@ -54,8 +54,8 @@ def check_intercept(labels: LabelKernel) -> None:
 
 def _too_many(labels: LabelKernel) -> ValueError:
     return ValueError(
-        f"There are {labels.n} different outputs; `n_components` and `fit_intercept` hold the kernel between outputs as "
-        f"a matrix, for {HELD} of them at most. Leave these out, or give outputs as vectors."
+        f"There are {labels.n} different outputs; `n_components` and `fit_intercept` hold the kernel between outputs "
+        f"as a matrix, for {HELD} of them at most. Leave these out, or give outputs as vectors."
     )
 
 
@@ -76,7 +76,7 @@ class MarginDesign:
     joint: JointKernel
     arrays: MarginInput  # what the solver reads
     sizes: list[int] = field(default_factory=list)  # number of features of each view; empty for features of all views
-    landmarks: np.ndarray | None = None  # of features of all views
+    landmarks: np.ndarray = field(default_factory=lambda: np.empty(0, dtype=int))  # of features of all views
     root: np.ndarray | None = None  # K(landmarks, landmarks)^(-1/2)
     proved: bool = True  # whether the kernel is known to be positive semi-definite, so that the gap is a bound
 
@@ -161,7 +161,7 @@ def _linear_features(X: Views) -> tuple[Any, list[int]]:
 
 
 def _joint_features(estimator: Any, joint: JointKernel) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return landmarks among the samples, K(landmarks, landmarks)^(-1/2), and Nyström features of all views together."""
+    """Return landmarks among the samples, K(landmarks, landmarks)^(-1/2), and Nyström features of the joint kernel."""
     n, size = len(joint.X), estimator.n_components
     size = size if isinstance(size, numbers.Integral) else max(1, round(size * n))
     landmarks = np.sort(check_random_state(estimator.random_state).choice(n, min(n, size), replace=False))

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -134,6 +135,7 @@ def choose_penalties(
 
 
 @shared_docs
+@dataclass(eq=False, repr=False)
 class CoRegularizedRidgeCV(ViewRegressor, BatchEstimator):
     """`CoRegularizedRidge` with γ_A and γ_B chosen by exact held-out scores (the mean squared error).
 
@@ -190,30 +192,17 @@ class CoRegularizedRidgeCV(ViewRegressor, BatchEstimator):
     _parameter_constraints = constraints("graph_penalty", "view_weights", "verbose")
     n_components = None  # exact kernels
 
-    def __init__(
-        self,
-        kernel: Any = "rbf",
-        *,
-        alphas: Any = (1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 0.1, 1.0),
-        agreement_penalties: Any = (0.0,),
-        graph_penalty: float = 0.0,
-        graph: Any = "kernel",
-        view_weights: Any = "uniform",
-        cv: Any = None,
-        output_kernel: Any = None,
-        verbose: bool = False,
-        views: Any = None,
-    ):
-        self.kernel = kernel
-        self.alphas = alphas
-        self.agreement_penalties = agreement_penalties
-        self.graph_penalty = graph_penalty
-        self.graph = graph
-        self.view_weights = view_weights
-        self.cv = cv
-        self.output_kernel = output_kernel
-        self.verbose = verbose
-        self.views = views
+    kernel: Any = "rbf"
+    _: KW_ONLY
+    alphas: Any = (1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 0.1, 1.0)
+    agreement_penalties: Any = (0.0,)
+    graph_penalty: float = 0.0
+    graph: Any = "kernel"
+    view_weights: Any = "uniform"
+    cv: Any = None
+    output_kernel: Any = None
+    verbose: bool = False
+    views: Any = None
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Choose the penalties, then fit with them.
@@ -258,6 +247,7 @@ class CoRegularizedRidgeCV(ViewRegressor, BatchEstimator):
 
 
 @shared_docs
+@dataclass(eq=False, repr=False)
 class CoRegularizedRidgeClassifierCV(ViewClassifier, BatchEstimator):
     """`CoRegularizedRidgeClassifier` with γ_A and γ_B chosen by exact held-out scores (accuracy).
 
@@ -316,33 +306,18 @@ class CoRegularizedRidgeClassifierCV(ViewClassifier, BatchEstimator):
     n_components = None  # exact kernels
     _multi_label = True
 
-    def __init__(
-        self,
-        kernel: Any = "rbf",
-        *,
-        alphas: Any = (1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 0.1, 1.0),
-        agreement_penalties: Any = (0.0,),
-        graph_penalty: float = 0.0,
-        graph: Any = "kernel",
-        view_weights: Any = "uniform",
-        cv: Any = None,
-        output_kernel: Any = None,
-        class_weight: Any = None,
-        unlabeled: Any = None,
-        verbose: bool = False,
-        views: Any = None,
-    ):
-        self.kernel = kernel
-        self.alphas = alphas
-        self.agreement_penalties = agreement_penalties
-        self.graph_penalty = graph_penalty
-        self.graph = graph
-        self.view_weights = view_weights
-        self.cv = cv
-        self.output_kernel = output_kernel
-        self.class_weight = class_weight
-        self.unlabeled = unlabeled
-        self.verbose = verbose
-        self.views = views
+    kernel: Any = "rbf"
+    _: KW_ONLY
+    alphas: Any = (1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 0.1, 1.0)
+    agreement_penalties: Any = (0.0,)
+    graph_penalty: float = 0.0
+    graph: Any = "kernel"
+    view_weights: Any = "uniform"
+    cv: Any = None
+    output_kernel: Any = None
+    class_weight: Any = None
+    unlabeled: Any = None
+    verbose: bool = False
+    views: Any = None
 
     fit = CoRegularizedRidgeCV.fit

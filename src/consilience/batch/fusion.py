@@ -81,9 +81,7 @@ class EarlyFusion(BatchEstimator):
     True
     """
 
-    _parameter_constraints = constraints(
-        estimator=[HasMethods(["fit", "predict"])], fill=[StrOptions({"mean", "nan"})]
-    )
+    _parameter_constraints = constraints(estimator=[HasMethods(["fit", "predict"])], fill=[StrOptions({"mean", "nan"})])
 
     def __init__(self, estimator: Any, *, fill: str = "mean", unlabeled: Any = None, views: Any = None):
         self.estimator = estimator
@@ -239,8 +237,8 @@ def _column_means(X: Views, name: str, weights: np.ndarray) -> tuple[np.ndarray,
     """Return the means of a view's columns over the training samples, by weight, and whether the view is sparse."""
     if X.kind(name) not in ("dense", "sparse"):
         raise TypeError(
-            f"EarlyFusion needs columns of numbers, but view '{name}' is {X.kind(name)}. Turn objects into numbers with "
-            "PerView first, or use LateFusion."
+            f"EarlyFusion needs columns of numbers, but view '{name}' is {X.kind(name)}. Turn objects into numbers "
+            "with PerView first, or use LateFusion."
         )
     rows = np.flatnonzero(X.present(name) & (weights > 0))
     if not len(rows):  # missing in every labeled sample: the means are those of the unlabeled ones
@@ -334,7 +332,9 @@ class LateFusion(BatchEstimator):
                 if not counted.any():
                     continue
                 if not len(rows):
-                    raise ValueError(f"View '{name}' has no labeled sample to learn from. Drop the view, or label some.")
+                    raise ValueError(
+                        f"View '{name}' has no labeled sample to learn from. Drop the view, or label some."
+                    )
                 part = None if sample_weight is None else weights[rows]
                 block = X.block(name)
                 if isinstance(block, Gram):

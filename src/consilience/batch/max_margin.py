@@ -217,9 +217,7 @@ def _score_map(gram: np.ndarray) -> np.ndarray:
 
 
 # -- vectors of the classes
-def _read_vectors(
-    given: Any, classes: np.ndarray, data: TrainingData
-) -> tuple[np.ndarray, tuple[float, float] | None]:
+def _read_vectors(given: Any, classes: np.ndarray, data: TrainingData) -> tuple[np.ndarray, tuple[float, float] | None]:
     """Return the vectors of the classes; also their squared length and any inner product, if these are all the same."""
     if isinstance(given, str) and given in ("mean", "median") and len(classes) > 1:
         return _class_centers(given, classes, data), None
@@ -237,7 +235,7 @@ def _class_centers(kind: str, classes: np.ndarray, data: TrainingData) -> np.nda
             )
         centers = np.zeros((len(classes), _blocks.width(X.block(name))))
         for t in range(len(classes)):
-            rows = np.flatnonzero((data.Y == t) & X.present(name))
+            rows = np.flatnonzero((t == data.Y) & X.present(name))
             if len(rows):
                 centers[t] = _center(kind, _blocks.take(X.block(name), rows), data.u[rows])
         parts.append(centers)
@@ -247,8 +245,8 @@ def _class_centers(kind: str, classes: np.ndarray, data: TrainingData) -> np.nda
     if not (lengths > 1e-12 * lengths.max()).all():
         which = classes[int(lengths.argmin())]
         raise ValueError(
-            f"class_vectors='{kind}': the {kind} of class {which!r} equals that of all classes, so it has no direction. "
-            "Use 'simplex'."
+            f"class_vectors='{kind}': the {kind} of class {which!r} equals that of all classes, so it has no "
+            "direction. Use 'simplex'."
         )
     return centers / lengths[:, None]
 

@@ -1,6 +1,6 @@
 """Support vector machines over several views: class vectors for all classes at once, or one class against the rest."""
 
-from dataclasses import replace
+from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any, Self
 
 import numpy as np
@@ -33,6 +33,7 @@ def _read_vectors(given: Any, n_classes: int) -> np.ndarray | None:
 
 
 @shared_docs
+@dataclass(eq=False, repr=False)
 class CoRegularizedSVC(ViewClassifier, BatchEstimator):
     """MVL-SVM and MVL-binSVM: co-regularized support vector machines (Minh, Bazzani and Murino 2016).
 
@@ -42,9 +43,9 @@ class CoRegularizedSVC(ViewClassifier, BatchEstimator):
             + γ_B Σ_{i<=N} Σ_{v<w} ‖f_v(x_i) - f_w(x_i)‖² + γ_W Σ_v tr(f_v' L_v f_v)
 
     and decides for the class with the largest <s_k, Σ_v c_v f_v(x)>. With ``class_vectors="ovr"`` (MVL-binSVM) each
-    class has outputs of its own and hinge losses max(0, 1 ∓ Σ_v c_v f_v(x_i)) against the rest. Two classes are the same
-    either way. With ``view_weights="learned"`` c is optimized too over ‖c‖ = `weights_norm`, with a bound on how far it
-    is from the global optimum.
+    class has outputs of its own and hinge losses max(0, 1 ∓ Σ_v c_v f_v(x_i)) against the rest. For two classes both
+    are the same. With ``view_weights="learned"`` c is optimized too over ‖c‖ = `weights_norm`, with a bound on how far
+    it is from the global optimum.
 
     With γ_B = γ_W = 0 and two classes it equals ``sklearn.svm.SVC(kernel="precomputed", C=1/(2 l alpha))`` on
     Σ_v c_v² k_v without bias; with one view the simplex cone SVM (Mroueh, Poggio, Rosasco and Slotine 2012), and with
@@ -107,44 +108,24 @@ class CoRegularizedSVC(ViewClassifier, BatchEstimator):
         "tol", "max_iter", "random_state", "verbose", class_vectors=[StrOptions({"ovr", "simplex"}), "array-like"],
     )  # fmt: skip
 
-    def __init__(
-        self,
-        kernel: Any = "rbf",
-        *,
-        alpha: float = 1e-3,
-        agreement_penalty: float = 0.0,
-        graph_penalty: float = 0.0,
-        graph: Any = "kernel",
-        class_vectors: Any = "ovr",
-        view_weights: Any = "uniform",
-        weights_norm: float | None = None,
-        n_restarts: int = 5,
-        n_components: float | None = None,
-        tol: float = 1e-4,
-        max_iter: int = 100,
-        class_weight: Any = None,
-        unlabeled: Any = None,
-        random_state: Any = None,
-        verbose: bool = False,
-        views: Any = None,
-    ):
-        self.kernel = kernel
-        self.alpha = alpha
-        self.agreement_penalty = agreement_penalty
-        self.graph_penalty = graph_penalty
-        self.graph = graph
-        self.class_vectors = class_vectors
-        self.view_weights = view_weights
-        self.weights_norm = weights_norm
-        self.n_restarts = n_restarts
-        self.n_components = n_components
-        self.tol = tol
-        self.max_iter = max_iter
-        self.class_weight = class_weight
-        self.unlabeled = unlabeled
-        self.random_state = random_state
-        self.verbose = verbose
-        self.views = views
+    kernel: Any = "rbf"
+    _: KW_ONLY
+    alpha: float = 1e-3
+    agreement_penalty: float = 0.0
+    graph_penalty: float = 0.0
+    graph: Any = "kernel"
+    class_vectors: Any = "ovr"
+    view_weights: Any = "uniform"
+    weights_norm: float | None = None
+    n_restarts: int = 5
+    n_components: float | None = None
+    tol: float = 1e-4
+    max_iter: int = 100
+    class_weight: Any = None
+    unlabeled: Any = None
+    random_state: Any = None
+    verbose: bool = False
+    views: Any = None
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Fit the functions and weights of the views.

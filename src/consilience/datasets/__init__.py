@@ -1,8 +1,8 @@
 """Multi-view data: generators with known truth, views of scikit-learn's own data, and the papers' data sets.
 
-A ``fetch_*`` function first looks into the folder that the environment variable ``CONSILIENCE_DATA`` names, then into
-the cache (`data_home`, or ``consilience`` in the user's cache folder), then at the public home of the set, if it has
-one. A digest of the arrays is checked in each case.
+A ``fetch_*`` function first looks into the folder that the environment variable ``CONSILIENCE_DATA`` names. Then it
+looks into the cache (`data_home`, or ``consilience`` in the user's cache folder), and at the public home of the set, if
+there is one. It always checks a digest of the arrays.
 """
 
 from typing import Any

@@ -129,7 +129,7 @@ def make_views(
 
     Notes
     -----
-    With two classes and m informative views, the best accuracy is Φ(s √m), where Φ is the normal distribution function
+    With two classes and m informative views, the best accuracy is Φ(s √m). Here Φ is the normal distribution function
     and s = class_sep / √(1 + view_noise²). With the default values it is 0.91 for both views and 0.83 for one.
 
     Examples
@@ -216,10 +216,10 @@ def make_sheared_views(
     """Generate the two views of Huusari, Kadri and Capponi (2018), Figure 1: one is a linear map of the other.
 
     The sizes of the two classes differ by one at most. ``view0`` is normal in the plane, with center (-1, 1) for class
-    0 and (1, -1) for class 1, and standard deviation 1.2 along (1, 1) and 0.3 along (1, -1). ``view1`` is
+    0 and (1, -1) for class 1. Its standard deviation is 1.2 along (1, 1) and 0.3 along (1, -1). ``view1`` is
     ``view0 @ S' @ R'`` plus normal noise: the shear S = [[1, 1], [0, 1]] followed by the rotation R by 210 degrees.
 
-    In each view a line separates the classes, but no single line through the origin does so in both views; the best
+    In each view a line separates the classes, but no single line through the origin does so in both views. The best
     one is correct for three of five samples. The map moves ``view1`` of one class to the side where ``view0`` has the
     other class. So one linear function for both views fails, while an estimator that learns a metric between the views
     recovers the map. The paper describes the construction in words (a shear mapping followed by a rotation); the
@@ -291,7 +291,8 @@ class _Kinds:
             level = float(self.levels[v]) * rng.standard_normal((len(latent), int(self.widths[v])))
             X[name] = signals[v] @ _orthonormal(rng, d, int(self.widths[v])) + level
             X[name][cells[:, v]] = np.nan
-        return Views(X), ViewsTruth(*self.names.values(), latent, clean)
+        names = self.names["informative"], self.names["redundant"], self.names["noise"]
+        return Views(X), ViewsTruth(*names, latent, clean)
 
 
 def _as_asked(X: Views, y: np.ndarray, truth: ViewsTruth, return_X_y: bool, return_truth: bool) -> Any:

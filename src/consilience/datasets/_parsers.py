@@ -26,8 +26,7 @@ def number_table(content: bytes, dtype: type, delimiter: str | None = None) -> n
 
 def parse_mfeat(archive: bytes) -> Arrays:
     """Read UCI's ``multiple+features.zip``."""
-    types = {"fou": np.float64, "fac": np.uint16, "kar": np.float64, "pix": np.uint8, "zer": np.float64}
-    types["mor"] = np.float64
+    types = dict.fromkeys(("fou", "kar", "zer", "mor"), np.float64) | {"fac": np.uint16, "pix": np.uint8}
     arrays = {view: number_table(member(archive, f"mfeat-{view}"), np.float64).astype(t) for view, t in types.items()}
     return arrays | {"y": np.repeat(np.arange(10, dtype=np.uint8), 200)}
 

@@ -19,7 +19,7 @@ from sklearn.utils._param_validation import Interval, StrOptions, validate_param
 
 from .._progress import progress
 from ..views.container import Views, as_views
-from ._folds import inner_splitter, outer_splits, read_groups, check_targets
+from ._folds import check_targets, inner_splitter, outer_splits, read_groups
 from ._intervals import mean_interval, share_interval
 from .candidates import TASKS, Candidates, candidates, default_kernels, final_estimator, views_of
 
@@ -44,8 +44,8 @@ class Comparison:
         Mean time of a fit on one training part in seconds, including the search for parameters.
     low, high : float
         95% confidence interval of the mean score, corrected for training parts that share samples (Nadeau and Bengio
-        2003). For accuracy it is at least as wide as the interval of a proportion of that many samples (Wilson 1927),
-        because a few folds may agree by chance.
+        2003). A few folds may agree by chance, so for accuracy it is at least as wide as the interval of a proportion
+        of that many samples (Wilson 1927).
     predictions : array of shape (n_samples,)
         Prediction of each sample by the model that was fitted without its fold.
     best_params : tuple of dict

@@ -43,9 +43,9 @@ def view_agreement(model: Any, X: Any) -> Bunch:
     >>> from consilience.datasets import load_breast_cancer_views
     >>> X, y = load_breast_cancer_views(return_X_y=True)
     >>> model = CoRegularizedRidgeClassifier(agreement_penalty=1e-4).fit(X[:400], y[:400])
-    >>> found = view_agreement(model, X[400:])
+    >>> agreement = view_agreement(model, X[400:])
     >>> correct = model.predict(X[400:]) == y[400:]
-    >>> bool(correct[found.agreement == 1].mean() > correct[found.agreement < 1].mean())
+    >>> bool(correct[agreement.agreement == 1].mean() > correct[agreement.agreement < 1].mean())
     True
     """
     _check_fitted_with(model, "view_decision_function")
@@ -111,9 +111,11 @@ def view_importances(model: Any, X: Any, y: Any, *, scoring: Any = None) -> Bunc
     Returns
     -------
     Bunch
-        Dicts by view: ``weight`` (share of ``|c_v|`` in their sum), ``loss`` (score with all views minus the score
-        without this view on the same samples; NaN if there are none) and ``n_samples`` (number of samples tested).
-        And ``score``, the score of all samples with all views.
+        - ``weight`` (dict by view): share of ``|c_v|`` in their sum.
+        - ``loss`` (dict by view): score with all views minus the score without this view on the same samples; NaN if
+          there are none.
+        - ``n_samples`` (dict by view): number of samples that were tested.
+        - ``score``: score of all samples with all views.
 
     Examples
     --------
@@ -121,8 +123,8 @@ def view_importances(model: Any, X: Any, y: Any, *, scoring: Any = None) -> Bunc
     >>> from consilience.datasets import load_breast_cancer_views
     >>> X, y = load_breast_cancer_views(return_X_y=True)
     >>> model = CoRegularizedRidgeClassifier().fit(X[:400], y[:400])
-    >>> found = view_importances(model, X[400:], y[400:])
-    >>> {name: round(loss, 3) for name, loss in found.loss.items()}
+    >>> importances = view_importances(model, X[400:], y[400:])
+    >>> {name: round(loss, 3) for name, loss in importances.loss.items()}
     {'mean': 0.006, 'error': 0.0, 'worst': 0.053}
     """
     _check_fitted_with(model, "view_weights_")

@@ -17,7 +17,7 @@ __all__ = ["LabeledKFold"]
 class LabeledKFold(BaseEstimator):
     """Folds of the labeled samples; all unlabeled samples are in every training set and in no test set.
 
-    Use it as ``cv=`` of scikit-learn's `GridSearchCV` or `cross_val_score` to score semi-supervised estimators: every
+    Use it as ``cv=`` of scikit-learn's `GridSearchCV` or `cross_val_score` to score semi-supervised estimators. Every
     test sample has a label, and the estimator sees all unlabeled samples in each fold.
 
     Parameters
@@ -39,7 +39,7 @@ class LabeledKFold(BaseEstimator):
     [0 1 2 5] [3 4]
     """
 
-    _parameter_constraints: dict[str, list[Any]] = {"cv": ["cv_object"], "unlabeled": ["no_validation"]}
+    _parameter_constraints: dict[str, Any] = {"cv": ["cv_object"], "unlabeled": "no_validation"}
 
     def __init__(self, cv: Any = 5, *, unlabeled: Any = None):
         self.cv = cv

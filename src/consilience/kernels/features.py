@@ -7,6 +7,7 @@ with its square.
 import zlib
 from abc import abstractmethod
 from collections.abc import Mapping
+from dataclasses import KW_ONLY, dataclass
 from numbers import Integral
 from typing import Any
 
@@ -202,6 +203,7 @@ _DRAWS = {"uniform": _uniform, "kmeans++": _kmeans_pp, "leverage": _leverage}
 
 
 @shared_docs
+@dataclass(eq=False, repr=False)
 class Nystroem(_Features):
     """Nyström features per view: Φ = K(X, Z) K(Z, Z)^(-1/2) for landmarks Z among the training samples.
 
@@ -255,22 +257,13 @@ class Nystroem(_Features):
         "shared": ["boolean"],
     }
 
-    def __init__(
-        self,
-        kernel: Any = "rbf",
-        *,
-        n_components: float = 100,
-        landmarks: str = "uniform",
-        shared: bool = False,
-        random_state: Any = None,
-        views: Any = None,
-    ):
-        self.kernel = kernel
-        self.n_components = n_components
-        self.landmarks = landmarks
-        self.shared = shared
-        self.random_state = random_state
-        self.views = views
+    kernel: Any = "rbf"
+    _: KW_ONLY
+    n_components: float = 100
+    landmarks: str = "uniform"
+    shared: bool = False
+    random_state: Any = None
+    views: Any = None
 
     def _fit_maps(self, X: Views) -> None:
         draw = _DRAWS[self.landmarks]
@@ -330,6 +323,7 @@ class Nystroem(_Features):
 
 
 @shared_docs
+@dataclass(eq=False, repr=False)
 class RandomFeatures(_Features):
     """Random Fourier features per view (Rahimi and Recht 2007): φ(x) = sqrt(2/p) cos(W'x + b).
 
@@ -365,18 +359,11 @@ class RandomFeatures(_Features):
       b  dense float64  5 columns
     """
 
-    def __init__(
-        self,
-        kernel: Any = "rbf",
-        *,
-        n_components: float = 100,
-        random_state: Any = None,
-        views: Any = None,
-    ):
-        self.kernel = kernel
-        self.n_components = n_components
-        self.random_state = random_state
-        self.views = views
+    kernel: Any = "rbf"
+    _: KW_ONLY
+    n_components: float = 100
+    random_state: Any = None
+    views: Any = None
 
     def _fit_maps(self, X: Views) -> None:
         self._weights: dict[str, Array] = {}

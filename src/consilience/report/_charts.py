@@ -69,8 +69,8 @@ def intervals(rows: Sequence[tuple[str, float, float, float]], label: str, *, pe
         if np.isfinite(lower) and np.isfinite(upper):
             parts.append(f'<line class="bar" x1="{axis(lower):.1f}" x2="{axis(upper):.1f}" y1="{y}" y2="{y}"/>')
         parts.append(f'<circle class="dot" cx="{axis(mean):.1f}" cy="{y}" r="4"/>')
-    told = "; ".join(f"{name} {mean:.3g} ({lower:.3g} to {upper:.3g})" for name, mean, lower, upper in rows)
-    return _svg(parts, bottom + 22, f"{label}: {told}")
+    summary = "; ".join(f"{name} {mean:.3g} ({lower:.3g} to {upper:.3g})" for name, mean, lower, upper in rows)
+    return _svg(parts, bottom + 22, f"{label}: {summary}")
 
 
 def bars(rows: Sequence[tuple[str, float]], label: str, *, percent: bool = False) -> str:
@@ -85,8 +85,8 @@ def bars(rows: Sequence[tuple[str, float]], label: str, *, percent: bool = False
         parts.append(f'<rect class="cell" x="{left:.1f}" y="{y}" width="{long:.1f}" height="{step - 7}"/>')
         shown = f"{100 * value:.0f}%" if percent else f"{value:.3g}"
         parts.append(_text(axis(value) + 5, y + 13, shown, anchor="start"))
-    told = "; ".join(f"{name} {value:.3g}" for name, value in rows)
-    return _svg(parts, 8 + step * len(rows), f"{label}: {told}")
+    summary = "; ".join(f"{name} {value:.3g}" for name, value in rows)
+    return _svg(parts, 8 + step * len(rows), f"{label}: {summary}")
 
 
 def lines(

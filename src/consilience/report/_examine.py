@@ -40,7 +40,7 @@ def examine(
 ) -> Findings:
     """Examine the data and the estimators of a comparison, for a report.
 
-    All statements about the quality of predictions are about held-out samples: estimators are fitted on the training
+    All statements about the quality of predictions are about held-out samples. Estimators are fitted on the training
     part of each fold of the comparison, with the parameters chosen there.
 
     Parameters
@@ -72,8 +72,8 @@ def examine(
     >>> from consilience.report import examine
     >>> X, y = load_breast_cancer_views(return_X_y=True)
     >>> board = compare(X, y, estimators=["ViewMetricRidgeClassifierCV"], cv=2)
-    >>> found = examine(X, y, board, title="Breast cancer")
-    >>> found.losses["worst"][0] > found.losses["error"][0]
+    >>> findings = examine(X, y, board, title="Breast cancer")
+    >>> findings.losses["worst"][0] > findings.losses["error"][0]
     True
     """
     X, y = as_views(X), np.asarray(y)

@@ -130,8 +130,8 @@ class StreamFindings:
     >>> model = cs.OrthogonalPerceptron()
     >>> result = cs.progressive_validation(model, X, y)
     >>> certificate = model.certificate(X, y)
-    >>> found = StreamFindings("made", "OrthogonalPerceptron", result, certificate)
-    >>> found.certificate.bound >= result.n_mistakes
+    >>> findings = StreamFindings("made", "OrthogonalPerceptron", result, certificate)
+    >>> findings.certificate.bound >= result.n_mistakes
     True
     """
 

@@ -22,36 +22,36 @@ MOST_ROWS = 40  # in a table of classes or patterns
 MOST_CONFUSIONS = 15
 
 
-def comparison_section(found: Findings, number: int) -> str:
+def comparison_section(findings: Findings, number: int) -> str:
     """Return the section about a comparison as HTML."""
     parts = {
-        "Data": _data(found),
-        "Leaderboard": _leaderboard(found),
-        "Chosen model": _model(found),
-        "Importance of views": _importance(found),
-        "Disagreement of views": _disagreement(found),
-        "Errors": _errors(found),
+        "Data": _data(findings),
+        "Leaderboard": _leaderboard(findings),
+        "Chosen model": _model(findings),
+        "Importance of views": _importance(findings),
+        "Disagreement of views": _disagreement(findings),
+        "Errors": _errors(findings),
     }
     body = "".join(f"<h3>{heading}</h3>{text}" for heading, text in parts.items())
     return (
-        f'<section class="part" id="part{number}"><h2>{escape(found.title)}</h2>'
-        f'<p class="lead">{_summary(found)}</p>{body}</section>'
+        f'<section class="part" id="part{number}"><h2>{escape(findings.title)}</h2>'
+        f'<p class="lead">{_summary(findings)}</p>{body}</section>'
     )
 
 
-def _summary(found: Findings) -> str:
-    board, best = found.board, found.best
-    single = [row for row in board if single_view(row.name, found.X) is not None]
+def _summary(findings: Findings) -> str:
+    board, best = findings.board, findings.best
+    single = [row for row in board if single_view(row.name, findings.X) is not None]
     views = f" and {plural(len(single), 'single view')}" if single else ""
     text = (
         f"The best of {plural(len(board) - len(single), 'estimator')}{views} is <strong>{escape(best.name)}</strong>: "
-        f"{_score_name(found)} {_score(found, best.score)} (95% interval {_score(found, best.low)} to "
-        f"{_score(found, best.high)})."
+        f"{_score_name(findings)} {_score(findings, best.score)} (95% interval {_score(findings, best.low)} to "
+        f"{_score(findings, best.high)})."
     )
     if single and single[0] is not best:
-        view = str(single_view(single[0].name, found.X))
-        text += f" The best single view, {escape(view)}, has {_score(found, single[0].score)}."
-    tied = sum(_is_tied(found, row) for row in board[1:])
+        view = str(single_view(single[0].name, findings.X))
+        text += f" The best single view, {escape(view)}, has {_score(findings, single[0].score)}."
+    tied = sum(_is_tied(findings, row) for row in board[1:])
     if tied == len(board) - 1 > 0:
         text += " No other row differs significantly from it."
     elif tied:
@@ -59,30 +59,30 @@ def _summary(found: Findings) -> str:
     return text
 
 
-def _score_name(found: Findings) -> str:
-    return "R²" if found.board.scoring == "r2" else escape(found.board.scoring)
+def _score_name(findings: Findings) -> str:
+    return "R²" if findings.board.scoring == "r2" else escape(findings.board.scoring)
 
 
-def _score(found: Findings, value: float) -> str:
-    if found.board.scoring == "accuracy":
+def _score(findings: Findings, value: float) -> str:
+    if findings.board.scoring == "accuracy":
         return f"{100 * value:.1f}%"
-    return f"{value:.3f}" if found.board.scoring == "r2" else f"{value:.4g}"
+    return f"{value:.3f}" if findings.board.scoring == "r2" else f"{value:.4g}"
 
 
-def _is_tied(found: Findings, row: Comparison) -> bool:
+def _is_tied(findings: Findings, row: Comparison) -> bool:
     """Tell whether the interval of the difference from the best score contains 0."""
-    differences = np.array(found.best.scores) - np.array(row.scores)
-    correct = (found.best.predictions == found.y, row.predictions == found.y)
-    paired = correct if found.board.scoring == "accuracy" else None
-    low, high = difference_interval(differences, found.board.test_ratio, paired)
+    differences = np.array(findings.best.scores) - np.array(row.scores)
+    correct = (findings.best.predictions == findings.y, row.predictions == findings.y)
+    paired = correct if findings.board.scoring == "accuracy" else None
+    low, high = difference_interval(differences, findings.board.test_ratio, paired)
     return bool(low <= 0 <= high)
 
 
 # -- data
-def _data(found: Findings) -> str:
-    X, y = found.X, found.y
+def _data(findings: Findings) -> str:
+    X, y = findings.X, findings.y
     text = f"{plural(len(X), 'sample')} in {plural(len(X.names), 'view')}. "
-    if found.board.task == "regression":
+    if findings.board.task == "regression":
         text += f"The target has mean {y.mean():.4g}, standard deviation {y.std():.4g}, "
         text += f"minimum {y.min():.4g} and maximum {y.max():.4g}."
         classes = ""
@@ -90,8 +90,8 @@ def _data(found: Findings) -> str:
         text += f"{len(np.unique(y))} classes."
         classes = _classes(y)
     views = _views_table(X)
-    return f"<p>{text}</p>{html_figures([f'<div>{views}{_patterns(found)}</div>', f'<div>{classes}</div>'])}" + (
-        _alignment_chart(found) if len(X.names) > 1 else ""
+    return f"<p>{text}</p>{html_figures([f'<div>{views}{_patterns(findings)}</div>', f'<div>{classes}</div>'])}" + (
+        _alignment_chart(findings) if len(X.names) > 1 else ""
     )
 
 
@@ -120,48 +120,48 @@ def _classes(y: np.ndarray) -> str:
     return table
 
 
-def _patterns(found: Findings) -> str:
-    if presence(found.X).all():
+def _patterns(findings: Findings) -> str:
+    if presence(findings.X).all():
         return '<p class="soft">No sample has a missing view.</p>'
     rows = [
         [*(Mark(*(("present",) * 2 if there else ("missing",) * 2)) for there in pattern), (n, f"{n:,}")]
-        for pattern, n in found.patterns[:MOST_ROWS]
+        for pattern, n in findings.patterns[:MOST_ROWS]
     ]
-    table = html_table([*found.X.names, "samples"], rows, numeric=(len(found.X.names),))
-    more = len(found.patterns) - MOST_ROWS
+    table = html_table([*findings.X.names, "samples"], rows, numeric=(len(findings.X.names),))
+    more = len(findings.patterns) - MOST_ROWS
     rest = f'<p class="soft">And {plural(more, "rarer pattern")}.</p>' if more > 0 else ""
     return f'<p class="soft">Views that are present together:</p>{table}{rest}'
 
 
-def _alignment_chart(found: Findings) -> str:
-    names = [*found.X.names, "target"]
-    texts = [["" if np.isnan(v) else f"{v:.2f}" for v in row] for row in found.alignments]
-    chart = charts.heat_map(found.alignments, names, names, texts, "Alignment of the views' kernels")
+def _alignment_chart(findings: Findings) -> str:
+    names = [*findings.X.names, "target"]
+    texts = [["" if np.isnan(v) else f"{v:.2f}" for v in row] for row in findings.alignments]
+    chart = charts.heat_map(findings.alignments, names, names, texts, "Alignment of the views' kernels")
     caption = (
         "<strong>Similarity of the views.</strong> Alignment of centered kernels: 1 if two views have the same "
         "similarities between samples, up to scale; 0 if they have nothing in common. The last row compares each view "
         "with the target."
     )
-    if len(found.X) > ALIGNED_SAMPLES:
+    if len(findings.X) > ALIGNED_SAMPLES:
         caption += f" Computed on {ALIGNED_SAMPLES} random samples."
     return html_figure(caption, chart)
 
 
 # -- leaderboard and model
-def _leaderboard(found: Findings) -> str:
-    board = found.board
-    low, high = _score_range(found)
+def _leaderboard(findings: Findings) -> str:
+    board = findings.board
+    low, high = _score_range(findings)
     rows = [
         [
-            row.name, (row.score, _score(found, row.score)), (row.low, _score(found, row.low)),
-            (row.high, _score(found, row.high)),
+            row.name, (row.score, _score(findings, row.score)), (row.low, _score(findings, row.low)),
+            (row.high, _score(findings, row.high)),
             Markup(charts.mini_interval(min(max(row.score, low), high), row.low, row.high, low, high)),
             (row.fit_time, f"{row.fit_time:.2f}"),
-            "" if row is found.best else "not significant" if _is_tied(found, row) else "significant",
+            "" if row is findings.best else "not significant" if _is_tied(findings, row) else "significant",
         ]
         for row in board
     ]  # fmt: skip
-    heads = ["estimator", _score_name(found), "low", "high", "", "fit time (s)", "difference"]
+    heads = ["estimator", _score_name(findings), "low", "high", "", "fit time (s)", "difference"]
     n_inner = getattr(board.inner_cv, "n_splits", None)
     inner = f"{n_inner} inner folds" if n_inner else "inner folds"
     text = (
@@ -178,19 +178,22 @@ def _leaderboard(found: Findings) -> str:
     return f"<p>{text}</p>" + html_table(heads, rows, numeric=(1, 2, 3, 5), first="chosen")
 
 
-def _score_range(found: Findings) -> tuple[float, float]:
+def _score_range(findings: Findings) -> tuple[float, float]:
     """Return the range of scores that the charts of the leaderboard show."""
-    board = found.board
+    board = findings.board
     values = [v for row in board for v in (row.low, row.score, row.high) if np.isfinite(v)]
     if board.scoring == "accuracy":
         return max(min(values), 0.0), 1.0
     return (max(min(values), -1.0), 1.0) if board.scoring == "r2" else (min(values), max(values))
 
 
-def _model(found: Findings) -> str:
-    final = final_estimator(found.model)
-    facts = [("estimator", f"<code>{escape(type(final).__name__)}</code>"), ("fitted on", f"{len(found.X):,} samples")]
-    chosen = ["; ".join(f"{name} = {_value(value)}" for name, value in each.items()) for each in found.chosen_params]
+def _model(findings: Findings) -> str:
+    final = final_estimator(findings.model)
+    facts = [
+        ("estimator", f"<code>{escape(type(final).__name__)}</code>"),
+        ("fitted on", f"{len(findings.X):,} samples"),
+    ]
+    chosen = ["; ".join(f"{name} = {_value(value)}" for name, value in each.items()) for each in findings.chosen_params]
     if chosen[0]:
         facts.append(("chosen on all samples", escape(chosen[0])))
         facts.append(("chosen in the folds", escape(", or ".join(dict.fromkeys(chosen[1:])))))
@@ -198,7 +201,9 @@ def _model(found: Findings) -> str:
     if kernels:
         facts.append(("kernels", escape("; ".join(f"{name}: {kernel}" for name, kernel in kernels.items()))))
     listed = "".join(f"<dt>{name}</dt><dd>{value}</dd>" for name, value in facts)
-    note = "" if found.certificate is None else f'<p class="note">{escape(certificate_text(found.certificate))}</p>'
+    note = (
+        "" if findings.certificate is None else f'<p class="note">{escape(certificate_text(findings.certificate))}</p>'
+    )
     return f"<dl>{listed}</dl>{note}"
 
 
@@ -225,28 +230,28 @@ def certificate_text(certificate: Any) -> str:
 
 
 # -- views
-def _importance(found: Findings) -> str:
+def _importance(findings: Findings) -> str:
     figures, text = [], ""
-    weights = np.array(list(found.weights.values()))
+    weights = np.array(list(findings.weights.values()))
     if len(weights) > 1 and np.ptp(weights) < 1e-9:
         text = "<p>The chosen model weights all views equally.</p>"
     elif len(weights) > 1:
-        chart = charts.bars(list(found.weights.items()), "Weights of the views", percent=True)
+        chart = charts.bars(list(findings.weights.items()), "Weights of the views", percent=True)
         figures.append(html_figure("<strong>Weights</strong> of the views in the chosen model.", chart))
-    final = final_estimator(found.model)
+    final = final_estimator(findings.model)
     if getattr(final, "metric_", None) is not None:  # None for a fixed metric
         figures.append(_metric_chart(final))
-    if found.losses:
-        rows = [(name, *values) for name, values in found.losses.items()]
-        chart = charts.intervals(rows, "Score lost without each view", percent=found.board.scoring == "accuracy")
+    if findings.losses:
+        rows = [(name, *values) for name, values in findings.losses.items()]
+        chart = charts.intervals(rows, "Score lost without each view", percent=findings.board.scoring == "accuracy")
         caption = (
-            f"<strong>Score lost without each view:</strong> {_score_name(found)} with all views minus "
-            f"{_score_name(found)} of {escape(found.loss_estimator)} fitted without the view, mean and interval over "
-            "the folds. Left of 0, the score is better without the view."
+            f"<strong>Score lost without each view:</strong> {_score_name(findings)} with all views minus "
+            f"{_score_name(findings)} of {escape(findings.loss_estimator)} fitted without the view, mean and interval "
+            "over the folds. Left of 0, the score is better without the view."
         )
         figures.append(html_figure(caption, chart))
     if not figures:
-        return text or f"<p>{escape(found.loss_estimator)} uses a single view.</p>"
+        return text or f"<p>{escape(findings.loss_estimator)} uses a single view.</p>"
     return text + html_figures(figures)
 
 
@@ -262,25 +267,25 @@ def _metric_chart(final: Any) -> str:
     return html_figure(caption, chart)
 
 
-def _disagreement(found: Findings) -> str:
-    if not found.vote_estimator:
+def _disagreement(findings: Findings) -> str:
+    if not findings.vote_estimator:
         return "<p>In no compared estimator do single views predict by themselves.</p>"
-    text = f"Predictions of the single views in {escape(found.vote_estimator)}, on held-out samples. "
-    if found.agreed is not None:
-        n, share = found.agreed
+    text = f"Predictions of the single views in {escape(findings.vote_estimator)}, on held-out samples. "
+    if findings.agreed is not None:
+        n, share = findings.agreed
         text += f"All views predict the same class for {plural(n, 'sample')}: {100 * share:.1f}% are correct. "
-    if found.disputed is not None:
-        n, share = found.disputed
+    if findings.disputed is not None:
+        n, share = findings.disputed
         text += f"They disagree on {plural(n, 'sample')}: {100 * share:.1f}% are correct."
-    if not found.disagreements:
+    if not findings.disagreements:
         return f"<p>{text}</p>"
-    classes = found.board.task == "classification"
+    classes = findings.board.task == "classification"
     rows = [
         [row.sample, *(vote or "missing" for vote in row.votes), row.prediction, row.truth,
          (row.spread, f"{row.spread:.2f}"), _is_correct(row) if classes else Mark("", "")]
-        for row in found.disagreements
+        for row in findings.disagreements
     ]  # fmt: skip
-    heads = ["sample", *found.X.names, "all views", "truth", "spread", "correct" if classes else ""]
+    heads = ["sample", *findings.X.names, "all views", "truth", "spread", "correct" if classes else ""]
     more = "<p>The samples on which the views differ most. Check them, or label them again.</p>"
     return f"<p>{text}</p>{more}" + html_table(heads, rows, numeric=(len(heads) - 2,))
 
@@ -290,22 +295,22 @@ def _is_correct(row: Disagreement) -> Mark:
 
 
 # -- errors
-def _errors(found: Findings) -> str:
-    figures = [_predicted_and_true(found) if found.board.task == "regression" else _confusion(found)]
-    if len(found.calibration):
-        figures.append(_calibration_chart(found))
-    if len(found.learning_curve) > 1:
-        figures.append(_curve_chart(found))
+def _errors(findings: Findings) -> str:
+    figures = [_predicted_and_true(findings) if findings.board.task == "regression" else _confusion(findings)]
+    if len(findings.calibration):
+        figures.append(_calibration_chart(findings))
+    if len(findings.learning_curve) > 1:
+        figures.append(_curve_chart(findings))
     return html_figures(figures)
 
 
-def _curve_chart(found: Findings) -> str:
-    sizes, means, lows, highs = found.learning_curve.T
-    bounded = found.board.scoring in ("accuracy", "r2")  # at most 1: long intervals below must not hide the curve
+def _curve_chart(findings: Findings) -> str:
+    sizes, means, lows, highs = findings.learning_curve.T
+    bounded = findings.board.scoring in ("accuracy", "r2")  # at most 1: long intervals below must not hide the curve
     floor = float(2 * means.min() - 1) if bounded else float(lows.min())
     chart = charts.lines(
         [("", np.column_stack([sizes, means]), "")], "Learning curve", x_name="training samples",
-        y_name=_score_name(found), band=np.column_stack([sizes, np.maximum(lows, floor), highs]),
+        y_name=_score_name(findings), band=np.column_stack([sizes, np.maximum(lows, floor), highs]),
         y_from=max(float(min(lows.min(), means.min())), floor), y_to=1.0 if bounded else float(highs.max()),
     )  # fmt: skip
     caption = (
@@ -315,9 +320,9 @@ def _curve_chart(found: Findings) -> str:
     return html_figure(caption, chart)
 
 
-def _confusion(found: Findings) -> str:
-    classes = np.unique(found.y)
-    counts = confusion_matrix(found.y, found.best.predictions, labels=classes)
+def _confusion(findings: Findings) -> str:
+    classes = np.unique(findings.y)
+    counts = confusion_matrix(findings.y, findings.best.predictions, labels=classes)
     names = [str(name) for name in classes]
     if len(names) <= MOST_CLASSES:
         shares = counts / np.maximum(counts.sum(axis=1, keepdims=True), 1)
@@ -339,19 +344,19 @@ def _confusion(found: Findings) -> str:
     )
 
 
-def _predicted_and_true(found: Findings) -> str:
+def _predicted_and_true(findings: Findings) -> str:
     chart = charts.scatter(
-        found.best.predictions.astype(float), found.y.astype(float), "Predicted and true values", x_name="predicted",
-        y_name="true",
+        findings.best.predictions.astype(float), findings.y.astype(float), "Predicted and true values",
+        x_name="predicted", y_name="true",
     )  # fmt: skip
     return html_figure("<strong>Predicted and true</strong> values of held-out samples.", chart)
 
 
-def _calibration_chart(found: Findings) -> str:
-    points = found.calibration[:, :2]
+def _calibration_chart(findings: Findings) -> str:
+    points = findings.calibration[:, :2]
     low, high = float(points.min()), float(points.max())
     ideal = np.array([[low, low], [high, high]])
-    regression = found.board.task == "regression"
+    regression = findings.board.task == "regression"
     names = ("mean prediction", "mean target") if regression else ("confidence", "share correct")
     chart = charts.lines(
         [("observed", points, ""), ("calibrated", ideal, "ideal")], "Calibration", x_name=names[0], y_name=names[1],
@@ -360,9 +365,9 @@ def _calibration_chart(found: Findings) -> str:
     if regression:
         text = "Samples in bins by prediction. On the diagonal, the predictions of a bin are correct on average."
     else:
-        gap = float(np.average(np.abs(points[:, 0] - points[:, 1]), weights=found.calibration[:, 2]))
+        gap = float(np.average(np.abs(points[:, 0] - points[:, 1]), weights=findings.calibration[:, 2]))
         text = (
-            f"Confidence is {escape(found.confidence)}. Above the diagonal, predictions are correct more often than "
+            f"Confidence is {escape(findings.confidence)}. Above the diagonal, predictions are correct more often than "
             f"their confidence says. Mean distance {100 * gap:.1f}%."
         )
     return html_figure(f"<strong>Calibration.</strong> {text}", chart)

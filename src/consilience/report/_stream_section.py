@@ -9,30 +9,30 @@ from ._findings import StreamFindings
 from ._html import html_figure, html_table
 
 
-def stream_section(found: StreamFindings, number: int) -> str:
+def stream_section(findings: StreamFindings, number: int) -> str:
     """Return the section about a stream as HTML."""
-    result = found.result
+    result = findings.result
     summary = (
-        f"<strong>{escape(found.estimator)}</strong> made {result.n_mistakes:,} mistakes on {result.n_samples:,} "
+        f"<strong>{escape(findings.estimator)}</strong> made {result.n_mistakes:,} mistakes on {result.n_samples:,} "
         f"samples ({100 * result.error:.2f}%). It predicted each sample before it learned from it."
     )
-    certificate = "" if found.certificate is None else f'<p class="note">{escape(str(found.certificate))}</p>'
+    certificate = "" if findings.certificate is None else f'<p class="note">{escape(str(findings.certificate))}</p>'
     rows = [
         [name, (own.n_mistakes, f"{own.n_mistakes:,}"), (own.error, f"{100 * own.error:.2f}%")]
-        for name, own in {found.estimator: result, **found.others}.items()
+        for name, own in {findings.estimator: result, **findings.others}.items()
     ]
-    table = html_table(["estimator", "mistakes", "error"], rows, numeric=(1, 2)) if found.others else ""
+    table = html_table(["estimator", "mistakes", "error"], rows, numeric=(1, 2)) if findings.others else ""
     return (
-        f'<section class="part" id="part{number}"><h2>{escape(found.title)}</h2><p class="lead">{summary}</p>'
-        f'{certificate}<div class="figures"><div>{_curves(found)}</div><div>{table}</div></div></section>'
+        f'<section class="part" id="part{number}"><h2>{escape(findings.title)}</h2><p class="lead">{summary}</p>'
+        f'{certificate}<div class="figures"><div>{_curves(findings)}</div><div>{table}</div></div></section>'
     )
 
 
-def _curves(found: StreamFindings) -> str:
+def _curves(findings: StreamFindings) -> str:
     """Return the chart of the shares of mistakes, with the bound if it says something."""
-    result, bound = found.result, getattr(found.certificate, "bound", None)
-    curves = [(found.estimator, result.curve, "")] if len(result.curve) else []
-    for k, (name, other) in enumerate(found.others.items()):
+    result, bound = findings.result, getattr(findings.certificate, "bound", None)
+    curves = [(findings.estimator, result.curve, "")] if len(result.curve) else []
+    for k, (name, other) in enumerate(findings.others.items()):
         if len(other.curve):
             curves.append((name, other.curve, ("third", "fourth")[k % 2]))
     if bound is not None and bound < result.n_samples and len(result.curve):

@@ -10,7 +10,8 @@ ill-conditioned. Newton steps minimize over all free variables, by conjugate gra
 class as preconditioner: that leaves only the condition of Q_S, whatever Q is. They are damped; variables that leave the
 box are held at its border and the rest is solved again. The next point is the best one between the start and that end.
 
-No step raises the dual objective. Damping and the ridge of the factors only change the path: the gap is measured with Q.
+No step raises the dual objective. Damping and the ridge of the factors change only the path: the gap is measured
+with Q.
 """
 
 from typing import NamedTuple
@@ -113,7 +114,9 @@ def _solve_classes(program: _Program, start: np.ndarray, tol: float, max_iter: i
     x, gradient = np.ascontiguousarray(start.T), np.ascontiguousarray(program.gradient(start).T)
     rows = [np.ascontiguousarray(part.T) for part in (program.upper, program.signs, program.D)]
     steps = max_iter * len(Q)
-    by_rows(lambda first, last: class_rows(first, last, Q, factors, x, gradient, *rows, tol, steps), len(x), len(Q) ** 2)
+    by_rows(
+        lambda first, last: class_rows(first, last, Q, factors, x, gradient, *rows, tol, steps), len(x), len(Q) ** 2
+    )
     return np.ascontiguousarray(x.T)
 
 

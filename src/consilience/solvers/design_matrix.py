@@ -90,7 +90,7 @@ class DesignMatrix:
         if self.dual and not roots:
             self.s_root = np.sqrt(np.concatenate([self.s[here] for here in design.rows]))  # type: ignore[union-attr]
         self._pieces: list[Any] | None = None
-        self._squared: list[np.ndarray] | None = None
+        self._squares: list[np.ndarray] = []
         self._eigen: tuple[np.ndarray, np.ndarray, np.ndarray] | None = None
         self._moments: tuple[np.ndarray, np.ndarray] | None = None
 
@@ -189,20 +189,20 @@ class DesignMatrix:
         return M
 
     # -- the small side
-    def _squares(self) -> list[np.ndarray]:
-        """Return √u B_v B_v' √u of each view (dual)."""
-        if self._squared is None:
-            self._squared = []
-            for here, own, K in self.pieces():
-                s, u = self.s_root[own], self.u_root[here]
-                square = K if self.implicit else gram_of(K if np.all(s == 1) else s[:, None] * K)
-                self._squared.append(square if np.all(u == 1) else u[:, None] * square * u)
-        return self._squared
+    def square_kernels(self) -> None:
+        """Compute √u B_v B_v' √u of each view (dual), once for all w."""
+        if not self.dual or self._squares:
+            return
+        for here, own, K in self.pieces():
+            s, u = self.s_root[own], self.u_root[here]
+            square = K if self.implicit else gram_of(K if np.all(s == 1) else s[:, None] * K)
+            self._squares.append(square if np.all(u == 1) else u[:, None] * square * u)
 
     def kernels(self, w: np.ndarray) -> Iterator[np.ndarray]:
         """Yield D_v = M_v M_v' of each view, over all rows (dual)."""
+        self.square_kernels()
         nu, n = self.nu(w), len(self.Y)
-        for square, (here, _, _), weight in zip(self._squares(), self.pieces(), w, strict=True):
+        for square, (here, _, _), weight in zip(self._squares, self.pieces(), w, strict=True):
             D = weight**2 * (square if self.complete else nu[here][:, None] * square * nu[here])
             if len(here) < n:
                 whole = np.zeros((n, n), order="F")

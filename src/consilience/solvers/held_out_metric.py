@@ -49,6 +49,7 @@ class HeldOutLearned(HeldOutMetric):
     """For a learned metric of each output: ρ solves its equation again without each target."""
 
     def __init__(self, system: DesignMatrix, w: np.ndarray):
+        system.square_kernels()
         self.spectrum = HeldOutSpectrum(*system.left_vectors(w), system.Y)
 
     def key(self, alpha: float, metric_penalty: float) -> float:

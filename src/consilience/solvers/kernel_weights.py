@@ -23,9 +23,9 @@ from .linalg import (
     add_to_diagonal,
     cholesky,
     eigh_positive,
-    eigvalsh,
     forward,
     gram_of,
+    largest_eigenvalue,
     multiply,
     solve,
     solve_lu,
@@ -187,7 +187,7 @@ class BlockNorm(ViewPenalty):
     @staticmethod
     def _tau(d: np.ndarray) -> float:
         root = np.sqrt(d)
-        return float(eigvalsh(_A * np.diag(d) + _B * np.outer(root, root))[-1])
+        return largest_eigenvalue(_A * np.diag(d) + _B * np.outer(root, root))
 
     def on_weights(self, d: np.ndarray) -> float:
         """Return λη τ(d)."""

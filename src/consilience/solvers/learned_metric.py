@@ -53,6 +53,7 @@ class LearnedMetric(ABC):
             system, alpha, metric_penalty, tol, max_iter,
         )  # fmt: skip
         self.kappa = kappa_of(alpha, metric_penalty)
+        system.square_kernels()
 
     # -- what each penalty defines
     @abstractmethod
@@ -90,7 +91,7 @@ class LearnedMetric(ABC):
                 G, n_iter, status = self.minimize(w)
                 return self.measured(w, G, self.factors(G), n_iter, status)
             assert starts is not None
-            learned = learn_weights(self.evaluate, np.abs(starts), tol=self.tol, max_iter=self.max_iter)
+            learned = learn_weights(self.evaluate, [np.abs(c) for c in starts], tol=self.tol, max_iter=self.max_iter)
             return with_learned(self.solve(np.abs(learned.x)), learned)  # signs are those of G
         except np.linalg.LinAlgError:
             return Solution(None, None, 0, "indefinite")

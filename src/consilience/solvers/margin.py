@@ -8,7 +8,7 @@ is Σ α g⁺ + (upper - α) g⁻: every term is at least 0, so it can be summed
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import scipy.sparse as sp
@@ -54,7 +54,7 @@ class KernelRows:
     single: bool = False
 
 
-MarginInput = KernelRows | np.ndarray | sp.csr_array  # the kernel, or features Φ with K = ΦΦ'
+MarginInput: TypeAlias = "KernelRows | np.ndarray | Any"  # rows, or features Φ with K = ΦΦ', dense or sparse
 
 
 def kernel_diagonal(design: MarginInput) -> np.ndarray:
@@ -202,7 +202,7 @@ class _Active:
         return float(violations(self.a, self.g, self.upper, self.violation))
 
     def visit(self, eps: float) -> int:
-        """Pass over the variables that violate optimality by more than `eps`, the worst first; return how many moved."""
+        """Pass over the variables that violate optimality by more than `eps`, worst first; return how many moved."""
         chosen = self.mixed[self.violation[self.mixed] > eps]
         chosen = chosen[np.argsort(-self.violation[chosen], kind="stable")]
         moved, start = 0, 0

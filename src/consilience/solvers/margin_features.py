@@ -1,7 +1,7 @@
 """Maximum margin regression over features: coordinate steps on the dual, with the operator W kept in memory.
 
-The program is that of `margin` with K = ΦΦ'. A step reads and changes only the rows of W that its label uses: P rows for
-labels in R^P, two rows for labels that all have the same inner product.
+The program is that of `margin` with K = ΦΦ'. A step reads and changes only the rows of W that its label uses: P rows
+for labels in R^P, two rows for labels that all have the same inner product.
 """
 
 from typing import Any

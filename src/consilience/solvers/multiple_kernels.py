@@ -33,19 +33,16 @@ class MultipleKernels:
         Views are combined with weights 1/m, so the coefficients are those of m f_v. Where the matrices are not
         positive semi-definite, the status is "indefinite", and x is None.
         """
-        try:
-            return self._solve(tol, max_iter)
-        except np.linalg.LinAlgError:
-            return Solution(None, None, 0, "indefinite")
-
-    def _solve(self, tol: float, max_iter: int) -> Solution:
         system, m = self.system, len(self.system.sizes)
         ones = np.ones(m)
         parts, columns = [], []
-        for fit in system.kernel_fits(ones, self.groups):
-            part = learn_kernel_weights(fit, self.norm, self.norm.best(ones), tol=tol, max_iter=max_iter)
-            parts.append(part)
-            columns.append(system.from_kernel_weights(ones, fit, part.x))
+        try:
+            for fit in system.kernel_fits(ones, self.groups):
+                part = learn_kernel_weights(fit, self.norm, self.norm.best(ones), tol=tol, max_iter=max_iter)
+                parts.append(part)
+                columns.append(system.from_kernel_weights(ones, fit, part.x))
+        except np.linalg.LinAlgError:
+            return Solution(None, None, 0, "indefinite")
         G = np.hstack(columns)
         objective = float(np.sum(system.residuals(ones, G) ** 2))
         squares = np.maximum(system.squared_norms(G), 0)  # ‖f_v‖², (m, P)

@@ -149,7 +149,7 @@ def _out_of_range(estimator: Any) -> ValueError:
     numbers = {k: v for k, v in estimator.get_params(deep=False).items() if isinstance(v, float) and np.isfinite(v)}
     given = ", ".join(f"{name}={value:g}" for name, value in numbers.items())
     return ValueError(
-        f"{type(estimator).__name__} has no finite solution: the targets, the sample weights, the kernels or the "
+        f"{type(estimator).__name__} found no finite solution: the targets, the sample weights, the kernels or the "
         f"parameters{f' ({given})' * bool(given)} are too large, too small or too far apart for floating point. Scale "
         "the views, y and the weights, and choose penalties nearer to 1."
     )

@@ -1,6 +1,7 @@
 """Preprocess each view by a scikit-learn transformer of its own."""
 
 from collections.abc import Mapping
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -23,6 +24,7 @@ _TRANSFORMER = [HasMethods(["fit", "transform"]), StrOptions({"passthrough", "dr
 
 
 @shared_docs
+@dataclass(eq=False, repr=False)
 class PerView(TransformerMixin, ViewEstimator, auto_wrap_output_keys=None):  # type: ignore[call-arg]
     """Transform each view by a transformer of its own; the result is again `Views`.
 
@@ -67,10 +69,10 @@ class PerView(TransformerMixin, ViewEstimator, auto_wrap_output_keys=None):  # t
 
     _parameter_constraints = {"transformers": [Mapping, *_TRANSFORMER], "remainder": _TRANSFORMER}
 
-    def __init__(self, transformers: Any, *, remainder: Any = "passthrough", views: Any = None):
-        self.transformers = transformers
-        self.remainder = remainder
-        self.views = views
+    transformers: Any
+    _: KW_ONLY
+    remainder: Any = "passthrough"
+    views: Any = None
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Fit every view's transformer on the rows where the view is present.

@@ -84,8 +84,8 @@ def read_views_to_predict(estimator: Any, X: Any) -> Views:
     used = [name for name in X.names if name in estimator._used_views]
     if not used:
         raise ValueError(
-            f"{type(estimator).__name__} learned from the views {_blocks.quoted(estimator._used_views)}; these samples have "
-            f"only {_blocks.quoted(X.names)}, which every training sample lacked. Give one of the other views."
+            f"{type(estimator).__name__} learned from the views {_blocks.quoted(estimator._used_views)}; the samples "
+            f"have only {_blocks.quoted(X.names)}, which every training sample lacked. Give one of the other views."
         )
     bare = np.flatnonzero(~np.any([X.present(name) for name in used], axis=0))
     if len(bare):
