@@ -57,7 +57,7 @@ axis.set(
     xlabel="words seen",
     ylabel="error rate in the window (%)",
     ylim=(0, 33),
-    title="Both continue when the video is lost",
+    title="Fusion continues when the video is lost",
 )
 axis.grid(color="0.9")
 axis.legend()

@@ -60,6 +60,7 @@ FILES = {
     "classes that are true.csv": b"a,y\n1,true\n2,false\n3,\n",
     "targets.csv": b"a,y\n1,0.5\n2,1e3\n3,\n4,-7\n",
     "dates as classes.csv": b"a,y\n1,2020-01-01\n2,2020-01-02\n3,2020-01-01\n",
+    "long numbers and others as classes.csv": b"a,y\n1,7\n2,123456789012345678901\n3,0.5\n",
     "long numbers as classes.csv": b"a,y\n1,123456789012345678901\n2,123456789012345678902\n3,5\n",
     "a mark of the encoding.csv": b"\xef\xbb\xbfa,y\n1,p\n2,q\n3,p\n",
     "lines of Windows.csv": b'a,word,y\r\n1,"x\r\nz",p\r\n\r\n2,z,q\r\n3,x,p\r\n',
@@ -189,11 +190,17 @@ def read_csv(lines, **options):
 CSV_ERRORS = {
     "lines cannot be read as CSV: Empty CSV file": [],
     "lines cannot be read as CSV: CSV parse error: Expected 3 columns, got 2: 1,2": ["a,b,y", "1,2,0", "1,2"],
-    "Column 'a' of lines has text in lines 66 to 66, but numbers in all rows before": ["a,y", *["1,0"] * 64, "x,0"],
+    "Column 'a' of lines has the value 'x' in lines 66 to 66, but numbers in all rows before": [
+        "a,y",
+        *["1,0"] * 64,
+        "x,0",
+    ],
     "Column 'a' of lines has text in lines 66 to 67, but no value": ["a,b,y", *[",1,0"] * 64, "x,1,0", "x,1,1"],
-    "Column 'a' of lines has true or false in lines 66 to 66, but numbers": ["a,y", *["1,0"] * 64, "true,0"],
+    "Column 'a' of lines has the value 'true' in lines 66 to 66, but numbers": ["a,y", *["1,0"] * 64, "true,0"],
     "Column 'y' of lines has text in lines 66 to 66, but numbers in all rows before": ["a,y", *["1,0"] * 64, "1,01"],
     "Column 'y' of lines has numbers in lines 66 to 66, but true or false": ["a,y", *["1,true"] * 64, "1,2"],
+    "Column 'a' of lines has the value '0x10' in lines 66 to 66, but numbers": ["a,y", *["1,0"] * 64, "0x10,0"],
+    "Column 'a' of lines has the value '2' in lines 66 to 66, but true or false": ["a,y", *["true,0"] * 64, "2,0"],
     "lines cannot be read as CSV: field larger than field limit": ["a,y", "x" * 200_000 + ",1"],
 }
 
@@ -240,6 +247,15 @@ def test_columns_of_json_lines_may_come_late(tmp_path):
     wider = ['{"a__0": 1, "y": 0}', '{"a__0": 1, "a__1": 2, "y": 0}']
     with pytest.raises(ValueError, match=r"lines has a column 'a__1' that it did not have before. Give the same"):
         list(read_lines(wider, "lines", chunk=1))
+    flipped = ['{"b__1": 1, "y": 0}', '{"b__1": 2, "x": 3, "y": 0}']  # not all columns have a prefix any more
+    with pytest.raises(ValueError, match="lines has a column 'x' that it did not have before"):
+        list(read_lines(flipped, "lines", chunk=1))
+    with pytest.raises(ValueError, match="View 'v' of lines has 1 and 2 columns. Give the same columns in all rows."):
+        list(
+            read_lines(
+                ['{"v": [1], "y": 0}', '{"v": null, "w": "x", "y": 0}', '{"v": [1, 2], "y": 0}'], "lines", chunk=1
+            )
+        )
     mixed = ['{"a": 1, "y": 0}', '{"a": "x", "y": 0}']
     for some, message in ((mixed, "numbers and then objects"), (mixed[::-1], "objects and then numbers")):
         with pytest.raises(ValueError, match=f"Column 'a' of lines has {message}. Write values of one kind."):

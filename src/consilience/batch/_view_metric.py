@@ -1,4 +1,4 @@
-"""A learned metric in factors, and the space that it makes of the data."""
+"""A learned metric in factors, and the space that it defines."""
 
 from typing import Any
 
@@ -18,21 +18,21 @@ __all__ = ["ViewMetric"]
 class ViewMetric:
     """A metric A = FF' within and between views, as metric learning finds it: in factors, never as one big matrix.
 
-    The kernel between view v of x and view w of z is k_v(x)'A_vw k_w(z) = <F_v'k_v(x), F_w'k_w(z)>, so that F_v'k_v(x)
-    are the coordinates of x in the space of the metric (Huusari, Kadri and Capponi 2018). There is one metric for each
-    output, of rank one where it is exact, or one for all outputs (``shared``).
+    The kernel between view v of x and view w of z is k_v(x)'A_vw k_w(z) = <F_v'k_v(x), F_w'k_w(z)>. So F_v'k_v(x) are
+    the coordinates of x in the space of the metric (Huusari, Kadri and Capponi 2018). There is one metric for each
+    output, of rank one if it is exact, or one for all outputs (``shared``).
 
-    Learners make it; see `ViewMetricRidge`.
+    Estimators create it; see `ViewMetricRidge`.
 
     Attributes
     ----------
     names : tuple of str
-        The views.
+        Views.
     shared : bool
         Whether there is one metric for all outputs.
     factors : list of dict of array of shape (n_v, rank)
-        F_v by view, for each output, or one for all. Over whole kernels the rows are the samples at ``support_`` of
-        the learner, 0 where the view is absent, with `n_components` the features.
+        F_v by view, for each output, or one for all. With exact kernels the rows are the samples at ``support_`` of the
+        estimator, 0 where the view is missing; with `n_components` they are the features.
 
     Examples
     --------
@@ -54,18 +54,18 @@ class ViewMetric:
     _space: "MetricSpace"
 
     @classmethod
-    def _of(cls, learner: Any, factors: list[dict[str, np.ndarray]], shared: bool) -> "ViewMetric":
-        made = cls()
-        made.names, made.factors, made.shared = learner._used_views, factors, shared
-        # what evaluates kernels: no more of the learner, which holds this
-        held = ("view_names_in_", "_used_views", "_known", "kernels_", "X_fit_", "_features")
-        made._space = MetricSpace()
-        made._space.__dict__.update({key: value for key, value in vars(learner).items() if key in held})
-        return made
+    def _of(cls, estimator: Any, factors: list[dict[str, np.ndarray]], shared: bool) -> "ViewMetric":
+        metric = cls()
+        metric.names, metric.factors, metric.shared = estimator._used_views, factors, shared
+        # only what evaluates kernels: the estimator itself holds this metric
+        needed = ("view_names_in_", "_used_views", "_known", "kernels_", "X_fit_", "_features")
+        metric._space = MetricSpace()
+        metric._space.__dict__.update({key: value for key, value in vars(estimator).items() if key in needed})
+        return metric
 
     @property
     def rank(self) -> int:
-        """The rank of each metric."""
+        """Rank of each metric."""
         return max(int(factor[self.names[0]].shape[1]) for factor in self.factors)
 
     def _factor(self, output: int) -> dict[str, np.ndarray]:
@@ -81,7 +81,7 @@ class ViewMetric:
         Parameters
         ----------
         output : int, default=0
-            Whose metric, where each output has its own.
+            Output whose metric is returned, if each has its own.
 
         Returns
         -------
@@ -92,21 +92,21 @@ class ViewMetric:
         return F @ F.T
 
     def block_norms(self, output: int | None = None) -> np.ndarray:
-        """Return the Frobenius norms of the blocks A_vw: how much each pair of views counts.
+        """Return the Frobenius norms of the blocks A_vw: the importance of each pair of views.
 
         Parameters
         ----------
         output : int, optional
-            Whose metric; by default the norm over those of all outputs.
+            Output whose metric is measured. By default, the norm is taken over the metrics of all outputs.
 
         Returns
         -------
         array of shape (n_views, n_views)
             ‖A_vw‖_F; 0 where a view is left out.
         """
-        taken = self.factors if output is None else [self._factor(output)]
+        used = self.factors if output is None else [self._factor(output)]
         squares = np.zeros((len(self.names), len(self.names)))
-        for factor in taken:
+        for factor in used:
             inner = [factor[name].T @ factor[name] for name in self.names]
             squares += [[float(np.sum(one * other)) for other in inner] for one in inner]
         return np.sqrt(np.maximum(squares, 0))
@@ -117,14 +117,14 @@ class ViewMetric:
         Parameters
         ----------
         X : Views or what `as_views` reads
-            The samples.
+            Samples.
         output : int, default=0
-            Whose metric, where each output has its own.
+            Output whose metric is used, if each has its own.
 
         Returns
         -------
         Views
-            F_v'k_v(x) for each view, absent where the view is.
+            F_v'k_v(x) for each view, missing where the view is.
         """
         factor = self._factor(output)
         X = read_views_to_predict(self._space, X)
@@ -143,21 +143,21 @@ class ViewMetric:
 
 
 class MetricSpace(ViewEstimator):
-    """The kernels or features of a learner, and what its views are held against."""
+    """The kernels or features of an estimator, and the training samples that kernels compare with."""
 
     kernels_: Any
     X_fit_: Views
     _features: Any
 
     def fit(self, X: Any) -> "MetricSpace":
-        """Nothing: all is taken from the learner."""
+        """Return itself: the state comes from the estimator."""
         return self
 
     def _view_is_gram(self, name: str) -> bool:
         return name in self.kernels_ and bool(self.kernels_[name].reads_gram)
 
     def evaluate(self, X: Views) -> dict[str, np.ndarray]:
-        """k_v(x), or the features of x, for each view; zero where it is absent."""
+        """Return k_v(x), or the features of x, for each view; zero where it is missing."""
         if "_features" in vars(self):
             features = self._features.transform(X)
             return {name: dense_block(features, name, size) for name, size in self._features.n_components_.items()}

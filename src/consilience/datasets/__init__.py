@@ -5,11 +5,9 @@ looks into the cache (`data_home`, or ``consilience`` in the user's cache folder
 there is one. It always checks a digest of the arrays.
 """
 
-from typing import Any
-
 from . import _sets
 from ._embedded import load_breast_cancer_views, load_digits_views
-from ._fetch import DataHome, fetch, fetcher_of
+from ._fetch import DataHome, Fetched, fetch, fetcher_of
 from ._make import ViewsTruth, make_regression_views, make_sheared_views, make_views
 
 __all__ = [
@@ -32,7 +30,7 @@ fetch_uwave = fetcher_of("fetch_uwave", _sets.UWAVE)
 fetch_webkb = fetcher_of("fetch_webkb", _sets.WEBKB)
 
 
-def fetch_nutrimouse(*, target: str = "diet", data_home: DataHome = None, return_X_y: bool = False) -> Any:
+def fetch_nutrimouse(*, target: str = "diet", data_home: DataHome = None, return_X_y: bool = False) -> Fetched:
     """Fetch Nutrimouse: expression of genes in the liver and concentrations of hepatic fatty acids of mice.
 
     40 samples; views gene (120), lipid (21). Five diets (8 mice each) are crossed with two genotypes (20 mice each).
@@ -53,8 +51,7 @@ def fetch_nutrimouse(*, target: str = "diet", data_home: DataHome = None, return
     Returns
     -------
     Bunch or tuple
-        `data` (Views), `target`, `target_names`, `splits` (none), `feature_names` (by view) and `DESCR`; or
-        ``(data, target)``.
+        `data`, `target`, `target_names`, `splits` (none), `feature_names` and `DESCR`; or ``(data, target)``.
 
     Examples
     --------

@@ -85,7 +85,8 @@ def load_digits_views(*, return_X_y: bool = False) -> Bunch | tuple[Views, np.nd
     """
     digits = load_digits()
     columns = {"pixels": dict(zip(digits.feature_names, digits.data.T, strict=True))}
-    columns |= {f.__name__[1:]: f(digits.images) for f in (_profiles, _gradients, _fourier)}
+    images = digits.images
+    columns |= {"profiles": _profiles(images), "gradients": _gradients(images), "fourier": _fourier(images)}
     X = Views({view: np.column_stack(list(named.values())) for view, named in columns.items()})
     if return_X_y:
         return X, digits.target

@@ -1,8 +1,9 @@
 """CSV and Parquet files as tables, read by pyarrow: at once, or a part of the rows at a time."""
 
 import csv
+import re
 import warnings
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ from .tables import Source, Table, check_unique, naming_file, naming_file_of, ob
 
 _LONGEST_ROW = 1 << 26  # bytes of a CSV file
 _INTEGER = r"^(-?[1-9][0-9]*|0)$"
-_PADDED = r"^(-?0[0-9]+|-0)$"  # which would lose characters as integers
+_NOT_EXACT = r"^(-?0[0-9]+|-0|-?[0-9]{19,})$"  # which would lose characters as integers or numbers
 
 
 def _arrow() -> Any:
@@ -34,27 +35,38 @@ def read_csv(source: Source, delimiter: str = ",") -> Iterator[Table]:
     numbers, true and false, dates, or else text; the first table decides for the following ones.
     """
     pa, where = _arrow(), source.where
-    kinds: dict[str, str | None] = dict.fromkeys(source.texts, "text")
+    types: dict[str, Any] = dict.fromkeys([*source.texts, *source.exact], pa.string())
+    kinds: dict[str, Any] = {}
     names: list[str] | None = None
     for part, lines in [(source.data, "")] if source.chunk is None else _cut(source, delimiter):
-        as_text = {*source.exact, *(column for column, kind in kinds.items() if kind == "text")}
-        data = _parse_csv(part, where, delimiter, names, as_text)
-        if names is None:
-            names = _column_names(data, where)
+        data = _parse_csv(part, where, lines, delimiter, names, types)
+        names = _column_names(data, where) if names is None else names
         table = Table(source.name, where)
         for column, values in zip(names, data.columns, strict=True):
+            own, exact = f"Column '{column}' of {where}", column in source.exact
             if pa.types.is_binary(values.type):
                 raise ValueError(
                     f"{where} is not encoded in UTF-8: column '{column}' has other bytes. Save it as UTF-8."
                 )
             if _is_row_number(column):
                 continue
-            exact = column in source.exact
             if exact and kinds.get(column) != "text":
                 values = _as_written(values)
-            _settle(kinds, column, values.type, where, lines, exact)
-            table.columns[column] = _values(values, f"Column '{column}' of {where}", "CSV", exact)
+            before, now = kinds.get(column), _kind(values.type)
+            if now not in (None, before) and (before or (column in kinds and now == "text" and not exact)):
+                raise ValueError(_other_kind(own, lines, now, before))
+            kinds[column] = now or before
+            if now and not exact:  # for the following tables
+                types[column] = pa.float64() if now == "numbers" else values.type
+            table.columns[column] = _values(values, own, "CSV", exact)
         yield table
+
+
+def _other_kind(column: str, lines: str, now: str, before: str | None) -> str:
+    return (
+        f"{column} has {now}{lines}, but {before or 'no value'} in all rows before. Write values of one kind, or leave "
+        "the column out by `views` (--views)."
+    )
 
 
 def _cut(source: Source, delimiter: str) -> Iterator[tuple[bytes, str]]:
@@ -86,18 +98,27 @@ def _cut(source: Source, delimiter: str) -> Iterator[tuple[bytes, str]]:
         yield part()
 
 
-def _parse_csv(part: Any, where: str, delimiter: str, names: list[str] | None, as_text: Collection[str]) -> Any:
+def _parse_csv(part: Any, where: str, lines: str, delimiter: str, names: Any, types: dict[str, Any]) -> Any:
     pa = _arrow()
     size = len(part) if isinstance(part, bytes) else part.stat().st_size
     block = min(max(size, 1 << 20), _LONGEST_ROW)  # pyarrow refuses rows that are longer than a block
-    types = dict.fromkeys(as_text, pa.string())
-    with naming_file(where, "CSV"):
-        return pa.csv.read_csv(
-            pa.BufferReader(part) if isinstance(part, bytes) else part,
-            read_options=pa.csv.ReadOptions(block_size=block, column_names=names),
-            parse_options=pa.csv.ParseOptions(delimiter=delimiter, newlines_in_values=True),
-            convert_options=pa.csv.ConvertOptions(strings_can_be_null=True, column_types=types),
+    try:
+        with naming_file(where, "CSV"):
+            return pa.csv.read_csv(
+                pa.BufferReader(part) if isinstance(part, bytes) else part,
+                read_options=pa.csv.ReadOptions(block_size=block, column_names=names),
+                parse_options=pa.csv.ParseOptions(delimiter=delimiter, newlines_in_values=True),
+                convert_options=pa.csv.ConvertOptions(strings_can_be_null=True, column_types=types),
+            )
+    except ValueError as error:
+        wrong = re.search(
+            r"In CSV column #(\d+): CSV conversion error to \w+: (invalid value '.*)", str(error.__cause__)
         )
+        if wrong is None or names is None:
+            raise
+        name = names[int(wrong[1])]
+        column = f"Column '{name}' of {where}"
+        raise ValueError(_other_kind(column, lines, f"the {wrong[2]}", _kind(types[name]))) from error
 
 
 def _column_names(data: Any, where: str) -> list[str]:
@@ -123,26 +144,12 @@ def _as_written(column: Any) -> Any:
 
     if column.null_count == len(column):
         return pa.chunked_array([pa.nulls(len(column))])
-    if pc.any(matches(_PADDED)).as_py():
+    if pc.any(matches(_NOT_EXACT)).as_py():
         return column
     try:
         return column.cast(pa.int64() if pc.all(matches(_INTEGER)).as_py() else pa.float64())
     except pa.ArrowInvalid:
         return column.cast(pa.bool_()) if pc.all(matches(r"^(?i:true|false)$")).as_py() else column
-
-
-def _settle(kinds: dict[str, str | None], column: str, arrow_type: Any, where: str, lines: str, exact: bool) -> None:
-    """Validate that a column has what it had in the tables before."""
-    now, before = _kind(arrow_type), kinds.get(column)
-    if now is None or now == before:
-        kinds.setdefault(column, None)
-        return
-    if column in kinds and not (before is None and (exact or now in ("numbers", "true or false"))):
-        raise ValueError(
-            f"Column '{column}' of {where} has {now}{lines}, but {before or 'no value'} in all rows before. Make it "
-            "text or numbers throughout, or leave it out by `views` (--views)."
-        )
-    kinds[column] = now
 
 
 def _kind(arrow_type: Any) -> str | None:

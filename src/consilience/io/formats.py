@@ -68,7 +68,7 @@ def _table_of_records(records: list[dict[str, Any]], kinds: dict[str, str], sour
             continue
         now = _kind_of_values(values)
         kind = kinds.setdefault(name, now) if now else kinds.get(name)
-        if kind == "objects" and now != "numbers":  # lists of strings may have numbers alone in some rows
+        if kind == "objects" and now not in ("numbers", _MIXED):  # some lists of strings may have numbers alone
             table.columns[name] = objects(values)
         elif now not in (None, kind) or now == _MIXED:
             raise ValueError(f"{own} has {kind}{f' and then {now}' if now != kind else ''}. Write values of one kind.")

@@ -15,6 +15,7 @@ from .tables import Source, Table
 
 __all__ = ["read_lines", "read_stream"]
 
+_SAME = "Give the same columns in all rows."
 _VIEW = "view0"  # of columns without a prefix: files of one stream have different names
 
 
@@ -153,31 +154,38 @@ def _pairs(
 ) -> Iterator[tuple[Views, list[Any]]]:
     """Yield the rows of tables as views and labels, with the same columns throughout."""
     spec, _, _ = read_layout(views)
-    seen: dict[str, tuple[str, ...]] = {}
+    seen: dict[str, Part] = {}
     for table in tables:
         labels = take_column([table], target).tolist()
         if ids is not None:
             take_column([table], ids)
         if not labels:
             continue
-        parts = divide_tables([table], spec, missing_allowed=table.growing)
-        X = views_of_parts(
-            {view: _same_columns(part, seen.setdefault(view, part.names)) for view, part in parts.items()}
-        )
+        parts = _same_columns(divide_tables([table], spec, missing_allowed=table.growing), seen, table)
+        X = views_of_parts(parts)
         if len(X) != len(labels):
             raise ValueError(f"'{target}' of {table.where} has {len(labels)} values for {len(X)} samples.")
         for start in range(0, len(X), chunk):
             yield X[start : start + chunk] if len(X) > chunk else X, labels[start : start + chunk]
 
 
-def _same_columns(part: Part, before: tuple[str, ...]) -> Part:
-    """Return a view with the columns that it had before, in the same order."""
-    if part.names == before:
-        return part
-    new = next((name for name in part.names if name not in before), None)
-    lost = next((name for name in before if name not in part.names), None)
-    if new is not None or lost is not None:
-        change = f"a column '{new}' that it did not have" if new is not None else f"no column '{lost}', which it had"
-        raise ValueError(f"{part.table.where} has {change} before. Give the same columns in all rows.")
-    place = {name: k for k, name in enumerate(part.names)}
-    return Part(part.block[:, [place[name] for name in before]], before, part.table)
+def _same_columns(parts: dict[str, Part], seen: dict[str, Part], table: Table) -> dict[str, Part]:
+    """Return views with the columns that they had before, in the same order; `seen` has these."""
+    before = {name: view for view, part in seen.items() for name in part.names}
+    for view, part in parts.items():
+        new = next((name for name in part.names if name not in before), None)
+        if new is not None and (view in seen or any(name in before for name in part.names)):
+            raise ValueError(f"{table.where} has a column '{new}' that it did not have before. {_SAME}")
+        lost = next((name for name in seen[view].names if name not in part.names), None) if view in seen else None
+        if lost is not None:
+            raise ValueError(f"{table.where} has no column '{lost}', which it had before. {_SAME}")
+        if view in seen and part.names != seen[view].names:
+            place = {name: k for k, name in enumerate(part.names)}
+            part = Part(part.block[:, [place[name] for name in seen[view].names]], seen[view].names, table)
+        widths = {own.block.shape[1] for own in (part, seen.get(view, part)) if getattr(own.block, "ndim", 0) == 2}
+        if len(widths) > 1:
+            raise ValueError(f"View '{view}' of {table.where} has {min(widths)} and {max(widths)} columns. {_SAME}")
+        parts[view] = part
+        if part.block is not None:
+            seen[view] = part
+    return parts

@@ -88,7 +88,7 @@ class DesignMatrix:
         self.Y = self.u_root[:, None] * Y
         self.s_root = np.ones(sum(self.sizes))  # S½, by coefficient
         if self.dual and not roots:
-            self.s_root = np.sqrt(np.concatenate([self.s[here] for here in design.rows]))  # type: ignore[union-attr]
+            self.s_root = np.sqrt(np.concatenate([self.s[here] for here, _, _ in design.pieces()]))
         self._pieces: list[Any] | None = None
         self._squares: list[np.ndarray] = []
         self._eigen: tuple[np.ndarray, np.ndarray, np.ndarray] | None = None
@@ -107,6 +107,10 @@ class DesignMatrix:
     def nu(self, w: np.ndarray) -> np.ndarray:
         """Return ν, the factors of rows with missing views."""
         return np.ones(len(self.present)) if self.complete else row_scale(self.present, w)
+
+    def row_factors(self, w: np.ndarray) -> np.ndarray:
+        """Return the diagonal of N: ν√u of each row."""
+        return self.nu(w) * self.u_root
 
     def weight_columns(self, w: np.ndarray) -> np.ndarray:
         """Return w of each coefficient's view, as a column."""
@@ -131,14 +135,14 @@ class DesignMatrix:
 
     def residuals(self, w: np.ndarray, G: np.ndarray) -> np.ndarray:
         """Return B = Y - MG."""
-        B, scale = np.empty_like(self.Y), self.nu(w) * self.u_root
+        B, scale = np.empty_like(self.Y), self.row_factors(w)
         for rows, outputs in self.view_outputs(G):
             B[rows] = self.Y[rows] - scale[rows, None] * np.einsum("m,nmp->np", w, outputs)
         return B
 
     def unweighted(self, w: np.ndarray, B: np.ndarray) -> np.ndarray:
         """Return M'B without w: B_v'NB, view after view."""
-        scaled = (self.nu(w) * self.u_root)[:, None] * B
+        scaled = self.row_factors(w)[:, None] * B
         if self.implicit:
             return np.concatenate([scaled[rows] for rows, _, _ in self.pieces()])
         products = np.zeros((len(self.s_root), B.shape[1]), order="F")
@@ -183,7 +187,7 @@ class DesignMatrix:
     def matrix(self, w: np.ndarray) -> np.ndarray:
         """Return M itself."""
         M = np.zeros((len(self.Y), len(self.s_root)), order="F")
-        scale, columns = self.nu(w) * self.u_root, self.weight_columns(w)[:, 0] * self.s_root
+        scale, columns = self.row_factors(w), self.weight_columns(w)[:, 0] * self.s_root
         for rows, own, B in self.pieces():
             M[rows, own] = scale[rows][:, None] * B * columns[own]
         return M
@@ -203,7 +207,8 @@ class DesignMatrix:
         self.square_kernels()
         nu, n = self.nu(w), len(self.Y)
         for square, (here, _, _), weight in zip(self._squares, self.pieces(), w, strict=True):
-            D = weight**2 * (square if self.complete else nu[here][:, None] * square * nu[here])
+            D = square if self.complete else nu[here][:, None] * square * nu[here]
+            D = D if weight == 1 else weight**2 * D
             if len(here) < n:
                 whole = np.zeros((n, n), order="F")
                 whole[np.ix_(here, here)] = D
@@ -223,7 +228,7 @@ class DesignMatrix:
             M = self.matrix(w)
             return gram_of(M), multiply(M.T, self.Y)
         if self._moments is None or not self.complete:
-            q, scale = len(self.s_root), self.nu(w) * self.u_root
+            q, scale = len(self.s_root), self.row_factors(w)
             C, c = np.zeros((q, q), order="F"), np.zeros((q, self.Y.shape[1]))
             for rows, _, Phi in self.pieces():
                 scaled = Phi if np.all(scale[rows] == 1) else scale[rows, None] * Phi
@@ -264,7 +269,7 @@ class DesignMatrix:
 
     def _products(self, w: np.ndarray, T: np.ndarray) -> Iterator[tuple[Any, np.ndarray]]:
         """Yield MT block by block (primal)."""
-        scale, turned = self.nu(w) * self.u_root, self.weight_columns(w) * T
+        scale, turned = self.row_factors(w), self.weight_columns(w) * T
         for rows, _, Phi in self.pieces():
             yield rows, scale[rows, None] * multiply(Phi, turned)
 

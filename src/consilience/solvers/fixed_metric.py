@@ -145,7 +145,7 @@ class FixedMetric:
             M = self.system.matrix(w)
             return multiply(M, multiply(self.matrix, M.T))
         # the covariance is FF', where F stacks the rows of I/√Σs at the samples of each view
-        n, scale = len(self.system.Y), self.system.nu(w) * self.system.u_root / np.sqrt(self.system.s.sum())
+        n, scale = len(self.system.Y), self.system.row_factors(w) / np.sqrt(self.system.s.sum())
         T = np.zeros((n, n), order="F")
         for (here, own, K), weight in zip(self.system.pieces(), w, strict=True):
             T[np.ix_(here, here)] += weight * scale[here][:, None] * K * self.system.s_root[own]
