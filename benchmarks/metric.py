@@ -1,16 +1,19 @@
-"""Learned metrics and kernels beside other programs: python benchmarks/metric.py [part ...]
+"""Learned metrics and kernels compared with other programs: python benchmarks/metric.py [part ...]
 
 Parts: mvml, mkl, growth, alternating; all by default.
 
 mvml: MVML of scikit-multimodallearn 0.1.0 at its defaults (λ = 0.1, η = 1), on the same kernels and, with Nyström
-features, the same landmarks; --sizes are its training rows, of which 600 take it minutes. mkl: multiple kernels by
-himalaya 0.4.11 (NumPy; five folds, --n-iter draws of weights or hyper-gradients, its own weights and penalty for every
-target; hyper-gradients of 2,000 targets take it over seven minutes and are left out) and by EasyMKL of MKLpy 0.6, at
-their defaults otherwise. Ours has the same weights for all targets, and the choice of its penalty is in its time. The
-peers run in environments of their own, which are made in the user's cache folder when they are first needed. growth:
-one fit by the number of samples, views and outputs. alternating: the exact solution beside the published scheme. Times
-of ours are medians where a fit takes less than 5 s; memory is the peak of a process of its own above what it had with
-its data.
+features, the same landmarks. --sizes are its training rows; 600 rows take it minutes.
+
+mkl: multiple kernels by himalaya 0.4.11 and by EasyMKL of MKLpy 0.6, at their defaults otherwise. himalaya runs on
+NumPy with five folds, --n-iter draws of weights or hyper-gradients, and its own weights and penalty for every target.
+Its hyper-gradients of 2,000 targets take over seven minutes and are left out. Ours has the same weights for all
+targets, and its time includes the choice of the penalty. The peers run in environments of their own, which are created
+in the user's cache folder when they are first needed.
+
+growth: one fit by the number of samples, views and outputs. alternating: the exact solution compared with the published
+scheme. Times of ours are medians where a fit takes less than 5 s. Memory is the peak of a process of its own above what
+it had with its data.
 """
 
 import argparse
@@ -49,7 +52,7 @@ METRICS = {
 
 
 def seconds(call, repeats=5):
-    """The median time, or the first where it is over 5 s."""
+    """Return the median time, or the first one if it is over 5 s."""
     times = []
     while len(times) < repeats and max(times, default=0) < 5:
         start = time.perf_counter()
@@ -60,7 +63,7 @@ def seconds(call, repeats=5):
 
 # -- peers
 def environment(name):
-    """The interpreter of a peer's environment, which is made where there is none."""
+    """Return the interpreter of a peer's environment, which is created if there is none."""
     folder = CACHE / name
     python = folder / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
     done = folder / "complete"
@@ -73,7 +76,7 @@ def environment(name):
 
 
 def peer(name, **arrays):
-    """What the peer answers for these arrays."""
+    """Return the results of a peer for these arrays."""
     script = Path(__file__).parent / "peers" / "metric.py"
     with tempfile.TemporaryDirectory() as folder:
         given, results = Path(folder) / "data.npz", Path(folder) / "results.npz"
@@ -81,14 +84,14 @@ def peer(name, **arrays):
         quiet = {"capture_output": True, "text": True}
         run = subprocess.run([environment(name), script, name, given, results], **quiet)
         if run.returncode:
-            sys.exit(f"{name}: the peer ended with\n{run.stderr}")
+            sys.exit(f"{name}: the peer failed with\n{run.stderr}")
         with np.load(results) as found:
             return dict(found)
 
 
 # -- MVML
 def two_classes(n, n_test=2000):
-    """Two views with a part of the signal each and one with none; the best possible accuracy is 0.875."""
+    """Return two views with a part of the signal each and one with none; the best possible accuracy is 0.875."""
     X, y = make_views(n + n_test, informative=2, noise=1, class_sep=0.85, random_state=0)
     gamma = 1 / np.mean([X[name].shape[1] * X[name][:n].var() for name in X.names])
     return X[:n], y[:n], X[n:], y[n:], gamma
@@ -99,7 +102,7 @@ def wide(X):
 
 
 def its_objective(found, y, alpha, eta):
-    """‖y - Mg‖² + λg'A†g + η‖A‖², the same with the best metric for its g, and what its metric is."""
+    """Return ‖y - Mg‖² + λg'A†g + η‖A‖², the same with the best metric for its g, and a description of its metric."""
     A, g, w = found["A"], found["g"].ravel(), found["w"].ravel()
     loss = np.sum((y - found["features"] * np.repeat(w, len(g) // len(w)) @ g) ** 2)
     size, least = float(np.linalg.norm(A)), float(np.linalg.eigvalsh((A + A.T) / 2)[0])
@@ -113,21 +116,21 @@ def its_objective(found, y, alpha, eta):
 
 def mvml(options):
     environment("mvml")
-    print("\nMVML beside scikit-multimodallearn 0.1.0: 3 views, 2 classes, 2,000 test rows, λ = 0.1, η = 1")
+    print("\nMVML compared with scikit-multimodallearn 0.1.0: 3 views, 2 classes, 2,000 test rows, λ = 0.1, η = 1")
     print(f"{'rows':>6}{'Nyström':>9}{'its fit':>10}{'ours':>9}{'ratio':>8}{'its accuracy':>14}{'ours':>8}")
     for n, share in [*((n, None) for n in options.sizes), (1200, 0.2)]:
         X, y, X_test, y_test, gamma = two_classes(n)
         model = cs.ViewMetricRidgeClassifier(RBF(gamma), n_components=share, random_state=0).fit(X, y)
         ours = seconds(lambda model=model, X=X, y=y: model.fit(X, y))
         order = np.arange(n)
-        if share is not None:  # it takes the first rows for landmarks: those that were drawn here
+        if share is not None:  # its landmarks are the first rows: put those that were drawn here first
             drawn = model._features.landmark_indices_[X.names[0]]
             order = np.concatenate([drawn, np.setdiff1d(order, drawn)])
         limits = np.cumsum([0, *(X[name].shape[1] for name in X.names)])
         found = peer(
             "mvml", X=wide(X[order]), y=y[order], X_test=wide(X_test), limits=limits, gamma=gamma, share=share or 1.0
         )
-        theirs, right = float(found["seconds"]), np.mean(found["answers"] == y_test)
+        theirs, right = float(found["seconds"]), np.mean(found["predictions"] == y_test)
         level = "none" if share is None else f"{share:.0%}"
         score = model.score(X_test, y_test)
         print(f"{n:6}{level:>9}{theirs:9.1f}s{ours:8.3f}s{theirs / ours:8.0f}{right:14.3f}{score:8.3f}")
@@ -145,7 +148,7 @@ def mvml(options):
 
 # -- multiple kernels
 def digits():
-    """Six descriptors of handwritten digits, a thousand rows to learn from; the classes as ±1 codes."""
+    """Return six descriptors of handwritten digits, a thousand training rows, and targets of ±1."""
     X, y = fetch_mfeat(return_X_y=True)
     train, test = train_test_split(np.arange(len(y)), train_size=1000, stratify=y, random_state=0)
     X = cs.PerView(StandardScaler()).fit(X[train]).transform(X)
@@ -154,7 +157,7 @@ def digits():
 
 
 def many_targets():
-    """Targets that depend on three of five views."""
+    """Return targets that depend on three of five views."""
     X, Y = make_regression_views(
         2000, informative=3, noise=2, n_features=20, n_outputs=2000, target_noise=0.5, random_state=0
     )
@@ -172,19 +175,19 @@ def mkl(options):
         grams = [np.asarray(K, dtype=np.float64) for K in view_grams(kernels, X)]
         K = cs.Views(dict(zip(X.names, grams, strict=True)), precomputed=True)
 
-        def score(answers, Y=Y, y=y, test=test):
+        def score(predictions, Y=Y, y=y, test=test):
             if y is None:
-                return r2_score(Y[test], answers)
-            return np.mean((answers.argmax(axis=1) if answers.ndim == 2 else answers) == y[test])
+                return r2_score(Y[test], predictions)
+            return np.mean((predictions.argmax(axis=1) if predictions.ndim == 2 else predictions) == y[test])
 
         print(f"\nMultiple kernels: {title}. Penalties {alphas[0]:g} .. {alphas[-1]:g}, {len(alphas)} of them")
         print(f"{'':44}{'seconds':>9}{'score':>8}   weights of the views, their sum 1")
         for p in (1, 2):
             if y is None:
-                learner, goal = cs.MultipleKernelRidge("precomputed", p=p), Y
+                estimator, goal = cs.MultipleKernelRidge("precomputed", p=p), Y
             else:
-                learner, goal = cs.MultipleKernelRidgeClassifier("precomputed", p=p), y
-            search = GridSearchCV(learner, {"alpha": alphas}, cv=ShuffleSplit(1, test_size=0.2, random_state=0))
+                estimator, goal = cs.MultipleKernelRidgeClassifier("precomputed", p=p), y
+            search = GridSearchCV(estimator, {"alpha": alphas}, cv=ShuffleSplit(1, test_size=0.2, random_state=0))
             took = seconds(lambda search=search, K=K, goal=goal, train=train: search.fit(K[train], goal[train]))
             weights = search.best_estimator_.kernel_weights_
             label = f"ours, p = {p}, penalty on a fifth left out"
@@ -203,8 +206,8 @@ def mkl(options):
         names |= {"hyper_gradient": "himalaya, hyper-gradient", "EasyMKL": "MKLpy EasyMKL"}
         for key, label in names.items():
             if f"{key} seconds" in found:
-                answers, weights = found[f"{key} answers"], found.get(f"{key} weights", ())
-                show(label, float(found[f"{key} seconds"]), score(answers), weights)
+                predictions, weights = found[f"{key} predictions"], found.get(f"{key} weights", ())
+                show(label, float(found[f"{key} seconds"]), score(predictions), weights)
 
 
 def show(label, took, score, weights):
@@ -213,7 +216,7 @@ def show(label, took, score, weights):
 
 # -- growth
 def regression(n, m, P, seed=0):
-    """Gram matrices of m views and P outputs that are functions of hidden numbers."""
+    """Return Gram matrices of m views, and P outputs that are functions of hidden variables."""
     rng = np.random.default_rng(seed)
     hidden = rng.normal(size=(n, 5))
     blocks = [hidden @ rng.normal(size=(5, 20)) / 2 + rng.normal(size=(n, 20)) for _ in range(m)]
@@ -223,7 +226,7 @@ def regression(n, m, P, seed=0):
 
 
 def peak(name, n, m, P):
-    """Megabytes that a fit takes beyond its data, in a process of its own."""
+    """Return the megabytes that a fit takes beyond its data, in a process of its own."""
     with get_context("spawn").Pool(1) as pool:
         return pool.apply(_peak, (name, n, m, P))
 
@@ -231,7 +234,7 @@ def peak(name, n, m, P):
 def _peak(name, n, m, P):
     X, Y = regression(n, m, P)
     model = cs.ViewMetricRidge("precomputed", **METRICS[name])
-    model.fit(X[:20], Y[:20])  # what is loaded when first used
+    model.fit(X[:20], Y[:20])  # loads what is loaded on first use
     Path("/proc/self/clear_refs").write_text("5")  # Linux: the peak is counted from here
     before = _status("VmRSS")
     model.fit(X, Y)
@@ -239,7 +242,7 @@ def _peak(name, n, m, P):
 
 
 def _status(field):
-    """A size of this process in megabytes."""
+    """Return a size of this process in megabytes."""
     lines = Path("/proc/self/status").read_text().splitlines()
     return int(next(line for line in lines if line.startswith(field)).split()[1]) / 1024
 
@@ -253,7 +256,7 @@ def growth(options):
         X, Y = regression(n, m, P)
         line = f"{n:6}{m:7}{P:9}"
         for name, settings in METRICS.items():
-            if name == "block_sparse" and P > 100:  # each output is solved for apart: minutes
+            if name == "block_sparse" and P > 100:  # each output is solved on its own: minutes
                 line += f"{'-':>14}"
                 continue
             model = cs.ViewMetricRidge("precomputed", **settings)
@@ -269,7 +272,7 @@ def growth(options):
 # -- the published scheme
 def alternating(options):
     print(
-        "\nThe exact solution beside the published alternation (with backtracking), 3 views, 2 classes, λ = 0.1, η = 1"
+        "\nThe exact solution compared with the published alternation (with backtracking), 3 views, 2 classes, λ = 0.1, η = 1"
     )
     print(f"{'rows':>6}  {'solver':26}{'seconds':>9}{'objective':>12}{'gap':>10}{'accuracy':>10}")
     for n in (100, 200, 300):
@@ -279,7 +282,7 @@ def alternating(options):
         for label, settings in cases:
             model = cs.ViewMetricRidgeClassifier(RBF(gamma), tol=1e-8, **settings)
             with warnings.catch_warnings():
-                warnings.simplefilter("ignore", ConvergenceWarning)  # rounds that run out are what is shown
+                warnings.simplefilter("ignore", ConvergenceWarning)  # some rounds are meant to run out
                 took = seconds(lambda model=model, X=X, y=y: model.fit(X, y))
             proof, right = model.certificate(), model.score(X_test, y_test)
             print(f"{n:6}  {label:26}{took:8.3f}s{proof.objective:12.5f}{proof.gap:10.1e}{right:10.3f}", flush=True)

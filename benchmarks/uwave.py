@@ -1,15 +1,15 @@
 """uWave gestures, Table 1 of Huusari, Kadri and Capponi (2018): python benchmarks/uwave.py [--levels 0.06 ...]
 
-Three axes of an accelerometer as views, 8 gestures, 896 rows to learn from and 3,582 to test; the files are in the
-folder named by CONSILIENCE_DATA. Prints percent of test rows decided rightly, mean ± standard deviation over draws of
-Nyström landmarks, beside the published numbers, and seconds for the choice of penalties and the fit.
+Three axes of an accelerometer as views, 8 gestures, 896 training rows and 3,582 test rows; the files are in the
+folder named by CONSILIENCE_DATA. Prints the accuracy in percent, mean ± standard deviation over draws of Nyström
+landmarks, next to the published numbers, and seconds for the choice of penalties and the fit.
 
 Protocol, as in the paper where it says: Gaussian kernels exp(-‖x - z‖²/2σ²), σ the mean of ‖x_i - x_j‖ over all pairs
-of training rows, a row with itself too, one σ for each view. (``RBF("mean_distance")`` is another width, γ = 1 / mean
-of ‖x_i - x_j‖².) Weights of the views 1/3; landmarks 6, 12 and 24 % of the training rows, four draws, the same rows in
+of training rows, pairs of a row with itself included, one σ for each view. (``RBF("mean_distance")`` is another width, γ = 1 / mean
+of ‖x_i - x_j‖².) Weights of the views 1/3; landmarks 6, 12 and 24% of the training rows, four draws, the same rows in
 all views (lp-MKL: rows of each view's own). λ in 1e-8, 1e-7, .., 10 and η in 1e-3, .., 100, chosen on training rows
 alone: by leave-one-out, for lp-MKL (p = 2) by five folds. Kernel widths and landmarks come from all training rows,
-without their labels, in double precision. The test rows, rebuilt from the raw recordings by the archive's recipe, have
+without their labels, in double precision. The test rows, rebuilt from the raw recordings by the archive's recipe, take
 no part in any choice.
 """
 
@@ -25,7 +25,7 @@ from consilience.datasets import fetch_uwave
 from consilience.kernels import RBF
 
 ALPHAS, PENALTIES = 10.0 ** np.arange(-8, 2), 10.0 ** np.arange(-3, 3)
-METHODS = {  # the name in the paper, then what it reports at 6, 12 and 24 %
+METHODS = {  # the name in the paper, then what it reports at 6, 12 and 24%
     "learned": ("MVML", {0.06: "92.67 ± 0.21", 0.12: "93.03 ± 0.11", 0.24: "92.59 ± 0.99"}),
     "block_sparse": ("MVMLsp", {0.06: "92.68 ± 0.17", 0.12: "92.86 ± 0.26", 0.24: "93.26 ± 0.15"}),
     "covariance": ("MVML_Cov", {0.06: "92.34 ± 0.20", 0.12: "92.53 ± 0.18", 0.24: "92.66 ± 0.05"}),
@@ -34,8 +34,8 @@ METHODS = {  # the name in the paper, then what it reports at 6, 12 and 24 %
 }
 
 
-def learner(method, kernels, level, seed):
-    """The method with the choice of its penalties."""
+def estimator(method, kernels, level, seed):
+    """Return the method with the choice of its penalties."""
     if method == "lp-MKL":
         model = cs.MultipleKernelRidgeClassifier(kernel=kernels, p=2, n_components=level, random_state=seed)
         return GridSearchCV(model, {"alpha": ALPHAS}, cv=5)
@@ -66,7 +66,7 @@ def main():
             right, held, times = [], [], []
             for seed in range(options.draws):
                 start = time.perf_counter()
-                model = learner(method, kernels, level, seed).fit(X, y)
+                model = estimator(method, kernels, level, seed).fit(X, y)
                 times.append(time.perf_counter() - start)
                 right.append(100 * model.score(X_test, y_test))
                 held.append(100 * model.best_score_)

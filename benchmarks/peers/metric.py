@@ -1,6 +1,6 @@
 """The peers of benchmarks/metric.py, in an environment of their own: python metric.py mvml|mkl DATA.npz RESULTS.npz
 
-Knows nothing of consilience: reads arrays, fits, writes seconds and answers.
+Does not use consilience: reads arrays, fits, writes seconds and predictions.
 """
 
 import sys
@@ -11,8 +11,8 @@ import numpy as np
 
 def timed(call):
     start = time.perf_counter()
-    found = call()
-    return found, time.perf_counter() - start
+    result = call()
+    return result, time.perf_counter() - start
 
 
 def mvml(data):
@@ -21,9 +21,16 @@ def mvml(data):
 
     model = MVML(nystrom_param=float(data["share"]), kernel="rbf", kernel_params={"gamma": float(data["gamma"])})
     _, seconds = timed(lambda: model.fit(data["X"], data["y"], list(data["limits"])))
-    answers = model.predict(data["X_test"])
-    features = np.hstack([model.U_dict[v] for v in range(len(model.U_dict))])  # whole kernels without approximation
-    return {"seconds": seconds, "answers": answers, "features": features, "A": model.A, "g": model.g, "w": model.w}
+    predictions = model.predict(data["X_test"])
+    features = np.hstack([model.U_dict[v] for v in range(len(model.U_dict))])  # exact kernels without approximation
+    return {
+        "seconds": seconds,
+        "predictions": predictions,
+        "features": features,
+        "A": model.A,
+        "g": model.g,
+        "w": model.w,
+    }
 
 
 def mkl(data):
@@ -41,7 +48,7 @@ def mkl(data):
         solver = name.split()[0]
         model = MultipleKernelRidgeCV("precomputed", solver=solver, solver_params=settings, cv=5, random_state=0)
         _, found[f"{name} seconds"] = timed(lambda model=model: model.fit(data["K"], data["Y"]))
-        found[f"{name} answers"] = model.predict(data["K_test"])
+        found[f"{name} predictions"] = model.predict(data["K_test"])
         weights = np.exp(model.deltas_)
         found[f"{name} weights"] = (weights / weights.sum(axis=0)).mean(axis=1)
     if "y" in data:
@@ -51,7 +58,7 @@ def mkl(data):
         given = [torch.tensor(K) for K in data["K"]]
         model = EasyMKL()
         _, found["EasyMKL seconds"] = timed(lambda: model.fit(given, torch.tensor(data["y"])))
-        found["EasyMKL answers"] = np.asarray(model.predict([torch.tensor(K) for K in data["K_test"]]))
+        found["EasyMKL predictions"] = np.asarray(model.predict([torch.tensor(K) for K in data["K_test"]]))
     return found
 
 

@@ -11,15 +11,15 @@ from sklearn.model_selection import GridSearchCV
 
 import consilience as cs
 import reference
-from consilience.batch import _metric_problems
 from consilience.kernels import RBF, Spectrum
+from consilience.solvers.design_matrix import DesignMatrix
 from consilience.solvers.kernel_weights import BlockNorm, GramFit, MomentFit, SquaredNorm, learn_kernel_weights
 
 NORMS = [1.0, 1.001, 1.05, 4 / 3, 2.0, 8.0, 1000.0, np.inf]
 
 
 def problem(seed=0, n=30, m=4, P=1, informative=2):
-    """Gram matrices of views of which some know of the targets."""
+    """Gram matrices of views of which some determine the targets."""
     rng = np.random.default_rng(seed)
     hidden = rng.normal(size=(n, 2))
     grams = []
@@ -35,7 +35,8 @@ def views(grams, mask=None):
     return cs.Views({f"v{v}": K for v, K in enumerate(grams)}, precomputed=True, mask=mask)
 
 
-def learner(alpha, p, **more):
+def multiple(alpha, p, **more):
+    """The estimator on precomputed kernels, with a small tolerance."""
     return cs.MultipleKernelRidge("precomputed", alpha=alpha, p=p, **{"tol": 1e-10, **more})
 
 
@@ -54,7 +55,7 @@ def test_multiple_kernels_equal_a_conic_solver(cp, p, alpha):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         program.solve(solver="CLARABEL")
-    model = learner(alpha, p).fit(views(grams), Y)
+    model = multiple(alpha, p).fit(views(grams), Y)
     assert model.certificate().objective == pytest.approx(program.value, rel=1e-5)
     outputs = sum(R @ w.value for R, w in zip(roots, W, strict=True))
     np.testing.assert_allclose(model.predict(views(grams)), outputs, atol=2e-3)
@@ -65,7 +66,7 @@ def test_multiple_kernels_equal_a_conic_solver(cp, p, alpha):
 def test_multiple_kernels_equal_the_published_alternation(p):
     grams, Y = problem(2, P=3)
     d, B = reference.multiple_kernels(grams, Y, 0.5, p, 400)
-    model = learner(0.5, p).fit(views(grams), Y)
+    model = multiple(0.5, p).fit(views(grams), Y)
     np.testing.assert_allclose(model.kernel_weights_, d, rtol=1e-6)
     outputs = sum(w * K for w, K in zip(d, grams, strict=True)) @ B
     np.testing.assert_allclose(model.predict(views(grams)), outputs, atol=1e-6)
@@ -75,7 +76,7 @@ def test_multiple_kernels_equal_the_published_alternation(p):
 @pytest.mark.parametrize("p", NORMS)
 def test_multiple_kernels_are_kernel_ridge_with_the_kernel_found(p):
     grams, Y = problem(3, P=2)
-    model = learner(0.5, p).fit(views(grams), Y)
+    model = multiple(0.5, p).fit(views(grams), Y)
     assert np.linalg.norm(model.kernel_weights_, p) == pytest.approx(1)
     total = sum(w * K for w, K in zip(model.kernel_weights_, grams, strict=True))
     expected = KernelRidge(alpha=0.5, kernel="precomputed").fit(total, Y).predict(total)
@@ -89,14 +90,14 @@ def test_multiple_kernels_are_kernel_ridge_with_the_kernel_found(p):
 def test_one_view_is_kernel_ridge():
     grams, Y = problem(4, m=1)
     for p in NORMS:
-        model = learner(0.5, p).fit(views(grams), Y[:, 0])
+        model = multiple(0.5, p).fit(views(grams), Y[:, 0])
         expected = KernelRidge(alpha=0.5, kernel="precomputed").fit(grams[0], Y[:, 0]).predict(grams[0])
         np.testing.assert_allclose(model.predict(views(grams)), expected, atol=1e-8)
 
 
 def test_p_of_one_is_co_regularized_ridge_with_weights_on_the_unit_sphere():
     grams, Y = problem(5, P=2)
-    model = learner(0.6, 1.0).fit(views(grams), Y)
+    model = multiple(0.6, 1.0).fit(views(grams), Y)
     twin = cs.CoRegularizedRidge(
         "precomputed", alpha=0.6 / 30, view_weights="learned", weights_norm=1.0, tol=1e-12, random_state=0
     ).fit(views(grams), Y)
@@ -107,10 +108,10 @@ def test_p_of_one_is_co_regularized_ridge_with_weights_on_the_unit_sphere():
 
 def test_p_of_one_leaves_views_out_and_larger_p_does_not():
     grams, Y = problem(6, n=60, m=6)
-    sparse = learner(3.0, 1.0).fit(views(grams), Y[:, 0])
+    sparse = multiple(3.0, 1.0).fit(views(grams), Y[:, 0])
     assert sparse.active_views_ == ("v0", "v1")
     assert (sparse.kernel_weights_[2:] == 0).all()
-    dense = learner(3.0, 2.0).fit(views(grams), Y[:, 0])
+    dense = multiple(3.0, 2.0).fit(views(grams), Y[:, 0])
     assert len(dense.active_views_) == 6
 
 
@@ -147,7 +148,7 @@ def test_all_samples_as_landmarks_are_the_kernels():
 
 def test_thousands_of_outputs_are_as_many_as_samples():
     grams, Y = problem(9, P=300)
-    model = learner(0.5, 2.0).fit(views(grams), Y)
+    model = multiple(0.5, 2.0).fit(views(grams), Y)
     d, B = reference.multiple_kernels(grams, Y, 0.5, 2.0, 200)
     np.testing.assert_allclose(model.kernel_weights_, d, rtol=1e-6)
     outputs = sum(w * K for w, K in zip(d, grams, strict=True)) @ B
@@ -157,7 +158,7 @@ def test_thousands_of_outputs_are_as_many_as_samples():
 
 @pytest.mark.parametrize("n_components", [None, 10])
 @pytest.mark.parametrize("p", [1.0, 2.0])
-def test_views_absent_are_made_up_for_by_the_others(n_components, p):
+def test_other_views_make_up_for_missing_ones(n_components, p):
     rng = np.random.default_rng(10)
     mask = rng.random((40, 3)) < 0.7
     mask[~mask.any(axis=1)] = True
@@ -213,11 +214,11 @@ def test_small_and_empty_problems(shared):
 
 def test_bad_parameters_get_a_sentence():
     X = cs.Views(a=np.eye(6), b=np.eye(6))
-    with pytest.raises(ValueError, match=r"`p` must be a number of at least 1, or infinity; got 0\.5"):
+    with pytest.raises(ValueError, match=r"The 'p' parameter of MultipleKernelRidge must be .*Got 0\.5 instead"):
         cs.MultipleKernelRidge(p=0.5).fit(X, np.arange(6))
-    with pytest.raises(ValueError, match="`alpha` must be a number above 0; got 0"):
+    with pytest.raises(ValueError, match=r"'alpha' parameter of MultipleKernelRidge must be a float .*Got 0 instead"):
         cs.MultipleKernelRidge(alpha=0).fit(X, np.arange(6))
-    with pytest.raises(ValueError, match="OutputKernelRidge takes weights as given"):
+    with pytest.raises(ValueError, match="OutputKernelRidge takes given weights"):
         cs.OutputKernelRidge(view_weights="learned").fit(X, np.arange(6))
     with pytest.raises(ValueError, match="View 'a': its kernel matrix is not symmetric"):
         cs.MultipleKernelRidge("precomputed").fit(cs.Views(a=np.triu(np.ones((6, 6)))), np.arange(6))
@@ -270,7 +271,7 @@ def test_a_shared_metric_is_an_output_kernel_on_squared_kernels():
     np.testing.assert_allclose(metric.predict(views(grams)), outputs.predict(views(squared)), atol=1e-6)
 
 
-def test_output_kernels_with_views_absent_weights_and_features():
+def test_output_kernels_with_missing_views_weights_and_features():
     rng = np.random.default_rng(14)
     mask = rng.random((40, 2)) < 0.8
     mask[~mask.any(axis=1)] = True
@@ -285,7 +286,7 @@ def test_output_kernels_with_views_absent_weights_and_features():
     K = nu[:, None] * K * nu
     root = np.sqrt(s)
     L, outputs = reference.output_kernels(root[:, None] * K * root, root[:, None] * Y, 0.5, 300)
-    # a gap of 1e-10 of the objective is 1e-5 of the answers
+    # a gap of 1e-10 of the objective is 1e-5 of the predictions
     np.testing.assert_allclose(model.predict(X), outputs / root[:, None], atol=5e-5)
     np.testing.assert_allclose(model.output_kernel_, L, atol=5e-5)
     whole = cs.OutputKernelRidge(RBF(0.5), view_weights=w, alpha=0.5, tol=1e-10, n_components=1.0).fit(X, Y, s)
@@ -294,7 +295,7 @@ def test_output_kernels_with_views_absent_weights_and_features():
 
 def test_outputs_beyond_the_rank_of_the_targets():
     grams, Y = problem(15, m=2, P=3)
-    many = Y @ np.random.default_rng(0).normal(size=(3, 50))
+    many = Y @ np.random.default_rng(0).normal(size=(3, 12))
     model = cs.OutputKernelRidge("precomputed", alpha=0.5, tol=1e-9).fit(views(grams), many)
     assert np.linalg.matrix_rank(model.output_kernel_, tol=1e-8) == 3
     L, outputs = reference.output_kernels(sum(grams) / 4, many, 0.5, 60)
@@ -349,11 +350,11 @@ def test_derivatives_are_differences(form):
     assert found.value == pytest.approx(np.sum(B * Y))
     assert found.loss == pytest.approx(np.sum(B**2))
     for v, e in enumerate(1e-5 * np.eye(3)):
-        assert -found.pulls[v] == pytest.approx((fit(d + e).value - fit(d - e).value) / 2e-5, rel=1e-6)
-        np.testing.assert_allclose(-found.hessian[v], (fit(d + e).pulls - fit(d - e).pulls) / 2e-5, rtol=1e-5)
-    nothing = fit.nothing()
-    np.testing.assert_allclose(nothing.pulls, fit(np.zeros(3)).pulls)
-    assert nothing.value == pytest.approx(np.sum(Y**2))
+        assert -found.descent[v] == pytest.approx((fit(d + e).value - fit(d - e).value) / 2e-5, rel=1e-6)
+        np.testing.assert_allclose(-found.hessian[v], (fit(d + e).descent - fit(d - e).descent) / 2e-5, rtol=1e-5)
+    zero = fit.at_zero()
+    np.testing.assert_allclose(zero.descent, fit(np.zeros(3)).descent)
+    assert zero.value == pytest.approx(np.sum(Y**2))
 
 
 @pytest.mark.parametrize(
@@ -399,13 +400,13 @@ def test_many_kernels():
 
 def test_a_fit_that_fails_leaves_the_model_whole(monkeypatch):
     grams, Y = problem(20)
-    model = learner(0.3, 2.0).fit(views(grams), Y[:, 0])
+    model = multiple(0.3, 2.0).fit(views(grams), Y[:, 0])
     before = model.predict(views(grams))
 
     def interrupt(*args, **kwargs):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(_metric_problems.GramData, "plain_kernels", interrupt)
+    monkeypatch.setattr(DesignMatrix, "kernel_fits", interrupt)
     with pytest.raises(KeyboardInterrupt):
         model.fit(views(grams), -Y[:, 0])
     monkeypatch.undo()

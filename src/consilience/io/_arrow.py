@@ -111,9 +111,7 @@ def _parse_csv(part: Any, where: str, lines: str, delimiter: str, names: Any, ty
                 convert_options=pa.csv.ConvertOptions(strings_can_be_null=True, column_types=types),
             )
     except ValueError as error:
-        wrong = re.search(
-            r"In CSV column #(\d+): CSV conversion error to \w+: (invalid value '.*)", str(error.__cause__)
-        )
+        wrong = re.search(r"In CSV column #(\d+): CSV conversion error to .*: invalid (value '.*')", str(error))
         if wrong is None or names is None:
             raise
         name = names[int(wrong[1])]

@@ -30,6 +30,14 @@ class Samples:
         Names of the samples, where a column of them was named.
     groups : array of shape (n_samples,) or None
         Groups of the samples, such as patients, where a column of them was named.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from consilience import Samples, Views
+    >>> samples = Samples(Views(a=[[1.0], [2.0]]), y=np.array([0, 1]))
+    >>> len(samples.X), samples.ids is None
+    (2, True)
     """
 
     X: Views

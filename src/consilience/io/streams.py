@@ -16,7 +16,7 @@ from .tables import Source, Table
 __all__ = ["read_lines", "read_stream"]
 
 _SAME = "Give the same columns in all rows."
-_VIEW = "view0"  # of columns without a prefix: files of one stream have different names
+_VIEW = "view0"  # of columns without a prefix, whatever the names of files are
 
 
 def read_stream(
@@ -139,7 +139,7 @@ def _read_items(stream: Iterable[Any], views: Any) -> Iterator[tuple[Any, Any]]:
         if (labels is None or np.ndim(labels) == 0) and isinstance(X, Views):
             yield X, [labels]
         elif labels is None or np.ndim(labels) == 0:
-            yield X if isinstance(X, Mapping) else {"view0": X}, labels
+            yield X if isinstance(X, Mapping) else {_VIEW: X}, labels
         else:
             X = X if isinstance(X, Views) else as_views(X, None if isinstance(X, Mapping) else views)
             yield X, labels if hasattr(labels, "dtype") else list(labels)
@@ -171,17 +171,19 @@ def _pairs(
 
 def _same_columns(parts: dict[str, Part], seen: dict[str, Part], table: Table) -> dict[str, Part]:
     """Return views with the columns that they had before, in the same order; `seen` has these."""
-    before = {name: view for view, part in seen.items() for name in part.names}
+    owners = {name: view for view, part in seen.items() for name in part.names}
+    new = next((name for part in parts.values() for name in part.names if name not in owners), None)
     for view, part in parts.items():
-        new = next((name for name in part.names if name not in before), None)
-        if new is not None and (view in seen or any(name in before for name in part.names)):
+        moved = any(owners.get(name, view) != view for name in part.names)  # since not all columns have a prefix now
+        if moved or (view in seen and any(name not in owners for name in part.names)):
             raise ValueError(f"{table.where} has a column '{new}' that it did not have before. {_SAME}")
-        lost = next((name for name in seen[view].names if name not in part.names), None) if view in seen else None
-        if lost is not None:
-            raise ValueError(f"{table.where} has no column '{lost}', which it had before. {_SAME}")
-        if view in seen and part.names != seen[view].names:
+        names = seen[view].names if view in seen else part.names
+        if part.names != names:
             place = {name: k for k, name in enumerate(part.names)}
-            part = Part(part.block[:, [place[name] for name in seen[view].names]], seen[view].names, table)
+            lost = next((name for name in names if name not in place), None)
+            if lost is not None:
+                raise ValueError(f"{table.where} has no column '{lost}', which it had before. {_SAME}")
+            part = Part(part.block[:, [place[name] for name in names]], names, table)
         widths = {own.block.shape[1] for own in (part, seen.get(view, part)) if getattr(own.block, "ndim", 0) == 2}
         if len(widths) > 1:
             raise ValueError(f"View '{view}' of {table.where} has {min(widths)} and {max(widths)} columns. {_SAME}")

@@ -29,7 +29,7 @@ class Setting(NamedTuple):
 
     p: float
     margin: float = 0.0
-    step: float = 1.0
+    eta0: float = 1.0
     variant: str | None = None
     C: float = 1.0
 

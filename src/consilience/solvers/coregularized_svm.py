@@ -14,7 +14,7 @@ from .certificates import Solution
 from .coregularized import Penalties, WeightSearch, couple, with_learned
 from .coupled import Coupled, weight_slopes
 from .design import Design
-from .linalg import cholesky_or_jitter
+from .linalg import is_positive
 from .weights import Evaluation, learn_weights
 
 
@@ -72,7 +72,8 @@ class SVMProblem:
                 learned = self._learn_weights(system, search, rounds)
                 c = learned.x
             kernel = system.labeled_kernel(c)
-            cholesky_or_jitter(kernel)  # only a check: without a factor the program has no optimum
+            if not is_positive(kernel, single=self.design.single):
+                raise np.linalg.LinAlgError("The labeled kernel is not positive semi-definite.")
             tol = search.tol if learned is None else 0.1 * search.tol  # the rest of the gap is that of the weights
             program = self._program(kernel, tol, rounds)
             coefficients = system.coefficients(c, self.dual_residuals(program.x))

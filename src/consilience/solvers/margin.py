@@ -108,7 +108,7 @@ def _with_column(Phi: Any, value: float) -> Any:
 
 # -- rows of the kernel
 class _Rows:
-    """Rows of the kernel against some samples, with the kernel of the labels where labels are not taken together."""
+    """Rows of the kernel against some samples, multiplied by the kernel of the labels unless steps group labels."""
 
     def __init__(self, problem: "_Problem", columns: np.ndarray):
         self.problem, self.columns = problem, columns
