@@ -272,7 +272,8 @@ def growth(options):
 # -- the published scheme
 def alternating(options):
     print(
-        "\nThe exact solution compared with the published alternation (with backtracking), 3 views, 2 classes, λ = 0.1, η = 1"
+        "\nThe exact solution compared with the published alternation (with backtracking): 3 views, 2 classes, "
+        "λ = 0.1, η = 1"
     )
     print(f"{'rows':>6}  {'solver':26}{'seconds':>9}{'objective':>12}{'gap':>10}{'accuracy':>10}")
     for n in (100, 200, 300):

@@ -4,13 +4,13 @@ Three axes of an accelerometer as views, 8 gestures, 896 training rows and 3,582
 folder named by CONSILIENCE_DATA. Prints the accuracy in percent, mean ± standard deviation over draws of Nyström
 landmarks, next to the published numbers, and seconds for the choice of penalties and the fit.
 
-Protocol, as in the paper where it says: Gaussian kernels exp(-‖x - z‖²/2σ²), σ the mean of ‖x_i - x_j‖ over all pairs
-of training rows, pairs of a row with itself included, one σ for each view. (``RBF("mean_distance")`` is another width, γ = 1 / mean
-of ‖x_i - x_j‖².) Weights of the views 1/3; landmarks 6, 12 and 24% of the training rows, four draws, the same rows in
-all views (lp-MKL: rows of each view's own). λ in 1e-8, 1e-7, .., 10 and η in 1e-3, .., 100, chosen on training rows
-alone: by leave-one-out, for lp-MKL (p = 2) by five folds. Kernel widths and landmarks come from all training rows,
-without their labels, in double precision. The test rows, rebuilt from the raw recordings by the archive's recipe, take
-no part in any choice.
+The protocol is the paper's where the paper states it. Gaussian kernels are exp(-‖x - z‖²/2σ²), where σ is the mean of
+‖x_i - x_j‖ over all pairs of training rows, pairs of a row with itself included, one σ for each view.
+(``RBF("mean_distance")`` is another width, γ = 1 / mean of ‖x_i - x_j‖².) Weights of the views are 1/3. Landmarks are
+6, 12 and 24% of the training rows, four draws, the same rows in all views (lp-MKL: each view has its own). λ in 1e-8,
+1e-7, .., 10 and η in 1e-3, .., 100 are chosen on training rows alone: by leave-one-out, for lp-MKL (p = 2) by five
+folds. Kernel widths and landmarks come from all training rows, without their labels, in double precision. The test
+rows, rebuilt from the raw recordings by the archive's recipe, take no part in any choice.
 """
 
 import argparse

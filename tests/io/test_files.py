@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 import scipy.sparse as sp
 
-from consilience.io import read_layout, read_lines, read_samples, read_stream
+from consilience.io import read_layout, read_samples, read_stream
 
 # -- files that are empty, cut off or damaged
 N = 24
@@ -340,15 +340,15 @@ def test_odd_layouts_get_a_sentence(message, tmp_path):
 
 # -- streams
 def test_odd_lines_get_a_sentence():
-    with pytest.raises(ValueError, match="Line 1 of lines is not JSON"):
-        list(read_lines(["[" * 100_000], "lines"))
-    with pytest.raises(ValueError, match="Line 1 of lines is not a JSON object"):
-        list(read_lines(["[1]"], "lines"))
-    with pytest.raises(ValueError, match="Column 'a' of lines"):
-        list(read_lines(['{"a": 1' + "0" * 400 + ', "y": 1}'], "lines"))
-    with pytest.raises(ValueError, match="The format of lines must be 'jsonl', 'csv' or 'tsv'; got 'xml'"):
-        list(read_lines([], "lines", kind="xml"))
-    assert [label for _, labels in read_lines(["a,y", "1,--5"], "lines", kind="csv") for label in labels] == ["--5"]
+    with pytest.raises(ValueError, match="Line 1 of the stream is not JSON"):
+        list(read_stream(["[" * 100_000], format="jsonl"))
+    with pytest.raises(ValueError, match="Line 1 of the stream is not a JSON object"):
+        list(read_stream(["[1]"], format="jsonl"))
+    with pytest.raises(ValueError, match="Column 'a' of the stream"):
+        list(read_stream(['{"a": 1' + "0" * 400 + ', "y": 1}'], format="jsonl"))
+    with pytest.raises(ValueError, match="The format of the stream must be 'jsonl', 'csv' or 'tsv'; got 'xml'"):
+        list(read_stream([], format="xml"))
+    assert [label for _, labels in read_stream(["a,y", "1,--5"], format="csv") for label in labels] == ["--5"]
 
 
 def test_text_in_another_encoding_gets_a_sentence(tmp_path):

@@ -547,13 +547,13 @@ def test_large_models_of_equal_numbers_are_not_taken_for_bombs(path):
         assert load(path) == model
 
 
-# the smallest learners of the tests are not trusted; the others come back, and learn on as before
+# the smallest estimators of the tests are not trusted; the others come back, and continue to learn as before
 KEPT = {name: learner for name, learner in cases.LEARNERS.items() if not name.startswith("frame")}
 
 
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("name", KEPT)
-def test_every_learner_comes_back(name, path):
+def test_every_estimator_comes_back(name, path):
     y = THREE if is_classifier(KEPT[name]) else X["a"][:, 0] - X["b"][:, 1]
     model = clone(KEPT[name]).fit(X, y)
     save(model, path)

@@ -13,7 +13,7 @@ import pytest
 from sklearn.datasets import dump_svmlight_file
 
 from consilience import Views
-from consilience.io import read_lines, read_samples, read_stream
+from consilience.io import read_samples, read_stream
 
 N = 7
 Z = np.random.default_rng(0).normal(size=(N, 3))
@@ -148,7 +148,7 @@ def test_sample_names_are_not_a_feature(tmp_path):
     for X, _ in read_stream(path, ids="id", chunk=1):
         assert X.feature_names == {"view0": ("a",)}
     lines = path.read_text().splitlines()
-    assert next(read_lines(lines, "lines", kind="csv", ids="id"))[0].feature_names == {"view0": ("a",)}
+    assert next(read_stream(lines, format="csv", ids="id"))[0].feature_names == {"view0": ("a",)}
     with pytest.raises(ValueError, match=r"No column 'who' is in 't.csv', only id, a"):
         list(read_stream(path, ids="who"))
 
@@ -184,24 +184,28 @@ def test_both_refuse_in_one_sentence(message, tmp_path):
 
 # -- lines
 def read_csv(lines, **options):
-    return list(read_lines(lines, "lines", kind="csv", **options))
+    return list(read_stream(lines, format="csv", **options))
 
 
 CSV_ERRORS = {
-    "lines cannot be read as CSV: Empty CSV file": [],
-    "lines cannot be read as CSV: CSV parse error: Expected 3 columns, got 2: 1,2": ["a,b,y", "1,2,0", "1,2"],
-    "Column 'a' of lines has the value 'x' in lines 66 to 66, but numbers in all rows before": [
+    "the stream cannot be read as CSV: Empty CSV file": [],
+    "the stream cannot be read as CSV: CSV parse error: Expected 3 columns, got 2: 1,2": ["a,b,y", "1,2,0", "1,2"],
+    "Column 'a' of the stream has the value 'x' in lines 66 to 66, but numbers in all rows before": [
         "a,y",
         *["1,0"] * 64,
         "x,0",
     ],
-    "Column 'a' of lines has text in lines 66 to 67, but no value": ["a,b,y", *[",1,0"] * 64, "x,1,0", "x,1,1"],
-    "Column 'a' of lines has the value 'true' in lines 66 to 66, but numbers": ["a,y", *["1,0"] * 64, "true,0"],
-    "Column 'y' of lines has text in lines 66 to 66, but numbers in all rows before": ["a,y", *["1,0"] * 64, "1,01"],
-    "Column 'y' of lines has numbers in lines 66 to 66, but true or false": ["a,y", *["1,true"] * 64, "1,2"],
-    "Column 'a' of lines has the value '0x10' in lines 66 to 66, but numbers": ["a,y", *["1,0"] * 64, "0x10,0"],
-    "Column 'a' of lines has the value '2' in lines 66 to 66, but true or false": ["a,y", *["true,0"] * 64, "2,0"],
-    "lines cannot be read as CSV: field larger than field limit": ["a,y", "x" * 200_000 + ",1"],
+    "Column 'a' of the stream has text in lines 66 to 67, but no value": ["a,b,y", *[",1,0"] * 64, "x,1,0", "x,1,1"],
+    "Column 'a' of the stream has the value 'true' in lines 66 to 66, but numbers": ["a,y", *["1,0"] * 64, "true,0"],
+    "Column 'y' of the stream has text in lines 66 to 66, but numbers in all rows before": [
+        "a,y",
+        *["1,0"] * 64,
+        "1,01",
+    ],
+    "Column 'y' of the stream has numbers in lines 66 to 66, but true or false": ["a,y", *["1,true"] * 64, "1,2"],
+    "Column 'a' of the stream has the value '0x10' in lines 66 to 66, but numbers": ["a,y", *["1,0"] * 64, "0x10,0"],
+    "Column 'a' of the stream has the value '2' in lines 66 to 66, but true or false": ["a,y", *["true,0"] * 64, "2,0"],
+    "the stream cannot be read as CSV: field larger than field limit": ["a,y", "x" * 200_000 + ",1"],
 }
 
 
@@ -235,32 +239,34 @@ def test_lines_come_as_soon_as_a_chunk_is_there():
             given.append(k)
             yield "a,y\n" if not k else f"{k},0\n"
 
-    next(read_lines(slow(), "lines", kind="csv", chunk=2))
+    next(read_stream(slow(), format="csv", chunk=2))
     assert len(given) == 3
 
 
 def test_columns_of_json_lines_may_come_late(tmp_path):
     lines = ['{"a__1": 1, "y": 0}', '{"a__1": 2, "w": "x", "b__1": null, "y": 0}', '{"b__1": 3, "v": [1, 2], "y": 1}']
-    pieces = list(read_lines([*lines, '{"w": "z", "y": 1}'], "lines", chunk=1))
+    pieces = list(read_stream([*lines, '{"w": "z", "y": 1}'], format="jsonl", chunk=1))
     assert [X.names for X, _ in pieces] == [("a",), ("a", "w"), ("v", "a", "b", "w"), ("v", "a", "b", "w")]
     assert pieces[3][0].mask.tolist() == [[False, False, False, True]]
     wider = ['{"a__0": 1, "y": 0}', '{"a__0": 1, "a__1": 2, "y": 0}']
-    with pytest.raises(ValueError, match=r"lines has a column 'a__1' that it did not have before. Give the same"):
-        list(read_lines(wider, "lines", chunk=1))
+    with pytest.raises(ValueError, match=r"the stream has a column 'a__1' that it did not have before. Give the same"):
+        list(read_stream(wider, format="jsonl", chunk=1))
     flipped = ['{"b__1": 1, "y": 0}', '{"b__1": 2, "x": 3, "y": 0}']  # not all columns have a prefix any more
     words = ['{"b__1": "w", "y": 0}', '{"b__1": "w", "x": "w", "y": 0}']
     for some in (flipped, words):
-        with pytest.raises(ValueError, match="lines has a column 'x' that it did not have before"):
-            list(read_lines(some, "lines", chunk=1))
+        with pytest.raises(ValueError, match="the stream has a column 'x' that it did not have before"):
+            list(read_stream(some, format="jsonl", chunk=1))
     wider = ['{"v": [1], "y": 0}', '{"v": null, "w": "x", "y": 0}', '{"v": [1, 2], "y": 0}']
-    with pytest.raises(ValueError, match=r"View 'v' of lines has 1 and 2 columns. Give the same columns in all rows."):
-        list(read_lines(wider, "lines", chunk=1))
+    with pytest.raises(
+        ValueError, match=r"View 'v' of the stream has 1 and 2 columns. Give the same columns in all rows."
+    ):
+        list(read_stream(wider, format="jsonl", chunk=1))
     mixed = ['{"a": 1, "y": 0}', '{"a": "x", "y": 0}']
     for some, message in ((mixed, "numbers and then objects"), (mixed[::-1], "objects and then numbers")):
-        with pytest.raises(ValueError, match=f"Column 'a' of lines has {message}. Write values of one kind."):
-            list(read_lines(some, "lines", chunk=1))
-    with pytest.raises(ValueError, match="Column 'a' of lines has numbers and other values"):
-        list(read_lines(mixed, "lines"))
+        with pytest.raises(ValueError, match=f"Column 'a' of the stream has {message}. Write values of one kind."):
+            list(read_stream(some, format="jsonl", chunk=1))
+    with pytest.raises(ValueError, match="Column 'a' of the stream has numbers and other values"):
+        list(read_stream(mixed, format="jsonl"))
 
 
 def test_files_of_a_folder_have_the_same_columns(tmp_path):

@@ -334,7 +334,7 @@ def test_nothing_works_before_fit():
 def test_certificates_print_as_sentences():
     text = str(Certificate("converged", objective=4.0, gap=1e-6, residual=1e-8, bound=17))
     assert text == (
-        "Objective 4, at most 1e-06 (2.5e-05 %) above the optimum. Optimality conditions hold to 1e-08. Bound 17. "
+        "Objective 4, at most 1e-06 (2.5e-05%) above the optimum. Optimality conditions hold to 1e-08. Bound 17. "
         "The optimality gap is below the tolerance."
     )
     assert str(Certificate("exact", objective=0.0, gap=0.0)).startswith("Objective 0, at most 0 above")

@@ -143,7 +143,7 @@ class CoRegularizedRidgeCV(ViewRegressor, BatchEstimator):
     of all labeled samples. With γ_B = γ_W = 0 that is ordinary cross-validation of kernel ridge. The labeled
     kernel depends on γ_B/γ_A and γ_W/γ_A alone, up to a factor, and one eigendecomposition of it serves every fold and
     every γ_A with these ratios: a grid of p γ_A and q γ_B in equal steps takes p + q - 1 factorizations instead of
-    p·q·folds fits. Exact: the same scores as fitting anew each time.
+    p·q·folds fits. Exact: the same scores as refits.
 
     Parameters
     ----------
@@ -255,7 +255,7 @@ class CoRegularizedRidgeClassifierCV(ViewClassifier, BatchEstimator):
     of all labeled samples. With γ_B = γ_W = 0 that is ordinary cross-validation of kernel ridge. The labeled
     kernel depends on γ_B/γ_A and γ_W/γ_A alone, up to a factor, and one eigendecomposition of it serves every fold and
     every γ_A with these ratios: a grid of p γ_A and q γ_B in equal steps takes p + q - 1 factorizations instead of
-    p·q·folds fits. Exact: the same scores as fitting anew each time.
+    p·q·folds fits. Exact: the same scores as refits.
 
     Parameters
     ----------

@@ -1,6 +1,7 @@
 """Early and late fusion around any estimator: the baselines of multi-view methods."""
 
 from collections.abc import Mapping
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -39,6 +40,7 @@ def _has_probabilities(fusion: Any) -> bool:
 
 # -- early fusion
 @shared_docs
+@dataclass(eq=False, repr=False)
 class EarlyFusion(BatchEstimator):
     """Early fusion: one estimator on the columns of all views side by side.
 
@@ -83,11 +85,11 @@ class EarlyFusion(BatchEstimator):
 
     _parameter_constraints = constraints(estimator=[HasMethods(["fit", "predict"])], fill=[StrOptions({"mean", "nan"})])
 
-    def __init__(self, estimator: Any, *, fill: str = "mean", unlabeled: Any = None, views: Any = None):
-        self.estimator = estimator
-        self.fill = fill
-        self.unlabeled = unlabeled
-        self.views = views
+    estimator: Any
+    _: KW_ONLY
+    fill: str = "mean"
+    unlabeled: Any = None
+    views: Any = None
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Fit the estimator on all views side by side.
@@ -251,6 +253,7 @@ def _column_means(X: Views, name: str, weights: np.ndarray) -> tuple[np.ndarray,
 
 # -- late fusion
 @shared_docs
+@dataclass(eq=False, repr=False)
 class LateFusion(BatchEstimator):
     """Late fusion: one estimator per view, with the average of their outputs as prediction.
 
@@ -295,11 +298,11 @@ class LateFusion(BatchEstimator):
         view_weights=[StrOptions({"uniform"}), Mapping, "array-like"],
     )
 
-    def __init__(self, estimator: Any, *, view_weights: Any = "uniform", unlabeled: Any = None, views: Any = None):
-        self.estimator = estimator
-        self.view_weights = view_weights
-        self.unlabeled = unlabeled
-        self.views = views
+    estimator: Any
+    _: KW_ONLY
+    view_weights: Any = "uniform"
+    unlabeled: Any = None
+    views: Any = None
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Fit one estimator per view, on the samples that have the view.

@@ -1,6 +1,7 @@
 """Maximum margin regression for classification: class vectors, and one dual variable per sample."""
 
 from collections.abc import Mapping
+from dataclasses import KW_ONLY, dataclass
 from numbers import Integral
 from typing import Any, Self
 
@@ -34,6 +35,7 @@ __all__ = ["MaxMarginClassifier"]
 
 
 @shared_docs
+@dataclass(eq=False, repr=False)
 class MaxMarginClassifier(ViewClassifier, BatchEstimator):
     """MMR, maximum margin regression, for classification (Szedmak, Shawe-Taylor and Parrado-Hernandez 2006).
 
@@ -118,40 +120,22 @@ class MaxMarginClassifier(ViewClassifier, BatchEstimator):
         max_iter=[Interval(Integral, 1, None, closed="left")],
     )  # fmt: skip
 
-    def __init__(
-        self,
-        kernel: Any = "rbf",
-        *,
-        C: float = 1.0,
-        class_vectors: Any = "simplex",
-        combine: Any = "sum",
-        fit_intercept: bool = False,
-        n_components: float | None = None,
-        tol: float = 1e-3,
-        max_iter: int = 10_000,
-        cache_size: float = 1000,
-        class_weight: Any = None,
-        unlabeled: Any = None,
-        warm_start: bool = False,
-        random_state: Any = None,
-        verbose: bool = False,
-        views: Any = None,
-    ):
-        self.kernel = kernel
-        self.C = C
-        self.class_vectors = class_vectors
-        self.combine = combine
-        self.fit_intercept = fit_intercept
-        self.n_components = n_components
-        self.tol = tol
-        self.max_iter = max_iter
-        self.cache_size = cache_size
-        self.class_weight = class_weight
-        self.unlabeled = unlabeled
-        self.warm_start = warm_start
-        self.random_state = random_state
-        self.verbose = verbose
-        self.views = views
+    kernel: Any = "rbf"
+    _: KW_ONLY
+    C: float = 1.0
+    class_vectors: Any = "simplex"
+    combine: Any = "sum"
+    fit_intercept: bool = False
+    n_components: float | None = None
+    tol: float = 1e-3
+    max_iter: int = 10_000
+    cache_size: float = 1000
+    class_weight: Any = None
+    unlabeled: Any = None
+    warm_start: bool = False
+    random_state: Any = None
+    verbose: bool = False
+    views: Any = None
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Fit the operator to samples and their classes.

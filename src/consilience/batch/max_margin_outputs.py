@@ -1,6 +1,7 @@
 """Maximum margin regression for outputs of any kind: numbers, strings or trees, by a kernel between them."""
 
 from collections.abc import Iterator
+from dataclasses import KW_ONLY, dataclass
 from numbers import Integral
 from typing import Any, Self
 
@@ -37,6 +38,7 @@ __all__ = ["MaxMarginRegressor"]
 
 
 @shared_docs
+@dataclass(eq=False, repr=False)
 class MaxMarginRegressor(RegressorMixin, BatchEstimator):
     """MMR, maximum margin regression, for any outputs (Szedmak, Shawe-Taylor and Parrado-Hernandez 2006).
 
@@ -113,38 +115,21 @@ class MaxMarginRegressor(RegressorMixin, BatchEstimator):
         max_iter=[Interval(Integral, 1, None, closed="left")],
     )  # fmt: skip
 
-    def __init__(
-        self,
-        kernel: Any = "rbf",
-        *,
-        C: float = 1.0,
-        output_kernel: Any = "rbf",
-        candidates: Any = None,
-        combine: Any = "sum",
-        fit_intercept: bool = False,
-        n_components: float | None = None,
-        tol: float = 1e-3,
-        max_iter: int = 10_000,
-        cache_size: float = 1000,
-        warm_start: bool = False,
-        random_state: Any = None,
-        verbose: bool = False,
-        views: Any = None,
-    ):
-        self.kernel = kernel
-        self.C = C
-        self.output_kernel = output_kernel
-        self.candidates = candidates
-        self.combine = combine
-        self.fit_intercept = fit_intercept
-        self.n_components = n_components
-        self.tol = tol
-        self.max_iter = max_iter
-        self.cache_size = cache_size
-        self.warm_start = warm_start
-        self.random_state = random_state
-        self.verbose = verbose
-        self.views = views
+    kernel: Any = "rbf"
+    _: KW_ONLY
+    C: float = 1.0
+    output_kernel: Any = "rbf"
+    candidates: Any = None
+    combine: Any = "sum"
+    fit_intercept: bool = False
+    n_components: float | None = None
+    tol: float = 1e-3
+    max_iter: int = 10_000
+    cache_size: float = 1000
+    warm_start: bool = False
+    random_state: Any = None
+    verbose: bool = False
+    views: Any = None
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Fit the operator to samples and their outputs.

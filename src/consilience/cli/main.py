@@ -287,15 +287,15 @@ def stream(
 ) -> None:
     """Predict, score and learn the samples of a stream, one by one."""
     from ..evaluation.progressive import progressive_validation
-    from ..io import read_layout, read_lines, read_stream, save
+    from ..io import read_layout, read_stream, save
 
     check_outputs(checkpoint, save_to, report, inputs=[] if data == "-" else [Path(data)])
     model = make_estimator(estimator, settings)
     layout, target, id_column = read_layout(views, target, id_column)
     options: dict[str, Any] = {"target": target or "y", "views": layout, "ids": id_column}
-    source: Any = read_stream(data, **options)
+    source = read_stream(data, **options)
     if data == "-":
-        source = read_lines(sys.stdin, "standard input", kind=stdin_format, **options)
+        source = read_stream(sys.stdin, format=stdin_format, chunk=64, **options)  # samples that come slowly
     try:
         result = progressive_validation(
             model, source, checkpoint=checkpoint, every=every, resume=resume, verbose=not json_out

@@ -7,15 +7,15 @@ if TYPE_CHECKING:
     from .files import Samples, read_samples
     from .layout import read_layout
     from .model_files import load, save
-    from .streams import read_lines, read_stream
+    from .streams import read_stream
 
-__all__ = ["Samples", "load", "read_layout", "read_lines", "read_samples", "read_stream", "save"]
+__all__ = ["Samples", "load", "read_layout", "read_samples", "read_stream", "save"]
 
 _HOMES = {
     "files": ["Samples", "read_samples"],
     "layout": ["read_layout"],
     "model_files": ["load", "save"],
-    "streams": ["read_lines", "read_stream"],
+    "streams": ["read_stream"],
 }
 
 

@@ -53,10 +53,11 @@ def read_csv(source: Source, delimiter: str = ",") -> Iterator[Table]:
             if exact and kinds.get(column) != "text":
                 values = _as_written(values)
             before, now = kinds.get(column), _kind(values.type)
-            if now not in (None, before) and (before or (column in kinds and now == "text" and not exact)):
+            late_text = column in kinds and now == "text" and not exact  # an empty column counts as numbers
+            if now not in (None, before) and (before or late_text):
                 raise ValueError(_other_kind(own, lines, now, before))
             kinds[column] = now or before
-            if now and not exact:  # for the following tables
+            if now and not exact:  # the following tables are parsed as this one, and not by what they happen to have
                 types[column] = pa.float64() if now == "numbers" else values.type
             table.columns[column] = _values(values, own, "CSV", exact)
         yield table
@@ -151,19 +152,10 @@ def _as_written(column: Any) -> Any:
 
 
 def _kind(arrow_type: Any) -> str | None:
-    import pyarrow as pa
-
-    if pa.types.is_null(arrow_type):
-        return None
-    if pa.types.is_integer(arrow_type) or pa.types.is_floating(arrow_type):
-        return "numbers"
-    return (
-        "true or false"
-        if pa.types.is_boolean(arrow_type)
-        else "text"
-        if pa.types.is_string(arrow_type)
-        else str(arrow_type)
-    )
+    """Return what a column of a CSV file has, in words; None if it has no value yet."""
+    name = str(arrow_type)
+    words = {"null": None, "int64": "numbers", "double": "numbers", "bool": "true or false", "string": "text"}
+    return words.get(name, name)
 
 
 # -- Parquet

@@ -270,7 +270,8 @@ def _check_parts(machine: KernelMachine | ProjectronMachine) -> None:
 
 # -- estimators
 def _check_estimator(learner: Any) -> None:
-    """Check an estimator of the library; others are not made of our arrays."""
+    """Check an estimator of the library; others have their parameters, but are not made of our arrays."""
+    _require(set(learner._get_param_names()) <= set(vars(learner)), "a parameter is missing")
     if _is_ours(learner):
         _check_learner(learner)
         if not isinstance(learner, OnlineLearner):
@@ -280,7 +281,6 @@ def _check_estimator(learner: Any) -> None:
 def _check_learner(learner: Any) -> None:
     """Check what all fitted estimators keep of their views and classes."""
     fitted = vars(learner)
-    _require(set(learner._get_param_names()) <= set(fitted), "a parameter is missing")
     if "view_names_in_" in fitted:
         _require(_names(learner.view_names_in_), "view_names_in_")
     if "_used_views" in fitted:
@@ -414,6 +414,9 @@ def _check_fusion(learner: EarlyFusion | LateFusion) -> None:
         parts = list(learner.estimators_.values())
     else:
         _require(set(learner._means) == set(learner._used_views), "_means")
+        for name, (means, sparse) in learner._means.items():
+            fits = isinstance(means, np.ndarray) and means.dtype.kind == "f" and isinstance(sparse, bool)
+            _require(fits and means.shape == (learner._known[name][1],), "_means")
         parts = [learner.estimator_]
     for part in parts:
         _require(isinstance(part, BaseEstimator), "an estimator")

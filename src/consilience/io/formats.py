@@ -175,21 +175,9 @@ def _read_annotated(source: Source) -> Iterator[Table]:
             rows = _rows_among(part.obs_names, data.obs_names, f"'{key}' in {where}")
             values = placed(values, rows, data.n_obs)
         table.blocks[key] = values
-        table.names[key] = _made_unique(map(str, part.var_names))
+        part.var_names_make_unique()  # the second g is g-1
+        table.names[key] = tuple(map(str, part.var_names))
     yield table
-
-
-def _made_unique(names: Iterable[str]) -> tuple[str, ...]:
-    """Return names as AnnData makes them unique: the second ``g`` is ``g-1``."""
-    unique: dict[str, None] = {}
-    counts: dict[str, int] = {}
-    for name in names:
-        own = name
-        while own in unique:
-            counts[name] = counts.get(name, 0) + 1
-            own = f"{name}-{counts[name]}"
-        unique[own] = None
-    return tuple(unique)
 
 
 def _values_of_series(series: Any) -> np.ndarray:

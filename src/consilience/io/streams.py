@@ -1,7 +1,9 @@
 """Streams of samples from arrays, iterators and files, by parts of their rows."""
 
 import os
+import sys
 from collections.abc import Iterable, Iterator, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,30 +15,40 @@ from .formats import read_json_lines, read_tables
 from .layout import Part, divide_tables, read_layout, take_column, views_of_parts
 from .tables import Source, Table
 
-__all__ = ["read_lines", "read_stream"]
+__all__ = ["read_stream"]
 
 _SAME = "Give the same columns in all rows."
 _VIEW = "view0"  # of columns without a prefix, whatever the names of files are
 
 
 def read_stream(
-    stream: Any, y: Any = None, *, target: str = "y", views: Any = None, ids: str | None = None, chunk: int = 4096
+    stream: Any,
+    y: Any = None,
+    *,
+    target: str = "y",
+    views: Any = None,
+    ids: str | None = None,
+    format: str | None = None,
+    chunk: int = 4096,
 ) -> Iterator[tuple[Any, Any]]:
     """Read a stream as pairs: of Views and labels by chunks, or of one sample (a dict of rows) and its label.
 
     Parameters
     ----------
-    stream : Views, arrays, iterator or path
-        Samples with `y`; an iterator of (views, label) for single samples or of (views, labels) for chunks; or a file
-        of any format that `read_samples` takes, or a folder of Parquet files.
+    stream : Views, arrays, iterator, path or lines
+        Samples with `y`; an iterator of (views, label) for single samples or of (views, labels) for chunks; a file of
+        any format that `read_samples` takes, or a folder of Parquet files; or lines of text in `format`.
     y : array-like of shape (n_samples,), optional
         The labels, if `stream` has the samples alone.
     target : str, default="y"
-        The column or key of the label in a file.
+        The column or key of the label in a file or in lines.
     views : dict, list or "prefix", optional
-        Columns of each view: of a file as `read_samples` takes it, of arrays as `as_views` does.
+        Columns of each view: of a file or of lines as `read_samples` takes it, of arrays as `as_views` does.
     ids : str, optional
-        The column of the sample names in a file, which is not a feature.
+        The column of the sample names in a file or in lines, which is not a feature.
+    format : {"jsonl", "csv", "tsv"}, optional
+        The format of `stream` if it is an iterable of lines, such as ``sys.stdin``: a JSON object per line with lists,
+        strings or numbers by name, or CSV whose first line names the columns.
     chunk : int, default=4096
         Samples read at a time.
 
@@ -48,7 +60,6 @@ def read_stream(
     See Also
     --------
     read_samples : Read a file at once; the values are the same.
-    read_lines : Read lines of text, such as standard input.
 
     Examples
     --------
@@ -56,11 +67,19 @@ def read_stream(
     >>> parts = read_stream([[1.0], [2.0], [3.0]], [0, 1, 0], chunk=2)
     >>> [(len(X), len(labels)) for X, labels in parts]
     [(2, 2), (1, 1)]
+    >>> lines = ['{"audio": [1, 2], "y": "a"}', '{"audio": [3, 4], "y": "b"}']
+    >>> [(X.names, labels) for X, labels in read_stream(lines, format="jsonl")]
+    [(('audio',), ['a', 'b'])]
     """
-    if isinstance(stream, (str, os.PathLike)):
+    is_path = isinstance(stream, (str, os.PathLike))
+    if format is not None or is_path:
         if y is not None:
             raise ValueError("A file has its own labels; name their column by `target`, and do not give y.")
-        tables = read_tables(Path(stream), name=_VIEW, chunk=chunk, exact=_named(target, ids))
+        exact = [column for column in (target, ids) if column is not None]
+        if is_path:
+            tables = read_tables(Path(stream), name=_VIEW, chunk=chunk, exact=exact)
+        else:
+            tables = _read_lines(stream, str(format), chunk, exact)
         yield from _pairs(tables, target, views, ids, chunk)
     elif y is not None:
         X = as_views(stream, None if isinstance(stream, Views) else views)
@@ -75,60 +94,12 @@ def read_stream(
         yield from _read_items(stream, views)
 
 
-def read_lines(
-    lines: Iterable[str],
-    where: str,
-    *,
-    kind: str = "jsonl",
-    target: str = "y",
-    views: Any = None,
-    ids: str | None = None,
-    chunk: int = 64,
-) -> Iterator[tuple[Views, list[Any]]]:
-    """Read samples from lines of text, such as those of standard input.
-
-    Parameters
-    ----------
-    lines : iterable of str
-        A JSON object per line, with lists, strings, or numbers by column; or the lines of a CSV file, the first of
-        which names the columns.
-    where : str
-        What the lines are, for messages.
-    kind : {"jsonl", "csv", "tsv"}, default="jsonl"
-        The format of the lines.
-    target : str, default="y"
-        The column or key of the label.
-    views : dict, "prefix" or None
-        Columns of each view, as `read_samples` takes it.
-    ids : str, optional
-        The column of the sample names, which is not a feature.
-    chunk : int, default=64
-        Samples read at a time.
-
-    Yields
-    ------
-    (Views, list)
-        Samples and their labels.
-
-    See Also
-    --------
-    read_stream : Read a file or arrays.
-
-    Examples
-    --------
-    >>> from consilience.io import read_lines
-    >>> lines = ['{"audio": [1, 2], "y": "a"}', '{"audio": [3, 4], "y": "b"}']
-    >>> [(X.names, y) for X, y in read_lines(lines, "example")]
-    [(('audio',), ['a', 'b'])]
-    >>> lines = ["sound__a,sound__b,size__m2,y", "1,2,20,a", "3,4,,b"]
-    >>> [(X.names, y) for X, y in read_lines(lines, "example", kind="csv")]
-    [(('sound', 'size'), ['a', 'b'])]
-    """
-    source = Source(lines, where, _VIEW, chunk, exact=_named(target, ids))
-    if kind not in ("jsonl", "csv", "tsv"):
-        raise ValueError(f"The format of {where} must be 'jsonl', 'csv' or 'tsv'; got '{kind}'.")
-    tables = read_json_lines(source) if kind == "jsonl" else read_csv(source, "," if kind == "csv" else "\t")
-    yield from _pairs(tables, target, views, ids, chunk)
+def _read_lines(lines: Iterable[str], format: str, chunk: int, exact: list[str]) -> Iterator[Table]:
+    source = Source(lines, "standard input" if lines is sys.stdin else "the stream", _VIEW, chunk, exact)
+    readers = {"jsonl": read_json_lines, "csv": read_csv, "tsv": partial(read_csv, delimiter="\t")}
+    if format not in readers:
+        raise ValueError(f"The format of {source.where} must be 'jsonl', 'csv' or 'tsv'; got '{format}'.")
+    return readers[format](source)
 
 
 def _read_items(stream: Iterable[Any], views: Any) -> Iterator[tuple[Any, Any]]:
@@ -143,10 +114,6 @@ def _read_items(stream: Iterable[Any], views: Any) -> Iterator[tuple[Any, Any]]:
         else:
             X = X if isinstance(X, Views) else as_views(X, None if isinstance(X, Mapping) else views)
             yield X, labels if hasattr(labels, "dtype") else list(labels)
-
-
-def _named(*columns: str | None) -> list[str]:
-    return [column for column in columns if column is not None]
 
 
 def _pairs(

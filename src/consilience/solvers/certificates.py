@@ -99,7 +99,7 @@ class Certificate:
     --------
     >>> from consilience.solvers.certificates import Certificate
     >>> print(Certificate(status="converged", objective=2.0, gap=1e-6))
-    Objective 2, at most 1e-06 (5e-05 %) above the optimum. The optimality gap is below the tolerance.
+    Objective 2, at most 1e-06 (5e-05%) above the optimum. The optimality gap is below the tolerance.
     """
 
     status: str
@@ -116,7 +116,7 @@ class Certificate:
     def __str__(self) -> str:
         parts = []
         if self.objective is not None and self.gap is not None:
-            share = f" ({100 * self.gap / abs(self.objective):.2g} %)" if self.objective else ""
+            share = f" ({100 * self.gap / abs(self.objective):.2g}%)" if self.objective else ""
             parts.append(f"Objective {self.objective:.6g}, at most {self.gap:.2g}{share} above the optimum.")
         elif self.objective is not None:
             parts.append(f"Objective {self.objective:.6g}.")
@@ -190,7 +190,7 @@ class MistakeCertificate(Certificate):
     loss, norm, size : float, optional
         Of the comparator the bound is for: its summed hinge loss, its norm, and the largest norm of a sample.
     risk : float, optional
-        For samples drawn independently, seen once: with probability 95 % the risk of a hypothesis drawn from those of
+        For samples drawn independently, seen once: with probability 95% the risk of a hypothesis drawn from those of
         the stream is at most this (`risk_bound` of the share of mistakes).
 
     Examples
@@ -219,7 +219,7 @@ class MistakeCertificate(Certificate):
                 f"samples of size {self.size:.4g}"
             )
         if self.risk is not None:
-            text += f". Risk of a hypothesis drawn from the stream at most {self.risk:.4g} with probability 95 %"
+            text += f". Risk of a hypothesis drawn from the stream at most {self.risk:.4g} with probability 95%"
         return f"{text}. {STATUSES[self.status]}"
 
 
