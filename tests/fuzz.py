@@ -655,7 +655,7 @@ def fuzz_files(rng):
 def use(what, loaded, model, X, y):
     """Do with a loaded model what a user would do next: it works, or raises ValueError or TypeError.
 
-    The arrays of a wrapped estimator are those of another library, which may raise what it likes where they are damaged.
+    The arrays of a wrapped estimator belong to another library, which may raise what it likes where they are damaged.
     """
     acts = {"repr": lambda: repr(loaded)}
     if isinstance(loaded, Views):

@@ -103,7 +103,7 @@ def test_samples_that_nothing_separates_have_no_bound():
     assert proof.bound is None
     assert proof.margin_bound is None
     assert (
-        str(model.certificate()) == f"{model.n_updates_} updates. Learned as the samples came; no optimum is claimed."
+        str(model.certificate()) == f"{model.n_updates_} updates. Learned as the samples arrived; no optimum is claimed."
     )
 
 

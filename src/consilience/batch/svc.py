@@ -150,7 +150,7 @@ class CoRegularizedSVC(ViewClassifier, BatchEstimator):
             data = read_training(self, X, y, sample_weight, use_unlabeled=penalties.use_unlabeled)
             vectors = _read_vectors(self.class_vectors, len(self.classes_))
             n_outputs = data.Y.shape[1] if vectors is None else len(vectors)
-            classes = (data.Y[:, 0] > 0).astype(int) if n_outputs == 1 else data.codes
+            classes: Any = (data.Y[:, 0] > 0).astype(int) if n_outputs == 1 else data.codes
             c = given_weights(self)
             search = WeightSearch(weight_starts(self) if c is None else [], self.tol, self.max_iter)
             with few_threads(len(data.order)):
@@ -168,9 +168,10 @@ class CoRegularizedSVC(ViewClassifier, BatchEstimator):
         functions, alpha = solution.x
         store_fit(self, data, design, replace(solution, x=functions))
         self.solution_ = replace(solution, x=alpha)
-        vars(self).pop("class_vectors_", None)
         if vectors is not None:
             self.class_vectors_ = vectors
+        elif hasattr(self, "class_vectors_"):
+            del self.class_vectors_
         return self
 
     def _view_outputs(self, X: Views) -> np.ndarray:

@@ -1,4 +1,4 @@
-"""Proofs beside answers: what a solver returns, how good it is, and what to do when it is not good enough."""
+"""Solutions and certificates: what a solver returns, how close it is to the optimum, and what to do if it is not."""
 
 import sys
 import warnings
@@ -17,39 +17,40 @@ __all__ = [
 #: What a status means, and its remedy. Every solver ends with one of these.
 STATUSES: dict[str, str] = {
     "converged": "The optimality gap is below the tolerance.",
-    "exact": "A direct solution: nothing is left to iterate.",
-    "max_iter": "The iterations ran out before the tolerance was met. Raise `max_iter`, or `tol` if the gap is fine.",
-    "settled": "The steps came to rest; that no other answer is lower is not proved. Where weights of views are "
+    "exact": "Direct solution; there is nothing to iterate.",
+    "max_iter": "The maximum number of iterations was reached before the tolerance. Raise `max_iter`, or `tol` if the "
+    "gap is fine.",
+    "settled": "Converged to a stationary point; global optimality is not guaranteed. If weights of views are "
     "learned, try more `n_restarts`.",
     "stalled": "Steps no longer improve the objective in floating point. Scale the data, or raise `tol`.",
-    "inexact": "Rounding keeps the solution away from the optimum. Raise `alpha`, lower the other penalties, or give "
-    "float64 data.",
+    "inexact": "Rounding errors keep the solution away from the optimum. Raise `alpha`, lower the other penalties, or "
+    "give float64 data.",
     "jitter": "The matrix was singular, so a small multiple of the identity was added. Raise `alpha`, or drop "
     "duplicate samples.",
     "indefinite": "The matrices are not positive semi-definite, so the problem has no minimum.",
-    "streamed": "Learned as the samples came; no optimum is claimed.",
+    "streamed": "Learned as the samples arrived; no optimum is claimed.",
     "delegated": "The wrapped estimator solved its own problem; no gap is known for it.",
 }
 
 
 @dataclass(frozen=True)
 class Solution:
-    """What a solver returns: a value and its proof.
+    """Result of a solver: a value and its proof.
 
     Parameters
     ----------
     x : object
-        The solution, usually arrays.
+        Solution, usually arrays.
     gap : float or None
-        An upper bound on how far the objective is from its optimum; None where none is known.
+        Upper bound on the distance of the objective from its optimum; None if none is known.
     n_iter : int
-        The iterations used.
+        Number of iterations.
     status : str
         A key of `STATUSES`.
     objective : float or None
-        The value of the objective at `x`.
+        Objective at `x`.
     residual : float or None
-        The largest violation of the optimality conditions.
+        Largest violation of the optimality conditions.
     bound : float or None
         A bound that the solution proves, as the estimator's documentation says.
 
@@ -74,26 +75,26 @@ class Solution:
 
     @property
     def converged(self) -> bool:
-        """Whether the solver reached what it was asked for."""
+        """Whether the solver reached the accuracy asked for."""
         return self.status in ("converged", "exact", "settled", "streamed", "delegated")
 
 
 @dataclass(frozen=True)
 class Certificate:
-    """What is proved about a fitted learner; prints as a sentence.
+    """What is proved about a fitted estimator; prints as a sentence.
 
     Parameters
     ----------
     status : str
         A key of `STATUSES`.
     objective : float, optional
-        The value of the objective.
+        Objective.
     gap : float, optional
-        An upper bound on the distance of `objective` from the optimum.
+        Upper bound on the distance of `objective` from the optimum.
     residual : float, optional
-        The largest violation of the optimality conditions.
+        Largest violation of the optimality conditions.
     bound : float, optional
-        A bound on mistakes or risk, as the learner's documentation says.
+        Bound on mistakes or risk, as the estimator's documentation says.
 
     Examples
     --------
@@ -110,7 +111,7 @@ class Certificate:
 
     @property
     def dual(self) -> float | None:
-        """A lower bound on the optimum: the objective less the gap."""
+        """Lower bound on the optimum: the objective minus the gap."""
         return None if self.objective is None or self.gap is None else self.objective - self.gap
 
     def __str__(self) -> str:
@@ -152,7 +153,7 @@ class PerceptronCertificate(Certificate):
     --------
     >>> from consilience.solvers.certificates import PerceptronCertificate
     >>> print(PerceptronCertificate(status="streamed", updates=7, bound=30.0, widest=0.3))
-    7 updates, at most 30 by the margin 0.3 of the best operator. Learned as the samples came; no optimum is claimed.
+    7 updates, at most 30 by the margin 0.3 of the best operator. Learned as the samples arrived; no optimum is claimed.
     """
 
     updates: int = 0
@@ -173,7 +174,7 @@ class PerceptronCertificate(Certificate):
 
 @dataclass(frozen=True)
 class MistakeCertificate(Certificate):
-    """What is proved about a learner of a stream; prints as a sentence.
+    """What is proved about an online estimator; prints as a sentence.
 
     Parameters
     ----------
@@ -199,7 +200,7 @@ class MistakeCertificate(Certificate):
     >>> proof = MistakeCertificate("streamed", bound=30.0, mistakes=7, n_samples=100, loss=2.0, norm=3.0, size=1.0)
     >>> print(proof)
     7 mistakes in 100 samples, at most 30 by a comparator of loss 2 and norm 3 on samples of size 1. Learned as the
-    samples came; no optimum is claimed.
+    samples arrived; no optimum is claimed.
     """
 
     mistakes: int = 0
@@ -298,7 +299,7 @@ def perceptron_bound(
 def passive_aggressive_bound(
     losses: Any, sizes: Any, norm: float, *, variant: str = "PA-I", C: float = 1.0, p: float = 2.0
 ) -> float:
-    """Bound the mistakes of passive-aggressive learners (Crammer, Dekel, Keshet, Shalev-Shwartz and Singer 2006).
+    """Bound the mistakes of passive-aggressive estimators (Crammer, Dekel, Keshet, Shalev-Shwartz and Singer 2006).
 
     For any comparator u with hinge losses ℓ_t, and R² the largest (p - 1)‖x_t‖²:
 
@@ -348,7 +349,7 @@ def passive_aggressive_bound(
 def risk_bound(mean_loss: float, n_samples: int, delta: float = 0.05) -> float:
     """Bound the risk after one pass over independent samples.
 
-    With probability 1 - δ the mean hypothesis of an online learner has, for a convex loss within [0, 1], a risk of at
+    With probability 1 - δ the mean hypothesis of an online estimator has, for a convex loss within [0, 1], a risk of at
     most M + √((2/T) ln(1/δ)), M the mean loss on the way (Cesa-Bianchi, Conconi and Gentile 2004; Fornoni 2009, 3.1.6).
     For the share of mistakes, which is not convex, it holds for a hypothesis drawn at random from those of the stream.
 
@@ -380,9 +381,9 @@ def vector_perceptron_bounds(
 ) -> tuple[float, float]:
     """Bound the updates of the vector perceptron, and the margin it reaches.
 
-    With steps of length s = eta0, margin λ, ‖y‖²‖φ‖² <= R² and an operator of norm 1 with margin Γ: at most (R² + 2λ/s) / Γ² updates, and
-    a margin of at least λΓ / (2λ + sR²). For λ = R = 1 these are (1/Γ²)(1 + 2/s) and Γ/(s + 2), Theorem 1 of Szedmak,
-    Shawe-Taylor and Parrado-Hernandez (2006).
+    With steps of length s = eta0, margin λ, ‖y‖²‖φ‖² <= R² and an operator of norm 1 with margin Γ, there are at most
+    (R² + 2λ/s) / Γ² updates, and the margin is at least λΓ / (2λ + sR²). For λ = R = 1 these are (1/Γ²)(1 + 2/s) and
+    Γ/(s + 2), Theorem 1 of Szedmak, Shawe-Taylor and Parrado-Hernandez (2006).
 
     Parameters
     ----------
@@ -441,15 +442,15 @@ def rademacher_bound(metric_norm: float, function_norm: float, squared_size: flo
     return float(function_norm * (metric_norm * squared_size) ** 0.5 / n_samples)
 
 
-def warn_unless_converged(solution: Solution, learner: str) -> None:
+def warn_unless_converged(solution: Solution, name: str) -> None:
     """Give one ConvergenceWarning that names the gap, the cause and the remedy, where a solver fell short.
 
     Parameters
     ----------
     solution : Solution
         What the solver returned.
-    learner : str
-        Whose solution it is.
+    name : str
+        Name of the estimator.
 
     Examples
     --------
@@ -459,7 +460,7 @@ def warn_unless_converged(solution: Solution, learner: str) -> None:
     if not solution.converged:
         gap = "" if solution.gap is None else f" with a gap of {solution.gap:.3g}"
         warnings.warn(
-            f"{learner} stopped after {solution.n_iter} iterations{gap}. {STATUSES[solution.status]}",
+            f"{name} stopped after {solution.n_iter} iterations{gap}. {STATUSES[solution.status]}",
             ConvergenceWarning,
             stacklevel=_outside(),
         )
