@@ -183,8 +183,8 @@ def test_both_refuse_in_one_sentence(message, tmp_path):
 
 
 # -- lines
-def read_csv(lines, **options):
-    return list(read_stream(lines, format="csv", **options))
+def read_csv(lines, chunk=64, **options):
+    return list(read_stream(lines, format="csv", chunk=chunk, **options))
 
 
 CSV_ERRORS = {

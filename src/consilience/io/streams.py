@@ -3,7 +3,6 @@
 import os
 import sys
 from collections.abc import Iterable, Iterator, Mapping
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -96,10 +95,9 @@ def read_stream(
 
 def _read_lines(lines: Iterable[str], format: str, chunk: int, exact: list[str]) -> Iterator[Table]:
     source = Source(lines, "standard input" if lines is sys.stdin else "the stream", _VIEW, chunk, exact)
-    readers = {"jsonl": read_json_lines, "csv": read_csv, "tsv": partial(read_csv, delimiter="\t")}
-    if format not in readers:
+    if format not in ("jsonl", "csv", "tsv"):
         raise ValueError(f"The format of {source.where} must be 'jsonl', 'csv' or 'tsv'; got '{format}'.")
-    return readers[format](source)
+    return read_json_lines(source) if format == "jsonl" else read_csv(source, "," if format == "csv" else "\t")
 
 
 def _read_items(stream: Iterable[Any], views: Any) -> Iterator[tuple[Any, Any]]:
