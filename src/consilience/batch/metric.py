@@ -1,6 +1,6 @@
 """Multi-view metric learning (MVML), exactly: a metric within and between views, learned with the function."""
 
-from dataclasses import replace
+from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any, Self
 
 import numpy as np
@@ -131,6 +131,7 @@ def _over_all_rows(data: TrainingData, design: GramDesign, parts: list[np.ndarra
 
 
 @shared_docs
+@dataclass(eq=False, repr=False)
 class ViewMetricRidge(ViewRegressor, BatchEstimator):
     """MVML: least squares with a metric within and between views (Huusari, Kadri and Capponi 2018), solved exactly.
 
@@ -204,38 +205,21 @@ class ViewMetricRidge(ViewRegressor, BatchEstimator):
 
     _parameter_constraints = constraints(*_PARAMETERS, **METRIC_CONSTRAINTS)
 
-    def __init__(
-        self,
-        kernel: Any = "rbf",
-        *,
-        metric: Any = "learned",
-        alpha: float = 0.1,
-        metric_penalty: float = 1.0,
-        shared_metric: bool = False,
-        view_weights: Any = "uniform",
-        solver: str = "exact",
-        n_components: float | None = None,
-        n_restarts: int = 5,
-        tol: float = 1e-6,
-        max_iter: int = 100,
-        random_state: Any = None,
-        verbose: bool = False,
-        views: Any = None,
-    ):
-        self.kernel = kernel
-        self.metric = metric
-        self.alpha = alpha
-        self.metric_penalty = metric_penalty
-        self.shared_metric = shared_metric
-        self.view_weights = view_weights
-        self.solver = solver
-        self.n_components = n_components
-        self.n_restarts = n_restarts
-        self.tol = tol
-        self.max_iter = max_iter
-        self.random_state = random_state
-        self.verbose = verbose
-        self.views = views
+    kernel: Any = "rbf"
+    _: KW_ONLY
+    metric: Any = "learned"
+    alpha: float = 0.1
+    metric_penalty: float = 1.0
+    shared_metric: bool = False
+    view_weights: Any = "uniform"
+    solver: str = "exact"
+    n_components: float | None = None
+    n_restarts: int = 5
+    tol: float = 1e-6
+    max_iter: int = 100
+    random_state: Any = None
+    verbose: bool = False
+    views: Any = None
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Fit the functions and the metric.
@@ -269,6 +253,7 @@ class ViewMetricRidge(ViewRegressor, BatchEstimator):
 
 
 @shared_docs
+@dataclass(eq=False, repr=False)
 class ViewMetricRidgeClassifier(ViewClassifier, BatchEstimator):
     """MVML for classes: `ViewMetricRidge` on targets of ±1, one class against the rest (Huusari et al. 2018).
 
@@ -330,41 +315,22 @@ class ViewMetricRidgeClassifier(ViewClassifier, BatchEstimator):
     _parameter_constraints = constraints(*_PARAMETERS, **METRIC_CONSTRAINTS)
     _multi_label = True
 
-    def __init__(
-        self,
-        kernel: Any = "rbf",
-        *,
-        metric: Any = "learned",
-        alpha: float = 0.1,
-        metric_penalty: float = 1.0,
-        shared_metric: bool = False,
-        view_weights: Any = "uniform",
-        solver: str = "exact",
-        n_components: float | None = None,
-        n_restarts: int = 5,
-        tol: float = 1e-6,
-        max_iter: int = 100,
-        class_weight: Any = None,
-        unlabeled: Any = None,
-        random_state: Any = None,
-        verbose: bool = False,
-        views: Any = None,
-    ):
-        self.kernel = kernel
-        self.metric = metric
-        self.alpha = alpha
-        self.metric_penalty = metric_penalty
-        self.shared_metric = shared_metric
-        self.view_weights = view_weights
-        self.solver = solver
-        self.n_components = n_components
-        self.n_restarts = n_restarts
-        self.tol = tol
-        self.max_iter = max_iter
-        self.class_weight = class_weight
-        self.unlabeled = unlabeled
-        self.random_state = random_state
-        self.verbose = verbose
-        self.views = views
+    kernel: Any = "rbf"
+    _: KW_ONLY
+    metric: Any = "learned"
+    alpha: float = 0.1
+    metric_penalty: float = 1.0
+    shared_metric: bool = False
+    view_weights: Any = "uniform"
+    solver: str = "exact"
+    n_components: float | None = None
+    n_restarts: int = 5
+    tol: float = 1e-6
+    max_iter: int = 100
+    class_weight: Any = None
+    unlabeled: Any = None
+    random_state: Any = None
+    verbose: bool = False
+    views: Any = None
 
     fit = ViewMetricRidge.fit

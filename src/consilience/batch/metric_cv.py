@@ -1,6 +1,7 @@
 """Penalties of metric learning, chosen by leave-one-out from one decomposition."""
 
 import warnings
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -100,6 +101,7 @@ def _score(estimator: Any, outputs: np.ndarray, data: TrainingData) -> float:
 
 
 @shared_docs
+@dataclass(eq=False, repr=False)
 class ViewMetricRidgeCV(ViewRegressor, BatchEstimator):
     """MVML with λ and η chosen by leave-one-out: `ViewMetricRidge` for a whole grid from one decomposition.
 
@@ -161,34 +163,19 @@ class ViewMetricRidgeCV(ViewRegressor, BatchEstimator):
     _parameter_constraints = constraints(*_PARAMETERS, **METRIC_CONSTRAINTS)
     solver = "exact"
 
-    def __init__(
-        self,
-        kernel: Any = "rbf",
-        *,
-        metric: Any = "learned",
-        alphas: Any = (1e-4, 1e-3, 1e-2, 0.1, 1.0, 10.0, 100.0),
-        metric_penalties: Any = (1.0,),
-        shared_metric: bool = False,
-        view_weights: Any = "uniform",
-        n_components: float | None = None,
-        tol: float = 1e-6,
-        max_iter: int = 100,
-        random_state: Any = None,
-        verbose: bool = False,
-        views: Any = None,
-    ):
-        self.kernel = kernel
-        self.metric = metric
-        self.alphas = alphas
-        self.metric_penalties = metric_penalties
-        self.shared_metric = shared_metric
-        self.view_weights = view_weights
-        self.n_components = n_components
-        self.tol = tol
-        self.max_iter = max_iter
-        self.random_state = random_state
-        self.verbose = verbose
-        self.views = views
+    kernel: Any = "rbf"
+    _: KW_ONLY
+    metric: Any = "learned"
+    alphas: Any = (1e-4, 1e-3, 1e-2, 0.1, 1.0, 10.0, 100.0)
+    metric_penalties: Any = (1.0,)
+    shared_metric: bool = False
+    view_weights: Any = "uniform"
+    n_components: float | None = None
+    tol: float = 1e-6
+    max_iter: int = 100
+    random_state: Any = None
+    verbose: bool = False
+    views: Any = None
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Choose the penalties, then fit with them.
@@ -228,6 +215,7 @@ class ViewMetricRidgeCV(ViewRegressor, BatchEstimator):
 
 
 @shared_docs
+@dataclass(eq=False, repr=False)
 class ViewMetricRidgeClassifierCV(ViewClassifier, BatchEstimator):
     """MVML for classes with λ and η chosen by leave-one-out; see `ViewMetricRidgeCV`.
 
@@ -285,37 +273,20 @@ class ViewMetricRidgeClassifierCV(ViewClassifier, BatchEstimator):
     _multi_label = True
     solver = "exact"
 
-    def __init__(
-        self,
-        kernel: Any = "rbf",
-        *,
-        metric: Any = "learned",
-        alphas: Any = (1e-4, 1e-3, 1e-2, 0.1, 1.0, 10.0, 100.0),
-        metric_penalties: Any = (1.0,),
-        shared_metric: bool = False,
-        view_weights: Any = "uniform",
-        n_components: float | None = None,
-        tol: float = 1e-6,
-        max_iter: int = 100,
-        class_weight: Any = None,
-        unlabeled: Any = None,
-        random_state: Any = None,
-        verbose: bool = False,
-        views: Any = None,
-    ):
-        self.kernel = kernel
-        self.metric = metric
-        self.alphas = alphas
-        self.metric_penalties = metric_penalties
-        self.shared_metric = shared_metric
-        self.view_weights = view_weights
-        self.n_components = n_components
-        self.tol = tol
-        self.max_iter = max_iter
-        self.class_weight = class_weight
-        self.unlabeled = unlabeled
-        self.random_state = random_state
-        self.verbose = verbose
-        self.views = views
+    kernel: Any = "rbf"
+    _: KW_ONLY
+    metric: Any = "learned"
+    alphas: Any = (1e-4, 1e-3, 1e-2, 0.1, 1.0, 10.0, 100.0)
+    metric_penalties: Any = (1.0,)
+    shared_metric: bool = False
+    view_weights: Any = "uniform"
+    n_components: float | None = None
+    tol: float = 1e-6
+    max_iter: int = 100
+    class_weight: Any = None
+    unlabeled: Any = None
+    random_state: Any = None
+    verbose: bool = False
+    views: Any = None
 
     fit = ViewMetricRidgeCV.fit

@@ -1,5 +1,6 @@
 """Kernels learned with the function: weights of the views' kernels (lp-norm MKL), a kernel between outputs (OKL)."""
 
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, Self
 
 from .._backend import few_threads
@@ -16,6 +17,7 @@ _PARAMETERS = ("alpha", "p", "shared_weights", "n_components", "tol", "max_iter"
 
 
 @shared_docs
+@dataclass(eq=False, repr=False)
 class MultipleKernelRidge(ViewRegressor, BatchEstimator):
     """lp-norm multiple kernel learning, lp-MKL, with squared losses (Kloft, Brefeld, Sonnenburg and Zien 2011).
 
@@ -78,30 +80,17 @@ class MultipleKernelRidge(ViewRegressor, BatchEstimator):
 
     _parameter_constraints = constraints(*_PARAMETERS)
 
-    def __init__(
-        self,
-        kernel: Any = "rbf",
-        *,
-        p: float = 2.0,
-        alpha: float = 1.0,
-        shared_weights: bool = True,
-        n_components: float | None = None,
-        tol: float = 1e-6,
-        max_iter: int = 100,
-        random_state: Any = None,
-        verbose: bool = False,
-        views: Any = None,
-    ):
-        self.kernel = kernel
-        self.p = p
-        self.alpha = alpha
-        self.shared_weights = shared_weights
-        self.n_components = n_components
-        self.tol = tol
-        self.max_iter = max_iter
-        self.random_state = random_state
-        self.verbose = verbose
-        self.views = views
+    kernel: Any = "rbf"
+    _: KW_ONLY
+    p: float = 2.0
+    alpha: float = 1.0
+    shared_weights: bool = True
+    n_components: float | None = None
+    tol: float = 1e-6
+    max_iter: int = 100
+    random_state: Any = None
+    verbose: bool = False
+    views: Any = None
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Fit the functions and the weights of the kernels.
@@ -137,6 +126,7 @@ class MultipleKernelRidge(ViewRegressor, BatchEstimator):
 
 
 @shared_docs
+@dataclass(eq=False, repr=False)
 class MultipleKernelRidgeClassifier(ViewClassifier, BatchEstimator):
     """lp-norm multiple kernel learning for classes: `MultipleKernelRidge` on targets of ±1 (Kloft et al. 2011).
 
@@ -191,39 +181,25 @@ class MultipleKernelRidgeClassifier(ViewClassifier, BatchEstimator):
     _parameter_constraints = constraints(*_PARAMETERS)
     _multi_label = True
 
-    def __init__(
-        self,
-        kernel: Any = "rbf",
-        *,
-        p: float = 2.0,
-        alpha: float = 1.0,
-        shared_weights: bool = True,
-        n_components: float | None = None,
-        tol: float = 1e-6,
-        max_iter: int = 100,
-        class_weight: Any = None,
-        unlabeled: Any = None,
-        random_state: Any = None,
-        verbose: bool = False,
-        views: Any = None,
-    ):
-        self.kernel = kernel
-        self.p = p
-        self.alpha = alpha
-        self.shared_weights = shared_weights
-        self.n_components = n_components
-        self.tol = tol
-        self.max_iter = max_iter
-        self.class_weight = class_weight
-        self.unlabeled = unlabeled
-        self.random_state = random_state
-        self.verbose = verbose
-        self.views = views
+    kernel: Any = "rbf"
+    _: KW_ONLY
+    p: float = 2.0
+    alpha: float = 1.0
+    shared_weights: bool = True
+    n_components: float | None = None
+    tol: float = 1e-6
+    max_iter: int = 100
+    class_weight: Any = None
+    unlabeled: Any = None
+    random_state: Any = None
+    verbose: bool = False
+    views: Any = None
 
     fit = MultipleKernelRidge.fit
 
 
 @shared_docs
+@dataclass(eq=False, repr=False)
 class OutputKernelRidge(ViewRegressor, BatchEstimator):
     """Output kernel learning, OKL: least squares with a kernel between outputs (Dinuzzo, Ong, Gehler, Pillonetto 2011).
 
@@ -285,28 +261,16 @@ class OutputKernelRidge(ViewRegressor, BatchEstimator):
         "alpha", "view_weights", "n_components", "tol", "max_iter", "random_state", "verbose"
     )
 
-    def __init__(
-        self,
-        kernel: Any = "rbf",
-        *,
-        alpha: float = 1.0,
-        view_weights: Any = "uniform",
-        n_components: float | None = None,
-        tol: float = 1e-6,
-        max_iter: int = 500,
-        random_state: Any = None,
-        verbose: bool = False,
-        views: Any = None,
-    ):
-        self.kernel = kernel
-        self.alpha = alpha
-        self.view_weights = view_weights
-        self.n_components = n_components
-        self.tol = tol
-        self.max_iter = max_iter
-        self.random_state = random_state
-        self.verbose = verbose
-        self.views = views
+    kernel: Any = "rbf"
+    _: KW_ONLY
+    alpha: float = 1.0
+    view_weights: Any = "uniform"
+    n_components: float | None = None
+    tol: float = 1e-6
+    max_iter: int = 500
+    random_state: Any = None
+    verbose: bool = False
+    views: Any = None
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Fit the functions and the kernel between outputs.
