@@ -178,7 +178,9 @@ def make(folder: Path = MADE) -> None:
     shot = "```{{image}} ../_made/report_{0}.png\n:alt: the report, {0}\n:class: {0}\n```"
     shown = "\n\n".join(shot.format(name) for name in WINDOWS)
     words = "No screenshots: this build had no browser (playwright and Chromium), or no report of `make demo`."
-    (folder / "screenshots.md").write_text(shown if has_screenshots else words)
+    (folder / "screenshots.md").write_text(
+        shown if has_screenshots else words
+    )
     extra = folder / "extra"
     extra.mkdir(exist_ok=True)
     if REPORT.exists():

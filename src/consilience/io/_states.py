@@ -269,121 +269,124 @@ def _check_parts(machine: KernelMachine | ProjectronMachine) -> None:
 
 
 # -- estimators
-def _check_estimator(learner: Any) -> None:
+def _check_estimator(estimator: Any) -> None:
     """Check an estimator of the library; others have their parameters, but are not made of our arrays."""
-    _require(set(learner._get_param_names()) <= set(vars(learner)), "a parameter is missing")
-    if _is_ours(learner):
-        _check_learner(learner)
-        if not isinstance(learner, OnlineLearner):
-            _check_batch(learner)
+    _require(set(estimator._get_param_names()) <= set(vars(estimator)), "a parameter is missing")
+    if _is_ours(estimator):
+        _check_fitted(estimator)
+        if not isinstance(estimator, OnlineLearner):
+            _check_batch(estimator)
 
 
-def _check_learner(learner: Any) -> None:
+def _check_fitted(estimator: Any) -> None:
     """Check what all fitted estimators keep of their views and classes."""
-    fitted = vars(learner)
+    fitted = vars(estimator)
     if "view_names_in_" in fitted:
-        _require(_names(learner.view_names_in_), "view_names_in_")
+        _require(_names(estimator.view_names_in_), "view_names_in_")
     if "_used_views" in fitted:
-        _require(_names(learner._used_views) and set(learner._used_views) <= set(learner.view_names_in_), "_used_views")
+        _require(
+            _names(estimator._used_views) and set(estimator._used_views) <= set(estimator.view_names_in_), "_used_views"
+        )
     for name, known in fitted.get("_known", {}).items():
         kind, wide, columns = known
-        _require(name in learner.view_names_in_ and isinstance(kind, str) and type(wide) is int, "_known")
+        _require(name in estimator.view_names_in_ and isinstance(kind, str) and type(wide) is int, "_known")
         _require(columns is None or (isinstance(columns, tuple) and len(columns) == wide), "_known")
     if "classes_" in fitted:
-        classes = learner.classes_
+        classes = estimator.classes_
         _require(isinstance(classes, np.ndarray) and classes.ndim == 1 and len(classes), "classes_")
         _require(len(np.unique(classes)) == len(classes) and (np.unique(classes) == classes).all(), "classes_")
 
 
-def _check_online(learner: OnlineLearner) -> None:
-    if "n_samples_seen_" in vars(learner):
-        _counts(learner, "n_samples_seen_", "n_mistakes_", "_late", "_next_id", "_passes")
-        _require(_names(learner._met) and set(learner._met) <= set(learner.view_names_in_), "_met")
-        _require(all(len(pair) == 2 for pair in learner._curve), "_curve")
-        learner._check_settings()
+def _check_online(estimator: OnlineLearner) -> None:
+    if "n_samples_seen_" in vars(estimator):
+        _counts(estimator, "n_samples_seen_", "n_mistakes_", "_late", "_next_id", "_passes")
+        _require(_names(estimator._met) and set(estimator._met) <= set(estimator.view_names_in_), "_met")
+        _require(all(len(pair) == 2 for pair in estimator._curve), "_curve")
+        estimator._check_settings()
 
 
-def _check_machine_learner(learner: MachineLearner) -> None:
-    if "_machine" not in vars(learner):
+def _check_machine_learner(estimator: MachineLearner) -> None:
+    if "_machine" not in vars(estimator):
         return
-    machine, P = learner._machine, len(learner.classes_)
-    expected = type(learner._new_machine(machine.n_outputs))
+    machine, P = estimator._machine, len(estimator.classes_)
+    expected = type(estimator._new_machine(machine.n_outputs))
     _require(type(machine) is expected, f"its machine is a {type(machine).__name__}, not a {expected.__name__}")
     both = isinstance(machine, KernelMachine) and len(machine.out_kernel) == P
     _require(machine.n_outputs == (1 if P <= 2 else P) or (both and machine.n_outputs == P), "outputs of its machine")
-    _require(bool(getattr(machine, "average", False)) == bool(learner.average), "average of its machine")
+    _require(bool(getattr(machine, "average", False)) == bool(estimator.average), "average of its machine")
     widths = getattr(machine, "widths", {})
-    _require(set(widths) <= set(learner.view_names_in_), "views of its machine")
+    _require(set(widths) <= set(estimator.view_names_in_), "views of its machine")
     _require(
-        isinstance(learner.kernels_, dict) and all(isinstance(k, Kernel) for k in learner.kernels_.values()), "kernels_"
+        isinstance(estimator.kernels_, dict) and all(isinstance(k, Kernel) for k in estimator.kernels_.values()),
+        "kernels_",
     )
-    if hasattr(learner, "_width"):
-        _counts(learner, "_width")
+    if hasattr(estimator, "_width"):
+        _counts(estimator, "_width")
 
 
-def _check_cues(learner: MultiCueClassifier) -> None:
-    if "_top" in vars(learner):
-        outputs = 1 if len(learner.classes_) <= 2 else len(learner.classes_)
-        top = learner._top
+def _check_cues(estimator: MultiCueClassifier) -> None:
+    if "_top" in vars(estimator):
+        outputs = 1 if len(estimator.classes_) <= 2 else len(estimator.classes_)
+        top = estimator._top
         _require(isinstance(top, LinearMachine) and top.shape == "joint" and top.n_outputs == outputs, "_top")
         _require(all(wide == outputs for wide in top.widths.values()), "widths of _top")
-        ours = all(isinstance(part, OnlineLearner) for part in learner.learners_.values())
-        _require(ours and set(top.offsets) <= set(learner.learners_), "learners_")
-        _require(all((part.classes_ == learner.classes_).all() for part in learner.learners_.values()), "classes_")
+        ours = all(isinstance(part, OnlineLearner) for part in estimator.learners_.values())
+        _require(ours and set(top.offsets) <= set(estimator.learners_), "learners_")
+        _require(all((part.classes_ == estimator.classes_).all() for part in estimator.learners_.values()), "classes_")
 
 
-def _check_vector(learner: VectorPerceptron) -> None:
-    if "_gram" not in vars(learner):
+def _check_vector(estimator: VectorPerceptron) -> None:
+    if "_gram" not in vars(estimator):
         return
-    P = len(learner.classes_)
-    _array(learner, "_gram", (P, P))
-    _array(learner, "label_vectors_", (P, None))
-    for weights in learner.coef_.values():
+    P = len(estimator.classes_)
+    _array(estimator, "_gram", (P, P))
+    _array(estimator, "label_vectors_", (P, None))
+    for weights in estimator.coef_.values():
         _require(weights.ndim == 2 and weights.shape[1] == P and weights.dtype == np.float64, "coef_")
-    if hasattr(learner, "_support"):
-        S = len(learner._support)
-        _require(isinstance(learner._support, Views), "_support")
-        codes = _array(learner, "_codes", (S,), "i")
+    if hasattr(estimator, "_support"):
+        S = len(estimator._support)
+        _require(isinstance(estimator._support, Views), "_support")
+        codes = _array(estimator, "_codes", (S,), "i")
         _require(not S or (codes.min() >= 0 and codes.max() < P), "_codes")
-        if hasattr(learner, "dual_coef_"):
-            _array(learner, "dual_coef_", (S,))
+        if hasattr(estimator, "dual_coef_"):
+            _array(estimator, "dual_coef_", (S,))
 
 
-def _check_batch(learner: Any) -> None:
+def _check_batch(estimator: Any) -> None:
     """Check what batch estimators keep of a fit: weights, coefficients, kernels and the solution."""
-    fitted = vars(learner)
+    fitted = vars(estimator)
     if "solution_" not in fitted or "_used_views" not in fitted:
         return
-    m = len(learner._used_views)
+    m = len(estimator._used_views)
     if "view_weights_" in fitted:
-        _array(learner, "view_weights_", (m,))
-    if "dual_coef_" in fitted and learner.dual_coef_.ndim == 3:
-        _array(learner, "dual_coef_", (m, len(learner.X_fit_), None))
-        _require(learner.X_fit_.names == learner._used_views, "X_fit_")
+        _array(estimator, "view_weights_", (m,))
+    if "dual_coef_" in fitted and estimator.dual_coef_.ndim == 3:
+        _array(estimator, "dual_coef_", (m, len(estimator.X_fit_), None))
+        _require(estimator.X_fit_.names == estimator._used_views, "X_fit_")
     if "kernels_" in fitted:
-        _require(all(isinstance(kernel, Kernel) for kernel in learner.kernels_.values()), "kernels_")
-        _require(set(learner._used_views) <= set(learner.kernels_), "kernels_")
-    _require(isinstance(learner.solution_, Solution), "solution_")
+        _require(all(isinstance(kernel, Kernel) for kernel in estimator.kernels_.values()), "kernels_")
+        _require(set(estimator._used_views) <= set(estimator.kernels_), "kernels_")
+    _require(isinstance(estimator.solution_, Solution), "solution_")
 
 
-def _check_margin(learner: MaxMarginClassifier | MaxMarginRegressor) -> None:
-    if "dual_coef_" not in vars(learner):
+def _check_margin(estimator: MaxMarginClassifier | MaxMarginRegressor) -> None:
+    if "dual_coef_" not in vars(estimator):
         return
-    S = len(learner.dual_coef_)
-    _array(learner, "dual_coef_", (S,))
-    regresses = isinstance(learner, MaxMarginRegressor)
-    labels = len(learner._outputs) if regresses else len(learner.classes_)
-    for name, limit in (("_support_labels", labels), ("support_", learner._n_fit)):
-        values = _array(learner, name, (S,), "iu")
+    S = len(estimator.dual_coef_)
+    _array(estimator, "dual_coef_", (S,))
+    regresses = isinstance(estimator, MaxMarginRegressor)
+    labels = len(estimator._outputs) if regresses else len(estimator.classes_)
+    for name, limit in (("_support_labels", labels), ("support_", estimator._n_fit)):
+        values = _array(estimator, name, (S,), "iu")
         _require(not S or (values.min() >= 0 and values.max() < limit), name)
-    if "_in_fit" in vars(learner):
-        inside, n = _array(learner, "_in_fit", (None,), "iu"), len(learner.X_fit_)
+    if "_in_fit" in vars(estimator):
+        inside, n = _array(estimator, "_in_fit", (None,), "iu"), len(estimator.X_fit_)
         _require(not len(inside) or (inside.min() >= 0 and inside.max() < n), "_in_fit")
-        _array(learner, "_fit_weights", (n,))
-    outputs = len(learner.candidates_) if regresses else labels
-    _array(learner, "intercept_", (outputs,))
-    if learner._score_map is not None:
-        _array(learner, "_score_map", (labels, outputs if regresses or labels != 2 else 1))
+        _array(estimator, "_fit_weights", (n,))
+    outputs = len(estimator.candidates_) if regresses else labels
+    _array(estimator, "intercept_", (outputs,))
+    if estimator._score_map is not None:
+        _array(estimator, "_score_map", (labels, outputs if regresses or labels != 2 else 1))
 
 
 def _check_features(features: Nystroem | RandomFeatures) -> None:
@@ -403,27 +406,29 @@ def _check_features(features: Nystroem | RandomFeatures) -> None:
         _require(block and root.ndim == 2 and len(root) == landmarks.shape[0], "landmarks")
 
 
-def _check_fusion(learner: EarlyFusion | LateFusion) -> None:
-    if "solution_" not in vars(learner):
-        _require("view_names_in_" not in vars(learner), "solution_")
+def _check_fusion(estimator: EarlyFusion | LateFusion) -> None:
+    if "solution_" not in vars(estimator):
+        _require("view_names_in_" not in vars(estimator), "solution_")
         return
-    _array(learner, "view_weights_", (len(learner._used_views),))
-    if isinstance(learner, LateFusion):
-        fits = isinstance(learner.estimators_, dict) and tuple(learner.estimators_) == tuple(learner._used_views)
-        _require(fits and isinstance(learner._train, dict), "estimators_")
-        parts = list(learner.estimators_.values())
+    _array(estimator, "view_weights_", (len(estimator._used_views),))
+    if isinstance(estimator, LateFusion):
+        fits = isinstance(estimator.estimators_, dict) and tuple(estimator.estimators_) == tuple(estimator._used_views)
+        _require(fits and isinstance(estimator._train, dict), "estimators_")
+        parts = list(estimator.estimators_.values())
     else:
-        _require(set(learner._means) == set(learner._used_views), "_means")
-        for name, (means, sparse) in learner._means.items():
+        _require(set(estimator._means) == set(estimator._used_views), "_means")
+        for name, (means, sparse) in estimator._means.items():
             fits = isinstance(means, np.ndarray) and means.dtype.kind == "f" and isinstance(sparse, bool)
-            _require(fits and means.shape == (learner._known[name][1],), "_means")
-        parts = [learner.estimator_]
+            _require(fits and means.shape == (estimator._known[name][1],), "_means")
+        parts = [estimator.estimator_]
     for part in parts:
         _require(isinstance(part, BaseEstimator), "an estimator")
-        if hasattr(learner, "classes_"):
-            _require(len(part.classes_) and np.isin(part.classes_, learner.classes_).all(), "classes_ of an estimator")
-    by_view = isinstance(learner, LateFusion) and isinstance(learner.estimator, dict)
-    given = list(learner.estimator.values()) if by_view else [learner.estimator]
+        if hasattr(estimator, "classes_"):
+            _require(
+                len(part.classes_) and np.isin(part.classes_, estimator.classes_).all(), "classes_ of an estimator"
+            )
+    by_view = isinstance(estimator, LateFusion) and isinstance(estimator.estimator, dict)
+    given = list(estimator.estimator.values()) if by_view else [estimator.estimator]
     _require(given and all(isinstance(part, BaseEstimator) for part in given), "estimator")
 
 
