@@ -5,7 +5,8 @@ import numpy as np
 from consilience.batch._estimator import BatchEstimator
 from consilience.kernels import reference_views, resolve_kernels, view_grams
 from consilience.kernels.by_view import kernel_of
-from consilience.online._frame import OnlineLearner
+from consilience.online._frame import OnlineEstimator
+from consilience.online._machine import Machine
 from consilience.solvers.certificates import Solution
 from consilience.views.estimator import ViewClassifier, ViewRegressor, presence
 from consilience.views.validation import class_weights, read_labels, read_targets, read_views_to_fit, read_weights
@@ -60,7 +61,7 @@ class TinyRidgeClassifier(ViewClassifier, _SumOfKernels):
         return self._solve(X[rows], labels.signs()[rows], weights[rows])
 
 
-class TinyPerceptron(OnlineLearner):
+class TinyPerceptron(OnlineEstimator):
     """One linear perceptron per class on each view, one sample after the other."""
 
     def __init__(self, max_iter=3, shuffle=False, random_state=None, views=None):
@@ -71,42 +72,63 @@ class TinyPerceptron(OnlineLearner):
 
     _late_classes = False
 
-    def _start(self):
-        self.coef_ = {}
-        self.n_updates_ = 0
+    def _is_primal(self):
+        return True
 
-    def _learn(self, X, codes, ids):
-        wrong = np.zeros(len(codes), dtype=bool)
-        before = np.zeros((len(codes), len(self.classes_)))
+    def _new_machine(self, n_outputs):
+        return TinyMachine(len(self.classes_))
+
+    def _rule(self):
+        return 1.0
+
+    @property
+    def coef_(self):
+        return self._machine.coef
+
+
+class TinyMachine(Machine):
+    """Weights by view and class."""
+
+    def __init__(self, n_outputs):
+        self.n_outputs = n_outputs
+        self.coef = {}
+
+    def add_views(self, X, kernels):
         for name in X.names:
             if X.present(name).any():
-                self.coef_.setdefault(name, np.zeros((X.block(name).shape[1], len(self.classes_))))
+                self.coef.setdefault(name, np.zeros((X.block(name).shape[1], self.n_outputs)))
+
+    def learn(self, chunk, codes, rule, ids):
+        wrong = np.zeros(len(codes), dtype=bool)
+        before = np.zeros((len(codes), self.n_outputs))
         for i, code in enumerate(codes):
-            one = X[i]
-            scores = self._class_scores(one)[0]
-            guess = int(scores.argmax())
-            before[i] = scores
+            one = chunk[i]
+            before[i] = self.class_scores(one)[0]
+            guess = int(before[i].argmax())
             wrong[i] = guess != code
-            self.n_updates_ += wrong[i]
+            self.n_updates += int(wrong[i])
             for v, name in enumerate(one.names):
                 if wrong[i] and presence(one)[0, v]:
-                    row = _dense_row(one.block(name))
-                    self.coef_[name][:, code] += row
-                    self.coef_[name][:, guess] -= row
+                    row = rule * _dense_row(one.block(name))
+                    self.coef[name][:, code] += row
+                    self.coef[name][:, guess] -= row
         return before, wrong
 
-    def _class_scores(self, X):
-        scores = np.zeros((len(X), len(self.classes_)))
+    def class_scores(self, X):
+        scores = np.zeros((len(X), self.n_outputs))
         for name in X.names:
             there = X.present(name)
-            if there.any() and name in self.coef_:
+            if there.any() and name in self.coef:
                 block = X.block(name)
-                scores[there] += (block if there.all() else block[np.flatnonzero(there)]) @ self.coef_[name]
+                scores[there] += (block if there.all() else block[np.flatnonzero(there)]) @ self.coef[name]
         return scores
 
-    def _scores(self, X):
-        scores = self._class_scores(X)
+    def scores(self, X):
+        scores = self.class_scores(X)
         return scores[:, 1:] - scores[:, :1] if scores.shape[1] == 2 else scores
+
+    def remap_outputs(self, sources):
+        raise TypeError("needs all classes at the first call")
 
 
 def _dense_row(block):

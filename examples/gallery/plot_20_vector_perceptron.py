@@ -38,7 +38,7 @@ print("accuracy on new digits:", np.round(scores, 2))
 # margin does not guarantee the correct class: the scores above decrease.
 figure, (left, right) = plt.subplots(1, 2, figsize=(9.5, 4.2), layout="constrained")
 left.loglog(steps, [proof.bound for proof in proofs], "--", color="#b35900", label="bound")
-left.loglog(steps, [proof.updates for proof in proofs], "o-", color="black", label="observed")
+left.loglog(steps, [proof.n_updates for proof in proofs], "o-", color="black", label="observed")
 left.set(xlabel="step size s", ylabel="updates", title="Updates")
 right.axhline(proofs[0].widest, color="0.45", ls=":", label="widest, Γ")
 right.loglog(steps, [proof.margin for proof in proofs], "o-", color="black", label="observed")

@@ -1,5 +1,7 @@
 """Early and late fusion against what they equal, and with missing views."""
 
+import re
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -22,23 +24,23 @@ rng = np.random.default_rng(0)
 y = np.arange(90) % 3
 A = rng.normal(size=(90, 3)) + y[:, None]
 B = rng.normal(size=(90, 4)) - y[:, None]
-V = Views(a=A, b=B)
+V, BOTH = Views(a=A, b=B), np.hstack([A, B])
+CAREFUL = FixedThresholdClassifier(LogisticRegression(), threshold=0.9)
 HOLES = np.column_stack([np.arange(90) % 5 > 0, np.arange(90) % 4 > 0])
 HOLES[~HOLES.any(axis=1), 0] = True
 M = Views({"a": A, "b": B}, mask=HOLES)
 
 
-def test_early_fusion_equals_the_estimator_on_the_columns_side_by_side():
-    plain = LogisticRegression().fit(np.hstack([A, B]), y)
-    for X in (V, Views(a=sp.csr_array(A), b=B)):
-        np.testing.assert_allclose(
-            EarlyFusion(LogisticRegression()).fit(X, y).predict_proba(X),
-            plain.predict_proba(np.hstack([A, B])),
-            atol=1e-4,
-        )
-    np.testing.assert_array_equal(
-        EarlyFusion(LogisticRegression()).fit(V, y).predict(V), plain.predict(np.hstack([A, B]))
-    )
+@pytest.mark.parametrize("estimator", [LogisticRegression(), CAREFUL])
+@pytest.mark.parametrize("X", [V, Views(a=sp.csr_array(A), b=B)], ids=["dense", "sparse"])
+def test_early_fusion_equals_the_estimator_on_the_columns_side_by_side(estimator, X):
+    plain, model = clone(estimator).fit(BOTH, y == 0), EarlyFusion(estimator).fit(X, y == 0)
+    np.testing.assert_allclose(model.predict_proba(X), plain.predict_proba(BOTH), atol=1e-4)
+    np.testing.assert_array_equal(model.predict(X), plain.predict(BOTH))
+    if isinstance(estimator, LogisticRegression):
+        plain, model = plain.fit(BOTH, y), model.fit(X, y)
+        np.testing.assert_allclose(model.predict_proba(X), plain.predict_proba(BOTH), atol=1e-4)
+        np.testing.assert_array_equal(model.predict(X), plain.predict(BOTH))
 
 
 def test_early_fusion_fills_missing_views_with_training_means():
@@ -83,11 +85,13 @@ def test_late_fusion_of_regressors_is_the_mean_of_predictions():
 
 def test_estimators_by_view_and_weights_by_name():
     model = LateFusion({"a": LogisticRegression(), "b": SVC()}, view_weights={"b": 3.0}).fit(V, y)
-    assert isinstance(model.estimators_["a"], LogisticRegression)
-    assert isinstance(model.estimators_["b"], SVC)
+    assert {name: type(each) for name, each in model.estimators_.items()} == {"a": LogisticRegression, "b": SVC}
     assert model.view_weights_.tolist() == [0.25, 0.75]
     assert not hasattr(model, "predict_proba")
-    assert model.decision_function(V).shape == (90, 3)
+    # probabilities and decision values do not mix: where one estimator has no probabilities, none are used
+    model = LateFusion({"a": LogisticRegression(), "b": RidgeClassifier()}).fit(V, y)
+    scores = LogisticRegression().fit(A, y).decision_function(A), RidgeClassifier().fit(B, y).decision_function(B)
+    np.testing.assert_allclose(model.decision_function(V), sum(scores) / 2)
 
 
 def test_a_dict_of_one_estimator_per_view_is_the_same_as_one_estimator():
@@ -123,16 +127,19 @@ def test_outputs_of_every_kind_of_classifier(fusion, estimator):
         assert two.view_decision_function(V).shape == (90, 2)
 
 
-def test_scores_of_pairs_are_not_scores_of_classes():
-    for machine in (SVC(decision_function_shape="ovo"), SVC(decision_function_shape="ovr", break_ties=True)):
-        for labels in (y, np.arange(90) % 4):
-            plain = clone(machine).fit(np.hstack([A, B]), labels)
-            early = EarlyFusion(machine).fit(V, labels)
-            assert np.array_equal(early.predict(V), plain.predict(np.hstack([A, B])))
-            alone = LateFusion(machine).fit(Views(a=A), labels)
-            assert np.array_equal(alone.predict(A), clone(machine).fit(A, labels).predict(A))
-    hidden = make_pipeline(StandardScaler(), SVC(decision_function_shape="ovo"))
-    assert np.array_equal(LateFusion(hidden).fit({"a": A}, y).predict({"a": A}), clone(hidden).fit(A, y).predict(A))
+@pytest.mark.parametrize("labels", [y, np.arange(90) % 4], ids=["3 classes", "4 classes"])
+@pytest.mark.parametrize(
+    "machine",
+    [
+        SVC(decision_function_shape="ovo"),
+        SVC(decision_function_shape="ovr", break_ties=True),
+        make_pipeline(StandardScaler(), SVC(decision_function_shape="ovo")),
+    ],
+)
+def test_scores_of_pairs_are_not_scores_of_classes(machine, labels):
+    early, alone = EarlyFusion(machine).fit(V, labels), LateFusion(machine).fit({"a": A}, labels)
+    assert np.array_equal(early.predict(V), clone(machine).fit(BOTH, labels).predict(BOTH))
+    assert np.array_equal(alone.predict({"a": A}), clone(machine).fit(A, labels).predict(A))
     assert not hasattr(LateFusion(SVC(decision_function_shape="ovo")), "decision_function")
 
 
@@ -154,19 +161,6 @@ def test_dense_at_fit_sparse_at_prediction():
     np.testing.assert_allclose(model.predict_proba(Views({"a": sp.csr_array(A), "b": B}, mask=mask)), dense)
 
 
-def test_early_fusion_predicts_what_the_estimator_predicts():
-    careful = FixedThresholdClassifier(LogisticRegression(), threshold=0.9)
-    plain = clone(careful).fit(np.hstack([A, B]), y == 0)
-    assert np.array_equal(EarlyFusion(careful).fit(V, y == 0).predict(V), plain.predict(np.hstack([A, B])))
-
-
-def test_weights_of_zero_leave_samples_out_of_the_means_too():
-    some = np.arange(90) % 3 > 0
-    model = EarlyFusion(Ridge()).fit(M, A[:, 0], sample_weight=some.astype(float))
-    without = EarlyFusion(Ridge()).fit(M[some], A[some, 0])
-    np.testing.assert_allclose(model.predict({"a": A}), without.predict({"a": A}))
-
-
 def test_a_wide_sparse_view_may_be_missing():
     wide = sp.random(90, 50_000, density=4e-4, random_state=0, format="csr")
     X = Views({"a": A, "w": wide}, mask={"w": np.arange(90) % 3 > 0})
@@ -175,11 +169,10 @@ def test_a_wide_sparse_view_may_be_missing():
     assert model.view_decision_function(X).shape == (90, 2)
 
 
-def test_a_view_missing_in_a_whole_fold():
-    gone = Views(a=A, b=None)
-    for weights in ([1, 2], {"b": 2.0}):
-        model = LateFusion(LogisticRegression(), view_weights=weights).fit(gone, y)
-        np.testing.assert_allclose(model.predict_proba(V), LogisticRegression().fit(A, y).predict_proba(A))
+@pytest.mark.parametrize("weights", [[1, 2], {"b": 2.0}], ids=str)
+def test_a_view_missing_in_a_whole_fold(weights):
+    model = LateFusion(LogisticRegression(), view_weights=weights).fit(Views(a=A, b=None), y)
+    np.testing.assert_allclose(model.predict_proba(V), LogisticRegression().fit(A, y).predict_proba(A))
 
 
 def test_grams_with_missing_samples():
@@ -200,15 +193,10 @@ def test_grams_with_missing_samples():
         assert model.score(X, y) > 0.6
 
 
-def test_a_class_a_view_never_saw_is_not_its_prediction():
-    without = np.where((y == 2)[:, None], np.nan, B)
-    model = LateFusion(LinearSVC()).fit(Views(a=A, b=without), y)
-    assert 2 not in model.predict({"b": B[y != 2]})
-
-
 def test_a_view_may_never_see_a_class():
-    only = np.where(y == 2, False, True)
-    X = Views({"a": A, "b": B}, mask=np.column_stack([np.ones(90, bool), only]))
+    only = y != 2
+    X = Views({"a": A, "b": B}, mask={"b": only})
+    assert 2 not in LateFusion(LinearSVC()).fit(X, y).predict({"b": B[only]})
     model = LateFusion(LogisticRegression()).fit(X, y)
     assert model.predict_proba(X).shape == (90, 3)
     assert (model.predict_proba(X)[only][:, 2] <= 0.5).all()
@@ -216,118 +204,76 @@ def test_a_view_may_never_see_a_class():
     assert model.score(X, y) > 0.7
 
 
-def test_unlabeled_samples_are_left_out():
-    half = y.astype(float)
-    half[::2] = np.nan
-    for fusion in (EarlyFusion(LogisticRegression()), LateFusion(LogisticRegression())):
-        seen = fusion.fit(V, half).predict_proba(V)
-        np.testing.assert_allclose(seen, fusion.fit(V[1::2], y[1::2]).predict_proba(V))
+@pytest.mark.parametrize("fusion", [EarlyFusion(LogisticRegression()), LateFusion(LogisticRegression())])
+def test_unlabeled_samples_are_left_out(fusion):
+    seen = fusion.fit(V, np.where(np.arange(90) % 2, y, np.nan)).predict_proba(V)
+    np.testing.assert_allclose(seen, fusion.fit(V[1::2], y[1::2]).predict_proba(V))
 
 
 def test_sample_weights_reach_the_estimators():
     w = rng.random(90)
-    np.testing.assert_allclose(
-        LateFusion(LogisticRegression()).fit(Views(a=A), y, sample_weight=w).predict_proba(A),
-        LogisticRegression().fit(A, y, sample_weight=w).predict_proba(A),
-    )
     parts = LateFusion(LogisticRegression()).fit(M, y, sample_weight=w)
-    there = HOLES[:, 1]
-    np.testing.assert_allclose(
-        parts.estimators_["b"].coef_, LogisticRegression().fit(B[there], y[there], sample_weight=w[there]).coef_
-    )
+    for name, data, there in zip("ab", (A, B), HOLES.T, strict=True):
+        plain = LogisticRegression().fit(data[there], y[there], sample_weight=w[there])
+        np.testing.assert_allclose(parts.estimators_[name].predict_proba(data), plain.predict_proba(data))
+        np.testing.assert_allclose(parts.estimators_[name].coef_, plain.coef_)
 
 
 def test_gram_views_reach_precomputed_machines():
     K = RBF(0.5)(A)
-    X = Views(g=K, precomputed=True)
-    model = LateFusion(SVC(kernel="precomputed")).fit(X[:60], y[:60])
-    plain = SVC(kernel="precomputed").fit(K[:60, :60], y[:60])
-    np.testing.assert_allclose(model.decision_function(X[60:]), plain.decision_function(K[60:, :60]))
-    np.testing.assert_allclose(model.decision_function(Views(g=K[60:, :60])), plain.decision_function(K[60:, :60]))
-    half = np.where(np.arange(90) % 3 == 1, np.nan, y)
-    some = np.flatnonzero(~np.isnan(half))
-    plain = SVC(kernel="precomputed").fit(K[np.ix_(some, some)], y[some])
+    X, machine = Views(g=K, precomputed=True), SVC(kernel="precomputed")
+    model, plain = LateFusion(machine).fit(X[:60], y[:60]), clone(machine).fit(K[:60, :60], y[:60])
+    for given in (X[60:], Views(g=K[60:, :60])):
+        np.testing.assert_allclose(model.decision_function(given), plain.decision_function(K[60:, :60]))
+    some = np.flatnonzero(np.arange(90) % 3 != 1)
+    plain = clone(machine).fit(K[np.ix_(some, some)], y[some])
     for given in (X, Views(g=K)):
-        model = LateFusion(SVC(kernel="precomputed")).fit(given, half)
+        model = LateFusion(machine).fit(given, np.where(np.isin(np.arange(90), some), y, np.nan))
         np.testing.assert_allclose(model.decision_function(given), plain.decision_function(K[:, some]))
 
 
-def test_outputs_of_one_kind_are_averaged():
-    """Probabilities and decision values do not mix: where one estimator has no probabilities, none are used."""
-    model = LateFusion({"a": LogisticRegression(), "b": RidgeClassifier()}).fit(V, y)
-    expected = (
-        LogisticRegression().fit(A, y).decision_function(A) + RidgeClassifier().fit(B, y).decision_function(B)
-    ) / 2
-    np.testing.assert_allclose(model.decision_function(V), expected)
-
-
-def test_together_beats_alone_on_made_views():
+def test_together_beats_alone_on_made_and_real_views():
     X, labels = make_views(600, informative=3, noise=0, random_state=0)
     train, test = slice(0, 300), slice(300, 600)
     together = LateFusion(LogisticRegression()).fit(X[train], labels[train]).score(X[test], labels[test])
     for name in X.names:
         alone = LogisticRegression().fit(X[name][train], labels[train]).score(X[name][test], labels[test])
         assert together > alone
-
-
-def test_real_views():
     X, labels = load_breast_cancer_views(return_X_y=True)
     assert LateFusion(SVC()).fit(X[:400], labels[:400]).score(X[400:], labels[400:]) > 0.9
 
 
-ERRORS = {
-    "`estimator` mixes classifiers and regressors: LogisticRegression() and Ridge(). Use one kind.": (
-        lambda: LateFusion({"a": LogisticRegression(), "b": Ridge()}).fit(V, y)
-    ),
-    "Found array with 0 sample(s)": lambda: LateFusion(LogisticRegression()).fit(V, y).predict(V[:0]),
-    "The 'fill' parameter of EarlyFusion must be a str among {": (
-        lambda: EarlyFusion(LogisticRegression(), fill="zero").fit(V, y)
-    ),
-    "The 'estimator' parameter of EarlyFusion must be an object implementing 'fit' and 'predict'. Got {'a'": (
-        lambda: EarlyFusion({"a": LogisticRegression(), "b": LogisticRegression()}).fit(V, y)
-    ),
-    "The 'estimator' parameter of LateFusion must be an object implementing 'fit' and 'predict' or": (
-        lambda: LateFusion("svc").fit(V, y)
-    ),
-    "EarlyFusion needs columns of numbers, but view 't' is objects.": (
-        lambda: EarlyFusion(LogisticRegression()).fit(Views(a=A, t=["x"] * 90), y)
-    ),
-    "NearestCentroid does not take sample_weight. Fit without it, or wrap another estimator.": (
-        lambda: LateFusion(NearestCentroid()).fit(V, y, sample_weight=np.ones(90))
-    ),
-    "`estimator` has no estimator for the view 'b'. Give one for each view, or one estimator for all.": (
-        lambda: LateFusion({"a": SVC()}).fit(V, y)
-    ),
-    "`estimator` has no estimator for the view 'a', 'b'.": lambda: LateFusion({}).fit(V, y),
-    "`estimator` names the view 'c'; the views are 'a', 'b'.": (
-        lambda: LateFusion(dict.fromkeys("abc", SVC())).fit(V, y)
-    ),
-    "No labeled sample has a weight above 0.": (
-        lambda: LateFusion(Ridge()).fit(V, np.where(y == 0, np.nan, y), sample_weight=(y == 0) * 1.0)
-    ),
-    "`view_weights` names the view 'c'; the views are 'a', 'b'.": (
-        lambda: LateFusion(LogisticRegression(), view_weights={"c": 1}).fit(V, y)
-    ),
-    "`view_weights` must be 'uniform' or 2 numbers above 0, one per view; got [1].": (
-        lambda: LateFusion(LogisticRegression(), view_weights=[1]).fit(V, y)
-    ),
-    "`view_weights` must be 'uniform' or 2 numbers above 0, one per view; got [0, 1].": (
-        lambda: LateFusion(LogisticRegression(), view_weights=[0, 1]).fit(V, y)
-    ),
-    "View 'b': LogisticRegression could not be fitted: This solver needs samples of at least 2 classes": (
-        lambda: LateFusion(LogisticRegression()).fit(Views({"a": A, "b": B}, mask={"b": y == 1}), y)
-    ),
-    "The 'view_weights' parameter of LateFusion must be a str among {'uniform'}": (
-        lambda: LateFusion(LogisticRegression(), view_weights="best").fit(V, y)
-    ),
-    "View 'b' has no labeled sample to learn from.": lambda: LateFusion(LogisticRegression()).fit(
-        Views({"a": A, "b": B}, mask={"b": np.arange(90) < 3}), np.where(np.arange(90) < 3, np.nan, y)
-    ),
-}
+LOGISTIC, FEW = LogisticRegression(), np.arange(90) < 3
+BY_NAME = [{"c": 1}, [1], [0, 1], "best"]
+NAMED, ONE, ZERO, UNKNOWN = (LateFusion(LogisticRegression(), view_weights=weights) for weights in BY_NAME)
+ABOVE_0 = "`view_weights` must be 'uniform' or 2 numbers above 0, one per view; got "
+ERRORS = [
+    (LateFusion({"a": LOGISTIC, "b": Ridge()}), "mixes classifiers and regressors: LogisticRegression() and Ridge()."),
+    (EarlyFusion(LOGISTIC, fill="zero"), "The 'fill' parameter of EarlyFusion must be a str among {"),
+    (EarlyFusion(dict.fromkeys("ab", LOGISTIC)), "must be an object implementing 'fit' and 'predict'. Got {'a'"),
+    (LateFusion("svc"), "'estimator' parameter of LateFusion must be an object implementing 'fit' and 'predict' or"),
+    (EarlyFusion(LOGISTIC), "needs columns of numbers, but view 't' is objects.", Views(a=A, t=["x"] * 90)),
+    (LateFusion({"a": SVC()}), "has no estimator for the view 'b'. Give one for each view, or one estimator for all."),
+    (LateFusion({}), "`estimator` has no estimator for the view 'a', 'b'."),
+    (LateFusion(dict.fromkeys("abc", SVC())), "`estimator` names the view 'c'; the views are 'a', 'b'."),
+    (NAMED, "`view_weights` names the view 'c'; the views are 'a', 'b'."),
+    (ONE, f"{ABOVE_0}[1]."),
+    (ZERO, f"{ABOVE_0}[0, 1]."),
+    (UNKNOWN, "The 'view_weights' parameter of LateFusion must be a str among {'uniform'}"),
+    (LateFusion(LOGISTIC), "View 'b': LogisticRegression could not be fitted: ", Views(V, mask={"b": y == 1})),
+    (LateFusion(LOGISTIC), "View 'b' has no labeled sample", Views(V, mask={"b": FEW}), np.where(FEW, np.nan, y)),
+    (LateFusion(NearestCentroid()), "NearestCentroid does not take sample_weight. Fit without it", V, y, np.ones(90)),
+    (LateFusion(Ridge()), "No labeled sample has a weight above 0.", V, np.where(y == 0, np.nan, y), (y == 0) * 1.0),
+]
 
 
-@pytest.mark.parametrize("message", ERRORS)
-def test_bad_input_gets_a_sentence(message):
-    with pytest.raises((ValueError, TypeError)) as caught:
-        ERRORS[message]()
-    assert message in str(caught.value)
+@pytest.mark.parametrize("case", ERRORS, ids=lambda case: case[1][:50])
+def test_bad_parameters_and_data_raise(case):
+    model, message, X, targets, weights = (*case, *(V, y, None)[len(case) - 2 :])
+    with pytest.raises((ValueError, TypeError), match=re.escape(message)):
+        model.fit(X, targets, weights)
+
+
+def test_predictions_need_samples():
+    with pytest.raises(ValueError, match=r"Found array with 0 sample\(s\)"):
+        LateFusion(LOGISTIC).fit(V, y).predict(V[:0])

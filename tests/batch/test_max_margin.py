@@ -3,6 +3,8 @@
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from scipy.linalg import block_diag
+from sklearn.base import clone
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.datasets import load_digits, make_blobs
 from sklearn.exceptions import ConvergenceWarning
@@ -30,6 +32,12 @@ def two_values(T):
     return np.full((T, T), -1 / (T - 1)) + np.eye(T) * (1 + 1 / (T - 1))
 
 
+def coefficients(model, y):
+    alpha = np.zeros(len(y))
+    alpha[model.support_] = model.dual_coef_
+    return alpha
+
+
 # -- the intercept
 @pytest.mark.parametrize("T", [2, 3, 5])
 def test_an_intercept_is_that_of_the_conic_solver(cp, T):
@@ -48,77 +56,74 @@ def test_an_intercept_is_that_of_the_conic_solver(cp, T):
     assert np.abs(balance).max() < 1e-3 * model.dual_coef_.sum()
 
 
-def test_an_intercept_with_two_classes_is_that_of_the_support_vector_machine():
-    X, y = blobs(n=100, T=2)
-    model = cs.MaxMarginClassifier(RBF(0.5), C=3.0, fit_intercept=True, tol=1e-8).fit(X, y)
-    other = SVC(C=3.0, gamma=0.5, tol=1e-8).fit(X, y)
-    np.testing.assert_allclose(model.decision_function(X), other.decision_function(X), atol=1e-3)
-    np.testing.assert_allclose((model.intercept_[1] - model.intercept_[0]) / 2, other.intercept_[0], atol=1e-3)
+ALONE = "the intercept alone would meet every margin"
 
 
-@pytest.mark.parametrize("vectors", ["indicator", np.array([[1.0, 0.1], [0.9, 0.2], [1.0, -0.3], [0.2, 1.0]])])
-def test_an_intercept_that_would_suffice_alone_is_refused(vectors):
-    X, y = blobs()
-    with pytest.raises(ValueError, match=r"the intercept alone would meet every margin .*such as 'simplex'"):
-        cs.MaxMarginClassifier(class_vectors=vectors, fit_intercept=True).fit(X, y)
-
-
-def test_an_intercept_needs_two_classes_with_a_weight():
-    X, y = blobs(T=3)
-    with pytest.raises(ValueError, match=r"`fit_intercept` is for two classes or more; .* one class, np.int64\(2\)"):
-        cs.MaxMarginClassifier(fit_intercept=True).fit(X, y, sample_weight=(y == 2) * 1.0)
-    vectors = [[1.0, 0], [1, 1], [-1, 0]]  # only the third balances the others
-    with pytest.raises(ValueError, match="the intercept alone would meet every margin"):
-        cs.MaxMarginClassifier(fit_intercept=True, class_vectors=vectors).fit(X, y, sample_weight=(y != 2) * 1.0)
+@pytest.mark.parametrize(
+    ("vectors", "T", "some", "message"),
+    [
+        ("indicator", 4, slice(4), rf"{ALONE} .*such as 'simplex'"),
+        ([[1.0, 0.1], [0.9, 0.2], [1.0, -0.3], [0.2, 1.0]], 4, slice(4), rf"{ALONE} .*such as 'simplex'"),
+        ("simplex", 3, [2], r"`fit_intercept` is for two classes or more; .* one class, np.int64\(2\)"),
+        ([[1.0, 0], [1, 1], [-1, 0]], 3, [0, 1], ALONE),  # only the third vector balances the others
+    ],
+)
+def test_an_intercept_that_would_suffice_alone_is_refused(vectors, T, some, message):
+    X, y = blobs(T=T)
+    weight = np.isin(y, np.arange(T)[some]) * 1.0
+    with pytest.raises(ValueError, match=message):
+        cs.MaxMarginClassifier(class_vectors=vectors, fit_intercept=True).fit(X, y, sample_weight=weight)
 
 
 # -- the classifier
-@pytest.mark.parametrize("vectors", VECTORS)
-@pytest.mark.parametrize("tol", [1e-3, 1e-6])
-def test_the_gap_is_that_of_the_coefficients(vectors, tol):
-    X, y = load_digits(return_X_y=True)
-    X, y = X[:500], y[:500]
-    model = cs.MaxMarginClassifier(RBF(1e-3), C=2.0, class_vectors=vectors, tol=tol).fit(X, y)
-    proof, A = model.certificate(), model.class_vectors_ @ model.class_vectors_.T
-    alpha = np.zeros(500)
-    alpha[model.support_] = model.dual_coef_
-    Q = RBF(1e-3)(X) * A[np.ix_(y, y)]
-    primal, dual = reference.margin_objective(Q, alpha, np.full(500, 2.0)), alpha.sum() - 0.5 * alpha @ Q @ alpha
+DIGITS = tuple(part[:500] for part in load_digits(return_X_y=True))
+
+
+@pytest.mark.parametrize(
+    ("data", "gamma", "C", "vectors", "tol", "near", "rtol", "atol"),
+    [
+        *((DIGITS, 1e-3, 2.0, vectors, 1e-3, 1e-5, 0.02, 1e-6) for vectors in VECTORS),
+        *((DIGITS, 1e-3, 2.0, vectors, 1e-6, 1e-9, 0.02, 1e-9) for vectors in VECTORS),
+        *((blobs(n=150, T=3), 0.1, C, "simplex", 1e-3, 2e-5, 0, 2e-5) for C in (1.0, 50.0, 1e3, 1e4)),
+    ],
+)
+def test_the_gap_is_that_of_the_coefficients_whatever_the_precision(data, gamma, C, vectors, tol, near, rtol, atol):
+    X, y = data
+    model = cs.MaxMarginClassifier(RBF(gamma), C=C, class_vectors=vectors, tol=tol).fit(X, y)
+    proof, A, alpha = model.certificate(), model.class_vectors_ @ model.class_vectors_.T, coefficients(model, y)
+    Q = RBF(gamma)(X) * A[np.ix_(y, y)]
+    primal, dual = reference.margin_objective(Q, alpha, np.full(len(y), C)), alpha.sum() - 0.5 * alpha @ Q @ alpha
     assert proof.gap <= tol * proof.objective
-    np.testing.assert_allclose(proof.objective, primal, rtol=1e-5 if tol > 1e-4 else 1e-9)
-    np.testing.assert_allclose(proof.gap, primal - dual, rtol=0.02, atol=1e-6 * primal if tol > 1e-4 else 1e-9 * primal)
-    scores = RBF(1e-3)(X) @ (alpha[:, None] * A[y])
-    np.testing.assert_allclose(model.decision_function(X), scores, atol=1e-8)
+    np.testing.assert_allclose(proof.objective, primal, rtol=near)
+    np.testing.assert_allclose(proof.gap, primal - dual, rtol=rtol, atol=atol * primal)
+    scores = RBF(gamma)(X) @ (alpha[:, None] * A[y])
+    np.testing.assert_allclose(model.decision_function(X), scores, atol=1e-8 * max(C / 2, 1))
 
 
-def test_two_classes_are_the_support_vector_machine_without_an_intercept():
+def test_two_classes_are_the_support_vector_machine():
     X, y = blobs(n=100, T=2)
     K, sign = RBF(0.5)(X), np.where(y == 1, 1.0, -1.0)
     model = cs.MaxMarginClassifier(RBF(0.5), C=3.0, tol=1e-10).fit(X, y)
     expected = reference.margin_dual(K * np.outer(sign, sign), np.full(100, 3.0), np.ones(100))
     np.testing.assert_allclose(model.decision_function(X), K @ (expected * sign), atol=1e-4)
     # each sample once more, mirrored, so that the intercept of the support vector machine is 0
-    both = np.vstack([X, -X])
-    mirrored = SVC(kernel="linear", C=1.5, tol=1e-9).fit(both, np.concatenate([sign, -sign]))
+    mirrored = SVC(kernel="linear", C=1.5, tol=1e-9).fit(np.vstack([X, -X]), np.concatenate([sign, -sign]))
     linear = cs.MaxMarginClassifier("linear", C=3.0, tol=1e-10).fit(X, y)
     np.testing.assert_allclose(mirrored.intercept_, 0, atol=1e-6)
     np.testing.assert_allclose(linear.decision_function(X), mirrored.decision_function(X), atol=1e-4)
+    model = cs.MaxMarginClassifier(RBF(0.5), C=3.0, fit_intercept=True, tol=1e-8).fit(X, y)
+    other = SVC(C=3.0, gamma=0.5, tol=1e-8).fit(X, y)
+    np.testing.assert_allclose(model.decision_function(X), other.decision_function(X), atol=1e-3)
+    np.testing.assert_allclose((model.intercept_[1] - model.intercept_[0]) / 2, other.intercept_[0], atol=1e-3)
 
 
-def test_corners_of_the_hyper_tetrahedron():
-    for T in (2, 3, 10, 48):
-        codes = cs.simplex_vectors(T)
-        np.testing.assert_allclose(codes @ codes.T, two_values(T), atol=1e-12)
-        assert codes.shape == (T, T - 1)
-    X, y = blobs(T=5)
-    vectors = cs.MaxMarginClassifier().fit(X, y).class_vectors_
-    np.testing.assert_allclose((vectors @ vectors.T)[0, 1:], -1 / 4, atol=1e-12)
-
-
-@pytest.mark.parametrize("T", [3, 30])
-def test_variables_are_as_many_as_samples_whatever_the_classes(T):
-    X, y = blobs(n=120, T=T)
-    model = cs.MaxMarginClassifier().fit(X, y)
+@pytest.mark.parametrize("T", [2, 3, 10, 48])
+def test_simplex_vectors_have_equal_products_and_one_variable_per_sample(T):
+    vectors = cs.simplex_vectors(T)
+    np.testing.assert_allclose(vectors @ vectors.T, two_values(T), atol=1e-12)
+    assert vectors.shape == (T, T - 1)
+    model = cs.MaxMarginClassifier().fit(*blobs(n=120, T=T))
+    np.testing.assert_allclose(model.class_vectors_ @ model.class_vectors_.T, two_values(T), atol=1e-12)
     assert model.solution_.x.shape == (120,)
 
 
@@ -148,14 +153,9 @@ def test_vectors_of_classes():
     np.testing.assert_allclose(doubled.certificate().objective, plain.certificate().objective / 4, rtol=1e-6)
 
 
-def test_weights_are_repetitions_and_scale_C():
+def test_class_weights_scale_C():
     X, y = blobs(n=80)
-    twice = np.random.default_rng(0).integers(0, 3, 80)
-    repeated = np.repeat(np.arange(80), twice)
     how = {"kernel": RBF(0.5), "tol": 1e-10}
-    weighted = cs.MaxMarginClassifier(**how).fit(X, y, sample_weight=twice)
-    plain = cs.MaxMarginClassifier(**how).fit(X[repeated], y[repeated])
-    np.testing.assert_allclose(weighted.decision_function(X), plain.decision_function(X), atol=1e-4)
     balanced = cs.MaxMarginClassifier(class_weight={0: 3.0, 1: 1.0, 2: 1.0, 3: 1.0}, **how).fit(X, y)
     by_sample = cs.MaxMarginClassifier(**how).fit(X, y, sample_weight=np.where(y == 0, 3.0, 1.0))
     np.testing.assert_allclose(balanced.decision_function(X), by_sample.decision_function(X), atol=1e-6)
@@ -193,56 +193,38 @@ def test_linear_kernels_work_on_the_data_themselves(sparse, monkeypatch):
 @pytest.mark.parametrize("missing", [False, True])
 def test_all_landmarks_are_the_whole_kernel(combine, missing):
     X, y = two_views(missing=missing)
-    whole = cs.MaxMarginClassifier(RBF(0.3), combine=combine, tol=1e-8).fit(X, y)
-    landmarks = cs.MaxMarginClassifier(RBF(0.3), combine=combine, n_components=1.0, tol=1e-8).fit(X, y)
+    model = cs.MaxMarginClassifier(RBF(0.3), combine=combine, tol=1e-8, random_state=0)
+    whole, landmarks = (clone(model).set_params(n_components=number).fit(X, y) for number in (None, 1.0))
     np.testing.assert_allclose(landmarks.certificate().objective, whole.certificate().objective, rtol=1e-6)
     np.testing.assert_allclose(landmarks.decision_function(X), whole.decision_function(X), atol=1e-3)
-    few = cs.MaxMarginClassifier(RBF(0.3), combine=combine, n_components=20, random_state=0, tol=1e-6).fit(X, y)
+    few = model.set_params(n_components=20, tol=1e-6).fit(X, y)
     assert few.score(X, y) > 0.6
     slack = np.maximum(0, 1 - few.decision_function(X)[np.arange(90), y])  # the features of fit are those of prediction
-    dual = few.certificate().dual
     assert slack.sum() == pytest.approx(2 * few.certificate().objective - few.dual_coef_.sum(), rel=1e-3)
-    assert dual <= few.certificate().objective
+    assert few.certificate().dual <= few.certificate().objective
 
 
-@pytest.mark.parametrize("seed", [0, 1, 2, 3])
-@pytest.mark.parametrize(
-    ("kernel", "C", "tol"), [(RBF(1e-3), 20.0, 1e-3), ("linear", 10.0, 1e-6), (RBF(1e-3), 1.0, 1e-6)]
-)
-def test_few_free_variables_among_many_at_bounds(seed, kernel, C, tol):
+def overlapping(seed):
     rng = np.random.default_rng(seed)
     y = rng.integers(0, 2, 500)
-    X = rng.normal(size=(500, 5)) + 0.7 * y[:, None]
-    model = cs.MaxMarginClassifier(kernel, C=C, tol=tol).fit(X, y)
-    assert model.solution_.status == "converged"
+    return rng.normal(size=(500, 5)) + 0.7 * y[:, None], y
 
 
-@pytest.mark.parametrize("C", [1.0, 50.0, 1e3, 1e4])
-def test_certificates_are_true_whatever_the_precision(C):
-    X, y = blobs(n=150, T=3)
-    model = cs.MaxMarginClassifier(RBF(0.1), C=C).fit(X, y)
-    alpha = np.zeros(150)
-    alpha[model.support_] = model.dual_coef_
-    Q = RBF(0.1)(X) * two_values(3)[np.ix_(y, y)]
-    primal, dual = reference.margin_objective(Q, alpha, np.full(150, C)), alpha.sum() - 0.5 * alpha @ Q @ alpha
-    np.testing.assert_allclose(model.certificate().objective, primal, rtol=2e-5)
-    assert primal - dual <= model.certificate().gap + 2e-5 * primal
-
-
-@pytest.mark.parametrize("T", [2, 3, 25])
-@pytest.mark.parametrize("C", [1e-4, 0.01, 100.0])
-def test_an_intercept_is_found_for_any_C(T, C):
-    X, y = blobs(n=200, T=T)
-    model = cs.MaxMarginClassifier(RBF(0.5), C=C, fit_intercept=True).fit(X, y)
-    assert model.solution_.status == "converged"
-
-
-def test_kernels_that_are_not_finite_are_refused():
-    X, y = blobs(n=30)
-    with pytest.raises(ValueError, match=r"View 'view0' has values up to .*e\+200; above 1.34e\+148 their squares"):
-        cs.MaxMarginClassifier("linear").fit(1e200 * X, y)
-    with pytest.raises(ValueError, match=r"View 'view0': .* has values .*that are NaN or too large"):
-        cs.MaxMarginClassifier(lambda A, B: np.full((len(A), len(B)), np.nan)).fit(X, y)
+@pytest.mark.parametrize(
+    ("data", "kernel", "how"),
+    [
+        *((overlapping(seed), RBF(1e-3), {"C": 20.0}) for seed in range(4)),
+        *((overlapping(seed), "linear", {"C": 10.0, "tol": 1e-6}) for seed in range(4)),
+        *((overlapping(seed), RBF(1e-3), {"tol": 1e-6}) for seed in range(4)),
+        *(
+            (blobs(n=200, T=T), RBF(0.5), {"C": C, "fit_intercept": True})
+            for T in (2, 3, 25)
+            for C in (1e-4, 0.01, 100)
+        ),
+    ],
+)
+def test_few_free_variables_and_intercepts_converge(data, kernel, how):
+    assert cs.MaxMarginClassifier(kernel, **how).fit(*data).solution_.status == "converged"
 
 
 # -- several views
@@ -300,14 +282,8 @@ def test_views_missing_at_prediction_only(combine):
     X, y = two_views()
     model = cs.MaxMarginClassifier(RBF(0.3), combine=combine, tol=1e-8).fit(X, y)
     scores = model.decision_function({"a": X["a"]})
-    if combine == "product":
-        other = RBF(0.3)(X["b"])
-        K = RBF(0.3)(X["a"]) * other.mean(axis=0)
-    else:
-        K = 2 * RBF(0.3)(X["a"])
-    alpha = np.zeros(len(y))
-    alpha[model.support_] = model.dual_coef_
-    np.testing.assert_allclose(scores, K @ (alpha[:, None] * two_values(3)[y]), atol=1e-8)
+    K = RBF(0.3)(X["a"]) * (RBF(0.3)(X["b"]).mean(axis=0) if combine == "product" else 2)
+    np.testing.assert_allclose(scores, K @ (coefficients(model, y)[:, None] * two_values(3)[y]), atol=1e-8)
     assert (scores.argmax(axis=1) == y).mean() > 0.6
 
 
@@ -338,10 +314,8 @@ def test_precomputed_views_pass_through_cross_validation():
     X, y = blobs(n=120)
     K = RBF(0.5)(X)
     plain = cross_val_score(cs.MaxMarginClassifier(RBF(0.5)), X, y, cv=3)
-    gram = cross_val_score(cs.MaxMarginClassifier("precomputed"), K, y, cv=3)
-    views = cross_val_score(cs.MaxMarginClassifier("precomputed"), cs.Views({"k": K}, precomputed=["k"]), y, cv=3)
-    np.testing.assert_allclose(gram, plain)
-    np.testing.assert_allclose(views, plain)
+    for given in (K, cs.Views({"k": K}, precomputed=["k"])):
+        np.testing.assert_allclose(cross_val_score(cs.MaxMarginClassifier("precomputed"), given, y, cv=3), plain)
 
 
 # -- outputs of any kind
@@ -374,23 +348,17 @@ def test_scores_of_candidates_are_those_of_the_twin(n_components):
 
 
 def test_numbers_are_regressed_through_an_output_kernel():
-    rng = np.random.default_rng(0)
-    X = rng.uniform(-2, 2, (400, 1))
-    y = np.sin(2 * X[:, 0])
-    model = cs.MaxMarginRegressor(RBF(5.0), C=10.0).fit(X, y)
-    assert model.score(X, y) > 0.95
-    assert model.predict(X).shape == (400,)
-    both = np.column_stack([y, np.cos(2 * X[:, 0])])
-    assert cs.MaxMarginRegressor(RBF(5.0), C=10.0).fit(X, both).score(X, both) > 0.95
-    grid = np.linspace(-1, 1, 21)
-    on_grid = cs.MaxMarginRegressor(RBF(5.0), C=10.0, candidates=grid).fit(X, y)
-    assert set(on_grid.predict(X)) <= set(grid)
-    assert on_grid.score(X, y) > 0.95
+    X = np.random.default_rng(0).uniform(-2, 2, (400, 1))
+    y, grid = np.sin(2 * X[:, 0]), np.linspace(-1, 1, 21)
+    for targets, candidates in ((y, None), (np.column_stack([y, np.cos(2 * X[:, 0])]), None), (y, grid)):
+        model = cs.MaxMarginRegressor(RBF(5.0), C=10.0, candidates=candidates).fit(X, targets)
+        assert model.score(X, targets) > 0.95
+        assert model.predict(X).shape == targets.shape
+    assert set(model.predict(X)) <= set(grid)
 
 
 def test_many_different_outputs_go_without_their_matrix(monkeypatch):
-    rng = np.random.default_rng(0)
-    X = rng.uniform(-2, 2, (150, 1))
+    X = np.random.default_rng(0).uniform(-2, 2, (150, 1))
     y = np.sin(2 * X[:, 0])
     held = cs.MaxMarginRegressor(RBF(5.0), output_kernel=RBF(1.0), tol=1e-8).fit(X, y)
     for module in (margin_labels, max_margin_outputs, _max_margin):
@@ -398,32 +366,32 @@ def test_many_different_outputs_go_without_their_matrix(monkeypatch):
     rows = cs.MaxMarginRegressor(RBF(5.0), output_kernel=RBF(1.0), tol=1e-8).fit(X, y)
     np.testing.assert_allclose(rows.certificate().objective, held.certificate().objective, rtol=1e-7)
     np.testing.assert_allclose(rows.candidate_scores(X), held.candidate_scores(X), atol=1e-3)
-    for candidates, sentence in (
-        ([0.5, 0.5], "the same output twice"),
-        ([], "is empty"),
-        (["a"], "of different kinds"),
+    for wrong, message in (
+        ({"candidates": [0.5, 0.5]}, "the same output twice"),
+        ({"candidates": []}, "is empty"),
+        ({"candidates": ["a"]}, "of different kinds"),
+        ({"n_components": 10}, "There are 150 different outputs"),
     ):
-        with pytest.raises(ValueError, match=sentence):
-            cs.MaxMarginRegressor(RBF(5.0), candidates=candidates).fit(X, y)
-    with pytest.raises(ValueError, match="There are 150 different outputs"):
-        cs.MaxMarginRegressor(RBF(5.0), n_components=10).fit(X, y)
+        with pytest.raises(ValueError, match=message):
+            cs.MaxMarginRegressor(RBF(5.0), **wrong).fit(X, y)
 
 
 def test_a_matrix_between_outputs_takes_positions():
     X, y = blobs(spread=1.5)
-    K_y = np.array([[1, 0.5, 0, 0, 0], [0.5, 1, 0, 0, 0], [0, 0, 1, 0.5, 0], [0, 0, 0.5, 1, 0], [0, 0, 0, 0, 1.0]])
+    K_y = block_diag([[1, 0.5], [0.5, 1]], [[1, 0.5], [0.5, 1]], 1.0)
     model = cs.MaxMarginRegressor(RBF(0.5), output_kernel=K_y).fit(X, y)
     assert model.candidates_.tolist() == [0, 1, 2, 3, 4]
     assert model.score(X, y) > 0.8
-    assert cross_val_score(cs.MaxMarginRegressor(RBF(0.5), output_kernel=K_y), X, y, cv=3).min() > 0.6
+    assert cross_val_score(model, X, y, cv=3).min() > 0.6
     only = cs.MaxMarginRegressor(RBF(0.5), output_kernel=K_y, candidates=[1, 3]).fit(X, y)
     assert set(only.predict(X)) <= {1, 3}
-    with pytest.raises(ValueError, match="position of each sample's output in it, 0 to 4; got values from 0 to 9"):
-        cs.MaxMarginRegressor(output_kernel=K_y).fit(X, np.where(y == 3, 9, y))
-    with pytest.raises(ValueError, match="given as the matrix itself"):
-        cs.MaxMarginRegressor(output_kernel="precomputed").fit(X, y)
-    with pytest.raises(ValueError, match="square, symmetric and positive semi-definite"):
-        cs.MaxMarginRegressor(output_kernel=-np.eye(4)).fit(X, y)
+    for wrong, targets, message in (
+        (K_y, np.where(y == 3, 9, y), "position of each sample's output in it, 0 to 4; got values from 0 to 9"),
+        ("precomputed", y, "given as the matrix itself"),
+        (-np.eye(4), y, "square, symmetric and positive semi-definite"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            cs.MaxMarginRegressor(output_kernel=wrong).fit(X, targets)
 
 
 def test_an_intercept_for_vector_outputs():
@@ -471,19 +439,14 @@ def test_probabilities_come_from_scikit_learns_calibration():
 
 
 def test_searching_over_kernels_and_class_vectors():
-    X, y = blobs(n=120, spread=1.5)
-    search = GridSearchCV(
-        cs.MaxMarginClassifier(),
-        {"kernel__gamma": [0.1, 1.0], "class_vectors": ["simplex", "indicator"], "C": [1.0, 10.0]},
-        cv=3,
-    ).fit(X, y)
+    grid = {"kernel__gamma": [0.1, 1.0], "class_vectors": ["simplex", "indicator"], "C": [1.0, 10.0]}
+    search = GridSearchCV(cs.MaxMarginClassifier(), grid, cv=3).fit(*blobs(n=120, spread=1.5))
     assert search.best_score_ > 0.7
 
 
 def test_a_warning_names_the_gap_if_passes_run_out():
-    X, y = blobs(n=200)
     with pytest.warns(ConvergenceWarning, match="MaxMarginClassifier stopped after 2 iterations with a gap of"):
-        cs.MaxMarginClassifier(RBF(5.0), tol=1e-9, max_iter=2).fit(X, y)
+        cs.MaxMarginClassifier(RBF(5.0), tol=1e-9, max_iter=2).fit(*blobs(n=200))
 
 
 @pytest.mark.parametrize(
@@ -517,14 +480,29 @@ def test_what_cannot_be_is_refused(parameters, sentence):
     )
 
 
-def test_data_without_a_solution_are_refused():
-    with pytest.raises(ValueError, match=r"View 'words' holds objects data; class_vectors='mean' takes the mean of nu"):
-        cs.MaxMarginClassifier(Spectrum(2), class_vectors="mean").fit(cs.Views(words=["anna", "otto"]), [0, 1])
-    with pytest.raises(ValueError, match="so it has no direction"):
-        cs.MaxMarginClassifier(class_vectors="mean").fit(np.array([[1.0], [2.0], [3.0]]), [0, 1, 2])
-    K = -np.eye(4)
-    with pytest.raises(ValueError, match="not positive semi-definite"):
-        cs.MaxMarginClassifier("precomputed").fit(K - 1, [0, 1, 0, 1])
+@pytest.mark.parametrize(
+    ("kernel", "vectors", "X", "message"),
+    [
+        (
+            Spectrum(2),
+            "mean",
+            cs.Views(words=list("abcd")),
+            r"View 'words' holds objects data; class_vectors='mean' t",
+        ),
+        ("rbf", "mean", np.array([[1.0], [2.0], [3.0], [2.0]]), "so it has no direction"),
+        ("precomputed", "simplex", -np.eye(4) - 1, "not positive semi-definite"),
+        ("linear", "simplex", 1e200 * np.eye(4), r"View 'view0' has values up to .*e\+200; above 1.34e\+148 their squ"),
+        (
+            lambda A, B: np.full((len(A), len(B)), np.nan),
+            "simplex",
+            np.eye(4),
+            "View 'view0': .* has values .*that are NaN",
+        ),
+    ],
+)
+def test_data_without_a_solution_are_refused(kernel, vectors, X, message):
+    with pytest.raises(ValueError, match=message):
+        cs.MaxMarginClassifier(kernel, class_vectors=vectors).fit(X, [0, 1, 2, 1])
 
 
 def test_one_sample_one_class_and_zero_kernels():
@@ -547,29 +525,30 @@ def test_scales_and_offsets_do_not_matter_to_gaussian_kernels(scale, offset):
 
 
 @pytest.mark.parametrize("scale", [1e-4, 1e4])
-def test_linear_kernels_of_any_scale_are_certified(scale, monkeypatch):
+@pytest.mark.parametrize(
+    ("kernel", "degree", "n_components"), [("linear", 1, None), (Polynomial(2, 0.0), 2, None), ("linear", 1, 3)]
+)
+def test_linear_kernels_of_any_scale_are_certified(scale, kernel, degree, n_components, monkeypatch):
     monkeypatch.setattr(_max_margin, "_FEW", 10)
     X, y = blobs(n=150)
-    for kernel, degree, n_components in (("linear", 1, None), (Polynomial(2, 0.0), 2, None), ("linear", 1, 3)):
-        C = 1.0 / scale ** (2 * degree)
-        model = cs.MaxMarginClassifier(kernel, C=C, n_components=n_components).fit(scale * X, y)
-        assert model.certificate().gap <= 1e-3 * model.certificate().objective
+    proof = cs.MaxMarginClassifier(kernel, C=scale ** (-2 * degree), n_components=n_components).fit(scale * X, y)
+    assert proof.certificate().gap <= 1e-3 * proof.certificate().objective
 
 
 def test_models_survive_files(tmp_path):
     X, y = two_views(missing=True)
     words = np.array(["anna", "otto", "ottokar"])[y]
-    models = [
-        cs.MaxMarginClassifier(RBF(0.3), combine="product").fit(X, y),
-        cs.MaxMarginClassifier(RBF(0.3), combine=[("a", 1.0), (("a", "b"), 0.5)]).fit(X, y),
-        cs.MaxMarginClassifier(RBF(0.3), n_components=20, random_state=0).fit(X, words),
-        cs.MaxMarginClassifier(RBF(0.3), combine="product", n_components=20, fit_intercept=True).fit(X, y),
-        cs.MaxMarginRegressor(RBF(0.3), output_kernel=normalize(Subsequence(2, 0.5))).fit(X, words),
-        cs.MaxMarginRegressor("linear", output_kernel="linear", fit_intercept=True).fit(X, cs.simplex_vectors(3)[y]),
-    ]
-    for number, model in enumerate(models):
-        cs.save(model, tmp_path / f"{number}.cons")
-        np.testing.assert_array_equal(cs.load(tmp_path / f"{number}.cons").predict(X), model.predict(X))
+    features = {"n_components": 20, "random_state": 0}
+    for model, targets in (
+        (cs.MaxMarginClassifier(RBF(0.3), combine="product"), y),
+        (cs.MaxMarginClassifier(RBF(0.3), combine=[("a", 1.0), (("a", "b"), 0.5)]), y),
+        (cs.MaxMarginClassifier(RBF(0.3), **features), words),
+        (cs.MaxMarginClassifier(RBF(0.3), combine="product", fit_intercept=True, **features), y),
+        (cs.MaxMarginRegressor(RBF(0.3), output_kernel=normalize(Subsequence(2, 0.5))), words),
+        (cs.MaxMarginRegressor("linear", output_kernel="linear", fit_intercept=True), cs.simplex_vectors(3)[y]),
+    ):
+        cs.save(model.fit(X, targets), tmp_path / "model.cons")
+        np.testing.assert_array_equal(cs.load(tmp_path / "model.cons").predict(X), model.predict(X))
 
 
 @pytest.mark.parametrize("estimator", [cs.MaxMarginClassifier, cs.MaxMarginRegressor])

@@ -620,9 +620,12 @@ def test_unlabeled_samples_are_left_out(kernel):
     X, y = made(60, informative=1)
     some = np.arange(0, 60, 2)
     half = np.where(np.arange(60) % 2, np.nan, y)
-    for estimator in (cs.ViewMetricRidgeClassifier(kernel), cs.ViewMetricRidge(kernel)):
-        expected = clone(estimator).fit(X[some], y[some]).predict(X)
-        np.testing.assert_allclose(estimator.fit(X, half).predict(X), expected)
+    for estimator, output in (
+        (cs.ViewMetricRidgeClassifier(kernel), "decision_function"),
+        (cs.ViewMetricRidge(kernel), "predict"),
+    ):
+        some_only = clone(estimator).fit(X[some], y[some])
+        np.testing.assert_allclose(getattr(estimator.fit(X, half), output)(X), getattr(some_only, output)(X))
         assert (estimator.support_ == some).all()
 
 
@@ -791,7 +794,10 @@ ERRORS = [
     ({"n_components": 0}, "The 'n_components' parameter of ViewMetricRidge must be"),
     ({"metric": "block_sparse", "shared_metric": True}, "`shared_metric` is for metric='learned'"),
     ({"metric": [["a"]]}, "`metric` must be a name or a matrix of numbers"),
-    ({"metric": np.eye(7)}, "`metric` must be a finite square matrix with a row for each view and sample given to fit"),
+    (
+        {"metric": np.eye(6)},
+        "a finite square matrix with a row for each view and sample given to fit, 2 x 6",
+    ),
     ({"metric": np.triu(np.ones((12, 12)))}, "`metric` is not symmetric: entries that should be equal differ by 1."),
     ({"metric": -np.eye(12)}, "`metric` must be positive semi-definite; its smallest eigenvalue is -1."),
     ({"view_weights": [1.0]}, "`view_weights` must be one finite number per view, 2 in all"),

@@ -62,37 +62,31 @@ def test_multiple_kernels_equal_a_conic_solver(cp, p, alpha):
     assert model.certificate().gap <= 1e-9 * model.certificate().objective
 
 
-@pytest.mark.parametrize("p", [4 / 3, 2.0, 8.0])
-def test_multiple_kernels_equal_the_published_alternation(p):
-    grams, Y = problem(2, P=3)
-    d, B = reference.multiple_kernels(grams, Y, 0.5, p, 400)
+@pytest.mark.parametrize(("p", "P", "rounds"), [(4 / 3, 3, 400), (2.0, 3, 400), (8.0, 3, 400), (2.0, 300, 200)])
+def test_multiple_kernels_equal_the_published_alternation(p, P, rounds):
+    grams, Y = problem(2, P=P)
+    d, B = reference.multiple_kernels(grams, Y, 0.5, p, rounds)
     model = multiple(0.5, p).fit(views(grams), Y)
     np.testing.assert_allclose(model.kernel_weights_, d, rtol=1e-6)
     outputs = sum(w * K for w, K in zip(d, grams, strict=True)) @ B
     np.testing.assert_allclose(model.predict(views(grams)), outputs, atol=1e-6)
+    assert GramFit(grams, Y).Y.shape == (30, min(P, 30))  # more outputs than samples are reduced to as many
 
 
 @pytest.mark.filterwarnings("error")
 @pytest.mark.parametrize("p", NORMS)
-def test_multiple_kernels_are_kernel_ridge_with_the_kernel_found(p):
-    grams, Y = problem(3, P=2)
+@pytest.mark.parametrize("m", [1, 4])
+def test_multiple_kernels_are_kernel_ridge_with_the_learned_kernel(p, m):
+    grams, Y = problem(3, m=m, P=2)
     model = multiple(0.5, p).fit(views(grams), Y)
     assert np.linalg.norm(model.kernel_weights_, p) == pytest.approx(1)
     total = sum(w * K for w, K in zip(model.kernel_weights_, grams, strict=True))
     expected = KernelRidge(alpha=0.5, kernel="precomputed").fit(total, Y).predict(total)
     np.testing.assert_allclose(model.predict(views(grams)), expected, atol=1e-8)
-    assert (model.view_weights_ == 0.25).all()
+    assert (model.view_weights_ == 1 / m).all()
     assert model.certificate().status == "converged"
-    if p == np.inf:
-        assert (model.kernel_weights_ == 1).all()
-
-
-def test_one_view_is_kernel_ridge():
-    grams, Y = problem(4, m=1)
-    for p in NORMS:
-        model = multiple(0.5, p).fit(views(grams), Y[:, 0])
-        expected = KernelRidge(alpha=0.5, kernel="precomputed").fit(grams[0], Y[:, 0]).predict(grams[0])
-        np.testing.assert_allclose(model.predict(views(grams)), expected, atol=1e-8)
+    if p == np.inf or m == 1:
+        np.testing.assert_allclose(model.kernel_weights_, 1, rtol=0 if p == np.inf else 1e-9)
 
 
 def test_p_of_one_is_co_regularized_ridge_with_weights_on_the_unit_sphere():
@@ -108,10 +102,9 @@ def test_p_of_one_is_co_regularized_ridge_with_weights_on_the_unit_sphere():
 
 def test_p_of_one_leaves_views_out_and_larger_p_does_not():
     grams, Y = problem(6, n=60, m=6)
-    sparse = multiple(3.0, 1.0).fit(views(grams), Y[:, 0])
+    sparse, dense = (multiple(3.0, p).fit(views(grams), Y[:, 0]) for p in (1.0, 2.0))
     assert sparse.active_views_ == ("v0", "v1")
     assert (sparse.kernel_weights_[2:] == 0).all()
-    dense = multiple(3.0, 2.0).fit(views(grams), Y[:, 0])
     assert len(dense.active_views_) == 6
 
 
@@ -134,26 +127,17 @@ def test_weights_for_each_output(p, n_components):
     assert model.kernel_weights_[0, 0] > model.kernel_weights_[0, 1]
 
 
-def test_all_samples_as_landmarks_are_the_kernels():
+@pytest.mark.parametrize("p", NORMS)
+def test_all_samples_as_landmarks_are_the_kernels(p):
     rng = np.random.default_rng(8)
     X = cs.Views(a=rng.normal(size=(25, 2)), b=rng.normal(size=(25, 3)))
     y, s = rng.normal(size=25), rng.random(25) + 0.5
-    for p in NORMS:
-        whole = cs.MultipleKernelRidge(RBF(0.5), p=p, tol=1e-10).fit(X, y, s)
-        features = cs.MultipleKernelRidge(RBF(0.5), p=p, tol=1e-10, n_components=1.0).fit(X, y, s)
-        np.testing.assert_allclose(features.kernel_weights_, whole.kernel_weights_, atol=1e-5)
-        np.testing.assert_allclose(features.predict(X), whole.predict(X), atol=1e-5)
-        assert features.certificate().objective == pytest.approx(whole.certificate().objective, rel=1e-7)
-
-
-def test_thousands_of_outputs_are_as_many_as_samples():
-    grams, Y = problem(9, P=300)
-    model = multiple(0.5, 2.0).fit(views(grams), Y)
-    d, B = reference.multiple_kernels(grams, Y, 0.5, 2.0, 200)
-    np.testing.assert_allclose(model.kernel_weights_, d, rtol=1e-6)
-    outputs = sum(w * K for w, K in zip(d, grams, strict=True)) @ B
-    np.testing.assert_allclose(model.predict(views(grams)), outputs, atol=1e-6)
-    assert GramFit(grams, Y).Y.shape == (30, 30)
+    whole, features = (
+        cs.MultipleKernelRidge(RBF(0.5), p=p, tol=1e-10, n_components=number).fit(X, y, s) for number in (None, 1.0)
+    )
+    np.testing.assert_allclose(features.kernel_weights_, whole.kernel_weights_, atol=1e-5)
+    np.testing.assert_allclose(features.predict(X), whole.predict(X), atol=1e-5)
+    assert features.certificate().objective == pytest.approx(whole.certificate().objective, rel=1e-7)
 
 
 @pytest.mark.parametrize("n_components", [None, 10])
@@ -197,41 +181,50 @@ def test_classes_strings_sparse_and_searches():
 
 
 @pytest.mark.parametrize("shared", [True, False])
-def test_small_and_empty_problems(shared):
+@pytest.mark.parametrize("n_components", [None, 1.0])
+@pytest.mark.parametrize("p", [1, 2, np.inf])
+def test_small_and_empty_problems(shared, n_components, p):
     for X, y in (
         (cs.Views(a=[[1.0]], b=[[2.0, 3.0]]), [2.0]),
         (cs.Views(a=np.ones((5, 1)), b=np.ones((5, 2))), np.zeros(5)),
         (cs.Views(a=np.zeros((5, 1)), b=np.zeros((5, 2))), np.arange(5.0)),
     ):
-        for p in (1, 2, np.inf):
-            for n_components in (None, 1.0):
-                model = cs.MultipleKernelRidge("linear", p=p, shared_weights=shared, n_components=n_components).fit(
-                    X, y
-                )
-                assert np.isfinite(model.predict(X)).all()
-                assert model.certificate().status == "converged"
+        model = cs.MultipleKernelRidge("linear", p=p, shared_weights=shared, n_components=n_components).fit(X, y)
+        assert np.isfinite(model.predict(X)).all()
+        assert model.certificate().status == "converged"
 
 
-def test_bad_parameters_get_a_sentence():
-    X = cs.Views(a=np.eye(6), b=np.eye(6))
-    with pytest.raises(ValueError, match=r"The 'p' parameter of MultipleKernelRidge must be .*Got 0\.5 instead"):
-        cs.MultipleKernelRidge(p=0.5).fit(X, np.arange(6))
-    with pytest.raises(ValueError, match=r"'alpha' parameter of MultipleKernelRidge must be a float .*Got 0 instead"):
-        cs.MultipleKernelRidge(alpha=0).fit(X, np.arange(6))
-    with pytest.raises(ValueError, match="OutputKernelRidge takes given weights"):
-        cs.OutputKernelRidge(view_weights="learned").fit(X, np.arange(6))
-    with pytest.raises(ValueError, match="View 'a': its kernel matrix is not symmetric"):
-        cs.MultipleKernelRidge("precomputed").fit(cs.Views(a=np.triu(np.ones((6, 6)))), np.arange(6))
-    indefinite = np.diag([1.0, 1, 1, 1, 1, -1])
-    for model in (cs.MultipleKernelRidge, cs.OutputKernelRidge):
-        with pytest.raises(ValueError, match="View 'b': its kernel matrix is not positive semi-definite"):
-            model("precomputed").fit(cs.Views(a=np.eye(6), b=indefinite), np.arange(6))
-    with pytest.raises(ValueError, match=r"y has no outputs: its shape is \(6, 0\)"):
-        cs.MultipleKernelRidge().fit(X, np.empty((6, 0)))
-    with pytest.raises(ValueError, match="`class_weight` must be finite and at least 0 for every class"):
-        cs.MultipleKernelRidgeClassifier(class_weight={0: -1.0}).fit(X, [0, 0, 0, 1, 1, 1])
+SIX, SPLIT = cs.Views(a=np.eye(6), b=np.eye(6)), [0, 0, 0, 1, 1, 1]
+INDEFINITE = cs.Views(a=np.eye(6), b=np.diag([1.0, 1, 1, 1, 1, -1]))
+MULTIPLE, OUTPUT = cs.MultipleKernelRidge, cs.OutputKernelRidge
+
+
+@pytest.mark.parametrize(
+    ("model", "X", "y", "message"),
+    [
+        (MULTIPLE(p=0.5), SIX, SPLIT, r"The 'p' parameter of MultipleKernelRidge must be .*Got 0\.5 instead"),
+        (MULTIPLE(alpha=0), SIX, SPLIT, "'alpha' parameter of MultipleKernelRidge must be a float .*Got 0 instead"),
+        (OUTPUT(view_weights="learned"), SIX, SPLIT, "OutputKernelRidge takes given weights"),
+        (MULTIPLE("precomputed"), cs.Views(a=np.triu(np.ones((6, 6)))), SPLIT, "View 'a': .* is not symmetric"),
+        (MULTIPLE("precomputed"), INDEFINITE, SPLIT, "View 'b': its kernel matrix is not positive semi-definite"),
+        (OUTPUT("precomputed"), INDEFINITE, SPLIT, "View 'b': its kernel matrix is not positive semi-definite"),
+        (MULTIPLE(), SIX, np.empty((6, 0)), r"y has no outputs: its shape is \(6, 0\)"),
+        (
+            cs.MultipleKernelRidgeClassifier(class_weight={0: -1.0}),
+            SIX,
+            SPLIT,
+            "`class_weight` must be finite and at",
+        ),
+    ],
+)
+def test_bad_parameters_raise(model, X, y, message):
+    with pytest.raises(ValueError, match=message):
+        model.fit(X, y)
+
+
+def test_a_fit_that_does_not_converge_warns():
     with pytest.warns(ConvergenceWarning, match="MultipleKernelRidge stopped after 0 iterations"):
-        cs.MultipleKernelRidge(p=1, max_iter=0).fit(cs.Views(a=np.eye(6), b=np.ones((6, 1))), np.arange(6))
+        MULTIPLE(p=1, max_iter=0).fit(cs.Views(a=np.eye(6), b=np.ones((6, 1))), np.arange(6))
 
 
 # -- output kernels
@@ -392,21 +385,24 @@ def test_dual_norm_of_blocks_is_the_largest_product():
 
 def test_many_kernels():
     grams, Y = problem(19, n=80, m=60, informative=3)
-    found = learn_kernel_weights(GramFit(grams, Y), SquaredNorm(2.0, 1.0), np.full(60, 1 / 120), tol=1e-8, max_iter=50)
-    assert found.status == "converged"
-    assert 3 <= np.count_nonzero(found.x) < 60
-    assert found.x[:3].sum() > 0.5 * found.x.sum()
+    start = np.full(60, 1 / 120)
+    solution = learn_kernel_weights(GramFit(grams, Y), SquaredNorm(2.0, 1.0), start, tol=1e-8, max_iter=50)
+    assert solution.status == "converged"
+    assert 3 <= np.count_nonzero(solution.x) < 60
+    assert solution.x[:3].sum() > 0.5 * solution.x.sum()
 
 
-def test_a_fit_that_fails_leaves_the_model_whole(monkeypatch):
+@pytest.mark.parametrize(
+    ("model", "method"), [(MULTIPLE("precomputed"), "kernel_fits"), (cs.ViewMetricRidge("precomputed"), "measure")]
+)
+def test_a_fit_that_fails_keeps_the_fitted_model(model, method, monkeypatch):
     grams, Y = problem(20)
-    model = multiple(0.3, 2.0).fit(views(grams), Y[:, 0])
-    before = model.predict(views(grams))
+    before = model.fit(views(grams), Y[:, 0]).predict(views(grams))
 
     def interrupt(*args, **kwargs):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(DesignMatrix, "kernel_fits", interrupt)
+    monkeypatch.setattr(DesignMatrix, method, interrupt)
     with pytest.raises(KeyboardInterrupt):
         model.fit(views(grams), -Y[:, 0])
     monkeypatch.undo()

@@ -1,18 +1,16 @@
 """Data sets: the truth of the generators; how files are found, checked, parsed and cached; the contents of the sets."""
 
 import io
-import os
 import pickle
-import zipfile
-from collections.abc import Callable
+import re
 from dataclasses import replace
-from pathlib import Path
-from typing import Any
+from functools import partial
 
 import numpy as np
 import pytest
 import scipy.io
 import scipy.sparse as sp
+from original_files import lines, zipped
 from sklearn.linear_model import LogisticRegression, RidgeCV
 from sklearn.model_selection import LeaveOneGroupOut, cross_val_score
 from sklearn.pipeline import make_pipeline
@@ -27,30 +25,20 @@ SETS = {name: value for name, value in vars(_sets).items() if isinstance(value, 
 SOURCES = [source for data_set in SETS.values() for source in data_set.sources]
 
 
-@pytest.fixture
-def real_data() -> Path:
-    folder = os.environ.get(_store.FOLDER_VARIABLE)
-    if not folder:
-        pytest.skip(f"needs the data files: name their folder in {_store.FOLDER_VARIABLE}")
-    return Path(folder)
-
-
-def accuracy(X: Views, y: np.ndarray, names: tuple[str, ...]) -> float:
+def accuracy(X, y, names):
     model = make_pipeline(StandardScaler(), LogisticRegression()) if y.dtype.kind == "i" else RidgeCV()
     return float(cross_val_score(model, np.hstack([X[name] for name in names]), y, cv=5).mean())
 
 
 # -- make_views
 @pytest.mark.parametrize("n_classes", [2, 4, None])
-def test_informative_views_predict_and_noise_does_not(n_classes: int | None) -> None:
-    options = {"redundant": 1, "noise": 2, "random_state": 0, "return_truth": True}
-    if n_classes is None:
-        X, y, truth = make_regression_views(600, **options)
-    else:
-        X, y, truth = make_views(600, n_classes=n_classes, **options)
+def test_informative_views_predict_and_noise_does_not(n_classes):
+    make, chance = (
+        (partial(make_views, n_classes=n_classes), 1 / n_classes) if n_classes else (make_regression_views, 0.0)
+    )
+    X, y, truth = make(600, redundant=1, noise=2, random_state=0, return_truth=True)
     together = accuracy(X, y, truth.informative_views)
     alone = [accuracy(X, y, (name,)) for name in truth.informative_views]
-    chance = 0.0 if n_classes is None else 1 / n_classes
     assert together > max(alone) + 0.05
     assert min(alone) > chance + 0.2
     assert accuracy(X, y, truth.noise_views) < chance + 0.06
@@ -58,27 +46,27 @@ def test_informative_views_predict_and_noise_does_not(n_classes: int | None) -> 
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_default_separation_is_neither_trivial_nor_hopeless(seed: int) -> None:
+def test_default_separation_is_neither_trivial_nor_hopeless(seed):
     X, y, truth = make_views(600, random_state=seed, return_truth=True)
     assert 0.85 < accuracy(X, y, truth.informative_views) < 0.97
     assert all(0.75 < accuracy(X, y, (name,)) < 0.88 for name in truth.informative_views)
 
 
-def test_latent_is_the_clean_signal() -> None:
+def test_latent_is_the_clean_signal():
     X, _, truth = make_views(view_noise=0.0, redundant=1, random_state=0, return_truth=True)
     for name in (*truth.informative_views, *truth.redundant_views):
         shown = truth.latent @ np.linalg.lstsq(truth.latent, X[name])[0]
         np.testing.assert_allclose(shown, X[name], atol=1e-10)
 
 
-def test_class_centers_are_two_separations_apart() -> None:
+def test_class_centers_are_two_separations_apart():
     _, y, truth = make_views(60_000, n_classes=3, informative=1, class_sep=2.0, random_state=0, return_truth=True)
     centers = np.array([truth.latent[y == k].mean(axis=0) for k in range(3)])
     distances = [np.linalg.norm(centers[i] - centers[j]) for i, j in [(0, 1), (0, 2), (1, 2)]]
     np.testing.assert_allclose(distances, 4.0, atol=0.06)
 
 
-def test_regression_target_is_the_clean_one_plus_noise() -> None:
+def test_regression_target_is_the_clean_one_plus_noise():
     _, y, truth = make_regression_views(5000, n_outputs=3, target_noise=0.5, random_state=0, return_truth=True)
     assert y.shape == truth.target.shape == (5000, 3)
     np.testing.assert_allclose(truth.target.std(axis=0), 1.0, atol=0.05)
@@ -88,7 +76,7 @@ def test_regression_target_is_the_clean_one_plus_noise() -> None:
     assert make_regression_views(30, random_state=0)[1].shape == (30,)
 
 
-def test_seed_decides_everything() -> None:
+def test_seed_decides_everything():
     first, again, other = (make_views(50, missing=0.2, random_state=seed) for seed in (3, 3, 4))
     assert first[0] == again[0]
     np.testing.assert_array_equal(first[1], again[1])
@@ -96,14 +84,14 @@ def test_seed_decides_everything() -> None:
 
 
 @pytest.mark.parametrize("missing", [0.1, 0.5, 2 / 3])
-def test_missing_cells_are_counted_and_never_all_of_a_sample(missing: float) -> None:
+def test_missing_cells_are_counted_and_never_all_of_a_sample(missing):
     X, _ = make_views(90, missing=missing, random_state=0)
     assert X.mask is not None
     assert (~X.mask).sum() == round(missing * 90 * 3)
     assert X.mask.any(axis=1).all()
 
 
-def test_shapes_names_and_returns() -> None:
+def test_shapes_names_and_returns():
     bunch = make_views(31, n_classes=3, redundant=1, n_features=[3, 4, 5, 6], return_X_y=False, random_state=0)
     assert bunch.data.names == ("informative0", "informative1", "redundant0", "noise0")
     assert [bunch.data[name].shape for name in bunch.data.names] == [(31, 3), (31, 4), (31, 5), (31, 6)]
@@ -120,12 +108,12 @@ def test_shapes_names_and_returns() -> None:
         ({"n_features": [3, 4]}, r"`n_features` must be one number or one for each of the 3 views; got shape \(2,\)"),
     ],
 )
-def test_bad_arguments_of_make_views_raise(wrong: dict, message: str) -> None:
+def test_bad_arguments_of_make_views_raise(wrong, message):
     with pytest.raises(ValueError, match=message):
         make_views(60, **wrong)
 
 
-def test_sheared_views_need_the_relation_between_views() -> None:
+def test_sheared_views_need_the_relation_between_views():
     X, y = make_sheared_views(400, random_state=0)
     assert accuracy(X, y, ("view0",)) == accuracy(X, y, ("view1",)) == 1.0
     pooled = np.vstack([X["view0"], X["view1"]])
@@ -147,22 +135,20 @@ def test_sheared_views_need_the_relation_between_views() -> None:
         (datasets.load_digits_views, [64, 46, 32, 25], 1797),
     ],
 )
-def test_embedded_views(load: Callable, widths: list[int], n_samples: int) -> None:
-    bunch = load()
-    X, y = load(return_X_y=True)
+def test_embedded_views(load, widths, n_samples):
+    bunch, (X, y) = load(), load(return_X_y=True)
     assert bunch.data == X
     np.testing.assert_array_equal(y, bunch.target)
-    assert [X[name].shape[1] for name in X.names] == widths
-    assert [len(bunch.feature_names[name]) for name in X.names] == widths
+    assert [X[name].shape[1] for name in X.names] == [len(bunch.feature_names[name]) for name in X.names] == widths
     assert len(X) == len(y) == n_samples
     assert all(accuracy(X, y, (name,)) > 0.75 for name in X.names)
 
 
-def test_digit_features_by_hand() -> None:
+def test_digit_features_by_hand():
     bunch = datasets.load_digits_views()
     image = bunch.data["pixels"][7].reshape(8, 8)
 
-    def value(view: str, name: str) -> float:
+    def value(view, name):
         return bunch.data[view][7, bunch.feature_names[view].index(name)]
 
     assert value("profiles", "row_2") == image[2].sum()
@@ -178,17 +164,9 @@ def test_digit_features_by_hand() -> None:
 ARRAYS = {"X": np.arange(6.0).reshape(3, 2), "y": np.array([1, 2, 1], dtype=np.int16), "names": np.array(["a", "bc"])}
 
 
-def parse_small(archive: bytes) -> _store.Arrays:
+def parse_small(archive):
     table = _parsers.number_table(_parsers.member(archive, "small.data"), np.float64, ",")
     return {"X": table[:, :2], "y": table[:, 2].astype(np.int16), "names": np.array(["a", "bc"])}
-
-
-def zipped(**files: bytes) -> bytes:
-    content = io.BytesIO()
-    with zipfile.ZipFile(content, "w") as archive:
-        for name, text in files.items():
-            archive.writestr(name.replace("__", "."), text)
-    return content.getvalue()
 
 
 SMALL = _store.ArrayFile(
@@ -198,11 +176,11 @@ SMALL_ZIP = zipped(small__data=b"0,1,1\n2,3,2\n4,5,1\n")
 
 
 @pytest.fixture
-def web(monkeypatch: pytest.MonkeyPatch) -> dict[str, bytes]:
+def web(monkeypatch):
     """Replace the network by a dict of addresses and contents."""
-    pages: dict[str, bytes] = {}
+    pages = {}
 
-    def content_of(url: str) -> io.BytesIO:
+    def content_of(url):
         if url not in pages:
             raise OSError("no route to host")
         return io.BytesIO(pages[url])
@@ -212,11 +190,11 @@ def web(monkeypatch: pytest.MonkeyPatch) -> dict[str, bytes]:
     return pages
 
 
-def assert_small(arrays: _store.Arrays) -> None:
+def assert_small(arrays):
     assert _store.array_digest(arrays) == SMALL.digest
 
 
-def test_digest_sees_names_types_shapes_and_values_but_not_order_of_bytes() -> None:
+def test_digest_sees_names_types_shapes_and_values_but_not_order_of_bytes():
     swapped = {name: array.astype(array.dtype.newbyteorder(">")) for name, array in reversed(ARRAYS.items())}
     assert _store.array_digest(swapped) == SMALL.digest
     X = ARRAYS["X"]
@@ -224,15 +202,18 @@ def test_digest_sees_names_types_shapes_and_values_but_not_order_of_bytes() -> N
         assert _store.array_digest(other) != _store.array_digest({"X": X})
 
 
-def test_download_parses_checks_and_caches(web: dict[str, bytes], tmp_path: Path) -> None:
+@pytest.mark.parametrize("given", [True, False])
+def test_download_parses_checks_and_caches(web, tmp_path, monkeypatch, given):
     web[SMALL.homes[0]] = SMALL_ZIP
-    assert_small(_store.read_arrays(SMALL, tmp_path / "cache"))
+    folder = tmp_path / "consilience"
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))  # for users who do not name a folder
+    assert_small(_store.read_arrays(SMALL, folder if given else None))
     web.clear()
-    assert_small(_store.read_arrays(SMALL, tmp_path / "cache"))
-    assert [path.name for path in (tmp_path / "cache").iterdir()] == ["small.npz"]
+    assert_small(_store.read_arrays(SMALL, folder if given else None))
+    assert [path.name for path in folder.iterdir()] == ["small.npz"]
 
 
-def test_given_folder_comes_first(web: dict[str, bytes], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_given_folder_comes_first(web, tmp_path, monkeypatch):
     np.savez(tmp_path / "small.npz", **ARRAYS)
     (tmp_path / "cache").mkdir()
     (tmp_path / "cache" / "small.npz").write_bytes(b"never read")
@@ -240,66 +221,69 @@ def test_given_folder_comes_first(web: dict[str, bytes], tmp_path: Path, monkeyp
     assert_small(_store.read_arrays(SMALL, tmp_path / "cache"))
 
 
-def test_cache_is_in_the_users_cache_folder(
-    web: dict[str, bytes], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    web[SMALL.homes[0]] = SMALL_ZIP
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    _store.read_arrays(SMALL, None)
-    assert (tmp_path / "consilience" / "small.npz").is_file()
+def in_bytes(**arrays):
+    content = io.BytesIO()
+    np.savez(content, **arrays)
+    return content.getvalue()
 
 
-@pytest.mark.parametrize("content", [b"not an archive", b"", SMALL_ZIP[:40]], ids=["text", "empty", "half"])
-def test_damaged_file_is_refused(web: dict[str, bytes], tmp_path: Path, content: bytes) -> None:
+CHANGED = ARRAYS | {"y": ARRAYS["y"] + np.int16(1)}
+UNREADABLE = ("small.npz is not a readable npz file of plain arrays (", "Remove or replace it")
+DIFFERENT = ("has other arrays than expected", SMALL.digest, _store.array_digest(CHANGED), "original data: a shelf")
+DAMAGED = {
+    "text": (b"not an archive", UNREADABLE),
+    "empty": (b"", UNREADABLE),
+    "half": (SMALL_ZIP[:40], UNREADABLE),
+    "pickled": (in_bytes(X=np.array([{"a": 1}], dtype=object)), (*UNREADABLE, "(Object arrays cannot be loaded")),
+    "different": (in_bytes(**CHANGED), DIFFERENT),
+}
+
+
+@pytest.mark.parametrize("case", DAMAGED)
+def test_damaged_file_is_refused(web, tmp_path, case):
     web[SMALL.homes[0]] = SMALL_ZIP
+    content, parts = DAMAGED[case]
     (tmp_path / "small.npz").write_bytes(content)
-    with pytest.raises(OSError, match=r"small\.npz is not a readable npz file of plain arrays .*Remove or replace it"):
+    with pytest.raises(OSError, match=re.escape(str(tmp_path / "small.npz"))) as caught:
         _store.read_arrays(SMALL, tmp_path)
-
-
-def test_pickled_arrays_are_refused(web: dict[str, bytes], tmp_path: Path) -> None:
-    np.savez(tmp_path / "small.npz", X=np.array([{"a": 1}], dtype=object))
-    with pytest.raises(OSError, match=r"not a readable npz file of plain arrays \(Object arrays cannot be loaded"):
-        _store.read_arrays(SMALL, tmp_path)
-
-
-def test_different_file_is_refused(web: dict[str, bytes], tmp_path: Path) -> None:
-    changed = ARRAYS | {"y": ARRAYS["y"] + np.int16(1)}
-    np.savez(tmp_path / "small.npz", **changed)
-    with pytest.raises(OSError, match="has other arrays than expected") as caught:
-        _store.read_arrays(SMALL, tmp_path)
-    for part in (str(tmp_path / "small.npz"), SMALL.digest, _store.array_digest(changed), "original data: a shelf"):
+    for part in parts:
         assert part in str(caught.value)
 
 
-def test_home_that_changed_is_refused_and_not_cached(web: dict[str, bytes], tmp_path: Path) -> None:
-    web[SMALL.homes[0]] = zipped(small__data=b"9,1,1\n2,3,2\n4,5,1\n")
-    with pytest.raises(OSError, match=r"small\.zip no longer contain the arrays of small\.npz: digest \w+ instead of"):
+HOME = SMALL.homes[0]
+NOT_FOUND = r"small\.npz was not found in .*the download from .* failed"
+PAGES = {
+    "none": (None, FileNotFoundError, NOT_FOUND),
+    "page": (b"<html>gone</html>", FileNotFoundError, NOT_FOUND),
+    "other": (zipped(other__data=b"1"), FileNotFoundError, NOT_FOUND),
+    "large": (SMALL_ZIP + bytes(2000), FileNotFoundError, f"{NOT_FOUND}.*larger than the limit of 2000 bytes"),
+    "changed": (
+        zipped(small__data=b"9,1,1\n2,3,2\n4,5,1\n"), OSError,
+        r"small\.zip no longer contain the arrays of small\.npz: digest \w+ instead of",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", PAGES)
+def test_a_failed_download_names_everything_that_was_tried_and_is_not_cached(web, tmp_path, case, monkeypatch):
+    page, error, message = PAGES[case]
+    monkeypatch.setattr(_store, "SIZE_LIMIT", 2000)
+    if page is not None:
+        web[HOME] = page
+    with pytest.raises(error, match=message) as caught:
         _store.read_arrays(SMALL, tmp_path)
+    parts = ("CONSILIENCE_DATA (not set)", str(tmp_path / "small.npz"), HOME, "put small.npz into")
+    assert case == "changed" or all(part in str(caught.value) for part in parts)
     assert not list(tmp_path.iterdir())
 
 
-@pytest.mark.parametrize("page", [None, b"<html>gone</html>", zipped(other__data=b"1")], ids=["none", "page", "other"])
-def test_a_failed_download_names_everything_that_was_tried(
-    web: dict[str, bytes], tmp_path: Path, page: bytes | None
-) -> None:
-    if page is not None:
-        web[SMALL.homes[0]] = page
-    with pytest.raises(FileNotFoundError, match=r"small\.npz was not found in .*the download from .* failed") as caught:
-        _store.read_arrays(SMALL, tmp_path)
-    for part in ("CONSILIENCE_DATA (not set)", str(tmp_path / "small.npz"), SMALL.homes[0], "put small.npz into"):
-        assert part in str(caught.value)
-
-
-def test_a_set_without_home_names_the_original_data(web: dict[str, bytes], tmp_path: Path) -> None:
+def test_a_set_without_home_names_the_original_data(web, tmp_path):
     with pytest.raises(FileNotFoundError, match=r"These arrays cannot be downloaded.*https://www\.robots\.ox\.ac\.uk"):
         datasets.fetch_flower17(data_home=tmp_path)
 
 
-def test_interrupted_write_leaves_nothing(
-    web: dict[str, bytes], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def interrupted(file: io.BufferedWriter, **arrays: np.ndarray) -> None:
+def test_interrupted_write_leaves_nothing(web, tmp_path, monkeypatch):
+    def interrupted(file, **arrays):
         file.write(b"half of it")
         raise KeyboardInterrupt
 
@@ -310,14 +294,7 @@ def test_interrupted_write_leaves_nothing(
     assert not list(tmp_path.iterdir())
 
 
-def test_size_limit(web: dict[str, bytes], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    web[SMALL.homes[0]] = SMALL_ZIP
-    monkeypatch.setattr(_store, "SIZE_LIMIT", 10)
-    with pytest.raises(FileNotFoundError, match="larger than the limit of 10 bytes"):
-        _store.read_arrays(SMALL, tmp_path)
-
-
-def test_https_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_https_only(tmp_path, monkeypatch):
     monkeypatch.delenv(_store.FOLDER_VARIABLE, raising=False)
     with pytest.raises(FileNotFoundError, match=r"http://example\.org/ is not an https address"):
         _store.read_arrays(replace(SMALL, homes=("http://example.org/",)), tmp_path)
@@ -325,28 +302,21 @@ def test_https_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         _store._HttpsOnly().redirect_request(None, None, 302, "", {}, "http://example.org/")
 
 
-def test_a_set_comes_from_its_public_home(real_data: Path, web: dict[str, bytes], tmp_path: Path) -> None:
+def test_a_set_comes_from_its_public_home(data_folder, web, tmp_path):
     """The original file, written again from the arrays, gives the same set by the other way."""
     (source,) = _sets.SARCOS.sources
-    with np.load(real_data / source.file) as z:
+    with np.load(data_folder / source.file) as z:
         web[source.homes[0]] = ORIGINALS["SARCOS"](z)[0]
-    bunch = datasets.fetch_sarcos(data_home=tmp_path)
-    assert bunch.data["positions"].shape == (4449, 7)
+    assert datasets.fetch_sarcos(data_home=tmp_path).data["positions"].shape == (4449, 7)
 
 
-def lines(*columns: np.ndarray, delimiter: str = ",") -> bytes:
-    """A table as text, every number in the shortest form that reads back as itself."""
-    table = [np.asarray(column).reshape(len(column), -1).astype(str) for column in columns]
-    return "\n".join(delimiter.join(row) for row in np.hstack(table).tolist()).encode()
-
-
-def mat(**arrays: np.ndarray) -> bytes:
+def mat(**arrays):
     file = io.BytesIO()
     scipy.io.savemat(file, arrays)
     return file.getvalue()
 
 
-ORIGINALS: dict[str, Callable[[Any], list[bytes]]] = {
+ORIGINALS = {
     "MFEAT": lambda z: [
         zipped(
             **{f"mfeat-{view}": lines(z[view], delimiter=" ") for view in ("fou", "fac", "kar", "pix", "zer", "mor")}
@@ -363,26 +333,25 @@ ORIGINALS: dict[str, Callable[[Any], list[bytes]]] = {
 
 
 @pytest.mark.parametrize("name", ORIGINALS)
-def test_parsers_read_the_original_formats(name: str, real_data: Path) -> None:
+def test_parsers_read_the_original_formats(name, data_folder):
     """The arrays, written in the format of the public home and parsed again, have the digest of the table."""
     (source,) = SETS[name].sources
-    with np.load(real_data / source.file) as z:
+    with np.load(data_folder / source.file) as z:
         assert _store.array_digest(source.parse(*ORIGINALS[name](z))) == source.digest
 
 
-def test_every_parser_is_in_the_table() -> None:
+def test_every_parser_is_in_the_table_and_every_home_is_https_and_has_one():
     assert {name for name, data_set in SETS.items() if data_set.sources[0].parse} == set(ORIGINALS)
-
-
-def test_every_home_is_https_and_has_a_parser() -> None:
     for source in SOURCES:
         assert bool(source.homes) == (source.parse is not None)
         assert all(url.startswith("https://") for url in source.homes)
 
 
-def test_every_public_name_is_listed() -> None:
+def test_every_public_name_is_listed_and_every_fetch_function_is_in_the_table():
     public = {name for name in vars(datasets) if name.startswith(("fetch_", "load_", "make_", "Views"))}
     assert public == set(datasets.__all__)
+    names = {name.removeprefix("fetch_") for name in public if name.startswith("fetch_")}
+    assert names == {row[0] for row in FETCHED} | {"sarcos"}
 
 
 # -- the real sets
@@ -414,7 +383,7 @@ SPARSE = {"three_sources", "webkb", "cora"}
 
 
 @pytest.mark.parametrize(("name", "widths", "sizes", "splits"), FETCHED, ids=[row[0] for row in FETCHED])
-def test_fetched_set(name: str, widths: dict, sizes: list | None, splits: list, real_data: Path) -> None:
+def test_fetched_set(name, widths, sizes, splits, data_folder):
     bunch = getattr(datasets, f"fetch_{name}")()
     X, y = bunch.data, bunch.target
     assert {view: X[view].shape[1] for view in X.names} == widths
@@ -430,19 +399,14 @@ def test_fetched_set(name: str, widths: dict, sizes: list | None, splits: list, 
     assert bunch.DESCR.count("\n") > 3
 
 
-def test_every_fetch_function_is_in_the_table() -> None:
-    names = {name.removeprefix("fetch_") for name in datasets.__all__ if name.startswith("fetch_")}
-    assert names == {row[0] for row in FETCHED} | {"sarcos"}
-
-
 @pytest.mark.parametrize("source", SOURCES, ids=lambda source: source.file)
-def test_digest_of_every_file(source: _store.ArrayFile, real_data: Path) -> None:
-    with np.load(real_data / source.file, allow_pickle=False) as z:
+def test_digest_of_every_file(source, data_folder):
+    with np.load(data_folder / source.file, allow_pickle=False) as z:
         assert _store.array_digest(dict(z)) == source.digest
 
 
 @pytest.mark.parametrize("name", SETS)
-def test_fetch_functions_are_documented_and_found_by_name(name: str) -> None:
+def test_fetch_functions_are_documented_and_found_by_name(name):
     function = getattr(datasets, f"fetch_{name.lower()}")
     doc = function.__doc__
     first, _, rest = doc.partition("\n")
@@ -453,7 +417,7 @@ def test_fetch_functions_are_documented_and_found_by_name(name: str) -> None:
     assert pickle.loads(pickle.dumps(function)) is function
 
 
-def test_return_X_y(real_data: Path) -> None:
+def test_return_X_y(data_folder):
     X, y = datasets.fetch_nutrimouse(target="genotype", return_X_y=True)
     assert isinstance(X, Views)
     assert np.unique(y).tolist() == ["ppar", "wt"]
@@ -461,7 +425,7 @@ def test_return_X_y(real_data: Path) -> None:
         datasets.fetch_nutrimouse(target="weight")
 
 
-def test_flower17_validation_splits(real_data: Path) -> None:
+def test_flower17_validation_splits(data_folder):
     bunch = datasets.fetch_flower17()
     for (fit, test), (train, validation) in zip(bunch.splits, bunch.validation_splits, strict=True):
         assert (len(train), len(validation)) == (680, 340)
@@ -470,7 +434,7 @@ def test_flower17_validation_splits(real_data: Path) -> None:
         assert np.unique(bunch.target[test], return_counts=True)[1].tolist() == [20] * 17
 
 
-def test_eth80_groups_are_whole_objects(real_data: Path) -> None:
+def test_eth80_groups_are_whole_objects(data_folder):
     bunch = datasets.fetch_eth80()
     assert LeaveOneGroupOut().get_n_splits(groups=bunch.groups) == 80
     assert np.bincount(bunch.groups).tolist() == [41] * 80
@@ -478,7 +442,7 @@ def test_eth80_groups_are_whole_objects(real_data: Path) -> None:
     assert bunch.images.shape == (3280, 32, 32, 3)
 
 
-def test_protein_is_missing_at_test_time(real_data: Path) -> None:
+def test_protein_is_missing_at_test_time(data_folder):
     bunch = datasets.fetch_breast_tcga()
     ((train, test),) = bunch.splits
     assert bunch.data.mask is not None
@@ -487,7 +451,7 @@ def test_protein_is_missing_at_test_time(real_data: Path) -> None:
     assert len(set(bunch.sample_id)) == 220
 
 
-def test_sarcos(real_data: Path) -> None:
+def test_sarcos(data_folder):
     bunch = datasets.fetch_sarcos()
     assert bunch.data.names == ("positions", "velocities", "accelerations")
     assert all(bunch.data[view].shape == (4449, 7) for view in bunch.data.names)
@@ -495,7 +459,7 @@ def test_sarcos(real_data: Path) -> None:
     assert len(bunch.target_names) == 7
 
 
-def test_counts_stay_counts(real_data: Path) -> None:
+def test_counts_stay_counts(data_folder):
     words = datasets.fetch_three_sources().data["bbc"].data
     colour = datasets.fetch_flower17().data["colour"]
     for counts in (words, colour):

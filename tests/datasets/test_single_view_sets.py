@@ -2,15 +2,13 @@
 
 import base64
 import importlib.util
-import io
 import itertools
-import os
-import zipfile
 from pathlib import Path
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from original_files import lines, zipped
 
 from consilience.datasets._store import array_digest
 
@@ -23,25 +21,8 @@ SPEC.loader.exec_module(sets)
 
 
 @pytest.fixture
-def arrays_of():
-    folder = os.environ.get("CONSILIENCE_DATA")
-    if not folder:
-        pytest.skip("needs the data files: set CONSILIENCE_DATA to their folder")
-    return lambda name: dict(np.load(Path(folder) / sets.SETS[name][0].file))
-
-
-def zipped(**files):
-    content = io.BytesIO()
-    with zipfile.ZipFile(content, "w") as archive:
-        for name, text in files.items():
-            archive.writestr(name.replace("__", "."), text)
-    return content.getvalue()
-
-
-def lines(*columns, delimiter=","):
-    """Return a table as text, every number in the shortest form that reads back as itself."""
-    table = [np.asarray(column).reshape(len(column), -1).astype(str) for column in columns]
-    return "\n".join(delimiter.join(row) for row in np.hstack(table).tolist()).encode()
+def arrays_of(data_folder):
+    return lambda name: dict(np.load(data_folder / sets.SETS[name][0].file))
 
 
 def libsvm(z, part):
@@ -120,14 +101,8 @@ def test_unpack_what_compress_packed():
     assert sets.unpack_lzw(b"\x1f\x9d\x90") == b""
     assert sets.unpack_lzw(bytes.fromhex("1f9d9061c4041c28b020")) == b"abababababab"
     assert sets.unpack_lzw(base64.b85decode(PACKED)) == b"ab" * 30000
-
-
-def test_unpacking_starts_again_after_a_clear_code():
     codes = [ord("a"), 257, 256, 0, 0, 0, 0, 0, ord("b"), 257]  # clear (256), the group of eight filled up, then again
     bits = sum(code << 9 * i for i, code in enumerate(codes))
     assert sets.unpack_lzw(b"\x1f\x9d\x90" + bits.to_bytes(12, "little")) == b"aaa" + b"bbb"
-
-
-def test_other_files_are_not_unpacked():
     with pytest.raises(ValueError, match="not a file of Unix compress"):
         sets.unpack_lzw(b"PK\x03\x04")

@@ -37,12 +37,6 @@ def test_weights_are_bars(model):
     assert [label.get_text() for label in display.ax_.get_yticklabels()] == list(X.names)
 
 
-def test_weights_by_output_have_a_legend():
-    display = cs.ViewWeightsDisplay(["a", "b"], [[0.1, 0.9], [0.5, 0.5]]).plot()
-    assert len(display.bars_) == 2
-    assert display.ax_.get_legend() is not None
-
-
 def test_the_metric_is_a_heat_map():
     model = cs.ViewMetricRidgeClassifier(RBF(1e-3), alpha=1e-2).fit(X, y)
     display = cs.MetricDisplay.from_estimator(model)
@@ -97,31 +91,27 @@ def test_scores_and_fit_times_by_number_of_features():
     assert (display.fit_times > 0).all()
 
 
-def test_displays_take_axes():
+def test_displays_take_axes_and_weights_by_output_have_a_legend():
     _, ax = plt.subplots()
     assert cs.ViewWeightsDisplay(["a"], [1.0]).plot(ax=ax).ax_ is ax
     assert cs.MetricDisplay(["a"], [[1.0]]).plot(ax=ax).figure_ is ax.figure
     assert cs.GapDisplay([1, 2], [0.1, 0.01]).plot(ax=ax).ax_ is ax
+    display = cs.ViewWeightsDisplay(["a", "b"], [[0.1, 0.9], [0.5, 0.5]]).plot()
+    assert len(display.bars_) == 2
+    assert display.ax_.get_legend() is not None
 
 
 ERRORS = {
-    "OnlinePerceptron has no `view_weights_`": lambda: cs.ViewWeightsDisplay.from_estimator(
-        cs.OnlinePerceptron().fit(X, y)
-    ),
-    "CoRegularizedRidgeClassifier has no `metric_`": (
-        lambda: cs.MetricDisplay.from_estimator(cs.CoRegularizedRidgeClassifier().fit(X, y))
-    ),
-    "GaussianNB has no `max_iter`": lambda: cs.GapDisplay.from_estimator(GaussianNB(), X, y),
-    "The certificate of OnlinePerceptron has no duality gap": (
-        lambda: cs.GapDisplay.from_estimator(cs.OnlinePerceptron(), X, y)
-    ),
-    "OnlinePerceptron has no `n_components`": lambda: cs.NystroemCurveDisplay.from_estimator(
-        cs.OnlinePerceptron(), X, y
-    ),
+    "OnlinePerceptron has no `view_weights_`": (cs.ViewWeightsDisplay, cs.OnlinePerceptron().fit(X, y)),
+    "CoRegularizedRidgeClassifier has no `metric_`": (cs.MetricDisplay, cs.CoRegularizedRidgeClassifier().fit(X, y)),
+    "GaussianNB has no `max_iter`": (cs.GapDisplay, GaussianNB(), X, y),
+    "The certificate of OnlinePerceptron has no duality gap": (cs.GapDisplay, cs.OnlinePerceptron(), X, y),
+    "OnlinePerceptron has no `n_components`": (cs.NystroemCurveDisplay, cs.OnlinePerceptron(), X, y),
 }
 
 
 @pytest.mark.parametrize("message", ERRORS)
 def test_estimators_without_anything_to_draw_raise(message):
+    display, *given = ERRORS[message]
     with pytest.raises(TypeError, match=message):
-        ERRORS[message]()
+        display.from_estimator(*given)

@@ -1,6 +1,7 @@
 """Progressive validation: every source, checkpoints, interrupts; the river converter; displays."""
 
 import json
+import re
 import signal
 import threading
 
@@ -55,14 +56,18 @@ def as_json(X, y, path):
     for i in range(len(y)):
         record = {name: X[name][i].tolist() if X.present(name)[i] else None for name in X.names}
         lines.append(json.dumps({**record, "y": y[i]}))
-    path.write_text("\n".join(lines) + "\n\n")
-    return path
+    return written(path, "\n".join(lines) + "\n\n")
 
 
 def as_folder(X, y, path):
     path.mkdir()
     for k, (some, labels) in enumerate(chunks(X, y, 110)):
         as_parquet(some, labels, path / f"part-{k}.parquet")
+    return path
+
+
+def written(path, text):
+    path.write_text(text)
     return path
 
 
@@ -135,15 +140,11 @@ def test_a_stream_continues_from_its_checkpoint(estimator, tmp_path):
 
 
 def test_checkpoints_are_written_on_the_way(tmp_path):
-    path, sizes = tmp_path / "stream.cons", []
-
-    def watched():
-        for pair in rows(X, y):
-            sizes.append(path.exists())
-            yield pair
-
-    cs.progressive_validation(cs.OnlinePerceptron(), watched(), checkpoint=path, every=40)
-    assert sizes.index(True) in (40, 41)
+    path = tmp_path / "stream.cons"
+    written = []
+    watched = ((written.append(path.exists()), pair)[1] for pair in rows(X, y))
+    cs.progressive_validation(cs.OnlinePerceptron(), watched, checkpoint=path, every=40)
+    assert written.index(True) in (40, 41)
 
 
 def test_control_c_saves_and_says_where(tmp_path):
@@ -173,7 +174,7 @@ def test_an_interrupt_waits_until_a_piece_is_whole(monkeypatch):
 
     def with_a_signal(self, *given):
         signal.raise_signal(signal.SIGINT)
-        original(self, *given)
+        return original(self, *given)
 
     monkeypatch.setattr(type(model._machine), "_learn_block", with_a_signal)
     with pytest.raises(KeyboardInterrupt):
@@ -218,54 +219,38 @@ def test_columns_of_a_file_go_by_their_names(tmp_path):
 
 
 ERRORS = {
-    "`model` must be an online estimator of the library; got SGDClassifier": lambda f: cs.progressive_validation(
-        SGDClassifier(), X, y
-    ),
-    "The stream has samples alone; give their labels by y.": lambda f: cs.progressive_validation(
-        cs.OnlinePerceptron(), X
-    ),
-    "Item 0 of the stream is not a pair of views and label; got int": (
-        lambda f: cs.progressive_validation(cs.OnlinePerceptron(), [1, 2])
-    ),
-    "The stream has 300 samples and y has 3; they must agree.": (
-        lambda f: cs.progressive_validation(cs.OnlinePerceptron(), X, [1, 2, 3])
-    ),
-    "There is no file or folder": lambda f: cs.progressive_validation(cs.OnlinePerceptron(), f / "none.parquet"),
-    "has no .parquet file": lambda f: cs.progressive_validation(cs.OnlinePerceptron(), f),
-    "'a.doc' is not a file of samples: its name must end in one of .parquet": lambda f: cs.progressive_validation(
-        cs.OnlinePerceptron(), written(f / "a.doc", "")
+    "`model` must be an online estimator of the library; got SGDClassifier": lambda f: {"model": SGDClassifier()},
+    "The stream has samples alone; give their labels by y.": lambda f: {"y": None},
+    "Item 0 of the stream is not a pair of views and label; got int": lambda f: {"stream": [1, 2], "y": None},
+    "The stream has 300 samples and y has 3; they must agree.": lambda f: {"y": [1, 2, 3]},
+    "There is no file or folder": lambda f: {"stream": f / "none.parquet", "y": None},
+    "has no .parquet file": lambda f: {"stream": f, "y": None},
+    "'a.doc' is not a file of samples: its name must end in one of .parquet": (
+        lambda f: {"stream": written(f / "a.doc", ""), "y": None}
     ),
     "Line 2 of 'a.jsonl' is not JSON": (
-        lambda f: cs.progressive_validation(cs.OnlinePerceptron(), written(f / "a.jsonl", '{"a": [1], "y": 0}\n{'))
+        lambda f: {"stream": written(f / "a.jsonl", '{"a": [1], "y": 0}\n{'), "y": None}
     ),
-    "No column 'y' is in 'a.jsonl', only a.": (
-        lambda f: cs.progressive_validation(cs.OnlinePerceptron(), written(f / "a.jsonl", '{"a": [1]}\n'))
-    ),
+    "No column 'y' is in 'a.jsonl', only a.": (lambda f: {"stream": written(f / "a.jsonl", '{"a": [1]}\n'), "y": None}),
     "No column 'label' is in 'a.parquet', only audio__0": (
-        lambda f: cs.progressive_validation(cs.OnlinePerceptron(), as_parquet(X, y, f / "a.parquet"), target="label")
+        lambda f: {"stream": as_parquet(X, y, f / "a.parquet"), "y": None, "target": "label"}
     ),
     "No column of 'a.parquet' is of the view 'a': q.": (
-        lambda f: cs.progressive_validation(
-            cs.OnlinePerceptron(), as_parquet(X, y, f / "a.parquet"), views={"a": ["q"]}
-        )
+        lambda f: {"stream": as_parquet(X, y, f / "a.parquet"), "y": None, "views": {"a": ["q"]}}
     ),
-    "A file has its own labels": lambda f: cs.progressive_validation(cs.OnlinePerceptron(), f / "a.parquet", y),
+    "A file has its own labels": lambda f: {"stream": f / "a.parquet"},
     "The 'every' parameter of progressive_validation must be an int in the range [1, inf). Got 0 instead.": (
-        lambda f: cs.progressive_validation(cs.OnlinePerceptron(), X, y, every=0)
+        lambda f: {"every": 0}
     ),
+    "does not exist. Create it first": lambda f: {"checkpoint": "no/such/folder/a.cons"},
 }
-
-
-def written(path, text):
-    path.write_text(text)
-    return path
 
 
 @pytest.mark.parametrize("message", ERRORS)
 def test_bad_streams_raise(message, tmp_path):
-    with pytest.raises((ValueError, TypeError, OSError)) as caught:
-        ERRORS[message](tmp_path)
-    assert message in str(caught.value)
+    given = {"model": cs.OnlinePerceptron(), "stream": X, "y": y, **ERRORS[message](tmp_path)}
+    with pytest.raises((ValueError, TypeError, OSError), match=re.escape(message)):
+        cs.progressive_validation(given.pop("model"), given.pop("stream"), given.pop("y"), **given)
 
 
 def test_unlabeled_samples_of_a_stream_are_skipped():
@@ -315,6 +300,8 @@ def test_the_display_draws_the_curve_and_the_bound():
     np.testing.assert_array_equal(display.line_.get_xydata(), model.error_curve_)
     assert display.bound >= model.n_mistakes_
     assert [line.get_linestyle() for line in display.ax_.lines] == ["-", "--"]
+    for model in (cs.MultiCueClassifier(RBF(0.2)), cs.VectorPerceptron(RBF(0.2))):
+        assert cs.MistakesDisplay.from_estimator(model.partial_fit(X, y), X, y).bound is None
     _, ax = plt.subplots()
     result = cs.progressive_validation(cs.OnlinePerceptron(), X, y)
     assert cs.MistakesDisplay.from_result(result, ax=ax, name="perceptron").ax_ is ax
@@ -323,27 +310,12 @@ def test_the_display_draws_the_curve_and_the_bound():
 
 
 def test_odd_streams():
-    nan = float("nan")
-    result = cs.progressive_validation(model := cs.OnlinePerceptron(), X[:4], ["a", nan, "b", "a"])
+    result = cs.progressive_validation(model := cs.OnlinePerceptron(), X[:4], ["a", float("nan"), "b", "a"])
     assert model.classes_.tolist() == ["a", "b"]
     assert result.n_samples == 3
     pulled = []
-
-    def counted():
-        for pair in rows(X, y):
-            pulled.append(1)
-            yield pair
-
-    cs.progressive_validation(cs.OnlinePerceptron(), counted(), limit=10)
+    counted = ((pulled.append(1), pair)[1] for pair in rows(X, y))
+    cs.progressive_validation(cs.OnlinePerceptron(), counted, limit=10)
     assert len(pulled) == 10
     single = ((X[i : i + 1], y[i]) for i in range(20))
     assert cs.progressive_validation(cs.OnlinePerceptron(), single).n_samples == 20
-    with pytest.raises(FileNotFoundError, match=r"does not exist\. Create it first"):
-        cs.progressive_validation(cs.OnlinePerceptron(), X, y, checkpoint="no/such/folder/a.cons")
-
-
-def test_displays_without_a_bound_on_mistakes():
-    plt = pytest.importorskip("matplotlib.pyplot", reason="matplotlib is not installed")
-    for model in (cs.MultiCueClassifier(RBF(0.2)), cs.VectorPerceptron(RBF(0.2))):
-        assert cs.MistakesDisplay.from_estimator(model.partial_fit(X, y), X, y).bound is None
-    plt.close("all")

@@ -310,7 +310,7 @@ MACHINES = {
     "vector, kernel": (cs.VectorPerceptron(RBF(0.5)), TWO),
     "vector, coefficients": (cs.VectorPerceptron(RBF(0.5), variant="coefficients", eta0=0.01), THREE),
 }
-FREE = ("classes_", "support_", "ids", "born", "output_kernel")  # names, times, parameters: nothing is found by them
+FREE = ("classes_", "support_", "ids", "output_kernel")  # names, parameters: nothing is found by them
 
 
 def machine_of(name):
@@ -373,12 +373,12 @@ def test_states_that_no_fit_leaves_are_refused(name, path):
     assert not accepted
 
 
-def shifted(events, name, by):
-    setattr(events, name, getattr(events, name) + by)
+def shifted(owner, name, by):
+    setattr(owner, name, getattr(owner, name) + by)
 
 
 def long_offsets(machine):
-    machine.offsets = dict.fromkeys(machine.offsets, 10**9)
+    machine.columns.offsets = dict.fromkeys(machine.columns.offsets, 10**9)
 
 
 def far_columns(machine):
@@ -387,7 +387,7 @@ def far_columns(machine):
 
 
 def other_widths(machine):
-    machine.widths = {name: width + 10**6 for name, width in machine.widths.items()}
+    machine.columns.widths = {name: width + 10**6 for name, width in machine.columns.widths.items()}
 
 
 EVIL = {
@@ -399,7 +399,7 @@ EVIL = {
     "sparse changes elsewhere": ("link, voted", lambda model: far_columns(model._machine)),
     "more outputs than there are": ("linear", lambda model: setattr(model._machine, "n_outputs", 10**6)),
     "more outputs of a kernel": ("kernel", lambda model: setattr(model._machine, "n_outputs", 7)),
-    "another shape": ("linear, a weight per view", lambda model: setattr(model._machine, "shape", "matrix")),
+    "another shape": ("linear, a weight per view", lambda model: setattr(model._machine, "shape", "pairs")),
     "another shape of kernels": ("kernel", lambda model: setattr(model._machine.grams, "shape", "pairs")),
     "no kernels": ("kernel", lambda model: setattr(model._machine.grams, "kernels", {})),
     "no samples": ("kernel", lambda model: setattr(model._machine.support, "parts", [])),
@@ -409,8 +409,11 @@ EVIL = {
     "a budget below zero": ("kernel, budget", lambda model: setattr(model._machine, "budget", -5)),
     "more classes than outputs": ("kernel", lambda model: setattr(model, "classes_", np.arange(9))),
     "classes out of order": ("linear", lambda model: setattr(model, "classes_", np.array([2, 0, 1]))),
-    "a layer of other outputs": ("cues", lambda model: setattr(model._top, "n_outputs", 5)),
-    "codes elsewhere": ("vector, kernel", lambda model: setattr(model, "_codes", model._codes + 10**9)),
+    "a layer of other outputs": ("cues", lambda model: setattr(model._machine, "n_outputs", 5)),
+    "classes of samples elsewhere": ("vector, kernel", lambda model: shifted(model._machine, "codes", 10**9)),
+    "codes of labels elsewhere": ("linear", lambda model: setattr(model, "_codes", {0: 0, 1: 10**9, 2: 2})),
+    "settings that were never checked": ("linear", lambda model: model._began_with.clear()),
+    "factors of other views": ("linear, a weight per view", lambda model: setattr(model._machine.factors, "names", ())),
 }
 
 

@@ -5,12 +5,13 @@ import pytest
 import scipy.sparse as sp
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy.spatial.distance import cdist
+from scipy.spatial.distance import cdist, pdist
 
 import reference
 from consilience import CoRegularizedRidgeClassifier, KernelPerceptron
 from consilience._backend import to_numpy
 from consilience.kernels import RBF, center, normalize
+from consilience.kernels._distances import squared_distances
 
 rng = np.random.default_rng(0)
 X = rng.normal(size=(90, 4))
@@ -54,23 +55,23 @@ def gaussian(A, B=None):
     return np.exp(-GAMMA * cdist(A, A if B is None else B, "sqeuclidean"))
 
 
-def rounding(form):
-    return CLOSE if form != "single" else 2e-7
-
-
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("name", DATA)
-def test_the_gaussian_kernel_is_that_of_the_differences(name, form):
+def test_kernels_and_squared_distances_are_those_of_the_differences(name, form):
     given_as, A = values(form, name)
+    rounding = CLOSE if form != "single" else 2e-7
     K = RBF(GAMMA)(given_as)
-    assert np.abs(K - gaussian(A)).max() <= rounding(form)
+    assert np.abs(K - gaussian(A)).max() <= rounding
     assert K.min() >= 0
     assert K.max() <= 1
     assert (K.diagonal() == 1).all()
-    assert np.abs(K - K.T).max() <= rounding(form)
+    assert np.abs(K - K.T).max() <= rounding
     new = RBF(GAMMA)(given_as[::-3], given_as)
-    assert np.abs(new - gaussian(A[::-3], A)).max() <= rounding(form)
+    assert np.abs(new - gaussian(A[::-3], A)).max() <= rounding
     assert new.max() <= 1
+    exact = cdist(A, A, "sqeuclidean")
+    np.testing.assert_allclose(squared_distances(given_as), exact, rtol=1e-9, atol=1e-300)
+    np.testing.assert_allclose(squared_distances(given_as[:5], given_as), exact[:5], rtol=1e-9, atol=1e-300)
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
@@ -84,23 +85,24 @@ def test_many_rows_against_one_reference_are_the_same(name, dtype):
         assert out.max() <= (1 if dtype == np.float64 else 1 + 5e-6)
 
 
-@pytest.mark.parametrize("form", FORMS)
-@pytest.mark.parametrize("name", DATA)
-def test_squared_distances_have_ten_digits(name, form):
-    distances = pytest.importorskip("consilience.kernels._distances").squared_distances
-    given_as, A = values(form, name)
-    np.testing.assert_allclose(distances(given_as), cdist(A, A, "sqeuclidean"), rtol=1e-9, atol=1e-300)
-    np.testing.assert_allclose(
-        distances(given_as[:5], given_as), cdist(A[:5], A, "sqeuclidean"), rtol=1e-9, atol=1e-300
-    )
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("gamma", [1e-3, 0.3, 50.0])
+@pytest.mark.parametrize("offset", [0.0, 1e5])
+def test_many_rows_in_threads_are_the_same(dtype, gamma, offset):
+    own = np.random.default_rng(0)
+    A, B = own.normal(size=(700, 4)) + offset, 3 * own.normal(size=(900, 4)) + offset
+    rows = RBF(gamma)._against(B, dtype)(A, np.empty((700, 900), dtype=dtype))
+    np.testing.assert_allclose(rows, RBF(gamma)(A, B), atol=2e-6 if dtype == np.float32 else 1e-10)
+    for start in (0, 300):  # few rows, in one thread
+        few = RBF(gamma)._against(B, dtype)(A[start : start + 3], np.empty((3, 900), dtype=dtype))
+        np.testing.assert_allclose(few, rows[start : start + 3], atol=1e-6)
 
 
 def test_the_gaussian_kernel_is_that_of_its_twin():
     for name in ("near", "several far rows", "integers"):
         A = DATA[name][-12:]
-        np.testing.assert_allclose(
-            RBF(GAMMA)(A), reference.gram(lambda x, z: reference.gaussian(x, z, GAMMA), A), atol=CLOSE
-        )
+        twin = reference.gram(lambda x, z: reference.gaussian(x, z, GAMMA), A)
+        np.testing.assert_allclose(RBF(GAMMA)(A), twin, atol=CLOSE)
 
 
 @pytest.mark.parametrize("name", [name for name in DATA if name != "one row at 1e+100"])
@@ -116,13 +118,11 @@ def test_device_arrays_are_the_same(name):
 
 @pytest.mark.parametrize("size", [1e6, 1e9, 1e12, 1e100])
 def test_a_median_of_distances_is_not_spoiled_by_far_rows(size):
-    found = RBF("median").resolved(far(size)).gamma
-    distances = cdist(far(size), far(size), "sqeuclidean")
-    middle = np.median(distances[np.triu_indices(len(distances), 1)])
-    assert found == pytest.approx(1 / middle, rel=1e-9)
-    assert found == pytest.approx(RBF("median").resolved(X).gamma, rel=0.2)
-    mean = np.mean(distances[np.triu_indices(len(distances), 1)])
-    assert RBF("mean_distance").resolved(far(size)).gamma == pytest.approx(1 / mean, rel=1e-9)
+    gamma = RBF("median").resolved(far(size)).gamma
+    distances = pdist(far(size), "sqeuclidean")
+    assert gamma == pytest.approx(1 / np.median(distances), rel=1e-9)
+    assert gamma == pytest.approx(RBF("median").resolved(X).gamma, rel=0.2)
+    assert RBF("mean_distance").resolved(far(size)).gamma == pytest.approx(1 / np.mean(distances), rel=1e-9)
 
 
 @given(st.integers(0, 10**6), st.floats(0, 15), st.floats(-6, 3))

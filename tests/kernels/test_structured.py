@@ -27,8 +27,6 @@ CASES = [
     *((Subsequence(n, decay), data) for n, decay in ((1, 0.5), (2, 0.5), (4, 1.0)) for data in (STRINGS, SENTENCES)),
     *((SubsetTree(decay), TREES) for decay in (0.4, 1.0)),
 ]
-cases = pytest.mark.parametrize(("kernel", "data"), CASES, ids=str)
-
 symbols = st.text(alphabet="abc", max_size=8)
 labels = st.sampled_from(["A", "B", "C"])
 trees = st.recursive(
@@ -51,44 +49,34 @@ def chain(depth):
 
 
 # -- naive twins
-@settings(max_examples=60, deadline=None)
-@given(st.lists(symbols, min_size=1, max_size=4), st.lists(symbols, max_size=3), st.integers(1, 5))
-def test_spectrum_equals_counting(X, Y, length):
-    expected = matrix(lambda s, t: reference.spectrum(s, t, length), X, Y)
-    np.testing.assert_array_equal(Spectrum(length)(X, Y), expected)
+def some(samples):
+    return st.tuples(st.lists(samples, min_size=1, max_size=4), st.lists(samples, max_size=3))
 
 
 @settings(max_examples=60, deadline=None)
-@given(
-    st.lists(symbols, min_size=1, max_size=4),
-    st.lists(symbols, max_size=3),
-    st.integers(1, 5),
-    st.sampled_from([0.3, 0.5, 1.0]),
-)
-def test_subsequence_equals_enumeration(X, Y, length, decay):
-    expected = matrix(lambda s, t: reference.subsequence(s, t, length, decay), X, Y)
-    np.testing.assert_allclose(Subsequence(length, decay)(X, Y), expected, rtol=1e-12)
+@given(some(symbols), st.integers(1, 5), st.sampled_from([0.3, 0.5, 1.0]))
+def test_strings_equal_counting_and_enumeration(data, length, decay):
+    expected = matrix(lambda s, t: reference.spectrum(s, t, length), *data)
+    np.testing.assert_array_equal(Spectrum(length)(*data), expected)
+    expected = matrix(lambda s, t: reference.subsequence(s, t, length, decay), *data)
+    np.testing.assert_allclose(Subsequence(length, decay)(*data), expected, rtol=1e-12)
 
 
 @settings(max_examples=60, deadline=None)
-@given(st.lists(trees, min_size=1, max_size=4), st.lists(trees, max_size=3), st.sampled_from([0.4, 1.0]))
-def test_subset_tree_equals_recursion(X, Y, decay):
-    expected = matrix(lambda s, t: reference.subset_tree(s, t, decay), X, Y)
-    np.testing.assert_allclose(SubsetTree(decay)(X, Y), expected, rtol=1e-12)
+@given(some(trees), st.sampled_from([0.4, 1.0]))
+def test_trees_equal_recursion_as_tuples_and_as_bracketed_strings(data, decay):
+    expected = matrix(lambda s, t: reference.subset_tree(s, t, decay), *data)
+    np.testing.assert_allclose(SubsetTree(decay)(*data), expected, rtol=1e-12)
+    X, _ = data
+    written = [bracketed(tree) for tree in X]
+    np.testing.assert_array_equal(SubsetTree()(X), SubsetTree()(written))
+    np.testing.assert_allclose(SubsetTree()(X, written), SubsetTree()(X), rtol=1e-12)
 
 
 @settings(max_examples=60, deadline=None)
 @given(trees, trees)
 def test_subset_tree_without_decay_counts_common_fragments(s, t):
     assert SubsetTree(1.0)([s], [t])[0, 0] == reference.common_fragments(s, t)
-
-
-@settings(max_examples=60, deadline=None)
-@given(st.lists(trees, min_size=1, max_size=4))
-def test_tuples_equal_bracketed_strings(X):
-    written = [bracketed(tree) for tree in X]
-    np.testing.assert_array_equal(SubsetTree()(X), SubsetTree()(written))
-    np.testing.assert_allclose(SubsetTree()(X, written), SubsetTree()(X), rtol=1e-12)
 
 
 def test_large_samples_in_threads_equal_the_twins():
@@ -155,15 +143,11 @@ def test_subsequence_of_length_one_is_the_spectrum():
 
 
 @pytest.mark.parametrize("kernel", [Spectrum(2), Subsequence(2)])
-def test_tokens_equal_characters(kernel):
+def test_tokens_equal_characters_and_may_be_numbers_and_characters_of_any_plane(kernel):
     expected = kernel(STRINGS)
     for form in (tuple, list):
         np.testing.assert_array_equal(kernel([form(word) for word in STRINGS]), expected)
         np.testing.assert_allclose(kernel([form(word) for word in STRINGS], STRINGS), expected)
-
-
-@pytest.mark.parametrize("kernel", [Spectrum(2), Subsequence(2)])
-def test_tokens_may_be_numbers_and_characters_of_any_plane(kernel):
     plain = kernel(["abba", "ab"])
     np.testing.assert_array_equal(kernel(["\U0001f600\u00e9\u00e9\U0001f600", "\U0001f600\u00e9"]), plain)
     np.testing.assert_array_equal(kernel(["\ud800\u0000\u0000\ud800", "\ud800\u0000"]), plain)
@@ -190,47 +174,22 @@ def test_deep_trees():
 
 
 # -- properties
-@cases
-def test_gram_is_symmetric_and_positive_semi_definite(kernel, data):
-    gram = kernel(data)
+@pytest.mark.parametrize(("kernel", "data"), CASES, ids=str)
+def test_properties_of_every_kernel(kernel, data):
+    gram, cut = kernel(data), len(data) // 2
     assert gram.dtype == np.float64
     np.testing.assert_array_equal(gram, gram.T)
     assert is_psd(gram)
-
-
-@cases
-def test_diagonal(kernel, data):
-    np.testing.assert_allclose(kernel.diag(data), np.diag(kernel(data)), rtol=1e-14)
-
-
-@cases
-def test_blocks_of_the_union(kernel, data):
-    gram, cut = kernel(data), len(data) // 2
+    np.testing.assert_allclose(kernel.diag(data), np.diag(gram), rtol=1e-14)
     np.testing.assert_allclose(kernel(data[:cut], data[cut:]), gram[:cut, cut:], rtol=1e-14)
     np.testing.assert_allclose(kernel(data, data), gram, rtol=1e-14)
-
-
-@cases
-def test_one_sample_and_none(kernel, data):
-    assert kernel(data[:1]).shape == (1, 1)
-    assert kernel([]).shape == (0, 0)
-    assert kernel([], data).shape == (0, len(data))
-    assert kernel(data, []).shape == (len(data), 0)
-    assert kernel.diag([]).shape == (0,)
-
-
-@cases
-def test_composition(kernel, data):
-    gram = normalize(kernel)(data)
-    np.testing.assert_allclose(np.diag(gram), np.diag(kernel(data)) > 0, rtol=1e-14)
-    np.testing.assert_allclose((0.5 * kernel + kernel**2 + 1.0)(data), 0.5 * kernel(data) + kernel(data) ** 2 + 1.0)
-
-
-@cases
-def test_clone_and_repr(kernel, data):
+    shapes = kernel(data[:1]), kernel([]), kernel([], data), kernel(data, []), kernel.diag([])
+    assert [part.shape for part in shapes] == [(1, 1), (0, 0), (0, len(data)), (len(data), 0), (0,)]
+    np.testing.assert_allclose(np.diag(normalize(kernel)(data)), np.diag(gram) > 0, rtol=1e-14)
+    np.testing.assert_allclose((0.5 * kernel + kernel**2 + 1.0)(data), 0.5 * gram + gram**2 + 1.0)
     assert repr(clone(kernel)) == repr(kernel)
     assert clone(kernel).get_params() == kernel.get_params()
-    np.testing.assert_array_equal(eval(repr(kernel))(data), kernel(data))
+    np.testing.assert_array_equal(eval(repr(kernel))(data), gram)
 
 
 def test_repr_reads_as_the_expression():
@@ -239,72 +198,66 @@ def test_repr_reads_as_the_expression():
 
 
 # -- errors
-EXAMPLE = " Write a tree as '(S (NP I) (VP (V ran)))'."
+LABEL = "expected a label, a string, as first entry of every tuple, got "
+UNREADABLE = {
+    "(S (NP I)": "expected 1 more ')' at character 9, got the end of the text.",
+    "(S (NP I": "expected 2 more ')' at character 8, got the end of the text.",
+    "(S a))": "expected the end of the tree at character 5, got ')'.",
+    "(S a) (S b)": "expected the end of the tree at character 6, got '(S'.",
+    "(S a) b": "expected the end of the tree at character 6, got 'b'.",
+    "( (S a))": "expected a label after '(' at character 2, got '(S'.",
+    "(S ())": "expected a label after '(' at character 4, got '))'.",
+    "(": "expected a label after '(' at character 1, got the end of the text.",
+    " word": "expected '(' at character 1, got 'word'.",
+    ")": "expected '(' at character 0, got ')'.",
+    ("S", ()): LABEL + "nothing.",
+    ("", "a"): LABEL + "nothing.",
+    (("S", "a"), "a"): LABEL + "tuple.",
+    ("S", 3): "expected a string or a tuple as child of a node, got int.",
+}
+
+
+@pytest.mark.parametrize("tree", UNREADABLE)
+def test_unreadable_trees(tree):
+    example = " Write a tree as '(S (NP I) (VP (V ran)))'." if isinstance(tree, str) else ""
+    for call in (SubsetTree(), SubsetTree().diag):
+        with pytest.raises(TypeError if tree == ("S", 3) else ValueError) as caught:
+            call(["(S a)", tree])
+        assert str(caught.value) == f"Sample 1 of X: {UNREADABLE[tree]}{example}"
+
+
 LENGTH = "`length`, the number of symbols, must be an integer of at least 1."
-NO_SEQUENCE = "must be a string or a sequence of tokens; got {}. Convert other collections to lists."
-NO_TREE = "must be a tree as a bracketed string or nested tuples; got int."
-UNHASHABLE = "has a token of type list; tokens must be hashable, such as words. Convert lists to tuples."
-BRACKETS = "trees as bracketed strings or nested tuples"
 DECAY = "`decay` must be a number greater than 0 and at most 1."
+NO_SEQUENCE = "must be a string or a sequence of tokens; got {}. Convert other collections to lists."
+NO_TREE = "must be a tree as a bracketed string or nested tuples; got {}."
+UNHASHABLE = "has a token of type list; tokens must be hashable, such as words. Convert lists to tuples."
 SEQUENCES = "strings or sequences of tokens (numeric tokens as a 1-D array of objects)"
+DENSE = "{} takes {}; got dense numeric data for {}."
 
 
 @pytest.mark.parametrize(
-    ("tree", "error", "message"),
+    ("error", "call", "message"),
     [
-        ("(S (NP I)", ValueError, "expected 1 more ')' at character 9, got the end of the text." + EXAMPLE),
-        ("(S (NP I", ValueError, "expected 2 more ')' at character 8, got the end of the text." + EXAMPLE),
-        ("(S a))", ValueError, "expected the end of the tree at character 5, got ')'." + EXAMPLE),
-        ("(S a) (S b)", ValueError, "expected the end of the tree at character 6, got '(S'." + EXAMPLE),
-        ("(S a) b", ValueError, "expected the end of the tree at character 6, got 'b'." + EXAMPLE),
-        ("( (S a))", ValueError, "expected a label after '(' at character 2, got '(S'." + EXAMPLE),
-        ("(S ())", ValueError, "expected a label after '(' at character 4, got '))'." + EXAMPLE),
-        ("(", ValueError, "expected a label after '(' at character 1, got the end of the text." + EXAMPLE),
-        (" word", ValueError, "expected '(' at character 1, got 'word'." + EXAMPLE),
-        (")", ValueError, "expected '(' at character 0, got ')'." + EXAMPLE),
-        (("S", ()), ValueError, "expected a label, a string, as first entry of every tuple, got nothing."),
-        (("", "a"), ValueError, "expected a label, a string, as first entry of every tuple, got nothing."),
-        ((("S", "a"), "a"), ValueError, "expected a label, a string, as first entry of every tuple, got tuple."),
-        (("S", 3), TypeError, "expected a string or a tuple as child of a node, got int."),
+        (ValueError, lambda: Spectrum(0)(STRINGS), "Spectrum(length=0): " + LENGTH),
+        (ValueError, lambda: Subsequence(1.5)(STRINGS), "Subsequence(length=1.5, decay=0.5): " + LENGTH),
+        (ValueError, lambda: Subsequence(2, 0.0)(STRINGS), "Subsequence(length=2, decay=0.0): " + DECAY),
+        (ValueError, lambda: Subsequence(2, 1.5)(STRINGS), "Subsequence(length=2, decay=1.5): " + DECAY),
+        (ValueError, lambda: SubsetTree("much").diag(TREES), "SubsetTree(decay='much'): " + DECAY),
+        (TypeError, lambda: Spectrum()(["abc", 3]), "Sample 1 of X " + NO_SEQUENCE.format("int")),
+        (TypeError, lambda: Subsequence()(["abc"], ["b", "d", {"a"}]), "Sample 2 of Y " + NO_SEQUENCE.format("set")),
+        (TypeError, lambda: Spectrum()([["a", ["b"]]]), "Sample 0 of X " + UNHASHABLE),
+        (TypeError, lambda: SubsetTree()(["(S a)", 3]), "Sample 1 of X " + NO_TREE.format("int")),
+        (TypeError, lambda: SubsetTree()(["(S a)"], [["S", "a"]]), "Sample 0 of Y " + NO_TREE.format("list")),
+        (TypeError, lambda: Spectrum()(np.eye(2)), DENSE.format("Spectrum(length=3)", SEQUENCES, "X")),
+        (TypeError, lambda: Spectrum(1)(["a"], [1.0]), DENSE.format("Spectrum(length=1)", SEQUENCES, "Y")),
+        (
+            TypeError,
+            lambda: SubsetTree()([1.0]),
+            DENSE.format("SubsetTree(decay=0.4)", "trees as bracketed strings or nested tuples", "X"),
+        ),
     ],
 )
-def test_unreadable_trees(tree, error, message):
-    for call in (lambda: SubsetTree()(["(S a)", tree]), lambda: SubsetTree().diag(["(S a)", tree])):
-        with pytest.raises(error) as caught:
-            call()
-        assert str(caught.value) == "Sample 1 of X: " + message
-
-
-@pytest.mark.parametrize(
-    ("call", "message"),
-    [
-        (lambda: Spectrum(0)(STRINGS), "Spectrum(length=0): " + LENGTH),
-        (lambda: Subsequence(1.5)(STRINGS), "Subsequence(length=1.5, decay=0.5): " + LENGTH),
-        (lambda: Subsequence(2, 0.0)(STRINGS), "Subsequence(length=2, decay=0.0): " + DECAY),
-        (lambda: Subsequence(2, 1.5)(STRINGS), "Subsequence(length=2, decay=1.5): " + DECAY),
-        (lambda: SubsetTree("much").diag(TREES), "SubsetTree(decay='much'): " + DECAY),
-    ],
-)
-def test_parameters_out_of_range(call, message):
-    with pytest.raises(ValueError) as caught:
-        call()
-    assert str(caught.value) == message
-
-
-@pytest.mark.parametrize(
-    ("call", "message"),
-    [
-        (lambda: Spectrum()(["abc", 3]), "Sample 1 of X " + NO_SEQUENCE.format("int")),
-        (lambda: Subsequence()(["abc"], ["abc", "d", {"a"}]), "Sample 2 of Y " + NO_SEQUENCE.format("set")),
-        (lambda: Spectrum()([["a", ["b"]]]), "Sample 0 of X " + UNHASHABLE),
-        (lambda: SubsetTree()(["(S a)", 3]), "Sample 1 of X " + NO_TREE),
-        (lambda: SubsetTree()(["(S a)"], [["S", "a"]]), "Sample 0 of Y " + NO_TREE.replace("int", "list")),
-        (lambda: Spectrum()(np.eye(2)), f"Spectrum(length=3) takes {SEQUENCES}; got dense numeric data for X."),
-        (lambda: Spectrum(1)(["a"], [1.0]), f"Spectrum(length=1) takes {SEQUENCES}; got dense numeric data for Y."),
-        (lambda: SubsetTree()([1.0]), f"SubsetTree(decay=0.4) takes {BRACKETS}; got dense numeric data for X."),
-    ],
-)
-def test_samples_of_the_wrong_kind(call, message):
-    with pytest.raises(TypeError) as caught:
+def test_parameters_out_of_range_and_samples_of_the_wrong_kind(error, call, message):
+    with pytest.raises(error) as caught:
         call()
     assert str(caught.value) == message

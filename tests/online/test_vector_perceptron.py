@@ -50,7 +50,7 @@ def test_the_perceptron_is_its_twin(T, step):
     np.testing.assert_allclose(kernel.decision_function(X), expected, atol=1e-10)
     gram = X @ X.T * (Y @ Y.T)[np.ix_(y, y)]
     alpha, updates = reference.dual_vector_perceptron(gram, 1.0, 0.01 * step, 50)
-    dual = cs.VectorPerceptron(algorithm="coefficients", eta0=0.01 * step, max_iter=50, shuffle=False).fit(X, y)
+    dual = cs.VectorPerceptron(variant="coefficients", eta0=0.01 * step, max_iter=50, shuffle=False).fit(X, y)
     assert dual.n_updates_ == updates
     expected = X @ X.T @ (alpha[:, None] * (Y @ Y.T)[y])
     expected = expected if T > 2 else (expected[:, 1] - expected[:, 0]) / 2
@@ -60,14 +60,14 @@ def test_the_perceptron_is_its_twin(T, step):
 def test_both_algorithms_are_different():
     X, y = separable(1)
     first = cs.VectorPerceptron(shuffle=False).fit(X, y)
-    second = cs.VectorPerceptron(shuffle=False, algorithm="coefficients", eta0=0.01).fit(X, y)
-    assert first.separated_
-    assert second.separated_
+    second = cs.VectorPerceptron(shuffle=False, variant="coefficients", eta0=0.01).fit(X, y)
+    assert first.converged_
+    assert second.converged_
     assert abs(np.corrcoef(first.decision_function(X).ravel(), second.decision_function(X).ravel())[0, 1]) < 0.9999
     assert not hasattr(second, "partial_fit")
     with pytest.raises(AttributeError) as caught:
         _ = second.partial_fit
-    assert "use `fit`, or algorithm='operator' for a stream" in str(caught.value.__cause__)
+    assert "use `fit`, or variant='operator' for a stream" in str(caught.value.__cause__)
 
 
 @settings(max_examples=60, deadline=None)
@@ -78,9 +78,9 @@ def test_bounds_hold(seed, T, step, margin):
         return
     model = cs.VectorPerceptron(eta0=step, margin=margin, max_iter=10_000, random_state=seed).fit(X, y)
     proof = model.certificate(X, y)
-    assert model.separated_
+    assert model.converged_
     assert proof.widest >= 0.1 * (1 - 1e-3)
-    assert proof.updates <= proof.bound
+    assert proof.n_updates <= proof.bound
     assert proof.margin >= proof.margin_bound
     assert proof.margin <= proof.widest * (1 + 1e-4)
     Y = cs.simplex_vectors(T)
@@ -99,11 +99,12 @@ def test_samples_that_nothing_separates_have_no_bound():
     X = np.array([[1.0, 0.0], [1.0, 0.0], [0.0, 1.0]])
     model = cs.VectorPerceptron(max_iter=3).fit(X, [0, 1, 0])
     proof = model.certificate(X, [0, 1, 0])
-    assert not model.separated_
+    assert not model.converged_
     assert proof.bound is None
     assert proof.margin_bound is None
     assert (
-        str(model.certificate()) == f"{model.n_updates_} updates. Learned as the samples arrived; no optimum is claimed."
+        str(model.certificate())
+        == f"{model.n_updates_} updates. Learned as the samples arrived; no optimum is claimed."
     )
 
 

@@ -68,6 +68,11 @@ def text_of(tmp_path):
     return lambda found: write_report(tmp_path / "r.html", found).read_text()
 
 
+def examined(X, y, *estimators, **options):
+    """Compare estimators in two folds and examine the best one."""
+    return examine(X, y, compare(X, y, **{"estimators": list(estimators), "cv": 2, **options}))
+
+
 # -- the numbers
 def test_losses_are_those_of_fitting_without_the_view(classes):
     X, y, board, found = classes
@@ -138,23 +143,19 @@ def test_patterns_alignments_calibration_curve(classes):
 
 
 def test_votes_and_alignments_do_not_depend_on_the_units_of_the_target():
-    findings = []
+    plain = examined(X80, F, "CoRegularizedRidgeCV")
     for shift, scale in [(0, 1), (1e7, 1e3), (0, 1e-9)]:
-        y = shift + scale * F
-        findings.append(examine(X80, y, compare(X80, y, estimators=["CoRegularizedRidgeCV"], cv=2)))
-        assert findings[-1].disagreements
-        for row in findings[-1].disagreements:
+        found = examined(X80, shift + scale * F, "CoRegularizedRidgeCV")
+        assert found.disagreements
+        for row in found.disagreements:
             assert all(abs(float(vote) - shift) < 100 * scale for vote in row.votes)
-    for found in findings[1:]:
-        np.testing.assert_allclose(found.alignments, findings[0].alignments, atol=1e-6)
+        np.testing.assert_allclose(found.alignments, plain.alignments, atol=1e-6)
 
 
 def test_alignment_is_of_samples_that_have_both():
-    mask = np.ones((80, 2), dtype=bool)
-    mask[40:, 1] = False
+    mask = {"b": np.arange(80) < 40}
     b = np.vstack([A[:40], rng.normal(size=(40, 3))])
-    X, y = cs.Views({"a": A, "b": b}, mask=mask), np.arange(80) % 2
-    found = examine(X, y, compare(X, y, estimators=["LateFusion"], cv=2))
+    found = examined(cs.Views({"a": A, "b": b}, mask=mask), np.arange(80) % 2, "LateFusion")
     assert found.alignments[0, 1] == pytest.approx(1.0)
 
 
@@ -165,11 +166,8 @@ def test_alignments_of_precomputed_views_are_of_the_samples_used():
     rows = np.arange(n) * 2  # every other sample of the shared matrix
     X = cs.Views({"k": K, "again": K, "d": Z}, precomputed=["k", "again"])[rows]
     own = {"ridge": cs.CoRegularizedRidgeClassifier({"k": "precomputed", "again": "precomputed"})}
-    found = examine(X, y, compare(X, y, estimators=own, cv=2))
-    assert found.alignments[0, 1] == pytest.approx(1.0)  # the same matrix twice
-    some = X[:100]
-    less = examine(some, y[:100], compare(some, y[:100], estimators=own, cv=2))
-    target = (y[:100, None] == y[:100]).astype(float)
+    assert examined(X, y, estimators=own).alignments[0, 1] == pytest.approx(1.0)  # the same matrix twice
+    less, target = examined(X[:100], y[:100], estimators=own), (y[:100, None] == y[:100]).astype(float)
     assert less.alignments[0, 3] == pytest.approx(alignment(K[np.ix_(rows[:100], rows[:100])], target))
 
 
@@ -188,14 +186,9 @@ def test_perfect_predictions_have_no_calibration_and_wide_intervals():
     assert all(low < high for _, low, high in found.losses.values())
 
 
-def test_single_views_lose_none():
-    found = examine(X80, SIGN, compare(X80, SIGN, estimators=["a alone"], cv=2))
-    assert found.losses == {}
-
-
 def test_views_that_a_metric_combines_do_not_vote():
     names = ["ViewMetricRidgeClassifierCV", "CoRegularizedRidgeClassifierCV"]
-    assert examine(X80, SIGN, compare(X80, SIGN, estimators=names, cv=2)).vote_estimator == names[1]
+    assert examined(X80, SIGN, *names).vote_estimator == names[1]
     board = compare(X80, SIGN, estimators=names[:1], cv=2)
     found = examine(X80, SIGN, board)
     assert found.vote_estimator == ""
@@ -203,10 +196,11 @@ def test_views_that_a_metric_combines_do_not_vote():
     train, _ = board.splits[0]
     model = candidates(X80, SIGN)[names[0]][0].fit(X80[train], SIGN[train])
     assert found.chosen_params[1]["alpha"] == final_estimator(model).alpha_
+    assert examined(X80, SIGN, "a alone").losses == {}  # a single view cannot be left out
 
 
 def test_chosen_parameters_of_the_search():
-    found = examine(X80, F, compare(X80, F, estimators=["MultipleKernelRidge"], cv=2))
+    found = examined(X80, F, "MultipleKernelRidge")
     assert [list(each) for each in found.chosen_params] == [["alpha"]] * 3
     assert found.chosen_params[1:] == [{"alpha": next(iter(chosen.values()))} for chosen in found.best.best_params]
 
@@ -217,11 +211,16 @@ def test_names_of_samples_must_fit(classes):
         examine(X, y, board, ids=[1, 2, 3])
 
 
-def test_certificates_in_words():
-    text = certificate_text(Certificate(status="converged", objective=1.0, gap=3e-7))
-    assert text == "Gap 3e-07: within 0.00003% of the optimum."
-    assert certificate_text(Certificate(status="exact", objective=1.0, gap=1e-15)) == "Optimal up to rounding."
-    assert certificate_text(Certificate(status="exact")) == "Solved directly, without iterations."
+@pytest.mark.parametrize(
+    ("certificate", "text"),
+    [
+        (Certificate(status="converged", objective=1.0, gap=3e-7), "Gap 3e-07: within 0.00003% of the optimum."),
+        (Certificate(status="exact", objective=1.0, gap=1e-15), "Optimal up to rounding."),
+        (Certificate(status="exact"), "Solved directly, without iterations."),
+    ],
+)
+def test_certificates_in_words(certificate, text):
+    assert certificate_text(certificate) == text
     assert "hold to 2e-05" in certificate_text(Certificate(status="settled", residual=2e-5))
 
 
@@ -268,15 +267,13 @@ ODD = {
 @pytest.mark.parametrize("case", ODD)
 def test_odd_data_get_a_report(case, text_of):
     X, y, options, words = ODD[case]
-    text = text_of(examine(X, y, compare(X, y, **{"cv": 2, "inner_cv": 2, **options})))
+    text = text_of(examined(X, y, **{"inner_cv": 2, **options}))
     assert "<h3>Leaderboard</h3>" in text
     assert re.search(words, text)
 
 
 def test_classes_are_in_order_and_long_names_are_shortened(text_of):
-    y = np.arange(80) % 12
-    X = cs.Views({"a" * 40: A, "b": B})
-    text = text_of(examine(X, y, compare(X, y, estimators=["LateFusion"], cv=2, inner_cv=2)))
+    text = text_of(examined(cs.Views({"a" * 40: A, "b": B}), np.arange(80) % 12, "LateFusion", inner_cv=2))
     chart = text[text.index('aria-label="Confusion matrix') :]
     assert re.findall(r'text-anchor="end"[^>]*>(\d+)<', chart)[:12] == [str(k) for k in range(12)]
     assert f">{'a' * 13}…<" in text.replace(f"<title>{'a' * 40}</title>", "")
@@ -288,18 +285,11 @@ def test_the_page_needs_no_other_file(page, classes):
     assert not re.findall(r"https?:|@import|url\(|<link|<iframe|<img|srcset", text)
     assert set(re.findall(r"href=\"([^\"]*)\"", text)) == {"#part0", "#part1", "#part2"}
     assert text.count("<script") == text.count("</script>") == 1
-    assert "&lt;img src=x" in text
     assert " style=" not in text  # the page's own policy forbids it
     for heading in ("Data", "Leaderboard", "Chosen model", "Importance of views", "Disagreement of views", "Errors"):
         assert text.count(f"<h3>{heading}</h3>") == 2
-    for words in (
-        escape(certificate_text(classes[3].certificate)),
-        "Confusion",
-        "Calibration",
-        "Learning curve",
-        "Predicted and true",
-        "bound:",
-    ):
+    headings = ("&lt;img src=x", "Confusion", "Calibration", "Learning curve", "Predicted and true", "bound:")
+    for words in (escape(certificate_text(classes[3].certificate)), *headings):
         assert words in text
     assert "nan" not in re.sub(r"<style>.*?</style>|<script>.*?</script>", "", text, flags=re.S).lower().split()
 

@@ -86,22 +86,20 @@ def test_the_dual_is_that_of_a_conic_solver(cp, kind):
     np.testing.assert_allclose(solution.objective - solution.gap, -program.value, rtol=1e-6)
 
 
-@pytest.mark.parametrize("T", [3, 25, 60])
-@pytest.mark.parametrize("kind", ["simplex", "indicator"])
+@pytest.mark.parametrize(("kind", "T"), [(kind, T) for kind in ("simplex", "indicator") for T in (3, 25, 60)])
 def test_class_by_class_is_the_same_as_all_at_once(T, kind, monkeypatch):
     X, y = blobs(n=400, T=T, spread=6.0)
-    K, solutions = RBF(0.5)(X), []
+    K = RBF(0.5)(X)
     monkeypatch.setattr(margin_solver, "_MANY", 2)
-    for by_class in (True, False):
-        if not by_class:
-            monkeypatch.setattr(margin_solver, "_class_by_class", lambda _: False)
-        solutions.append(solve(K, kind, y, T, tol=1e-8))
-    assert [solution.status for solution in solutions] == ["converged", "converged"]
-    np.testing.assert_allclose(solutions[0].objective, solutions[1].objective, rtol=2e-8)
-    np.testing.assert_allclose(solutions[0].x[0], solutions[1].x[0], atol=1e-3)
+    by_class = solve(K, kind, y, T, tol=1e-8)
+    monkeypatch.setattr(margin_solver, "_class_by_class", lambda _: False)
+    at_once = solve(K, kind, y, T, tol=1e-8)
+    assert by_class.status == at_once.status == "converged"
+    np.testing.assert_allclose(by_class.objective, at_once.objective, rtol=2e-8)
+    np.testing.assert_allclose(by_class.x[0], at_once.x[0], atol=1e-3)
 
 
-def test_labels_taken_together_are_the_same_as_in_the_rows(monkeypatch):
+def test_label_vectors_taken_together_are_the_same_as_in_the_rows(monkeypatch):
     X, y = blobs(n=200, T=4)
     K = RBF(0.5)(X)
     together = solve(K, "vectors", y, 4, tol=1e-9)
@@ -186,12 +184,9 @@ def test_the_gap_is_returned_if_passes_run_out():
 
 def test_indefinite_kernels_are_found():
     X, y = blobs(n=40, T=2)
-    assert solve(-RBF(0.5)(X) + 2 * np.eye(40), "simplex", y, 2, 100.0, tol=1e-6).status == "indefinite"
-    labels = labels_of("simplex", y, 2)
-    found = solve_margin_intercept(
-        rows_of(-RBF(0.5)(X) + 2 * np.eye(40)), labels, np.full(40, 100.0), tol=1e-6, max_iter=100
-    )
-    assert found.status == "indefinite"
+    K, how = 2 * np.eye(40) - RBF(0.5)(X), {"tol": 1e-6, "max_iter": 100}
+    for solver in (solve_margin, solve_margin_intercept):
+        assert solver(rows_of(K), labels_of("simplex", y, 2), np.full(40, 100.0), **how).status == "indefinite"
 
 
 # -- over features

@@ -128,14 +128,15 @@ def designs(estimator: Any, data: TrainingData) -> Iterator[Design]:
 
     Use it as ``for design in designs(...)``, and leave the loop where `is_precise` accepts the solution.
     """
-    if estimator.n_components is None and all(_blocks.is_single(data.X.block(name)) for name in data.X.names):
+    exact = getattr(estimator, "n_components", None) is None
+    if exact and all(_blocks.is_single(data.X.block(name)) for name in data.X.names):
         yield gram_design(data, np.float32)
     yield double_design(estimator, data)
 
 
 def double_design(estimator: Any, data: TrainingData, *, shared_landmarks: bool = False) -> Design:
     """Return the design in double precision: features where the estimator has `n_components`, else Gram matrices."""
-    if estimator.n_components is None:
+    if getattr(estimator, "n_components", None) is None:
         return gram_design(data, np.float64)
     return feature_design(estimator, data, shared_landmarks=shared_landmarks)
 

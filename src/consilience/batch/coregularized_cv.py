@@ -190,7 +190,6 @@ class CoRegularizedRidgeCV(ViewRegressor, BatchEstimator):
     """
 
     _parameter_constraints = constraints("graph_penalty", "view_weights", "verbose")
-    n_components = None  # exact kernels
 
     kernel: Any = "rbf"
     _: KW_ONLY
@@ -303,7 +302,6 @@ class CoRegularizedRidgeClassifierCV(ViewClassifier, BatchEstimator):
     """
 
     _parameter_constraints = constraints("graph_penalty", "view_weights", "verbose")
-    n_components = None  # exact kernels
     _multi_label = True
 
     kernel: Any = "rbf"

@@ -44,6 +44,6 @@ def _streamed(title: str, X: Views, y: np.ndarray) -> StreamFindings:
     model = KernelPerceptron("rbf")
     result = progressive_validation(model, X, y)
     others = {}
-    for other in (OrthogonalPerceptron("rbf", aggressive=True), PassiveAggressive("rbf")):
+    for other in (OrthogonalPerceptron("rbf", variant="passive-aggressive"), PassiveAggressive("rbf")):
         others[type(other).__name__] = progressive_validation(other, X, y)
     return StreamFindings(title, type(model).__name__, result, model.certificate(X, y), others)

@@ -14,7 +14,8 @@ from sklearn.utils._param_validation import Interval, validate_params
 from .._progress import progress
 from ..io.model_files import load, save
 from ..io.streams import read_stream
-from ..online._frame import OnlineLearner, one_row, uninterrupted
+from ..online._frame import OnlineEstimator
+from ..online._stream import one_row, uninterrupted
 from ..views.container import Views
 
 __all__ = ["ProgressiveResult", "progressive_validation"]
@@ -137,7 +138,7 @@ def progressive_validation(
     >>> result.n_samples, result.n_mistakes == model.n_mistakes_
     (500, True)
     """
-    if not isinstance(model, OnlineLearner):
+    if not isinstance(model, OnlineEstimator):
         raise TypeError(f"`model` must be an online estimator of the library; got {type(model).__name__}.")
     path = None if checkpoint is None else Path(checkpoint)
     place = _first_place(model, path, resume)

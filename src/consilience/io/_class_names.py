@@ -20,8 +20,13 @@ _PARTS = {  # what fitted models are made of besides public classes, by the modu
     "kernels.normalization": ("Centered", "Normalized"),
     "batch._view_metric": ("MetricSpace",),
     "online._events": ("Events",),
-    "online._dual": ("Grams", "KernelMachine", "ProjectronMachine", "Support"),
-    "online._linear": ("LinearMachine", "LinkMachine"),
+    "online._dual": ("Grams", "KernelMachine", "Support"),
+    "online._factors": ("ViewFactors",),
+    "online._linear": ("LinearMachine",),
+    "online._link": ("LinkMachine",),
+    "online._projectron": ("ProjectronMachine",),
+    "online._rows": ("Columns",),
+    "online._vector": ("VectorMachine",),
 }
 
 

@@ -16,13 +16,16 @@ from ..batch.max_margin import MaxMarginClassifier
 from ..batch.max_margin_outputs import MaxMarginRegressor
 from ..kernels import Kernel
 from ..kernels.features import Nystroem, RandomFeatures
-from ..online._dual import Grams, KernelMachine, ProjectronMachine, Support
-from ..online._events import Events
-from ..online._frame import OnlineLearner
-from ..online._learner import MachineLearner
-from ..online._linear import LinearMachine, LinkMachine
+from ..online._dual import Grams, KernelMachine, Support, SupportMachine
+from ..online._factors import ViewFactors
+from ..online._frame import FIXED, OnlineEstimator
+from ..online._linear import LinearMachine
+from ..online._link import LinkMachine
+from ..online._machine import Machine
+from ..online._projectron import ProjectronMachine
+from ..online._rows import Columns
+from ..online._vector import VectorMachine
 from ..online.multicue import MultiCueClassifier
-from ..online.vector import VectorPerceptron
 from ..solvers.certificates import STATUSES, Certificate, Solution
 from ..views._blocks import Gram, width
 from ..views._reading import checked_sparse
@@ -172,9 +175,10 @@ def _check_solution(solution: Solution | Certificate) -> None:
 
 
 # -- online machines
-def _check_events(events: Events, n_slots: int, n_outputs: int, n_groups: int) -> None:
-    E = len(events.slots)
-    for name, limit in (("slots", n_slots), ("outputs", n_outputs), ("born", 2**62)):
+def _check_events(machine: LinkMachine | KernelMachine, n_slots: int, n_groups: int) -> None:
+    events, E = machine.events, len(machine.events.slots)
+    limits = (("slots", n_slots), ("outputs", machine.n_outputs), ("samples", machine.n_hypotheses + 1))
+    for name, limit in limits:
         values = _array(events, name, (E,), "i")
         _require(not E or (values.min() >= 0 and values.max() < limit), f"Events.{name} are out of range")
     _doubles(events, coefs=(E,), factors=(E, n_groups if E else None))
@@ -191,81 +195,102 @@ def _check_grams(grams: Grams) -> None:
     _require(named and all(isinstance(k, Kernel) for k in grams.kernels.values()), "Grams.kernels")
 
 
-def _check_columns(machine: LinearMachine | LinkMachine, first: int, shared: bool) -> None:
-    """Check that the columns of views lie within the weights, one view after the other unless they are shared."""
-    _counts(machine, "width", "n_outputs", "n_steps", "n_hypotheses")
-    offsets, widths = machine.offsets, machine.widths
+def _check_columns(columns: Columns) -> None:
+    """Check that the columns of views follow each other, or that all begin at 0 where they are shared."""
+    _counts(columns, "width")
+    offsets, widths, shared = columns.offsets, columns.widths, columns.shared
     _require(_names(list(offsets)) and list(widths) == list(offsets), "views of a machine")
-    at = first
+    at = min(offsets.values(), default=columns.width)
     for name, wide in widths.items():
         whole = type(wide) is int and wide > 0 and type(offsets[name]) is int
         _require(whole and offsets[name] == (0 if shared else at), f"columns of view '{name}'")
         at = max(at, wide) if shared else at + wide
-    _require(machine.width == at and machine.n_outputs > 0, "width of a machine")
+    _require(columns.width == at, "width of a machine")
+
+
+def _check_factors(factors: ViewFactors) -> None:
+    _require(factors.shape in ("joint", "views", "pairs"), f"ViewFactors.shape is {factors.shape!r}")
+    m, T = len(factors.names), factors.F.shape[-1]
+    _require(_names(factors.names), "ViewFactors.names")
+    G = 1 if factors.shape == "joint" else m if factors.shape == "views" else m * m
+    _doubles(factors, norms=(G, T), F=(G, T), C=(G, T), prior=(G,), counters=(2,))
+    _number(factors, "p", 1.0)
+
+
+def _check_machine(machine: Machine) -> None:
+    _counts(machine, "n_outputs", "n_updates", "n_hypotheses")
+    _require(machine.n_outputs > 0, "outputs of a machine")
 
 
 def _check_linear(machine: LinearMachine) -> None:
-    _require(machine.shape in ("joint", "views", "matrix"), f"LinearMachine.shape is {machine.shape!r}")
-    matrix, K, T = machine.shape == "matrix", len(machine.offsets), machine.n_outputs
-    _check_columns(machine, 0, matrix)
-    G = 1 if machine.shape == "joint" else K * K if matrix else K
-    weights = K if matrix else 1
-    V = _array(machine, "V", (machine.width, weights, T))
+    factors, columns, T = machine.factors, machine.columns, machine.n_outputs
+    pairs, m = machine.shape == "pairs", len(columns.offsets)
+    _require(machine.shape == factors.shape and columns.shared == pairs, f"LinearMachine.shape is {machine.shape!r}")
+    _require(factors.names == tuple(columns.offsets) and factors.F.shape[1] == T, "factors of a machine")
+    _require(not m or min(columns.offsets.values()) == 0, "columns of a machine")
+    vectors = m if pairs else 1
+    V = _array(machine, "V", (columns.width, vectors, T))
     _require(V.dtype in (np.float32, np.float64) and (not V.size or V.flags.c_contiguous), "LinearMachine.V")
-    kept = machine.width if machine.average and K else 0
-    _doubles(machine, B=(2 if machine.bias else 0, T), norms=(G, T), F=(G, T), C=(G, T), prior=(G,), state=(2,))
-    _doubles(machine, U=(kept, weights, T))
-    if K:
-        groups = _array(machine, "groups", (K,), "i")
-        _require((groups == (0 if machine.shape == "joint" else np.arange(K))).all(), "LinearMachine.groups")
-    _number(machine, "p", 1.0)
+    _doubles(machine, U=(columns.width if machine.average and m else 0, vectors, T))
+    _doubles(machine, intercept=(2 if machine.fit_intercept else 0, T))
+    _require(machine._state is None and machine._weights is None, "LinearMachine")
 
 
 def _check_link(machine: LinkMachine) -> None:
-    _check_columns(machine, 1 if machine.bias else 0, False)
-    size, T = machine.width, machine.n_outputs
-    kept = size if machine.average is True else 0
-    _doubles(machine, V=(size, T), W=(size, T), power=(T,), scale=(T,), base=(T,), C=(T,), state=(2,))
+    columns, T, first = machine.columns, machine.n_outputs, int(machine.fit_intercept)
+    size, kept = columns.width, columns.width if machine.average is True else 0
+    _require(not columns.shared and min(columns.offsets.values(), default=size) == first, "columns of a machine")
+    _doubles(machine, V=(size, T), W=(size, T), power=(T,), scale=(T,), base=(T,), C=(T,), counters=(1,))
     for name in ("U", "last"):
         _doubles(machine, **{name: (len(getattr(machine, name)), T)})
         _require(len(getattr(machine, name)) in (0, kept), f"LinkMachine.{name}")
-    _require(not kept or len(machine.U) == kept or not machine.offsets, "LinkMachine.U")
+    _require(not kept or len(machine.U) == kept or not columns.offsets, "LinkMachine.U")
     changes = machine.changes
     _require(isinstance(changes, list) and all(sp.issparse(c) and c.shape[1] <= size for c in changes), "changes")
-    _check_events(machine.events, sum(c.shape[0] for c in changes), T, 1)
+    _check_events(machine, sum(c.shape[0] for c in changes), 1)
     _number(machine, "p", 2.0)
 
 
+def _check_support_machine(machine: SupportMachine) -> None:
+    known = set(machine.grams.kernels)
+    _require(all(set(X.names) <= known for X in machine.support.parts), "views of the support")
+
+
 def _check_kernel_machine(machine: KernelMachine) -> None:
-    _counts(machine, "n_outputs", "budget", "n_steps", "n_hypotheses")
-    G, T, S = machine.grams.n_groups(), machine.n_outputs, len(machine.support)
-    _require(T > 0, "outputs of a machine")
-    _doubles(machine, norms=(G, T), F=(G, T), C=(G, T), prior=(G,), state=(2,))
+    _counts(machine, "budget")
+    factors, T, S = machine.factors, machine.n_outputs, len(machine.support)
+    _require(factors.shape == machine.grams.shape and factors.F.shape[1] == T, "factors of a machine")
+    _require(factors.names == tuple(machine.grams.kernels), "factors of a machine")
     _array(machine, "alpha", (T, S))
-    _array(machine, "beta", (G if machine.average is True else 0, T, S))
+    _array(machine, "beta", (machine.grams.n_groups() if machine.average is True else 0, T, S))
     _array(machine, "alive", (S,), "b")
-    side = len(machine.out_kernel)
-    _doubles(machine, out_kernel=(side, side))
-    _require(side in (0, T), "KernelMachine.out_kernel")
-    _check_events(machine.events, S, T, G)
-    _check_parts(machine)
-    _number(machine, "p", 1.0)
+    side = len(machine.output_gram)
+    _doubles(machine, output_gram=(side, side))
+    _require(side in (0, T), "KernelMachine.output_gram")
+    _check_events(machine, S, machine.grams.n_groups())
 
 
 def _check_projectron(machine: ProjectronMachine) -> None:
-    _counts(machine, "n_outputs", "budget", "n_steps", "n_hypotheses", "n_projections")
+    _counts(machine, "budget", "n_projections")
     T, S = machine.n_outputs, len(machine.support)
-    _require(T > 0 and machine.grams.shape == "joint", "outputs of a machine")
-    _doubles(machine, L=(S, S), state=(1,))
+    _require(machine.grams.shape == "joint", "groups of a machine")
+    _doubles(machine, L=(S, S), largest=(1,))
     for name in ("alpha", "beta"):
         _array(machine, name, (T, S))
     _require(np.all(machine.L.diagonal() > 0), "ProjectronMachine.L")
-    _check_parts(machine)
 
 
-def _check_parts(machine: KernelMachine | ProjectronMachine) -> None:
-    known = set(machine.grams.kernels)
-    _require(all(set(X.names) <= known for X in machine.support.parts), "views of the support")
+def _check_vector_machine(machine: VectorMachine) -> None:
+    T, S = machine.n_outputs, len(machine.support)
+    _require(machine.grams.shape == "joint" and type(machine.linear) is bool, "groups of a machine")
+    _doubles(machine, class_gram=(T, T))
+    _array(machine, "class_vectors", (T, None))
+    _number(machine, "squared_norm", -np.inf)
+    for weights in machine.weights.values():
+        _require(weights.ndim == 2 and weights.shape[1] == T and weights.dtype == np.float64, "weights")
+    _array(machine, "alpha", (S,))
+    codes = _array(machine, "codes", (S,), "i")
+    _require(not S or (codes.min() >= 0 and codes.max() < T), "VectorMachine.codes")
 
 
 # -- estimators
@@ -274,7 +299,7 @@ def _check_estimator(estimator: Any) -> None:
     _require(set(estimator._get_param_names()) <= set(vars(estimator)), "a parameter is missing")
     if _is_ours(estimator):
         _check_fitted(estimator)
-        if not isinstance(estimator, OnlineLearner):
+        if not isinstance(estimator, OnlineEstimator):
             _check_batch(estimator)
 
 
@@ -297,59 +322,38 @@ def _check_fitted(estimator: Any) -> None:
         _require(len(np.unique(classes)) == len(classes) and (np.unique(classes) == classes).all(), "classes_")
 
 
-def _check_online(estimator: OnlineLearner) -> None:
-    if "n_samples_seen_" in vars(estimator):
-        _counts(estimator, "n_samples_seen_", "n_mistakes_", "_late", "_next_id", "_passes")
-        _require(_names(estimator._met) and set(estimator._met) <= set(estimator.view_names_in_), "_met")
-        _require(all(len(pair) == 2 for pair in estimator._curve), "_curve")
-        estimator._check_settings()
-
-
-def _check_machine_learner(estimator: MachineLearner) -> None:
-    if "_machine" not in vars(estimator):
+def _check_online(estimator: OnlineEstimator) -> None:
+    if "n_samples_seen_" not in vars(estimator):
         return
+    _counts(estimator, "n_samples_seen_", "n_mistakes_", "_n_late", "_next_id", "_n_passes")
+    _require(_names(estimator._met) and set(estimator._met) <= set(estimator.view_names_in_), "_met")
+    _require(all(len(pair) == 2 for pair in estimator._curve), "_curve")
+    _require(list(estimator._began_with) == [name for name in FIXED if hasattr(estimator, name)], "_began_with")
+    estimator._check_fixed()
+    codes = {label: code for code, label in enumerate(estimator.classes_.tolist())}
+    _require(estimator._codes == codes and all(type(code) is int for code in estimator._codes.values()), "_codes")
     machine, P = estimator._machine, len(estimator.classes_)
-    expected = type(estimator._new_machine(machine.n_outputs))
-    _require(type(machine) is expected, f"its machine is a {type(machine).__name__}, not a {expected.__name__}")
-    both = isinstance(machine, KernelMachine) and len(machine.out_kernel) == P
-    _require(machine.n_outputs == (1 if P <= 2 else P) or (both and machine.n_outputs == P), "outputs of its machine")
-    _require(bool(getattr(machine, "average", False)) == bool(estimator.average), "average of its machine")
-    widths = getattr(machine, "widths", {})
-    _require(set(widths) <= set(estimator.view_names_in_), "views of its machine")
-    _require(
-        isinstance(estimator.kernels_, dict) and all(isinstance(k, Kernel) for k in estimator.kernels_.values()),
-        "kernels_",
-    )
+    expected = estimator._new_machine(1 if P <= 2 else P)
+    kinds = type(machine).__name__, type(expected).__name__
+    _require(type(machine) is type(expected), f"its machine is a {kinds[0]}, not a {kinds[1]}")
+    _require(machine.n_outputs == expected.n_outputs, "outputs of its machine")
+    for name in ("average", "shape", "fit_intercept", "linear", "budget"):
+        _require(getattr(machine, name, None) == getattr(expected, name, None), f"{name} of its machine")
+    names = machine.grams.kernels if isinstance(machine, SupportMachine) else machine.columns.widths
+    _require(set(names) <= set(estimator.view_names_in_), "views of its machine")
+    kernels = vars(estimator).get("kernels_", {})
+    _require(isinstance(kernels, dict) and all(isinstance(k, Kernel) for k in kernels.values()), "kernels_")
     if hasattr(estimator, "_width"):
         _counts(estimator, "_width")
 
 
 def _check_cues(estimator: MultiCueClassifier) -> None:
-    if "_top" in vars(estimator):
-        outputs = 1 if len(estimator.classes_) <= 2 else len(estimator.classes_)
-        top = estimator._top
-        _require(isinstance(top, LinearMachine) and top.shape == "joint" and top.n_outputs == outputs, "_top")
-        _require(all(wide == outputs for wide in top.widths.values()), "widths of _top")
-        ours = all(isinstance(part, OnlineLearner) for part in estimator.learners_.values())
-        _require(ours and set(top.offsets) <= set(estimator.learners_), "learners_")
-        _require(all((part.classes_ == estimator.classes_).all() for part in estimator.learners_.values()), "classes_")
-
-
-def _check_vector(estimator: VectorPerceptron) -> None:
-    if "_gram" not in vars(estimator):
-        return
-    P = len(estimator.classes_)
-    _array(estimator, "_gram", (P, P))
-    _array(estimator, "label_vectors_", (P, None))
-    for weights in estimator.coef_.values():
-        _require(weights.ndim == 2 and weights.shape[1] == P and weights.dtype == np.float64, "coef_")
-    if hasattr(estimator, "_support"):
-        S = len(estimator._support)
-        _require(isinstance(estimator._support, Views), "_support")
-        codes = _array(estimator, "_codes", (S,), "i")
-        _require(not S or (codes.min() >= 0 and codes.max() < P), "_codes")
-        if hasattr(estimator, "dual_coef_"):
-            _array(estimator, "dual_coef_", (S,))
+    if "estimators_" in vars(estimator):
+        top, parts = estimator._machine, estimator.estimators_
+        _require(all(wide == top.n_outputs for wide in top.columns.widths.values()), "widths of the top layer")
+        ours = all(isinstance(part, OnlineEstimator) for part in parts.values())
+        _require(ours and set(top.columns.offsets) <= set(parts), "estimators_")
+        _require(all((part.classes_ == estimator.classes_).all() for part in parts.values()), "classes_")
 
 
 def _check_batch(estimator: Any) -> None:
@@ -439,15 +443,18 @@ _CHECKS: dict[type, Any] = {
     Certificate: _check_solution,
     Support: _check_support,
     Grams: _check_grams,
+    Columns: _check_columns,
+    ViewFactors: _check_factors,
+    Machine: _check_machine,
     LinearMachine: _check_linear,
     LinkMachine: _check_link,
+    SupportMachine: _check_support_machine,
     KernelMachine: _check_kernel_machine,
     ProjectronMachine: _check_projectron,
+    VectorMachine: _check_vector_machine,
     BaseEstimator: _check_estimator,
-    OnlineLearner: _check_online,
-    MachineLearner: _check_machine_learner,
+    OnlineEstimator: _check_online,
     MultiCueClassifier: _check_cues,
-    VectorPerceptron: _check_vector,
     MaxMarginClassifier: _check_margin,
     MaxMarginRegressor: _check_margin,
     Nystroem: _check_features,

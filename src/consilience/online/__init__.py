@@ -1,1 +1,1 @@
-"""Learners that see one sample after the other."""
+"""Estimators that see one sample after the other."""

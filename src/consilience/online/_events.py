@@ -1,26 +1,27 @@
-"""The history that a vote needs: every step of a learner, and how long each hypothesis lived."""
+"""The history that a vote needs: every step of an estimator, and how long each hypothesis was in use."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from ._steps import voted_pass
+from .._jit import jit
+from ._machine import Sources
 
-BLOCK = 128
+_BLOCK = 128  # samples whose kernels are computed at a time
 
 
 class Events:
-    """Steps in order: which vector was added to which output with what coefficient, and the factors from then on."""
+    """Steps in order: which vector was added to which output by what coefficient, and the factors from then on."""
 
     def __init__(self) -> None:
         self.slots = np.zeros(0, dtype=np.int64)
         self.outputs = np.zeros(0, dtype=np.int64)
         self.coefs = np.zeros(0)
         self.factors = np.zeros((0, 1))
-        self.born = np.zeros(0, dtype=np.int64)  # the sample, counted from 1, after which the step was made
+        self.samples = np.zeros(0, dtype=np.int64)  # the sample of the stream, counted from 1, that caused the step
 
-    def add(self, slots: Any, outputs: Any, coefs: Any, factors: np.ndarray, born: Any) -> None:
+    def add(self, slots: Any, outputs: Any, coefs: Any, factors: np.ndarray, samples: Any) -> None:
         """Append steps; those of one sample follow each other."""
         if len(self.factors) == 0 or self.factors.shape[1] < factors.shape[1]:
             wider = np.ones((len(self.factors), factors.shape[1]))
@@ -30,40 +31,72 @@ class Events:
         self.outputs = np.concatenate([self.outputs, outputs])
         self.coefs = np.concatenate([self.coefs, coefs])
         self.factors = np.concatenate([self.factors, factors])
-        self.born = np.concatenate([self.born, born])
+        self.samples = np.concatenate([self.samples, samples])
 
-    def place(self, sources: Sequence[tuple[int, float]]) -> None:
-        """Make the outputs anew: a step on an old output becomes one on each that is made of it."""
+    def remap(self, sources: Sources) -> None:
+        """Replace the outputs: a step of one output becomes a step of each output that comes from it."""
         pieces = [(t, np.flatnonzero(self.outputs == source), scale) for t, (source, scale) in enumerate(sources)]
         old = np.concatenate([which for _, which, _ in pieces])
         order = np.argsort(old, kind="stable")
         self.outputs = np.concatenate([np.full(len(which), t) for t, which, _ in pieces])[order]
         coefs = np.concatenate([self.coefs[which] * scale for _, which, scale in pieces])
-        self.slots, self.factors, self.born = self.slots[old][order], self.factors[old][order], self.born[old][order]
+        self.slots, self.factors, self.samples = (a[old][order] for a in (self.slots, self.factors, self.samples))
         self.coefs = coefs[order]
 
     def votes(
-        self,
-        kernel: Callable[[np.ndarray], np.ndarray],
-        n: int,
-        n_outputs: int,
-        n_hypotheses: int,
-        out_kernel: np.ndarray | None = None,
+        self, kernel: Callable[[np.ndarray], np.ndarray], n: int, n_outputs: int, n_hypotheses: int, R: np.ndarray
     ) -> np.ndarray:
-        """The share of lives that vote for each output; for one output those for it less those against.
+        """Return the share of votes for each output; for one output, the votes for it less those against.
 
-        `kernel` gives K[i, g, slot] for rows. A hypothesis lives from its making to the next one's (Freund and Schapire
-        1999: one more than the samples it got right).
+        `kernel` returns K[i, g, slot] for rows, R is the kernel between outputs (or empty). A hypothesis votes with the
+        number of samples from its step to the next (Freund and Schapire 1999: one more than it predicted correctly).
         """
-        following = np.append(self.born[1:], n_hypotheses + 1)
-        lives = (following - self.born).astype(np.float64)
+        following = np.append(self.samples[1:], n_hypotheses + 1)
+        weights = (following - self.samples).astype(np.float64)
         votes = np.zeros((n, n_outputs))
-        table = np.zeros((0, 0)) if out_kernel is None else out_kernel
-        for start in range(0, n, BLOCK):
-            rows = np.arange(start, min(start + BLOCK, n))
-            if len(self.slots):
-                K = np.ascontiguousarray(kernel(rows))
-                voted_pass(
-                    K, self.slots, self.outputs, self.coefs, self.factors, lives, table, votes[rows[0] : rows[-1] + 1]
-                )
-        return votes / max(float(lives.sum()), 1.0)
+        for start in range(0, n if len(self.slots) else 0, _BLOCK):
+            rows = np.arange(start, min(start + _BLOCK, n))
+            K, own = np.ascontiguousarray(kernel(rows)), votes[start : start + _BLOCK]
+            _vote(K, self.slots, self.outputs, self.coefs, self.factors, weights, R, own)
+        return votes / max(float(weights.sum()), 1.0)
+
+
+@jit()
+def _first_best(scores, sizes):  # type: ignore[no-untyped-def]
+    """Return the largest score, the first among those within rounding of it."""
+    best = 0
+    for t in range(1, len(scores)):
+        if scores[t] > scores[best]:
+            best = t
+    for t in range(best):
+        if scores[best] - scores[t] <= 1e-12 * (sizes[best] + sizes[t]):
+            return t
+    return best
+
+
+@jit()
+def _vote(K, slots, outputs, coefs, factors, weights, R, votes):  # type: ignore[no-untyped-def]
+    """Let every hypothesis vote on a block of samples.
+
+    Event e adds coefs[e] K[i, g, slots[e]] to output outputs[e], whose factors become factors[e, g]. The hypothesis
+    then has weights[e] votes; 0 where the next event belongs to the same step.
+    """
+    G, T = factors.shape[1], votes.shape[1]
+    for i in range(len(votes)):
+        run, terms = np.zeros((G, T)), np.zeros((G, T))
+        total, sizes = np.zeros(T), np.zeros(T)
+        for e in range(len(slots)):
+            t = outputs[e]
+            total[t] = 0
+            sizes[t] = 0
+            for g in range(G):
+                term = coefs[e] * K[i, g, slots[e]]
+                run[g, t] += term
+                terms[g, t] += abs(term)
+                total[t] += factors[e, g] * run[g, t]
+                sizes[t] += abs(factors[e, g]) * terms[g, t]
+            if T == 1:
+                votes[i, 0] += weights[e] * np.sign(total[0]) * (abs(total[0]) > 1e-12 * sizes[0])
+            elif weights[e] > 0:
+                score, size = (R @ total, np.abs(R) @ sizes) if len(R) else (total, sizes)
+                votes[i, _first_best(score, size)] += weights[e]

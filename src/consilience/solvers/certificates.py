@@ -137,32 +137,32 @@ class PerceptronCertificate(Certificate):
     status : str
         A key of `STATUSES`.
     objective, gap, residual : float, optional
-        Not known of perceptrons.
+        Not known for perceptrons.
     bound : float, optional
-        The most updates there can be.
-    updates : int
-        The updates made.
+        Upper bound on the number of updates.
+    n_updates : int
+        Number of updates.
     margin : float, optional
-        The margin that the operator has on the samples, at norm 1.
+        Margin of the operator on the samples, at norm 1.
     margin_bound : float, optional
-        The least margin there can be, once every sample has the margin asked for.
+        Lower bound on the margin, once every sample has the requested margin.
     widest : float, optional
-        The margin of the operator that the bounds compare with.
+        Margin of the operator that the bounds compare with.
 
     Examples
     --------
     >>> from consilience.solvers.certificates import PerceptronCertificate
-    >>> print(PerceptronCertificate(status="streamed", updates=7, bound=30.0, widest=0.3))
+    >>> print(PerceptronCertificate(status="streamed", n_updates=7, bound=30.0, widest=0.3))
     7 updates, at most 30 by the margin 0.3 of the best operator. Learned as the samples arrived; no optimum is claimed.
     """
 
-    updates: int = 0
+    n_updates: int = 0
     margin: float | None = None
     margin_bound: float | None = None
     widest: float | None = None
 
     def __str__(self) -> str:
-        text = f"{self.updates} updates"
+        text = f"{self.n_updates} updates"
         if self.bound is not None:
             text += f", at most {self.bound:.6g} by the margin {self.widest:.4g} of the best operator"
         if self.margin is not None:
@@ -181,29 +181,29 @@ class MistakeCertificate(Certificate):
     status : str
         A key of `STATUSES`.
     objective, gap, residual : float, optional
-        Not known of streams.
+        Not known for streams.
     bound : float, optional
-        The most mistakes there can be.
-    mistakes : int
-        The mistakes made; a score of zero is one for either class.
+        Upper bound on the number of mistakes.
+    n_mistakes : int
+        Number of mistakes; a score of zero is a mistake for either class.
     n_samples : int
-        The samples seen.
+        Number of samples seen.
     loss, norm, size : float, optional
-        Of the comparator the bound is for: its summed hinge loss, its norm, and the largest norm of a sample.
+        Summed hinge loss and norm of the comparator of the bound, and the largest norm of a sample.
     risk : float, optional
-        For samples drawn independently, seen once: with probability 95% the risk of a hypothesis drawn from those of
-        the stream is at most this (`risk_bound` of the share of mistakes).
+        Bound on the risk of a hypothesis drawn from those of the stream, with probability 95%, for independent samples
+        that are seen once (`risk_bound` of the share of mistakes).
 
     Examples
     --------
     >>> from consilience.solvers.certificates import MistakeCertificate
-    >>> proof = MistakeCertificate("streamed", bound=30.0, mistakes=7, n_samples=100, loss=2.0, norm=3.0, size=1.0)
+    >>> proof = MistakeCertificate("streamed", bound=30.0, n_mistakes=7, n_samples=100, loss=2.0, norm=3.0, size=1.0)
     >>> print(proof)
     7 mistakes in 100 samples, at most 30 by a comparator of loss 2 and norm 3 on samples of size 1. Learned as the
     samples arrived; no optimum is claimed.
     """
 
-    mistakes: int = 0
+    n_mistakes: int = 0
     n_samples: int = 0
     loss: float | None = None
     norm: float | None = None
@@ -211,9 +211,9 @@ class MistakeCertificate(Certificate):
     risk: float | None = None
 
     def __str__(self) -> str:
-        text = f"{self.mistakes} mistakes in {self.n_samples} samples"
+        text = f"{self.n_mistakes} mistakes in {self.n_samples} samples"
         if self.bound is not None and self.size is None:
-            text += f", at most {self.bound:.6g}, since there were no more samples; give them to `certificate` for more"
+            text += f", at most {self.bound:.6g}, the number of samples; a better bound needs certificate(X, y)"
         elif self.bound is not None:
             text += (
                 f", at most {self.bound:.6g} by a comparator of loss {self.loss:.4g} and norm {self.norm:.4g} on "

@@ -263,3 +263,8 @@ def largest_eigenvalue(A: np.ndarray) -> float:
     if info:
         raise np.linalg.LinAlgError("The eigenvalues did not converge.")
     return float(values[-1])
+
+
+def eigvalsh_stack(A: np.ndarray) -> np.ndarray:
+    """Return the eigenvalues in ascending order of each of many small symmetric matrices, (n, m, m)."""
+    return np.linalg.eigvalsh(A)

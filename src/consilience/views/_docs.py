@@ -190,6 +190,59 @@ kernel_weights_ : array of shape (n_views_used,) or (n_views_used, n_outputs)
     "view_weights_equal": """
 view_weights_ : array of shape (n_views_used,)
     1 / n_views_used each, the weights with which the views' functions are combined. The functions contain d.""",
+    # -- parameters of online estimators
+    "stream_kernel": """
+kernel : Kernel, str, callable or dict, default="rbf"
+    Kernel of every view, or a dict of kernels by view. Views that the dict does not name get "rbf". In a stream,
+    "scale" means one over the number of columns, and other parameters must be numbers.""",
+    "linear_kernel": """
+kernel : Kernel, str, callable or dict, default="linear"
+    Kernel of every view, or a dict of kernels by view. Views that the dict does not name get "rbf". With "linear",
+    the estimator keeps weights instead of samples. In a stream, "scale" means one over the number of columns.""",
+    "stream_combine": """
+combine : {"sum", "product"}, Polynomial or list, default="sum"
+    How the kernels of the views make one kernel; see `MaxMarginClassifier`. Missing views need "sum".""",
+    "average": """
+average : {False, True, "voted"}, default=False
+    Whether to predict with the last hypothesis, the mean of all, or their vote.""",
+    "margin": """
+margin : float, default=0.0
+    Largest margin at which an update is made: of y f(x), or with several classes of the lead over the best other
+    class.""",
+    "eta0": """
+eta0 : float, default=1.0
+    Length of an update.""",
+    "kernel_intercept": """
+fit_intercept : bool, default=False
+    Whether to fit an intercept, by adding 1 to the kernel.""",
+    "budget": """
+budget : int, optional
+    Maximum number of samples kept with kernels; when exceeded, the oldest is dropped, also from the average.""",
+    # -- attributes of online estimators
+    "linear_coef_": """
+coef_ : dict of array
+    With the linear kernel: weights by view, of the last hypothesis or of the mean of all.""",
+    "intercept_": """
+intercept_ : array of shape (n_outputs,)
+    Intercept of each output, of the last hypothesis or of the mean of all; 0 without `fit_intercept`.""",
+    "kept_samples_": """
+support_, dual_coef_ : array
+    With other kernels: positions of the samples kept, and their coefficients.""",
+    "stream_support_": """
+support_ : array of int
+    Positions of the samples kept, among those of `fit` or in the stream.""",
+    "stream_dual_coef_": """
+dual_coef_ : array of shape (n_support,) or (n_classes, n_support)
+    Coefficients of the samples kept, signs included.""",
+    "counts_": """
+n_mistakes_, n_updates_, n_samples_seen_ : int
+    Numbers of wrong decisions before learning (a tie is one), of updates, and of samples seen.""",
+    "error_curve_": """
+error_curve_ : array of shape (n, 2)
+    Samples seen, and share of mistakes so far.""",
+    "converged_": """
+converged_ : bool
+    Whether the last pass of `fit` made no update.""",
 }
 
 

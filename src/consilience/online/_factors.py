@@ -1,0 +1,86 @@
+"""The factors between views of matrix and orthogonal perceptrons, as their machines keep them."""
+
+from collections.abc import Mapping, Sequence
+from copy import copy
+from typing import Any
+
+import numpy as np
+
+from ._machine import Sources, remapped
+from ._steps import Factors, set_factors
+
+
+class ViewFactors:
+    """Factors F of the hypotheses W = V F, by output, and what they are computed from.
+
+    `shape` says which products V'V are kept: "joint" (all views are one group), "views" (the norm of each view) or
+    "pairs" (all products between views, as a flat matrix).
+    """
+
+    def __init__(self, shape: str, n_outputs: int, p: float = 1.0, prior_norms: Any = None):
+        self.shape, self.p, self.prior_norms = shape, float(p), prior_norms
+        self.names: tuple[str, ...] = ()  # of the views
+        groups = 1 if shape == "joint" else 0
+        self.norms, self.C = np.zeros((groups, n_outputs)), np.zeros((groups, n_outputs))
+        self.F, self.prior = np.ones((groups, n_outputs)), np.zeros(groups)
+        self.counters = np.zeros(2)
+
+    @property
+    def side(self) -> int:
+        """The number of views where V'V is a full matrix, else 0."""
+        return len(self.names) if self.shape == "pairs" else 0
+
+    @property
+    def sums(self) -> np.ndarray:
+        """Σ F over all hypotheses so far."""
+        return self.C + self.counters[0] * self.F
+
+    def arrays(self) -> Factors:
+        """Return what a compiled pass takes; it writes to these arrays."""
+        return Factors(self.norms, self.F, self.C, self.prior, self.counters, self.p, self.side)
+
+    def snapshot(self) -> "ViewFactors":
+        """Return a copy that further learning does not change."""
+        other = copy(self)
+        for name in ("norms", "F", "C", "counters"):
+            setattr(other, name, getattr(self, name).copy())
+        return other
+
+    def places(self, before: int) -> np.ndarray:
+        """Return where the groups of the first `before` views are among those of all views."""
+        if self.shape != "pairs":
+            return np.arange(before)
+        return np.arange(self.side**2).reshape(self.side, -1)[:before, :before].ravel()
+
+    def add_views(self, names: Sequence[str]) -> None:
+        """Make room for more views; `names` are all views, those of before first."""
+        before, self.names = len(self.names), tuple(names)
+        if self.shape == "joint":
+            return
+        self.C, self.counters[0] = self.sums, 0
+        places, unit = self.places(before), self._unit()
+        for name in ("norms", "F", "C"):
+            new = np.zeros((len(unit), self.F.shape[1]))
+            if name == "F" and self.p == 1:
+                new += unit[:, None]
+            new[places] = getattr(self, name)
+            setattr(self, name, new)
+        self.prior = np.zeros(len(unit))
+        if self.shape == "views" and self.prior_norms is not None:
+            given = self.prior_norms
+            self.prior[:] = [given.get(name, 0.0) for name in names] if isinstance(given, Mapping) else given
+        if self.shape == "views" and (self.prior.any() or self.norms.any()):
+            for t in range(self.F.shape[1]):
+                set_factors(self.norms[:, t], self.prior, self.p, 0, self.F[:, t])
+
+    def remap(self, sources: Sources) -> None:
+        """Replace the outputs; see `Machine.remap_outputs`. Squared norms scale by squares, factors do not scale."""
+        self.norms = remapped(self.norms, sources, power=2)
+        self.F, self.C = (remapped(values, sources, power=0) for values in (self.F, self.C))
+        self.F[:, [source < 0 for source, _ in sources]] = self._unit()[:, None]
+
+    def _unit(self) -> np.ndarray:
+        """Return the factors of p = 1: the identity."""
+        if self.shape == "pairs":
+            return np.eye(self.side).ravel()
+        return np.ones(1 if self.shape == "joint" else len(self.names))

@@ -1,0 +1,283 @@
+"""The machine of the p-norm perceptron, and its compiled pass."""
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+
+from .._jit import jit
+from ..kernels import Kernel
+from ..views.container import Views
+from ._events import Events
+from ._machine import Machine, Sources, remapped
+from ._rows import Columns, known_views, read_rows
+from ._steps import RowArrays, Rule
+
+
+class LinkState(NamedTuple):
+    """State of a pass with w = c W, where W = sign(v)(|v|/scale)^(p-1) and c is a factor of each output."""
+
+    V: np.ndarray  # (n_columns, n_outputs)
+    W: np.ndarray
+    U: np.ndarray  # Σ of W (C - last) over the values W had, for averages; empty without
+    last: np.ndarray  # C when the weight last changed
+    power: np.ndarray  # (n_outputs,): Σ (|v|/scale)^p
+    scale: np.ndarray  # power of two near the largest |v|
+    base: np.ndarray  # scale at the first step
+    C: np.ndarray  # Σ c since the scale was chosen
+    counters: np.ndarray  # hypotheses that C lacks
+    p: float
+
+
+class LinkRecord(NamedTuple):
+    """What a pass reports."""
+
+    scores: np.ndarray
+    wrong: np.ndarray
+    steps: np.ndarray  # (n, n_outputs)
+    changes: np.ndarray  # change of W at each entry of the rows, for the scale `base`; empty unless hypotheses vote
+    history: np.ndarray  # (n, n_outputs): factor c after a step, for the scale `base`; empty unless hypotheses vote
+
+
+class LinkMachine(Machine):
+    """State of a p-norm perceptron: v, its link W = sign(v)|v|^(p-1) up to factors, what averages and votes need."""
+
+    shape = "joint"  # one vector for all views
+
+    def __init__(self, n_outputs: int, *, p: float, average: Any, fit_intercept: bool):
+        self.p, self.average, self.fit_intercept, self.n_outputs = float(p), average, fit_intercept, n_outputs
+        self.columns = Columns(first=int(fit_intercept))  # the intercept is the weight of a column of ones
+        self.V, self.W = np.zeros((self.columns.width, n_outputs)), np.zeros((self.columns.width, n_outputs))
+        self.U, self.last = np.zeros((0, n_outputs)), np.zeros((0, n_outputs))
+        self.power, self.C = np.zeros(n_outputs), np.zeros(n_outputs)
+        self.scale, self.base = np.zeros(n_outputs), np.zeros(n_outputs)
+        self.counters = np.zeros(1)
+        self.events = Events()
+        self.changes: list[sp.csr_array] = []
+
+    def add_views(self, X: Views, kernels: Mapping[str, Kernel] | None = None) -> None:
+        """Make room for the views of X that occur for the first time."""
+        self.columns.add(X)
+        for name in ("V", "W", "U", "last"):
+            old = getattr(self, name)
+            new = np.zeros((self.columns.width if name in "VW" or self.average is True else 0, self.n_outputs))
+            if len(new) > len(old):
+                new[: len(old)] = old
+                setattr(self, name, new)
+
+    def remap_outputs(self, sources: Sources) -> None:
+        """Replace the outputs: each becomes an output before, with a sign, or 0."""
+        for name in ("V", "W", "U", "last", "power", "scale", "base", "C"):
+            setattr(self, name, remapped(getattr(self, name), sources, power=int(name in ("V", "W", "U"))))
+        self.events.remap(sources)
+        self.n_outputs = len(sources)
+
+    def learn(self, chunk: Views, codes: np.ndarray, rule: Rule, ids: Any = None) -> tuple[np.ndarray, np.ndarray]:
+        """Learn samples in order; return their scores before learning, and where the decision was wrong."""
+        n, T, voted = len(codes), self.n_outputs, self.average == "voted"
+        rows = read_rows(known_views(chunk, tuple(self.columns.offsets)), self.columns, self.fit_intercept)
+        rows = _unshared(rows) if voted and self.fit_intercept else rows
+        record = LinkRecord(
+            scores=np.empty((n, T)),
+            wrong=np.empty(n, dtype=bool),
+            steps=np.zeros((n, T)),
+            changes=np.zeros((len(rows.values) if voted else 0, T)),
+            history=np.zeros((n if voted else 0, T)),
+        )
+        state = LinkState(
+            self.V, self.W, self.U, self.last, self.power, self.scale, self.base, self.C, self.counters, self.p
+        )
+        _link_pass(*rows, codes, tuple(state), rule.threshold, rule.least, tuple(record))
+        if voted:
+            self._add_events(rows, record)
+        self.n_hypotheses += n
+        self.n_updates += int(np.count_nonzero(record.steps.any(axis=1)))
+        return record.scores, record.wrong
+
+    def _add_events(self, rows: RowArrays, record: LinkRecord) -> None:
+        """Keep the changes of W at each step: one sparse vector for each output that changed."""
+        moved = np.argwhere(record.steps)
+        if not len(moved):
+            return
+        values, columns, bounds = [], [], [0]
+        for i, t in moved:
+            for first, last, at in zip(rows.start[i], rows.stop[i], rows.column_start[i], strict=True):
+                values.append(record.changes[first:last, t])
+                columns.append(rows.columns[at : at + last - first])
+            bounds.append(bounds[-1] + int((rows.stop[i] - rows.start[i]).sum()))
+        slots = sum(part.shape[0] for part in self.changes) + np.arange(len(moved))
+        vectors = (np.concatenate(values), np.concatenate(columns), np.array(bounds))
+        self.changes.append(sp.csr_array(vectors, shape=(len(moved), self.columns.width)))
+        factors = record.history[moved[:, 0], moved[:, 1]][:, None]
+        self.events.add(slots, moved[:, 1], np.ones(len(moved)), factors, self.n_hypotheses + 1 + moved[:, 0])
+
+    def weights(self) -> np.ndarray:
+        """Return w by column and output: of the last hypothesis, or of the mean of all."""
+        known = self.power > 0
+        c = np.where(known, self.scale * np.where(known, self.power, 1.0) ** (2 / self.p - 1), 1.0)
+        if self.average is not True:
+            return self.W * c
+        until = self.C + self.counters[0] * c
+        return (self.U + self.W * (until - self.last)) / max(self.n_hypotheses, 1)
+
+    def coef(self) -> dict[str, np.ndarray]:
+        """Return the weights by view, (n_columns,) or (n_columns, n_classes)."""
+        W = self.weights()
+        parts = {name: W[self.columns.span(name)] for name in self.columns.offsets}
+        return {name: own[:, 0] if own.shape[1] == 1 else own for name, own in parts.items()}
+
+    def intercepts(self) -> np.ndarray:
+        """Return the intercept of each output; 0 without one."""
+        return np.array(self.weights()[0]) if self.fit_intercept else np.zeros(self.n_outputs)
+
+    def scores(self, X: Views) -> np.ndarray:
+        """Return scores of shape (n, n_outputs); with votes, the share of the votes for each class."""
+        if self.average != "voted":
+            return self.columns.products(X, self.weights()[:, None], self.intercepts())
+        Z, width = self.columns.matrix(X, self.fit_intercept), self.columns.width
+        vectors = [sp.csr_array((v.data, v.indices, v.indptr), shape=(v.shape[0], width)) for v in self.changes]
+        D = sp.vstack(vectors, format="csr") if vectors else sp.csr_array((0, width))
+        identity = np.zeros((0, 0))
+        return self.events.votes(
+            lambda rows: (Z[rows] @ D.T).toarray()[:, None], len(X), self.n_outputs, self.n_hypotheses, identity
+        )
+
+
+def _unshared(rows: RowArrays) -> RowArrays:
+    """Return the same rows, each with an entry of its own for the intercept: the changes there differ."""
+    n, end = len(rows.start), len(rows.values) - 1
+    start, stop = rows.start.copy(), rows.stop.copy()
+    start[:, -1] = end + np.arange(n)
+    stop[:, -1] = start[:, -1] + 1
+    return rows._replace(values=np.concatenate([rows.values[:end], np.ones(n)]), start=start, stop=stop)
+
+
+# -- the compiled pass
+@jit()
+def _factor(power, scale, p):  # type: ignore[no-untyped-def]
+    """Return c = ‖v‖_p^(2-p) scale^(p-1), so that w = c W."""
+    return scale * power ** (2 / p - 1) if power > 0 else 1.0
+
+
+@jit()
+def _decide(scores, code, sizes, tol):  # type: ignore[no-untyped-def]
+    """Return the margin, 0 within rounding, and the best other class, the first among ties (-1 with one output).
+
+    `sizes` are the sums of the absolute terms of the scores. A single score becomes 0 with its margin.
+    """
+    rival = -1
+    for t in range(len(scores) if len(scores) > 1 else 0):
+        if t != code and (rival < 0 or scores[t] > scores[rival]):
+            rival = t
+    for t in range(rival):
+        if t != code and scores[rival] - scores[t] <= tol * (sizes[rival] + sizes[t]):
+            rival = t
+            break
+    if rival < 0:
+        scores[0] = 0.0 if abs(scores[0]) <= tol * sizes[0] else scores[0]
+        return scores[0] if code == 1 else -scores[0], rival
+    margin = scores[code] - scores[rival]
+    return 0.0 if abs(margin) <= tol * (sizes[code] + sizes[rival]) else margin, rival
+
+
+@jit()
+def _rescale(state, t):  # type: ignore[no-untyped-def]
+    """Choose the scale of an output again, a power of two from its largest |v|; U takes the averages until now."""
+    V, W, U, last, p = state.V, state.W, state.U, state.last, state.p
+    top = 0.0
+    for k in range(len(V)):
+        top = max(top, abs(V[k, t]))
+    if top == 0:
+        return
+    state.scale[t] = 2.0 ** np.ceil(np.log2(top))
+    state.power[t] = 0
+    for k in range(len(V)):
+        if len(U):
+            U[k, t] += W[k, t] * (state.C[t] - last[k, t])
+            last[k, t] = 0
+        share = abs(V[k, t]) / state.scale[t]
+        W[k, t] = np.sign(V[k, t]) * share ** (p - 1)
+        state.power[t] += share**p
+    state.C[t] = 0
+
+
+@jit()
+def _first_scale(values, start, stop, a):  # type: ignore[no-untyped-def]
+    """Return a power of two from the largest entry of a row; 0 for a row of zeros."""
+    top = 0.0
+    for l in range(len(start)):
+        for j in range(start[l], stop[l]):
+            top = max(top, abs(a * values[j]))
+    return 2.0 ** np.ceil(np.log2(top)) if top > 0 else 0.0
+
+
+@jit()
+def _add_row(values, columns, start, stop, column_start, state, t, a, changes):  # type: ignore[no-untyped-def]
+    """Add a x to v in output t, and update W, its power and the averages; return the largest |v| over the scale."""
+    V, W, U, last, power, scale, base, C, _, p = state
+    top = 0.0
+    for l in range(len(start)):
+        shift = column_start[l] - start[l]
+        for j in range(start[l], stop[l]):
+            k = columns[j + shift]
+            v, w = V[k, t], W[k, t]
+            if len(U):
+                U[k, t] += w * (C[t] - last[k, t])
+                last[k, t] = C[t]
+            V[k, t] = v + a * values[j]
+            share = abs(V[k, t]) / scale[t]
+            top = max(top, share)
+            W[k, t] = np.sign(V[k, t]) * share ** (p - 1)
+            power[t] = max(power[t] + share**p - (abs(v) / scale[t]) ** p, 0.0)
+            if len(changes):
+                changes[j, t] = (W[k, t] - w) * (scale[t] / base[t]) ** (p - 1)
+    return top
+
+
+@jit()
+def _link_pass(values, columns, start, stop, column_start, codes, state, threshold, eta0, record):  # type: ignore[no-untyped-def]  # fmt: skip
+    """Learn rows: where the margin is at most the threshold, add ±eta0 x to v."""
+    state, record = LinkState(*state), LinkRecord(*record)
+    W, power, scale, base, C, p, tol = state.W, state.power, state.scale, state.base, state.C, state.p, 1e-12
+    T = W.shape[1]
+    total, sizes = np.empty(T), np.empty(T)
+    for i in range(len(codes)):
+        total[:] = 0
+        sizes[:] = 0
+        for l in range(start.shape[1]):
+            shift = column_start[i, l] - start[i, l]
+            for j in range(start[i, l], stop[i, l]):
+                for t in range(T):
+                    z = W[columns[j + shift], t] * values[j]
+                    total[t] += z
+                    sizes[t] += abs(z)
+        for t in range(T):
+            total[t] *= _factor(power[t], scale[t], p)
+            sizes[t] *= _factor(power[t], scale[t], p)
+        code = codes[i]
+        margin, rival = _decide(total, code, sizes, tol)
+        state.counters[0] += 1
+        record.scores[i] = total
+        record.wrong[i] = margin <= 0
+        if margin > threshold * (1 + tol):
+            continue
+        for t in range(T):
+            C[t] += state.counters[0] * _factor(power[t], scale[t], p)
+        state.counters[0] = 0
+        for t in (code if T > 1 else 0, rival):
+            if t < 0:
+                continue
+            a = -eta0 if t == rival or (T == 1 and code == 0) else eta0
+            record.steps[i, t] = a
+            if scale[t] == 0:  # the first step of the output
+                scale[t] = base[t] = _first_scale(values, start[i], stop[i], a)
+                if scale[t] == 0:
+                    continue
+            before = power[t]
+            top = _add_row(values, columns, start[i], stop[i], column_start[i], state, t, a, record.changes)
+            if len(record.history):
+                record.history[i, t] = _factor(power[t] * (scale[t] / base[t]) ** p, base[t], p)
+            # a scale far from |v| loses accuracy in `power`, and so does a C much larger than its next terms
+            if top > 4 or power[t] < 1e-3 * before or C[t] > 1e4 * _factor(power[t], scale[t], p):
+                _rescale(state, t)

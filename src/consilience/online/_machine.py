@@ -1,0 +1,99 @@
+"""The interface of machines: a machine holds the state of an online estimator, learns and scores."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Self
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from ..kernels import Kernel
+from ..views.container import Views
+
+Sources = Sequence[tuple[int, float]]  # of each output: the output before it comes from (-1: none), and its scale
+
+
+class Machine(ABC):
+    """State of an online estimator.
+
+    Estimators create a machine for their classes. They give it samples, and a rule that says when and how far to step.
+    A machine knows outputs, not classes: one output for two classes, else one for each class.
+    """
+
+    n_outputs: int
+    n_updates: int = 0
+    n_hypotheses: int = 0  # hypotheses in use so far, one for each sample
+
+    @abstractmethod
+    def add_views(self, X: Views, kernels: Mapping[str, Kernel]) -> None:
+        """Make room for the views of X that occur for the first time; linear machines need no kernels."""
+
+    @abstractmethod
+    def learn(self, chunk: Any, codes: np.ndarray, rule: Any, ids: Any) -> tuple[np.ndarray, np.ndarray]:
+        """Learn samples in order; return their scores before learning, and where the decision was wrong.
+
+        `chunk` is what `read` returned, or a slice of it. `ids` name the samples; a sample has the same name in every
+        pass.
+        """
+
+    @abstractmethod
+    def scores(self, X: Views) -> np.ndarray:
+        """Return scores of shape (n, 1) for two classes, (n, n_classes) for more."""
+
+    @abstractmethod
+    def remap_outputs(self, sources: Sources) -> None:
+        """Replace the outputs: each becomes a multiple of an output before, or 0."""
+
+    def snapshot(self) -> Self:
+        """Return a machine that further learning does not change.
+
+        It may be the machine itself if nothing can fail after `read`: then no chunk is learned halfway.
+        """
+        return self
+
+    def read(self, X: Views) -> Any:
+        """Return samples in the form that `learn` takes, which can be sliced."""
+        return X
+
+    def read_one(self, x: Mapping[str, Any]) -> Any:
+        """Return one sample in the form that `learn` takes; None if it must be validated as Views first."""
+        return None
+
+    def score_one(self, row: Any) -> np.ndarray:
+        """Return the scores of what `read_one` returned, of shape (1, n_outputs)."""
+        raise NotImplementedError
+
+
+def remapped(values: np.ndarray, sources: Sources, *, axis: int = -1, power: int = 1) -> np.ndarray:
+    """Return an array over new outputs, where `axis` is that of the outputs; scales are raised to `power`."""
+    zero = np.take(values, 0, axis=axis) * 0
+    parts = [np.take(values, s, axis=axis) * scale**power if s >= 0 else zero for s, scale in sources]
+    return np.ascontiguousarray(np.stack(parts, axis=axis))
+
+
+def plain(values: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Return a named tuple, and those in it, as plain tuples, as compiled passes take them."""
+    return tuple(plain(value) if isinstance(value, tuple) else value for value in values)
+
+
+_LEARNED = {  # method of the machine, and what it returns
+    "coef_": ("coef", "Weights by view, of the last hypothesis or of the mean of all."),
+    "intercept_": ("intercepts", "Intercept of each output; 0 without `fit_intercept`."),
+    "support_": ("support_ids", "Positions of the samples kept, among those of `fit` or in the stream."),
+    "dual_coef_": ("dual_coef", "Coefficients of the samples kept, before factors and averages."),
+}
+
+
+def from_machine(name: str) -> property:
+    """Return a property of fitted estimators that their machine computes; an AttributeError if it cannot."""
+    method, text = _LEARNED[name]
+
+    def read(self: Any) -> Any:
+        check_is_fitted(self, "n_samples_seen_")
+        compute: Callable[[], Any] | None = getattr(self._machine, method, None)
+        if compute is None:
+            kept = "`coef_`, since it is linear," if self._is_primal() else "`support_` and `dual_coef_`"
+            raise AttributeError(f"{type(self).__name__} has {kept} with these parameters, not `{name}`.")
+        return compute()
+
+    return property(read, doc=text)

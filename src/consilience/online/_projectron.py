@@ -1,0 +1,196 @@
+"""The machine of the Projectron, and its compiled pass."""
+
+from copy import copy
+from typing import NamedTuple, Self
+
+import numpy as np
+
+from .._jit import jit
+from ..views.container import Views
+from ._dual import Grams, Support, SupportMachine
+from ._machine import Sources, remapped
+
+_SPAN = 1e-10  # a fraction of k(x, x), or of the terms of a score, below which it counts as zero
+
+
+class ProjectionRule(NamedTuple):
+    """When and how far a Projectron steps."""
+
+    threshold: float  # η: distance from the span of the support up to which samples are projected
+    squared: bool  # whether η bounds the squared distance
+    margins: bool  # whether correct decisions with a hinge loss cause steps too (Projectron++)
+
+
+class ProjectronState(NamedTuple):
+    """State of a pass; arrays over the support have room for the block."""
+
+    alpha: np.ndarray  # (n_outputs, n_support)
+    beta: np.ndarray  # Σ ± τ d t over the steps at sample t, for averages
+    L: np.ndarray  # Cholesky factor of the support's Gram matrix
+    members: np.ndarray  # columns of K that belong to the support
+    largest: np.ndarray  # (1,): largest Σ |terms| of a score so far
+    budget: int
+
+
+class ProjectronMachine(SupportMachine):
+    """State of a Projectron: support, the factor of its Gram matrix, coefficients."""
+
+    def __init__(self, grams: Grams, n_outputs: int, *, average: bool, budget: int | None):
+        self.grams, self.average, self.budget, self.n_outputs = grams, average, budget or 0, n_outputs
+        self.support = Support()
+        self.alpha, self.beta = np.zeros((n_outputs, 0)), np.zeros((n_outputs, 0))
+        self.L = np.zeros((0, 0))
+        self.largest = np.zeros(1)
+        self.n_projections = 0
+
+    def snapshot(self) -> Self:
+        """Return a machine that further learning does not change."""
+        other = super().snapshot()
+        other.largest = copy(self.largest)
+        return other
+
+    def remap_outputs(self, sources: Sources) -> None:
+        """Replace the outputs: each becomes a multiple of an output before, or 0."""
+        self.alpha, self.beta = remapped(self.alpha, sources, axis=0), remapped(self.beta, sources, axis=0)
+        self.n_outputs = len(sources)
+
+    def _learn_block(
+        self, X: Views, codes: np.ndarray, rule: ProjectionRule, ids: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        b, S, T = len(codes), len(self.support), self.n_outputs
+        K = self.support.against(self.grams, X, extra=b)
+        K[:, :, S:] = self.grams(X, X)
+        alpha, beta = (np.concatenate([a, np.zeros((T, b))], axis=1) for a in (self.alpha, self.beta))
+        L = np.zeros((S + b, S + b))
+        L[:S, :S] = self.L
+        state = ProjectronState(alpha, beta, L, np.arange(S + b), self.largest, self.budget)
+        scores, wrong, updates = np.empty((b, T)), np.empty(b, dtype=bool), np.zeros(b, dtype=np.int64)
+        size = _projectron_pass(K[:, 0], codes, tuple(state), S, self.n_hypotheses, tuple(rule), scores, wrong, updates)
+        entered = state.members[S:size] - S
+        self.keep(X[entered], ids[entered])
+        self.alpha, self.beta = alpha[:, :size], beta[:, :size]
+        self.L = L[:size, :size].copy()
+        self.n_updates += int(np.count_nonzero(updates))
+        self.n_projections += int(np.count_nonzero(updates == 1))
+        return scores, wrong
+
+    def coefficients(self) -> np.ndarray:
+        """Return coefficients (1, n_outputs, n_support) of the last hypothesis, or of the mean of all."""
+        mean = self.alpha - self.beta / max(self.n_hypotheses, 1) if self.average else self.alpha
+        return mean[None]
+
+    def dual_coef(self) -> np.ndarray:
+        """Return the coefficients of the support, before averages: (n_support,) or by output."""
+        return self.alpha[0] if self.n_outputs == 1 else self.alpha
+
+    def support_ids(self) -> np.ndarray:
+        """Return the names of the samples in the support."""
+        return self.support.ids
+
+
+# -- the compiled pass
+@jit(fastmath={"reassoc"})  # lets the compiler use several partial sums
+def _sum(alpha, K):  # type: ignore[no-untyped-def]
+    total = 0.0
+    for j in range(len(alpha)):
+        total += alpha[j] * K[j]
+    return total
+
+
+@jit()
+def _decide(scores, code, sizes, tol):  # type: ignore[no-untyped-def]
+    """Return the margin, 0 within rounding, and the best other class, the first among ties (-1 with one output).
+
+    `sizes` are the sums of the absolute terms of the scores. A single score becomes 0 with its margin.
+    """
+    rival = -1
+    for t in range(len(scores) if len(scores) > 1 else 0):
+        if t != code and (rival < 0 or scores[t] > scores[rival]):
+            rival = t
+    for t in range(rival):
+        if t != code and scores[rival] - scores[t] <= tol * (sizes[rival] + sizes[t]):
+            rival = t
+            break
+    if rival < 0:
+        scores[0] = 0.0 if abs(scores[0]) <= tol * sizes[0] else scores[0]
+        return scores[0] if code == 1 else -scores[0], rival
+    margin = scores[code] - scores[rival]
+    return 0.0 if abs(margin) <= tol * (sizes[code] + sizes[rival]) else margin, rival
+
+
+@jit()
+def _project(L, size, k, half, d):  # type: ignore[no-untyped-def]
+    """Solve L half = k and L' d = half, L lower triangular; return ‖half‖², the squared norm of the projection."""
+    for r in range(size):
+        half[r] = (k[r] - _sum(L[r, :r], half[:r])) / L[r, r]
+        d[r] = half[r]
+    for r in range(size - 1, -1, -1):
+        d[r] /= L[r, r]
+        for q in range(r):
+            d[q] -= L[r, q] * d[r]
+    return _sum(half[:size], half[:size])
+
+
+@jit()
+def _step(rule, margin, inside, residual, n_sides):  # type: ignore[no-untyped-def]
+    """Return τ: 1 for a mistake, less for a correct decision, 0 where the projection is too far for its loss."""
+    if margin <= 0:
+        return 1.0
+    distance = residual if rule.squared else np.sqrt(residual)
+    excess = 1 - margin - (distance / rule.threshold if rule.threshold > 0 else np.inf * (distance > 0))
+    if not excess > 1e-10 or inside <= 0:
+        return 0.0
+    below = inside * n_sides
+    return min((1 - margin) / below, 2 * excess / below, 1.0)
+
+
+@jit()
+def _projectron_pass(K, codes, state, size, n_before, rule, scores, wrong, updates):  # type: ignore[no-untyped-def]
+    """Learn a block, and return the new size of the support; K[i] is the kernel with the support, then with the block.
+
+    Scores that differ by less than _SPAN of the largest terms so far are ties, and so are distances and the threshold:
+    solving with L leaves more rounding than sums do.
+    """
+    rule = ProjectionRule(*rule)
+    alpha, beta, L, members, largest, budget = state
+    T, most = alpha.shape
+    first = K.shape[1] - len(codes)
+    total, sizes = np.empty(T), np.empty(T)
+    k, half, d = np.empty(most), np.empty(most), np.empty(most)
+    for i in range(len(codes)):
+        own = K[i, first + i]
+        for s in range(size):
+            k[s] = K[i, members[s]]
+        for t in range(T):
+            total[t] = _sum(alpha[t, :size], k[:size])
+            # kept from all samples: where coefficients cancel, what is left is rounding of what they were
+            largest[0] = max(largest[0], _sum(np.abs(alpha[t, :size]), np.abs(k[:size])))
+        code = codes[i]
+        sizes[:] = largest[0]
+        margin, rival = _decide(total, code, sizes, _SPAN)
+        scores[i] = total
+        wrong[i] = margin <= 0
+        if margin > 1 - 1e-10 or (margin > 0 and not rule.margins):
+            continue
+        inside = _project(L, size, k, half, d)
+        residual = own - inside if own - inside > _SPAN * own else 0.0  # within rounding of the span
+        tau = _step(rule, margin, inside, residual, 1 if rival < 0 else 2)
+        if tau == 0:
+            continue
+        far = residual - (rule.threshold if rule.squared else rule.threshold**2) > _SPAN * own
+        grows = margin <= 0 and far and residual > 0 and not 0 < budget <= size
+        updates[i] = 2 if grows else 1
+        if grows:
+            L[size, :size] = half[:size]
+            L[size, size] = np.sqrt(residual)
+            members[size] = first + i
+            d[:size] = 0
+            d[size] = 1
+            size += 1
+        for t in (code if T > 1 else 0, rival):
+            if t >= 0:
+                a = -tau if t == rival or (T == 1 and code == 0) else tau
+                for s in range(size):
+                    alpha[t, s] += a * d[s]
+                    beta[t, s] += a * d[s] * (n_before + i + 1)
+    return size

@@ -1,0 +1,121 @@
+"""Rows of several views side by side: where their columns lie, and how they are read."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from ..views import _blocks
+from ..views.container import Views
+from ._steps import RowArrays
+
+
+class Columns:
+    """Columns of each view among the weights: one view after the other, or all views from column 0 on (`shared`)."""
+
+    def __init__(self, *, first: int = 0, shared: bool = False):
+        self.offsets: dict[str, int] = {}
+        self.widths: dict[str, int] = {}
+        self.width, self.shared = first, shared
+
+    def add(self, X: Views) -> list[str]:
+        """Give columns to the views of X that occur for the first time; return their names."""
+        new = [name for name in X.names if name not in self.offsets and X.present(name).any()]
+        for name in new:
+            self.widths[name] = _blocks.width(X.block(name))
+            self.offsets[name] = 0 if self.shared else self.width
+            self.width = max(self.width, self.offsets[name] + self.widths[name])
+        return new
+
+    def span(self, name: str) -> slice:
+        """Return the columns of one view."""
+        return slice(self.offsets[name], self.offsets[name] + self.widths[name])
+
+    def products(self, X: Views, W: np.ndarray, intercept: Any) -> np.ndarray:
+        """Return the intercept plus Σ x_v' W_v over the views of each sample; W is (columns, 1 or views, outputs)."""
+        total = np.zeros((len(X), W.shape[2])) + intercept
+        for l, name in enumerate(self.offsets):
+            if name in X.names and X.block(name) is not None:
+                own = W[self.span(name), l if self.shared else 0]
+                there = np.flatnonzero(X.present(name))
+                if len(there):
+                    block = X.block(name) if len(there) == len(X) else _blocks.take(X.block(name), there)
+                    total[there] += np.asarray((block if sp.issparse(block) else _blocks.to_numpy(block)) @ own)
+        return total
+
+    def matrix(self, X: Views, ones: bool) -> sp.csr_array:
+        """Return all views in one sparse matrix, missing ones as empty rows; with a first column of ones."""
+        parts = [sp.csr_array(np.ones((len(X), 1)))] if ones else []
+        for name, width in self.widths.items():
+            known = name in X.names and X.block(name) is not None
+            there = np.flatnonzero(X.present(name)) if known else np.zeros(0, int)
+            block = sp.csr_array(_blocks.take(X.block(name), there)) if len(there) else sp.csr_array((0, width))
+            place = sp.csr_array((np.ones(len(there)), (there, np.arange(len(there)))), shape=(len(X), len(there)))
+            parts.append(place @ block)
+        return sp.hstack(parts, format="csr")
+
+
+class Rows:
+    """Rows of several views that can be sliced."""
+
+    def __init__(self, arrays: RowArrays):
+        self.arrays = arrays
+
+    def __getitem__(self, rows: slice) -> "Rows":
+        values, columns, start, stop, column_start = self.arrays
+        return Rows(RowArrays(values, columns, start[rows], stop[rows], column_start[rows]))
+
+
+def read_rows(X: Views, columns: Columns, ones: bool = False) -> RowArrays:
+    """Return the rows of X without a copy where it can be; with `ones` a last view of ones in column 0."""
+    n, starts = len(X), []
+    values: list[np.ndarray] = []
+    places: list[np.ndarray] = []
+    before = at = 0  # entries and columns of the views so far
+    for name, offset in columns.offsets.items():
+        block = X.block(name)
+        if block is None or not X.present(name).any():
+            starts.append((np.zeros(n, dtype=np.int64),) * 3)
+            continue
+        if sp.issparse(block):
+            values.append(block.data)
+            places.append(block.indices if offset == 0 else block.indices + offset)
+            first, last = block.indptr[:-1], block.indptr[1:]
+            placed = first
+        else:
+            dense = _blocks.to_numpy(block)
+            values.append(np.ascontiguousarray(dense).reshape(-1))
+            places.append(np.arange(offset, offset + dense.shape[1], dtype=np.int32))
+            first = np.arange(n) * dense.shape[1]
+            last, placed = first + dense.shape[1], np.zeros(n, dtype=np.int64)
+        if X.mask is not None:
+            last = np.where(X.present(name), last, first)
+        starts.append((first + before, last + before, placed + at) if before or at else (first, last, placed))
+        before, at = before + len(values[-1]), at + len(places[-1])
+    if ones:
+        one = np.full(n, before, dtype=np.int64)
+        starts.append((one, one + 1, np.full(n, at, dtype=np.int64)))
+        values.append(np.ones(1, dtype=np.result_type(*values) if values else np.float64))
+        places.append(np.zeros(1, dtype=np.int32))
+    return RowArrays(joined(values), joined(places), *(_side_by_side([s[k] for s in starts]) for k in range(3)))
+
+
+def known_views(X: Views, names: Sequence[str]) -> Views:
+    """Return the views of these names, missing where X lacks them; samples may have none of them."""
+    blocks = {name: X.block(name) if name in X.names else None for name in names}
+    views = Views.__new__(Views)
+    views.names, views.feature_names, views._blocks, views._n = tuple(names), {}, blocks, len(X)
+    none = np.zeros(len(X), dtype=bool)
+    mask = np.column_stack([X.present(name) if name in X.names else none for name in names])
+    views.mask = None if mask.all() else mask
+    return views
+
+
+def joined(parts: list[np.ndarray]) -> np.ndarray:
+    """Return arrays one after the other; a single one without a copy."""
+    return parts[0] if len(parts) == 1 else np.concatenate(parts)
+
+
+def _side_by_side(columns: list[np.ndarray]) -> np.ndarray:
+    return columns[0][:, None] if len(columns) == 1 else np.column_stack(columns)

@@ -1,0 +1,146 @@
+"""Mistake bounds and certificates of online estimators."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from online_cases import stream
+from sklearn.base import clone
+
+import consilience as cs
+from consilience import Views
+from consilience.kernels import RBF, Linear
+from consilience.solvers.certificates import novikoff_bound, perceptron_bound, risk_bound
+
+
+def check_bound(learner, X, y, **given):
+    model = clone(learner).partial_fit(X, y, classes=np.unique(y))
+    proof = model.certificate(X, y, **given)
+    assert proof.n_mistakes == model.n_mistakes_ <= proof.bound + 1e-9
+    return proof
+
+
+@settings(max_examples=60, deadline=None)
+@given(seed=st.integers(0, 10**6), p=st.floats(1, 6), n_classes=st.integers(2, 4), missing=st.booleans())
+def test_bounds_are_never_violated_by_the_best_comparators(seed, p, n_classes, missing):
+    X, y = stream(seed, n=40, n_classes=n_classes, missing=missing)
+    y[:n_classes] = np.arange(n_classes)
+    for learner in (
+        cs.OnlinePerceptron(max(2, p)), cs.OrthogonalPerceptron(p=p), cs.MatrixPerceptron(p=p),
+        cs.OrthogonalPerceptron(p=p, variant="passive-aggressive"), cs.PassiveAggressive(variant="PA"),
+        cs.PassiveAggressive(variant="PA-II", C=0.1), cs.OrthogonalPerceptron(p=p, margin=0.2, eta0=0.5),
+    ):  # fmt: skip
+        check_bound(learner, X, y)
+
+
+@settings(max_examples=1500, deadline=None)
+@given(seed=st.integers(0, 10**9), p=st.floats(1, 8), scale=st.floats(0.01, 3), spread=st.floats(0.1, 6))
+def test_bounds_are_never_violated_by_comparators_at_random(seed, p, scale, spread):
+    rng = np.random.default_rng(seed)
+    n, widths = 25, (3, 3)
+    truth = {f"v{k}": rng.normal(size=w) for k, w in enumerate(widths)}
+    views = {v: rng.normal(size=(n, 3)) for v in truth}
+    s = sum(views[v] @ truth[v] for v in truth)
+    y = (s + rng.normal(size=n) * 0.1 > 0).astype(int)
+    for v in truth:  # a margin along the truth
+        views[v] = views[v] + spread * np.sign(s)[:, None] * truth[v] / np.sum(truth[v] ** 2)
+    comparator = {v: scale * truth[v] for v in truth}
+    y[:2] = [0, 1]
+    for learner in (cs.OnlinePerceptron(max(2, p)), cs.OrthogonalPerceptron(p=p), cs.MatrixPerceptron(p=p)):
+        check_bound(learner, Views(views), y, comparator=comparator)
+
+
+@settings(max_examples=40, deadline=None)
+@given(seed=st.integers(0, 10**6), p=st.floats(1, 5), n_classes=st.integers(2, 3))
+def test_bounds_by_kernels_are_never_violated(seed, p, n_classes):
+    X, y = stream(seed, n=35, n_classes=n_classes)
+    y[:n_classes] = np.arange(n_classes)
+    for learner in (
+        cs.KernelPerceptron(RBF(0.2)),
+        cs.OrthogonalPerceptron(RBF(0.2), p=p),
+        cs.MatrixPerceptron(RBF(0.2), p=p),
+    ):
+        check_bound(learner, X, y)
+
+
+@settings(max_examples=200, deadline=None)
+@given(seed=st.integers(0, 10**6), gap=st.floats(0.05, 2))
+def test_novikoff_holds_however_often_samples_are_passed(seed, gap):
+    rng = np.random.default_rng(seed)
+    u = rng.normal(size=4)
+    u /= np.linalg.norm(u)
+    X = rng.normal(size=(30, 4))
+    side = np.sign(X @ u)
+    X += gap * side[:, None] * u
+    y = (side > 0).astype(int)
+    if len(np.unique(y)) < 2:
+        return
+    model = cs.OnlinePerceptron(fit_intercept=False, max_iter=500, random_state=seed).fit(X, y)
+    margin = float((side * (X @ u)).min())
+    assert model.n_updates_ <= novikoff_bound(float(np.linalg.norm(X, axis=1).max()), margin) + 1e-9
+
+
+@pytest.mark.parametrize("kind", [cs.OnlinePerceptron, cs.KernelPerceptron, cs.OrthogonalPerceptron])
+def test_bounds_where_announced_classes_do_not_occur(kind):
+    rng = np.random.default_rng(0)
+    A = np.hstack([np.ones((150, 1)), rng.normal(size=(150, 3))])
+    for values, classes in (([0, 2], [0, 1, 2]), ([0, 1, 3], [0, 1, 2, 3]), ([0], [0, 1])):
+        y = np.array(values)[rng.integers(len(values), size=150)]
+        model = kind().partial_fit(A, y, classes=classes)
+        assert model.certificate(A, y).bound >= model.n_mistakes_
+
+
+def test_primal_and_dual_find_the_same_norms():
+    X, y = stream(2, n=50)
+    U = np.random.default_rng(0).normal(size=50)
+    for p in (1, 2.5):
+        for kind in (cs.OrthogonalPerceptron, cs.MatrixPerceptron):
+            proofs = [check_bound(kind(k, p=p), X, y, comparator=U) for k in ("linear", 1.0 * Linear())]
+            for field in ("bound", "loss", "norm", "size"):
+                assert getattr(proofs[0], field) == pytest.approx(getattr(proofs[1], field), rel=1e-6)
+
+
+def test_certificates_speak():
+    X, y = stream(2, n=50)
+    model = cs.OrthogonalPerceptron().partial_fit(X, y)
+    assert model.certificate().bound == 50
+    assert "50, the number of samples; a better bound needs certificate(X, y)" in str(model.certificate())
+    assert str(model.certificate(X, y)).startswith(f"{model.n_mistakes_} mistakes in 50 samples, at most ")
+    assert model.certificate().risk == risk_bound(model.n_mistakes_ / 50, 50)
+    with pytest.raises(ValueError, match="learned 50 samples, and 20 are given"):
+        model.certificate(X[:20], y[:20])
+    with pytest.raises(ValueError, match="`comparator` names the view 'w'; the views are 'v0', 'v1'"):
+        model.certificate(X, y, comparator={"w": np.ones(4)})
+    assert cs.KernelPerceptron(budget=5).partial_fit(X, y).certificate().bound is None
+    assert perceptron_bound(4.0, 1.0, 1.0, margin=0.5, eta0=0.25) == 4 + 5 + np.sqrt(20)
+
+
+def test_no_risk_is_claimed_after_several_passes():
+    rng = np.random.default_rng(0)
+    A, y = rng.normal(size=(60, 20)), rng.integers(2, size=60)
+    for learner in (cs.MultiCueClassifier(max_iter=3), cs.OnlinePerceptron(max_iter=3)):
+        assert learner.fit(A, y).certificate().risk is None
+        assert clone(learner).partial_fit(A, y).certificate().risk is not None
+        assert clone(learner).set_params(max_iter=1).fit(A, y).certificate().risk is not None
+
+
+def test_the_comparator_zero_is_named_where_it_is_the_best():
+    rng = np.random.default_rng(0)
+    A, y = rng.normal(size=(12, 3)), rng.integers(2, size=12)
+    y[:2] = [0, 1]
+    proof = cs.OnlinePerceptron(5).partial_fit(A, y).certificate(A, y)
+    assert "the number of samples" not in str(proof)
+    assert proof.size is not None
+
+
+@pytest.mark.parametrize("kernel", ["linear", RBF(0.5)], ids=str)
+def test_the_vector_perceptron_has_a_certificate_on_single_precision(kernel):
+    for seed in range(12):
+        own = np.random.default_rng(seed)
+        X = own.normal(size=(60, 3)).astype(np.float32)
+        for y in ((X[:, 0] + own.normal(size=60) > 0).astype(int), (X[:, 0] > 0).astype(int)):
+            model = cs.VectorPerceptron(kernel, random_state=0, max_iter=5).fit(X, y)
+            proof, double = model.certificate(X, y), model.certificate(X.astype(np.float64), y)
+            assert proof.bound is None or proof.bound >= model.n_updates_
+            assert proof.status == double.status
+            assert proof.margin == pytest.approx(double.margin, rel=1e-4, abs=1e-6)

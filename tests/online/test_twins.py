@@ -1,0 +1,299 @@
+"""Online estimators against naive twins, the special cases of their papers, and independent programs."""
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from online_cases import (
+    TWINS,
+    aggressive,
+    as_sparse,
+    binary_patterns,
+    block_matrices,
+    fixed,
+    grams,
+    identity,
+    stream,
+    two_signs,
+)
+from sklearn.base import clone
+from sklearn.linear_model import Perceptron
+
+import consilience as cs
+import reference
+from consilience import Views
+from consilience.kernels import RBF, Linear
+
+
+@pytest.mark.parametrize("n_classes", [2, 4])
+@pytest.mark.parametrize("form", ["dense", "sparse", "integers", "missing"])
+@pytest.mark.parametrize("name", TWINS)
+def test_equals_its_twin_decision_by_decision(name, form, n_classes):
+    estimator, rows, link, threshold, step = TWINS[name]
+    for seed in range(3):
+        X, y = stream(seed, n_classes=n_classes, whole=form == "integers", missing=form == "missing")
+        assert (X.mask is not None) == (form == "missing")
+        R = rows(X)
+        _, wrong, hypotheses = reference.online(R, y, n_classes, link, threshold, step)
+        given_X = as_sparse(X) if form == "sparse" else X
+        assert clone(estimator).partial_fit(given_X, y, classes=range(n_classes)).n_mistakes_ == wrong.sum()
+        model = clone(estimator)
+        made = []
+        for i in range(len(y)):  # one at a time: every decision
+            before = model.n_mistakes_ if i else 0
+            model.partial_fit(given_X[i : i + 1], y[i : i + 1], classes=range(n_classes))
+            made.append(model.n_mistakes_ - before)
+        np.testing.assert_array_equal(made, wrong)
+        last = np.array([[np.sum(w * x) for w in hypotheses[-1]] for x in R])
+        np.testing.assert_allclose(model.decision_function(given_X), two_signs(last), atol=1e-7)
+        mean = np.mean(hypotheses[:-1], axis=0)
+        averaged = clone(estimator).set_params(average=True).partial_fit(given_X, y, classes=range(n_classes))
+        expected = np.array([[np.sum(w * x) for w in mean] for x in R])
+        np.testing.assert_allclose(averaged.decision_function(given_X), two_signs(expected), atol=1e-7)
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.parametrize("name", [n for n in TWINS if "PA" not in n])
+def test_votes_are_those_of_all_hypotheses(name, n_classes):
+    learner, rows, link, threshold, step = TWINS[name]
+    X, y = stream(5, n=40, n_classes=n_classes)
+    R = rows(X)
+    _, _, hypotheses = reference.online(R, y, n_classes, link, threshold, step)
+    stepped = [not np.array_equal(a, b) for a, b in pairwise(hypotheses)]
+    expected = reference.votes(hypotheses, stepped, R)
+    model = clone(learner).set_params(average="voted").partial_fit(X, y, classes=range(n_classes))
+    lives = len(hypotheses) - 1 - stepped.index(True)
+    np.testing.assert_allclose(model.decision_function(X) * lives, two_signs(expected), atol=1e-9)
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.parametrize("average", [False, True])
+def test_matrix_perceptron_on_orthogonal_matrices_is_the_orthogonal_one(n_classes, average):
+    for seed in range(5):
+        X, y = stream(seed, widths=(3, 5, 2), n_classes=n_classes)
+        B = block_matrices(X)
+        blocks = Views({name: B[:, :, k] for k, name in enumerate(X.names)})
+        for p in (1, 1.7, 4):
+            one = cs.MatrixPerceptron(p=p, average=average).partial_fit(blocks, y)
+            other = cs.OrthogonalPerceptron(p=p, average=average).partial_fit(X, y)
+            assert one.n_mistakes_ == other.n_mistakes_
+            np.testing.assert_allclose(one.decision_function(blocks), other.decision_function(X), atol=1e-8)
+
+
+def test_with_p_of_one_views_are_summed():
+    X, y = stream(0, n=200, widths=(3, 3))
+    summed = cs.KernelPerceptron(Linear()).partial_fit(X, y)
+    plain = cs.OnlinePerceptron(fit_intercept=False).partial_fit(X, y)
+    for model in (cs.OrthogonalPerceptron(p=1), cs.MatrixPerceptron(p=1), cs.OrthogonalPerceptron(1.0 * Linear(), p=1)):
+        model.partial_fit(X, y)
+        assert model.n_mistakes_ == plain.n_mistakes_ == summed.n_mistakes_
+        np.testing.assert_allclose(model.decision_function(X), plain.decision_function(X), atol=1e-9)
+
+
+@pytest.mark.parametrize("p", [1, 1.5, 2, 9])
+def test_one_view_is_the_perceptron_for_every_p(p):
+    X, y = stream(3, n=150, widths=(5,), n_classes=3)
+    plain = cs.OnlinePerceptron(fit_intercept=False).partial_fit(X, y)
+    for model in (cs.OrthogonalPerceptron(p=p), cs.MatrixPerceptron(p=p), cs.OrthogonalPerceptron(1.0 * Linear(), p=p)):
+        model.partial_fit(X, y)
+        assert model.n_mistakes_ == plain.n_mistakes_
+        np.testing.assert_allclose(model.decision_function(X), plain.decision_function(X), atol=1e-9)
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.parametrize("average", [False, True, "voted"])
+def test_dual_is_primal(average, n_classes):
+    """Linear kernels by weights and by samples; scaled by 1, they are not recognized as linear."""
+    X, y = stream(1, n=200, n_classes=n_classes, missing=True)
+    dual = 1.0 * Linear()
+    pairs = [
+        (cs.OnlinePerceptron(fit_intercept=False, average=average), cs.KernelPerceptron(dual, average=average)),
+        (cs.PassiveAggressive(average=average), cs.PassiveAggressive(dual, average=average)),
+        (cs.OrthogonalPerceptron(p=3, average=average), cs.OrthogonalPerceptron(dual, p=3, average=average)),
+        (cs.MatrixPerceptron(p=3, average=average), cs.MatrixPerceptron(dual, p=3, average=average)),
+    ]
+    for one, other in pairs:
+        one.partial_fit(X, y), other.partial_fit(X, y)
+        assert one.n_mistakes_ == other.n_mistakes_
+        assert one.n_updates_ == other.n_updates_
+        np.testing.assert_allclose(one.decision_function(X), other.decision_function(X), atol=1e-8)
+
+
+def test_tied_rivals_are_the_same_in_primal_and_dual():
+    for seed in range(40):
+        X, y = binary_patterns(seed)
+        one = cs.OnlinePerceptron(fit_intercept=False).partial_fit(X, y, classes=range(4))
+        other = cs.KernelPerceptron(Linear()).partial_fit(X, y, classes=range(4))
+        assert one.n_mistakes_ == other.n_mistakes_
+        np.testing.assert_allclose(one.decision_function(X), other.decision_function(X), atol=1e-10)
+
+
+def test_the_passive_aggressive_variant_with_p_of_one_is_passive_aggressive():
+    for n_classes in (2, 3, 4):
+        X, y = stream(2, n=150, n_classes=n_classes, missing=True)
+        y = np.sort(y)  # classes come one after the other
+        order = np.random.default_rng(0).permutation(150)
+        X, y = X[np.r_[np.arange(60), order]], y[np.r_[np.arange(60), order]]
+        one = cs.OrthogonalPerceptron(p=1, variant="passive-aggressive", C=0.3, average=True).partial_fit(X, y)
+        other = cs.PassiveAggressive(C=0.3, average=True).partial_fit(X, y)
+        assert one.n_mistakes_ == other.n_mistakes_
+        np.testing.assert_allclose(one.decision_function(X), other.decision_function(X), atol=1e-9)
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.parametrize(
+    ("variant", "squared"), [("projectron++", False), ("projectron", False), ("projectron++", True)]
+)
+@pytest.mark.parametrize("threshold", [0.0, 0.2, 0.6])
+def test_projectron_equals_its_twin(threshold, variant, squared, n_classes):
+    for seed in range(3):
+        X, y = stream(seed, n=60, widths=(3,), n_classes=n_classes)
+        kernel = RBF(0.3)
+        plus = variant == "projectron++"
+        scores, S, alpha = reference.projectron(kernel(X["v0"]), y, n_classes, threshold, plus, squared)
+        model = cs.Projectron(kernel, threshold=threshold, variant=variant, squared=squared)
+        model.partial_fit(X, y, classes=range(n_classes))
+        np.testing.assert_array_equal(model.support_, S)
+        np.testing.assert_allclose(model.dual_coef_, alpha[0, S] if n_classes == 2 else alpha[:, S], atol=1e-6)
+        made = cs.Projectron(kernel, threshold=threshold, variant=variant, squared=squared)
+        made._begin(np.arange(n_classes), True)
+        before, _ = made._learn(made._ready(X), y, np.arange(len(y)))
+        np.testing.assert_allclose(before, scores, atol=1e-6)
+
+
+def test_projectron_without_a_threshold_decides_as_the_kernel_perceptron():
+    for seed in range(5):
+        X, y = stream(seed, n=120, n_classes=2 + seed % 2)
+        plain = cs.KernelPerceptron(RBF(0.3)).partial_fit(X, y)
+        for variant in ("projectron", "projectron++"):  # δ/0 is above every loss, so margins are not learned either
+            model = cs.Projectron(RBF(0.3), threshold=0.0, variant=variant).partial_fit(X, y)
+            assert model.n_mistakes_ == plain.n_mistakes_
+            np.testing.assert_array_equal(model.support_, plain.support_)
+            np.testing.assert_allclose(model.decision_function(X), plain.decision_function(X), atol=1e-6)
+
+
+def test_projectron_takes_repeated_samples():
+    X, y = stream(0, n=30, widths=(2,))
+    twice = Views.concat([X] * 4)
+    model = cs.Projectron(RBF(0.3), threshold=0.0).partial_fit(twice, np.tile(y, 4))
+    assert len(model.support_) <= 30
+    assert np.isfinite(model.decision_function(X)).all()
+    small = cs.Projectron(Linear(), threshold=0.0).partial_fit(twice, np.tile(y, 4))
+    assert len(small.support_) <= 2  # the plane has two dimensions
+
+
+def test_projectron_is_stable_at_small_thresholds():
+    rng = np.random.default_rng(0)
+    A, y = rng.normal(size=(800, 2)), rng.integers(2, size=800)
+    model = cs.Projectron(RBF(0.5), threshold=1e-3, variant="projectron").partial_fit(A, y, classes=[0, 1])
+    S = model.support_
+    K = RBF(0.5)(A)
+    L = model._machine.L
+    np.testing.assert_allclose(np.tril(L) @ np.tril(L).T, K[np.ix_(S, S)], atol=1e-9)
+    plain = cs.KernelPerceptron(RBF(0.5)).partial_fit(A, y, classes=[0, 1])
+    assert abs(model.n_mistakes_ - plain.n_mistakes_) < 60
+    assert abs(model.decision_function(A)).max() < 10 * abs(plain.decision_function(A)).max()
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_cues_equal_their_layers_one_after_the_other(n_classes):
+    X, y = stream(2, n=60, n_classes=n_classes)
+    margins = [reference.projectron(RBF(0.3)(X[v]), y, n_classes, 0.2, True)[0] for v in X.names]
+    _, wrong, hypotheses = reference.online(np.hstack(margins), y, n_classes, identity, 1.0, aggressive(0.5))
+    model = cs.MultiCueClassifier(RBF(0.3), threshold=0.2, C=0.5).partial_fit(X, y, classes=range(n_classes))
+    assert model.n_mistakes_ == wrong.sum()
+    top = np.concatenate([model._machine.V[:, 0].T])
+    np.testing.assert_allclose(top, hypotheses[-1], atol=1e-6)
+
+
+def test_an_output_kernel_ranks_classes_together():
+    """With κ = I it is the plain one; with features φ(x) ⊗ ψ(c) made explicit a perceptron on differences."""
+    X, y = stream(7, n=150, widths=(3,), n_classes=3)
+    plain = cs.KernelPerceptron(Linear()).partial_fit(X, y, classes=range(3))
+    same = cs.KernelPerceptron(Linear(), output_kernel=np.eye(3)).partial_fit(X, y, classes=range(3))
+    np.testing.assert_allclose(same.decision_function(X), plain.decision_function(X))
+    psi = np.array([[1.0, 0.2], [0.0, 1.0], [-1.0, 0.3]])
+    W, mistakes = np.zeros((3, 2)), 0
+    for x, c in zip(X["v0"], y, strict=True):
+        s = psi @ (x @ W)
+        r = max((t for t in range(3) if t != c), key=lambda t: s[t])
+        if s[c] - s[r] <= 1e-12:
+            mistakes += 1
+            W += np.outer(x, psi[c] - psi[r])
+    model = cs.KernelPerceptron(Linear(), output_kernel=psi @ psi.T).partial_fit(X, y, classes=range(3))
+    assert model.n_mistakes_ == mistakes
+    np.testing.assert_allclose(model.decision_function(X), X["v0"] @ W @ psi.T, atol=1e-9)
+
+
+def test_two_classes_are_those_of_scikit_learn():
+    X, y = stream(11, n=400, widths=(6,))
+    ours = cs.OnlinePerceptron(shuffle=False, max_iter=1, fit_intercept=False).fit(X, y)
+    theirs = Perceptron(max_iter=1, tol=None, shuffle=False, fit_intercept=False).fit(X["v0"], y)
+    np.testing.assert_allclose(ours.coef_["v0"], theirs.coef_[0])
+
+
+@pytest.mark.parametrize("p", [2 * np.log(200), 40.0])
+def test_the_mean_of_a_large_norm_is_the_mean(p):
+    rng = np.random.default_rng(0)
+    A = rng.normal(size=(400, 200))
+    y = (A[:, 0] + A[:, 1] > 0).astype(int)
+    _, wrong, hypotheses = reference.online(A, y, 2, reference.p_norm_link(p), 0.0, fixed(1.0))
+    model = cs.OnlinePerceptron(p, fit_intercept=False, average=True).partial_fit(A, y, classes=[0, 1])
+    assert model.n_mistakes_ == wrong.sum()
+    expected = np.mean(hypotheses[:-1], axis=0)[0]
+    np.testing.assert_allclose(model.coef_["view0"], expected, atol=1e-9 * abs(expected).max())
+
+
+def test_a_norm_does_not_depend_on_the_scale():
+    rng = np.random.default_rng(1)
+    A = rng.normal(size=(200, 6))
+    y = (A[:, 0] > 0).astype(int)
+    found = {
+        cs.OnlinePerceptron(50, fit_intercept=False).partial_fit(s * A, y).n_mistakes_ for s in (1.0, 2.0**-30, 2.0**40)
+    }
+    assert len(found) == 1
+
+
+def test_samples_of_many_epochs_are_kept_once():
+    X, y = stream(1, n=60)
+    model = cs.KernelPerceptron(RBF(0.01), max_iter=20, random_state=0, average=True).fit(X, y)
+    assert len(np.unique(model.support_)) == len(model.support_) <= 60
+    assert model.n_updates_ > len(model.support_)
+    K = sum(grams(X, RBF(0.01)))
+    last = clone(model).set_params(average=False).fit(X, y)
+    np.testing.assert_allclose(last.decision_function(X), K[:, last.support_] @ last.dual_coef_, atol=1e-9)
+
+
+def test_a_budget_forgets_the_oldest():
+    X, y = stream(3, n=200)
+    K, budget = sum(grams(X, RBF(0.2))), 12
+    kept: list[int] = []
+    for i, c in enumerate(2 * y - 1):
+        if c * sum((2 * y[s] - 1) * K[s, i] for s in kept) <= 0:
+            kept = [*kept, i][-budget:]
+    model = cs.KernelPerceptron(RBF(0.2), budget=budget).partial_fit(X, y, classes=[0, 1])
+    np.testing.assert_array_equal(model.support_, kept)
+    assert len(model._machine.support) <= 2 * budget + 256
+    hard = cs.Projectron(RBF(0.2), threshold=0.01, budget=budget).partial_fit(X, y)
+    assert len(hard.support_) == budget
+
+
+@pytest.mark.parametrize("shuffle", [False, True])
+def test_a_budget_over_several_epochs_is_first_in_first_out(shuffle):
+    for seed in range(10):
+        rng = np.random.default_rng(seed)
+        A, y = rng.normal(size=(40, 2)), rng.integers(2, size=40)
+        y[:2] = [0, 1]
+        K, kept, mistakes = RBF(0.5)(A), {}, 0
+        order = np.random.RandomState(7)
+        for _ in range(3):
+            for i in order.permutation(40) if shuffle else range(40):
+                if (2 * y[i] - 1) * sum(a * K[s, i] for s, a in kept.items()) <= 0:
+                    kept[i] = kept.get(i, 0) + 2 * y[i] - 1
+                    mistakes += 1
+                    while len(kept) > 8:
+                        del kept[next(iter(kept))]
+        model = cs.KernelPerceptron(RBF(0.5), budget=8, max_iter=3, shuffle=shuffle, random_state=7).fit(A, y)
+        if model.n_samples_seen_ == 120:
+            assert model.n_mistakes_ == mistakes
+            assert dict(zip(model.support_.tolist(), model.dual_coef_, strict=True)) == kept
