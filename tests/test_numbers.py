@@ -70,7 +70,7 @@ def outputs(learner, data):
 def test_a_kernel_that_overflows_is_refused_at_fit_with_the_view_named(name, kernel):
     learner = KERNELIZED[name](kernel)
     huge = {"calm": X, "wild": (1e20 if isinstance(kernel, Polynomial) else 50) * X}
-    with pytest.raises(ValueError, match=r"View 'wild': .* has values between these samples that are NaN or too large for"):
+    with pytest.raises(ValueError, match=r"View 'wild': .* has values between these samples that are NaN or too"):
         learner.fit(huge, targets(learner))
     assert not hasattr(learner, "view_names_in_")
 
@@ -80,7 +80,7 @@ def test_a_kernel_that_overflows_is_refused_at_prediction_with_the_view_named(na
     learner = KERNELIZED[name](Polynomial(8))
     learner.fit({"calm": X, "wild": X}, targets(learner))
     before = outputs(learner, {"calm": X[:4], "wild": X[:4]})
-    with pytest.raises(ValueError, match=r"View 'wild': .* has values between these samples that are NaN or too large for"):
+    with pytest.raises(ValueError, match=r"View 'wild': .* has values between these samples that are NaN or too"):
         learner.predict({"calm": X[:4], "wild": np.vstack([X[:3], [[1e60, 0, 0]]])})
     assert np.array_equal(outputs(learner, {"calm": X[:4], "wild": X[:4]}), before)
 

@@ -244,25 +244,26 @@ def test_together_beats_alone_on_made_and_real_views():
 
 
 LOGISTIC, FEW = LogisticRegression(), np.arange(90) < 3
-BY_NAME = [{"c": 1}, [1], [0, 1], "best"]
-NAMED, ONE, ZERO, UNKNOWN = (LateFusion(LogisticRegression(), view_weights=weights) for weights in BY_NAME)
+NAMED, ONE, ZERO, UNKNOWN = (LateFusion(LOGISTIC, view_weights=given) for given in ({"c": 1}, [1], [0, 1], "best"))
+ONE_CLASS, FEW_B = (Views(V, mask={"b": there}) for there in (y == 1, FEW))
+ABLE = "must be an object implementing 'fit' and 'predict'"
 ABOVE_0 = "`view_weights` must be 'uniform' or 2 numbers above 0, one per view; got "
 ERRORS = [
-    (LateFusion({"a": LOGISTIC, "b": Ridge()}), "mixes classifiers and regressors: LogisticRegression() and Ridge()."),
+    (LateFusion({"a": LOGISTIC, "b": Ridge()}), "`estimator` mixes classifiers and regressors: LogisticRegression()"),
     (EarlyFusion(LOGISTIC, fill="zero"), "The 'fill' parameter of EarlyFusion must be a str among {"),
-    (EarlyFusion(dict.fromkeys("ab", LOGISTIC)), "must be an object implementing 'fit' and 'predict'. Got {'a'"),
-    (LateFusion("svc"), "'estimator' parameter of LateFusion must be an object implementing 'fit' and 'predict' or"),
-    (EarlyFusion(LOGISTIC), "needs columns of numbers, but view 't' is objects.", Views(a=A, t=["x"] * 90)),
-    (LateFusion({"a": SVC()}), "has no estimator for the view 'b'. Give one for each view, or one estimator for all."),
+    (EarlyFusion(dict.fromkeys("ab", LOGISTIC)), f"The 'estimator' parameter of EarlyFusion {ABLE}. Got {{'a'"),
+    (LateFusion("svc"), f"The 'estimator' parameter of LateFusion {ABLE} or"),
+    (EarlyFusion(LOGISTIC), "EarlyFusion needs columns of numbers, but view 't' is objects.", Views(a=A, t=["x"] * 90)),
+    (LateFusion({"a": SVC()}), "`estimator` has no estimator for the view 'b'. Give one for each view, or one"),
     (LateFusion({}), "`estimator` has no estimator for the view 'a', 'b'."),
     (LateFusion(dict.fromkeys("abc", SVC())), "`estimator` names the view 'c'; the views are 'a', 'b'."),
     (NAMED, "`view_weights` names the view 'c'; the views are 'a', 'b'."),
     (ONE, f"{ABOVE_0}[1]."),
     (ZERO, f"{ABOVE_0}[0, 1]."),
     (UNKNOWN, "The 'view_weights' parameter of LateFusion must be a str among {'uniform'}"),
-    (LateFusion(LOGISTIC), "View 'b': LogisticRegression could not be fitted: ", Views(V, mask={"b": y == 1})),
-    (LateFusion(LOGISTIC), "View 'b' has no labeled sample", Views(V, mask={"b": FEW}), np.where(FEW, np.nan, y)),
-    (LateFusion(NearestCentroid()), "NearestCentroid does not take sample_weight. Fit without it", V, y, np.ones(90)),
+    (LateFusion(LOGISTIC), "View 'b': LogisticRegression could not be fitted: This solver needs samples of", ONE_CLASS),
+    (LateFusion(LOGISTIC), "View 'b' has no labeled sample to learn from.", FEW_B, np.where(FEW, np.nan, y)),
+    (LateFusion(NearestCentroid()), "NearestCentroid does not take sample_weight. Fit without it,", V, y, np.ones(90)),
     (LateFusion(Ridge()), "No labeled sample has a weight above 0.", V, np.where(y == 0, np.nan, y), (y == 0) * 1.0),
 ]
 

@@ -1,5 +1,7 @@
 """Maximum margin regression against twins, special cases and other programs; `tests/solvers` has its solvers."""
 
+from itertools import product
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -16,7 +18,7 @@ from sklearn.svm import SVC
 import consilience as cs
 import reference
 from consilience.batch import _max_margin, max_margin_outputs
-from consilience.kernels import RBF, Laplacian, Polynomial, Spectrum, Subsequence, SubsetTree, normalize
+from consilience.kernels import RBF, FromCallable, Laplacian, Polynomial, Spectrum, Subsequence, SubsetTree, normalize
 from consilience.kernels.joint import JointKernel
 from consilience.solvers import margin, margin_labels
 
@@ -204,6 +206,9 @@ def test_all_landmarks_are_the_whole_kernel(combine, missing):
     assert few.certificate().dual <= few.certificate().objective
 
 
+SIZES = (1e-4, 0.01, 100.0)
+
+
 def overlapping(seed):
     rng = np.random.default_rng(seed)
     y = rng.integers(0, 2, 500)
@@ -216,11 +221,7 @@ def overlapping(seed):
         *((overlapping(seed), RBF(1e-3), {"C": 20.0}) for seed in range(4)),
         *((overlapping(seed), "linear", {"C": 10.0, "tol": 1e-6}) for seed in range(4)),
         *((overlapping(seed), RBF(1e-3), {"tol": 1e-6}) for seed in range(4)),
-        *(
-            (blobs(n=200, T=T), RBF(0.5), {"C": C, "fit_intercept": True})
-            for T in (2, 3, 25)
-            for C in (1e-4, 0.01, 100)
-        ),
+        *((blobs(n=200, T=T), RBF(0.5), {"C": C, "fit_intercept": True}) for T, C in product((2, 3, 25), SIZES)),
     ],
 )
 def test_few_free_variables_and_intercepts_converge(data, kernel, how):
@@ -480,24 +481,17 @@ def test_what_cannot_be_is_refused(parameters, sentence):
     )
 
 
+WORDS, NOT_FINITE = cs.Views(words=list("abcd")), FromCallable(lambda A, B: np.full((len(A), len(B)), np.nan))
+
+
 @pytest.mark.parametrize(
     ("kernel", "vectors", "X", "message"),
     [
-        (
-            Spectrum(2),
-            "mean",
-            cs.Views(words=list("abcd")),
-            r"View 'words' holds objects data; class_vectors='mean' t",
-        ),
+        (Spectrum(2), "mean", WORDS, r"View 'words' holds objects data; class_vectors='mean' takes the mean of nu"),
         ("rbf", "mean", np.array([[1.0], [2.0], [3.0], [2.0]]), "so it has no direction"),
         ("precomputed", "simplex", -np.eye(4) - 1, "not positive semi-definite"),
-        ("linear", "simplex", 1e200 * np.eye(4), r"View 'view0' has values up to .*e\+200; above 1.34e\+148 their squ"),
-        (
-            lambda A, B: np.full((len(A), len(B)), np.nan),
-            "simplex",
-            np.eye(4),
-            "View 'view0': .* has values .*that are NaN",
-        ),
+        ("linear", "simplex", 1e200 * np.eye(4), r"View 'view0' has values up to .*e\+200; above 1.34e\+148 their s"),
+        (NOT_FINITE, "simplex", np.eye(4), r"View 'view0': .* has values .*that are NaN or too large"),
     ],
 )
 def test_data_without_a_solution_are_refused(kernel, vectors, X, message):

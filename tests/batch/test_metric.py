@@ -648,16 +648,7 @@ def test_searches_and_cross_validation():
 
 
 @pytest.mark.parametrize("metric", METRICS)
-def test_small_and_empty_problems(metric):
-    for X, y in (
-        (cs.Views(a=[[1.0]], b=[[2.0, 3.0]]), [2.0]),
-        (cs.Views(a=np.ones((5, 1)), b=np.ones((5, 2))), np.zeros(5)),
-        (cs.Views(a=np.zeros((5, 1)), b=np.zeros((5, 2))), np.arange(5.0)),
-    ):
-        for n_components in (None, 1.0):
-            model = cs.ViewMetricRidge("linear", metric=metric, n_components=n_components).fit(X, y)
-            assert np.isfinite(model.predict(X)).all()
-            assert model.certificate().status in ("exact", "converged")
+def test_one_class_is_predicted_everywhere(metric):
     one = cs.ViewMetricRidgeClassifier("linear", metric=metric).fit(cs.Views(a=[[1.0], [2.0]]), ["same", "same"])
     assert (one.predict(cs.Views(a=[[3.0]])) == ["same"]).all()
 
@@ -776,9 +767,7 @@ def test_a_rare_view_has_a_landmark(seed):
     assert model.coef_["b"].shape[0] >= 1
 
 
-@pytest.mark.parametrize(
-    "more", [{"metric": "block_sparse"}, {"shared_metric": True}, {"solver": "alternating"}], ids=str
-)
+@pytest.mark.parametrize("more", [named("block_sparse"), named("shared"), {"solver": "alternating"}], ids=str)
 def test_a_fit_that_does_not_converge_warns(more):
     with pytest.warns(ConvergenceWarning, match="ViewMetricRidgeClassifier stopped after 1 iterations"):
         cs.ViewMetricRidgeClassifier(max_iter=1, tol=1e-12, **more).fit(*made(60))
@@ -794,10 +783,7 @@ ERRORS = [
     ({"n_components": 0}, "The 'n_components' parameter of ViewMetricRidge must be"),
     ({"metric": "block_sparse", "shared_metric": True}, "`shared_metric` is for metric='learned'"),
     ({"metric": [["a"]]}, "`metric` must be a name or a matrix of numbers"),
-    (
-        {"metric": np.eye(6)},
-        "a finite square matrix with a row for each view and sample given to fit, 2 x 6",
-    ),
+    ({"metric": np.eye(6)}, "finite square matrix with a row for each view and sample given to fit, 2 x 6"),
     ({"metric": np.triu(np.ones((12, 12)))}, "`metric` is not symmetric: entries that should be equal differ by 1."),
     ({"metric": -np.eye(12)}, "`metric` must be positive semi-definite; its smallest eigenvalue is -1."),
     ({"view_weights": [1.0]}, "`view_weights` must be one finite number per view, 2 in all"),

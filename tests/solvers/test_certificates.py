@@ -49,7 +49,8 @@ OUTSIDE = {
 
 def data(name):
     given, kernel = OUTSIDE[name]
-    return Views({"good": X, "bad": given}, precomputed="bad" if name == "precomputed" else None), {"good": RBF(0.5), "bad": kernel}
+    V = Views({"good": X, "bad": given}, precomputed="bad" if name == "precomputed" else None)
+    return V, {"good": RBF(0.5), "bad": kernel}
 
 
 def targets(learner):
