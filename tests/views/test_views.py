@@ -350,138 +350,101 @@ def test_gram_matrices_are_cut_by_rows_and_columns_as_scikit_learn_asks():
 
 
 # -- errors
-ERRORS = {
-    "View 'audio' has 90 rows, the others 100. Pad it and mark missing rows with `mask=`.": lambda: Views(
-        audio=np.ones((90, 2)), video=np.ones((100, 2)), text=np.ones((100, 1))
-    ),
-    "View 'b' has 2 rows, the others 4.": lambda: Views(b=B[:2], a=A),
-    "Views needs at least one view; got none.": lambda: Views(),
-    "Sample 1 has no view at all (NaN, None or masked in 'a').": lambda: Views(a=holed()),
-    "3 samples (0, 1, 2) have no view at all": lambda: Views(a=np.full((3, 2), np.nan), b=[None, None, None]),
-    "7 samples (0, 1, 2, 3, 4, ...) have no view": lambda: Views(a=np.full((7, 2), np.nan)),
-    "No view has data: 'a' is None.": lambda: Views(a=None),
-    "No view is named 'c'; the views are 'a', 'b'.": lambda: EXPECTED["c"],
-    "Views takes a dict or list of arrays, or keywords; got ndarray.": lambda: Views(A),
-    "The names of views must be strings; got 3.": lambda: Views({3: A}),
-    "View 'a' is given twice.": lambda: Views({"a": A}, a=A),
-    "View 'a' must have 2 dimensions, samples by columns; got shape (1, 2, 3).": lambda: Views(a=np.ones((1, 2, 3))),
-    "View 'a' has 0 feature(s) (shape=(4, 0)) while a minimum of 1 is required.": lambda: Views(a=np.ones((4, 0))),
-    "Complex data not supported: view 'a' has dtype complex128.": lambda: Views(a=np.ones((2, 2)) * 1j),
-    "View 'a' is not numeric: its columns have dtype <U1.": lambda: Views(a=np.array([["1", "2"]])),
-    "View 'a' is not numeric: could not convert string": lambda: Views(a=np.array([["x", 1]], dtype=object)),
-    "View 'a' is not numeric: its columns have dtype datetime64[D].": (
-        lambda: Views(a=np.array([["2020-01-01"]], dtype="datetime64[D]"))
-    ),
-    "Complex data not supported: view 'a'": lambda: Views(a=np.array([1j, 2])),
-    "View 'a' is one string. Give a table, or a sequence with one entry per sample.": lambda: Views(a="hello"),
-    "View 'a' is one dict. Give a table, or a sequence": lambda: Views(a={"x": 1}),
-    "View 's' has 0 feature(s) (shape=(4, 0)) while": lambda: Views(s=sp.csr_array((4, 0))),
-    "A view is selected twice: 'a', 'b', 'b'.": lambda: EXPECTED[["a", "b", "b"]],
-    "Select several views by a list of names, X[['a', 'b']]; got ('a', 'b').": lambda: EXPECTED["a", "b"],
-    "Select rows by a 1-D list of positions; got an index of shape (2, 2).": lambda: EXPECTED[
-        np.array([[0, 1], [2, 3]])
-    ],
-    "Views.concat takes Views; got ndarray. Use as_views first.": lambda: Views.concat([A]),
-    "View 'a' has other columns, or another order of columns, in different parts.": lambda: Views.concat(
-        [Views(a=pd.DataFrame(B, columns=["x", "y"])), Views(a=pd.DataFrame(B, columns=["y", "x"]))]
-    ),
-    "The columns of view 'a' must be a slice, positions, a mask or names; got None.": (
-        lambda: as_views(WIDE, views={"a": None})
-    ),
-    "The columns of view 'a' must be integers, a mask or names; got [0.2, 1.7].": (
-        lambda: as_views(WIDE, views={"a": [0.2, 1.7]})
-    ),
-    "The data frame (DataFrame) cannot be read: ": lambda: Views(a=pd.DataFrame(B, columns=["x", "x"])),
-    "View 'g' contains NaN in row 1, column 2": lambda: Views(
-        g=np.where(np.arange(9).reshape(3, 3) == 5, np.nan, 1.0), precomputed=True
-    ).check_finite(),
-    "View 'g' contains NaN in row 2, column 1. Only a row of all NaN marks a missing view. If the sample lacks": (
-        lambda: Views(
-            {"g": [[np.nan] * 3, [np.nan, 1, 1], [np.nan, np.nan, 1]], "a": A[:3]}, precomputed="g"
-        ).check_finite()
-    ),
-    "View 'a' must be an array, a sparse matrix, a data frame or a sequence with one entry per sample; got int.": (
-        lambda: Views(a=3)
-    ),
-    "The rows of view 'a' have different lengths": lambda: Views(a=[[1, 2], [3]]),
-    "`mask` must be booleans of shape (4, 2), samples by views, True where present; got int64 of shape (4, 2).": (
-        lambda: Views({"a": A, "b": B}, mask=np.ones((4, 2), dtype=np.int64))
-    ),
-    "`mask` names the view 'c'; the views are 'a', 'b'.": lambda: Views({"a": A, "b": B}, mask={"c": np.ones(4, bool)}),
-    "`mask` of view 'b' must be booleans of shape (4,); got bool of shape (3,).": (
-        lambda: Views({"a": A, "b": B}, mask={"b": np.ones(3, bool)})
-    ),
-    "`mask` of view 'b' must be booleans of shape (4,); got <U5 of shape (4,).": (
-        lambda: Views({"a": A, "b": B}, mask={"b": ["True", "False", "True", "True"]})
-    ),
-    "View 'a' is precomputed, so it must be a square Gram matrix over all samples; got 4 x 3.": (
-        lambda: Views(a=A, precomputed="a")
-    ),
-    "No view is named 'g'": lambda: Views(a=A, precomputed="g"),
-    "Row 4 is out of range: there are 4 samples.": lambda: EXPECTED[[0, 4]],
-    "A mask of rows must have shape (4,); got (3,).": lambda: EXPECTED[np.ones(3, bool)],
-    "Select rows by integers, booleans or slices, and views by names; got [0.5].": lambda: EXPECTED[[0.5]],
-    "View 'b' has 2 columns, but a Gram matrix of these samples has 3.": lambda: EXPECTED[np.ix_([0], [1])],
-    "Both sides have a view named 'a'. Rename one.": lambda: Views(a=A) | Views(a=A),
-    "The left side has 4 samples, the right side 2. Both must hold the same samples.": lambda: (
-        Views(a=A) | Views(b=A[:2])
-    ),
-    "Views.concat got no parts. Give at least one Views.": lambda: Views.concat([]),
-    "View 'a' is 'dense', 'sparse' in different parts": lambda: Views.concat([Views(a=A), Views(a=sp.csr_array(A))]),
-    "View 'a' has '3', '2' columns in different parts.": lambda: Views.concat([Views(a=A), Views(a=B)]),
-    "View 'g' is precomputed, but its parts have different Gram matrices.": lambda: Views.concat(
-        [Views(g=np.eye(2), precomputed=True), Views(g=np.eye(2), precomputed=True)]
-    ),
-    "View 'b' is not among the expected views 'a'. Drop or rename it.": lambda: EXPECTED.align(("a",)),
-    "Two views would have the same name: 'b', 'b'.": lambda: EXPECTED.renamed({"a": "b"}),
-    "View 'a' contains infinity in row 0, column 2": lambda: Views(a=np.where(A == 2, np.inf, A)).check_finite(),
-    "View 's' contains NaN in row 3, column 1": lambda: Views(
-        s=sp.csr_array(np.where(B == 4, np.nan, B))
-    ).check_finite(),
-    "`views` divides one wide table, but X already has 2 views. Omit `views`.": lambda: as_views(
-        EXPECTED, views="prefix"
-    ),
-    "`views` must be a dict, a list or 'prefix'; got 'suffix'.": lambda: as_views(WIDE, views="suffix"),
-    "views='prefix' needs column names, but the table has none.": lambda: as_views(WIDE, views="prefix"),
-    "`views` divides a table of samples by columns, but the data are not a table.": (
-        lambda: as_views(["anna", "otto"], views=[slice(0, 1)])
-    ),
-    "Column 'price' has no view prefix. With views='prefix', columns of the view audio are named 'audio__something'.": (
-        lambda: as_views(pd.DataFrame({"price": [1]}), views="prefix")
-    ),
-    "View 'a' selects the columns 'zz', but the table has the columns 'x', 'y'.": (
-        lambda: as_views(pd.DataFrame({"x": [1], "y": [2]}), views={"a": ["zz"]})
-    ),
-    "View 'a' selects the columns 'zz', but the table has no column names.": (
-        lambda: as_views(WIDE, views={"a": ["zz"]})
-    ),
-    "View 'a' selects column 9, but the table has 5 columns.": lambda: as_views(WIDE, views={"a": [0, 9]}),
-    "View 'a' selects column -9, but the table has 5 columns.": lambda: as_views(WIDE, views={"a": [0, -9]}),
-    "View 'a' is selected by a mask of 3 columns, but the table has 5.": lambda: as_views(
-        WIDE, views={"a": [True] * 3}
-    ),
-    "View 'view0' mixes numeric columns with the columns 'y', which are not numeric.": (
-        lambda: as_views(pd.DataFrame({"x": [1], "y": ["p"]}))
-    ),
-    "Expected one table, got the views 'a', 'b'. Select one view by its name, X['name'], or use": (
-        lambda: np.asarray(EXPECTED)
-    ),
-    "Expected 2D array, got 1D array instead: shape (3,). Reshape your data": lambda: as_views(np.ones(3)),
-    "Expected 2D array, got scalar array instead": lambda: as_views(np.float64(3)),
-    "A precomputed view has 2 columns, but its reference has 3 samples.": lambda: Gram(np.eye(2)).block(
-        Gram(np.eye(3))
-    ),
-    "A Gram needs `values` or `index`; both are None.": lambda: Gram(None),
-    "The diagonal of a precomputed view needs the square Gram matrix of all samples; it was not given.": (
-        lambda: Gram(np.ones((2, 3))).diagonal()
-    ),
-}
+TWO = {"a": A, "b": B}
+HOLES = [[np.nan] * 3, [np.nan, 1, 1], [np.nan, np.nan, 1]]
+GRAM_ROW = "View 'g' contains NaN in row 1, column 2"
 
 
-@pytest.mark.parametrize("message", ERRORS)
-def test_bad_input_gets_a_sentence(message):
+def frame(columns):
+    return pd.DataFrame(B, columns=list(columns))
+
+
+ERRORS = [
+    (
+        lambda: Views(audio=np.ones((90, 2)), video=np.ones((100, 2)), text=np.ones((100, 1))),
+        "View 'audio' has 90 rows, ",
+    ),
+    (lambda: Views(a=A[:3], b=B, c=B), "View 'a' has 3 rows, the others 4. Pad it and mark missing rows with `mask=`."),
+    (lambda: Views(b=B[:2], a=A), "View 'b' has 2 rows, the others 4."),
+    (lambda: Views(), "Views needs at least one view; got none."),
+    (lambda: Views(a=holed()), "Sample 1 has no view at all (NaN, None or masked in 'a')."),
+    (lambda: Views(a=np.full((3, 2), np.nan), b=[None, None, None]), "3 samples (0, 1, 2) have no view at all"),
+    (lambda: Views(a=np.full((7, 2), np.nan)), "7 samples (0, 1, 2, 3, 4, ...) have no view"),
+    (lambda: Views(a=None), "No view has data: 'a' is None."),
+    (lambda: EXPECTED["c"], "No view is named 'c'; the views are 'a', 'b'."),
+    (lambda: Views(A), "Views takes a dict or list of arrays, or keywords; got ndarray."),
+    (lambda: Views({3: A}), "The names of views must be strings; got 3."),
+    (lambda: Views({"a": A}, a=A), "View 'a' is given twice."),
+    (lambda: Views(a=np.ones((1, 2, 3))), "View 'a' must have 2 dimensions, samples by columns; got shape (1, 2, 3)."),
+    (lambda: Views(a=np.ones((4, 0))), "View 'a' has 0 feature(s) (shape=(4, 0)) while a minimum of 1 is required."),
+    (lambda: Views(a=np.ones((2, 2)) * 1j), "Complex data not supported: view 'a' has dtype complex128."),
+    (lambda: Views(a=np.array([["1", "2"]])), "View 'a' is not numeric: its columns have dtype <U1."),
+    (lambda: Views(a=np.array([["x", 1]], dtype=object)), "View 'a' is not numeric: could not convert string"),
+    (lambda: Views(a=np.array([["2020-01-01"]], dtype="M8[D]")), "not numeric: its columns have dtype datetime64[D]."),
+    (lambda: Views(a=np.array([1j, 2])), "Complex data not supported: view 'a'"),
+    (lambda: Views(a="hello"), "View 'a' is one string. Give a table, or a sequence with one entry per sample."),
+    (lambda: Views(a={"x": 1}), "View 'a' is one dict. Give a table, or a sequence"),
+    (lambda: Views(s=sp.csr_array((4, 0))), "View 's' has 0 feature(s) (shape=(4, 0)) while"),
+    (lambda: EXPECTED[["a", "b", "b"]], "A view is selected twice: 'a', 'b', 'b'."),
+    (lambda: EXPECTED["a", "b"], "Select several views by a list of names, X[['a', 'b']]; got ('a', 'b')."),
+    (lambda: EXPECTED[np.array([[0, 1], [2, 3]])], "Select rows by a 1-D list of positions; got an index of shape (2,"),
+    (lambda: Views.concat([A]), "Views.concat takes Views; got ndarray. Use as_views first."),
+    (lambda: Views.concat([Views(a=frame("xy")), Views(a=frame("yx"))]), "View 'a' has other columns, or another"),
+    (lambda: as_views(WIDE, {"a": None}), "The columns of view 'a' must be a slice, positions, a mask or names; got"),
+    (lambda: as_views(WIDE, {"a": [0.2, 1.7]}), "columns of view 'a' must be integers, a mask or names; got [0.2,"),
+    (lambda: Views(a=frame("xx")), "The data frame (DataFrame) cannot be read: "),
+    (lambda: Views(g=np.where(np.eye(3, k=1)[::-1], np.nan, 1.0), a=A[:3], precomputed="g").check_finite(), GRAM_ROW),
+    (lambda: Views(g=HOLES, a=A[:3], precomputed="g").check_finite(), "View 'g' contains NaN in row 2, column 1. Only"),
+    (lambda: Views(a=3), "a sparse matrix, a data frame or a sequence with one entry per sample; got int."),
+    (lambda: Views(a=[[1, 2], [3]]), "The rows of view 'a' have different lengths"),
+    (lambda: Views(TWO, mask=np.ones((4, 2), dtype=np.int64)), "True where present; got int64 of shape (4, 2)."),
+    (lambda: Views(TWO, mask=np.ones((3, 2), dtype=bool)), "`mask` must be booleans of shape (4, 2), samples by"),
+    (lambda: Views(TWO, mask={"c": np.ones(4, bool)}), "`mask` names the view 'c'; the views are 'a', 'b'."),
+    (lambda: Views(TWO, mask={"b": np.ones(3, bool)}), "`mask` of view 'b' must be booleans of shape (4,); got bool"),
+    (lambda: Views(TWO, mask={"b": list("TFTT")}), "`mask` of view 'b' must be booleans of shape (4,); got <U1 of"),
+    (lambda: Views(a=A, precomputed="a"), "must be a square Gram matrix over all samples; got 4 x 3."),
+    (lambda: Views(a=A, precomputed="g"), "No view is named 'g'"),
+    (lambda: EXPECTED[[0, 4]], "Row 4 is out of range: there are 4 samples."),
+    (lambda: EXPECTED[np.ones(3, bool)], "A mask of rows must have shape (4,); got (3,)."),
+    (lambda: EXPECTED[[0.5]], "Select rows by integers, booleans or slices, and views by names; got [0.5]."),
+    (lambda: EXPECTED[np.ix_([0], [1])], "View 'b' has 2 columns, but a Gram matrix of these samples has 3."),
+    (lambda: Views(a=A) | Views(a=A), "Both sides have a view named 'a'. Rename one."),
+    (lambda: Views(a=A) | Views(b=A[:2]), "The left side has 4 samples, the right side 2. Both must hold the same"),
+    (lambda: Views.concat([]), "Views.concat got no parts. Give at least one Views."),
+    (lambda: Views.concat([Views(a=A), Views(a=sp.csr_array(A))]), "View 'a' is 'dense', 'sparse' in different parts"),
+    (lambda: Views.concat([Views(a=A), Views(a=B)]), "View 'a' has '3', '2' columns in different parts."),
+    (
+        lambda: Views.concat([Views(g=np.eye(2), precomputed=True) for _ in "ab"]),
+        "its parts have different Gram matrices.",
+    ),
+    (lambda: EXPECTED.align(("a",)), "View 'b' is not among the expected views 'a'. Drop or rename it."),
+    (lambda: EXPECTED.renamed({"a": "b"}), "Two views would have the same name: 'b', 'b'."),
+    (lambda: Views(a=np.where(A == 2, np.inf, A)).check_finite(), "View 'a' contains infinity in row 0, column 2"),
+    (lambda: Views(s=sp.csr_array(np.where(B == 4, np.nan, B))).check_finite(), "'s' contains NaN in row 3, column 1"),
+    (lambda: as_views(EXPECTED, "prefix"), "`views` divides one wide table, but X already has 2 views. Omit `views`."),
+    (lambda: as_views(WIDE, views="suffix"), "`views` must be a dict, a list or 'prefix'; got 'suffix'."),
+    (lambda: as_views(WIDE, views="prefix"), "views='prefix' needs column names, but the table has none."),
+    (lambda: as_views(["a", "o"], [slice(0, 1)]), "`views` divides a table of samples by columns, but the data are"),
+    (lambda: as_views(pd.DataFrame({"price": [1]}), "prefix"), "Column 'price' has no view prefix. With"),
+    (lambda: as_views(frame("xy"), {"a": ["zz"]}), "View 'a' selects the columns 'zz', but the table has the"),
+    (lambda: as_views(WIDE, {"a": ["zz"]}), "View 'a' selects the columns 'zz', but the table has no column names."),
+    (lambda: as_views(WIDE, views={"a": [0, 9]}), "View 'a' selects column 9, but the table has 5 columns."),
+    (lambda: as_views(WIDE, views={"a": [0, -9]}), "View 'a' selects column -9, but the table has 5 columns."),
+    (lambda: as_views(WIDE, {"a": [True] * 3}), "View 'a' is selected by a mask of 3 columns, but the table has 5."),
+    (lambda: as_views(pd.DataFrame({"x": [1], "y": ["p"]})), "View 'view0' mixes numeric columns with the columns"),
+    (lambda: np.asarray(EXPECTED), "Expected one table, got the views 'a', 'b'. Select one view by its name,"),
+    (lambda: as_views(np.ones(3)), "Expected 2D array, got 1D array instead: shape (3,). Reshape your data"),
+    (lambda: as_views(np.float64(3)), "Expected 2D array, got scalar array instead"),
+    (lambda: Gram(np.eye(2)).block(Gram(np.eye(3))), "precomputed view has 2 columns, but its reference has 3"),
+    (lambda: Gram(None), "A Gram needs `values` or `index`; both are None."),
+    (lambda: Gram(np.ones((2, 3))).diagonal(), "needs the square Gram matrix of all samples; it was not given."),
+]
+
+
+@pytest.mark.parametrize(("call", "message"), ERRORS, ids=[message for _, message in ERRORS])
+def test_bad_input_gets_a_sentence(call, message):
     with pytest.raises((ValueError, TypeError, KeyError, IndexError)) as caught:
-        ERRORS[message]()
+        call()
     assert message in str(caught.value).strip('"')
 
 

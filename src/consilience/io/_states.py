@@ -325,7 +325,7 @@ def _check_fitted(estimator: Any) -> None:
 def _check_online(estimator: OnlineEstimator) -> None:
     if "n_samples_seen_" not in vars(estimator):
         return
-    _counts(estimator, "n_samples_seen_", "n_mistakes_", "_n_late", "_next_id", "_n_passes")
+    _counts(estimator, "n_samples_seen_", "n_mistakes_", "_n_late", "_next_id", "n_iter_")
     _require(_names(estimator._met) and set(estimator._met) <= set(estimator.view_names_in_), "_met")
     _require(all(len(pair) == 2 for pair in estimator._curve), "_curve")
     _require(list(estimator._began_with) == [name for name in FIXED if hasattr(estimator, name)], "_began_with")

@@ -242,7 +242,7 @@ def _primal_norms(own: np.ndarray, p: float) -> np.ndarray:
 def mistake_certificate(estimator: Any, given: ComparedSamples, setting: BoundSetting | None) -> MistakeCertificate:
     """Return the mistakes and their bound by the best of the comparators, rescaled; 0 is always one of them."""
     n, n_mistakes = int(estimator.n_samples_seen_), int(estimator.n_mistakes_)
-    risk = risk_bound(n_mistakes / n, n) if n and estimator._n_passes == 1 else None
+    risk = risk_bound(n_mistakes / n, n) if n and estimator.n_iter_ == 1 else None
     trivial = MistakeCertificate(status="streamed", n_mistakes=n_mistakes, n_samples=n, risk=risk)
     if setting is None:
         return trivial

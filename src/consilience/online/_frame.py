@@ -165,7 +165,7 @@ class OnlineEstimator(ViewClassifier, ViewEstimator, ABC):
         self.n_samples_seen_ = self.n_mistakes_ = 0
         self._n_late = 0  # samples whose class was not known before
         self._next_id = 0  # of samples to come
-        self._n_passes = 1  # over the same samples
+        self.n_iter_ = 1  # passes over the same samples
         self._met: tuple[str, ...] = ()  # views that some sample had
         self._began_with = {name: getattr(self, name) for name in FIXED if hasattr(self, name)}
         self._curve: list[tuple[int, int]] = []
@@ -340,7 +340,7 @@ class OnlineEstimator(ViewClassifier, ViewEstimator, ABC):
         rng = check_random_state(self.random_state)
         self.converged_ = False
         for number in range(1, self.max_iter + 1):
-            self._n_passes = number
+            self.n_iter_ = number
             report_progress(number, None, of=self.max_iter, unit=f"{self.n_mistakes_:,} mistakes, pass")
             before = self.n_updates_
             yield rng.permutation(n) if self.shuffle else None

@@ -272,7 +272,8 @@ class MatrixPerceptron(OnlineEstimator):
 
     def _equal(self, X: Views) -> Views:
         """Return views of fewer columns padded with zeros, or repeated; linear machines need no padding."""
-        short = [name for name, width in _widths(X).items() if width < self._width]
+        numbers = [name for name in X.names if X.kind(name) in ("dense", "sparse")]
+        short = [name for name in numbers if _blocks.width(X.block(name)) < self._width]
         if not short or (self.unequal == "pad" and self._is_primal()):
             return X
         blocks = {n: _widened(X.block(n), self._width, self.unequal) if n in short else X.block(n) for n in X.names}

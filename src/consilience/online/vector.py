@@ -82,6 +82,8 @@ class VectorPerceptron(OnlineEstimator):
         Number of wrong predictions before learning; 0 with ``variant="coefficients"``, which does not predict.
     n_samples_seen_ : int
         Number of samples seen, in all passes.
+    n_iter_ : int
+        Number of passes that `fit` made; 1 in a stream.
     {error_curve_}
     converged_ : bool
         Whether the last pass of `fit` made no update: every sample has the margin λ.

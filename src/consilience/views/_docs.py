@@ -236,7 +236,9 @@ dual_coef_ : array of shape (n_support,) or (n_classes, n_support)
     Coefficients of the samples kept, signs included.""",
     "counts_": """
 n_mistakes_, n_updates_, n_samples_seen_ : int
-    Numbers of wrong decisions before learning (a tie is one), of updates, and of samples seen.""",
+    Numbers of wrong decisions before learning (a tie is one), of updates, and of samples seen.
+n_iter_ : int
+    Number of passes that `fit` made; 1 in a stream.""",
     "error_curve_": """
 error_curve_ : array of shape (n, 2)
     Samples seen, and share of mistakes so far.""",
