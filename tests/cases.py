@@ -164,6 +164,12 @@ def all_learners():
     return [c for c in found if inspect.isclass(c) and hasattr(c, "fit") and hasattr(c, "predict")]
 
 
+def with_kernels(*, online):
+    """Return the estimator classes that have a kernel by their names: those that learn streams, or the others."""
+    kernelized = [cls for cls in all_learners() if "kernel" in cls._get_param_names()]
+    return {cls.__name__: cls for cls in kernelized if hasattr(cls, "partial_fit") == online}
+
+
 def histograms(n=30, columns=4, seed=0):
     """Nonnegative data with zeros, so that every kernel on vectors takes them."""
     rng = np.random.default_rng(seed)

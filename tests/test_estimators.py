@@ -16,7 +16,7 @@ EXEMPT = {
     for check in ("check_sample_weight_equivalence_on_dense_data", "check_sample_weight_equivalence_on_sparse_data")
 } | {
     # without a bias no linear machine predicts one class everywhere, whatever its weight
-    ("max margin, linear", "check_class_weight_classifiers"),
+    ("max margin, linear", "check_class_weight_classifiers")
 }
 # The first case of a class runs all checks. Its other cases have other numbers and other solvers, but the same
 # signature, tags and validation of input, so they run the checks that fit and compare numbers.

@@ -130,12 +130,12 @@ def test_a_wrong_gap_is_found(gap, monkeypatch):
 
 
 def test_a_changed_input_and_a_changed_model_are_found():
-    values, labels = np.arange(6.0).reshape(3, 2), np.array(["x", None], dtype=object)
-    before = fuzz.copies({"a": values, "s": sp.csr_array(values)}, labels, None)
-    values[0, 0] = 7
-    after = fuzz.copies({"a": values, "s": sp.csr_array(values)}, labels, None)
-    assert not fuzz.same_copies(before, after)
-    assert fuzz.same_copies(after, after)
+    values, labels = np.array([[np.nan, 1.0], [0.0, 3.0]]), np.array(["x", None], dtype=object)
+    for data in ({"a": values}, {"s": sp.csr_array(values)}):
+        before = fuzz.frozen(data, labels, None)
+        assert fuzz.frozen(data, labels, None) == before
+        next(iter(data.values()))[0, 0] = 7
+        assert fuzz.frozen(data, labels, None) != before
 
     class Forgetful(cs.EarlyFusion):
         def fit(self, X, y, sample_weight=None):

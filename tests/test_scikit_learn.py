@@ -43,7 +43,7 @@ T = [f"{'xyz'[c] * 3} w{i % 4}" for i, c in enumerate(code)]
 holes = np.ones((60, 3), dtype=bool)
 holes[::7, 0] = holes[3::8, 1] = False
 X = Views({"a": A, "s": S, "t": T}, mask=holes)
-N = Views({"a": A, "s": S})
+N, BOTH = Views({"a": A, "s": S}), {"a": RBF(0.5), "s": Linear()}
 pipe = make_pipeline(
     PerView({"a": StandardScaler(), "t": TfidfVectorizer()}), LateFusion(LogisticRegression(max_iter=500))
 )
@@ -59,11 +59,8 @@ def test_splitting():
     for _, test in GroupKFold(3).split(X, y, groups=np.arange(60) % 6):
         assert len(X[test]) == 20
     turned, labels = shuffle(X, y, random_state=0)
-    assert {str(row["t"][0])[:3] + label for row, label in zip(turned, labels, strict=True)} == {
-        "xxxant",
-        "yyybee",
-        "zzzcow",
-    }
+    pairs = {str(row["t"][0])[:3] + label for row, label in zip(turned, labels, strict=True)}
+    assert pairs == {"xxxant", "yyybee", "zzzcow"}
     assert len(resample(X, n_samples=10, random_state=0)) == 10
 
 
@@ -72,10 +69,8 @@ def test_scores_predictions_and_curves():
     assert cross_validate(pipe, X, y, cv=3, return_train_score=True)["train_score"].shape == (3,)
     assert np.mean(cross_val_predict(pipe, X, y, cv=3) == y) > 0.6
     assert cross_val_predict(pipe, X, y, cv=3, method="predict_proba").shape == (60, 3)
-    _, train, _ = learning_curve(
-        pipe, X, y, cv=StratifiedKFold(3, shuffle=True, random_state=0), train_sizes=[0.5, 1.0]
-    )
-    assert train.shape == (2, 3)
+    folds = StratifiedKFold(3, shuffle=True, random_state=0)
+    assert learning_curve(pipe, X, y, cv=folds, train_sizes=[0.5, 1.0])[1].shape == (2, 3)
     validation_curve(pipe, X, y, param_name="latefusion__estimator__C", param_range=[0.1, 1.0], cv=3)
     score, permuted, _ = permutation_test_score(pipe, X, y, cv=3, n_permutations=5, random_state=0)
     assert score > permuted.mean()
@@ -85,13 +80,9 @@ def test_searching_in_processes():
     grid = {"latefusion__estimator__C": [0.01, 1.0], "perview__transformers__a__with_std": [True, False]}
     search = GridSearchCV(pipe, grid, cv=3, n_jobs=2).fit(X, y)
     assert search.score(X, y) > 0.8
-    kernels = GridSearchCV(
-        TinyRidgeClassifier(kernel={"a": RBF(1.0), "s": Linear()}),
-        {"kernel__a__gamma": [0.1, 1.0], "kernel__s": [Linear(), RBF(0.2)]},
-        cv=3,
-        n_jobs=2,
-    ).fit(N, y)
-    assert set(kernels.best_params_) == {"kernel__a__gamma", "kernel__s"}
+    grid = {"kernel__a__gamma": [0.1, 1.0], "kernel__s": [Linear(), RBF(0.2)]}
+    kernels = GridSearchCV(TinyRidgeClassifier(BOTH), grid, cv=3, n_jobs=2).fit(N, y)
+    assert set(kernels.best_params_) == set(grid)
     named = GridSearchCV(TinyRidgeClassifier("rbf"), {"kernel__gamma": [0.1, 1.0]}, cv=3).fit(N, y)
     assert named.best_params_["kernel__gamma"] in (0.1, 1.0)
     halving = HalvingGridSearchCV(TinyRidgeClassifier(), {"alpha": [0.01, 0.1, 1.0]}, cv=3, random_state=0).fit(N, y)
@@ -122,21 +113,21 @@ def test_clones_and_joblib(tmp_path):
 # -- precomputed kernels: rows and columns are cut
 K, L = RBF(0.5)(A), Linear()(S)
 FORMS = {
-    "views of plain Grams": (Views(k=K, l=L), {"kernel": "precomputed"}),
-    "views told to be precomputed": (Views(k=K, l=L, precomputed=True), {"kernel": "precomputed"}),
-    "a Gram beside data": (Views(k=K, s=S, precomputed="k"), {"kernel": {"k": "precomputed", "s": Linear()}}),
+    "views of plain Grams": (Views(k=K, l=L), "precomputed"),
+    "views told to be precomputed": (Views(k=K, l=L, precomputed=True), "precomputed"),
+    "a Gram and data": (Views(k=K, s=S, precomputed="k"), {"k": "precomputed", "s": Linear()}),
+    "one plain Gram": (K + L, "precomputed"),
 }
 
 
 @pytest.mark.parametrize("form", FORMS)
 def test_cross_validation_cuts_rows_and_columns_of_grams(form):
-    data, parameters = FORMS[form]
-    expected = cross_val_predict(TinyRidge(kernel={"a": RBF(0.5), "s": Linear()}), N, code, cv=4)
-    np.testing.assert_allclose(cross_val_predict(TinyRidge(**parameters), data, code, cv=4), expected)
-    search = GridSearchCV(TinyRidgeClassifier(**parameters), {"alpha": [0.1, 1.0]}, cv=3, n_jobs=2).fit(data, y)
+    data, kernel = FORMS[form]
+    expected = cross_val_predict(TinyRidge(BOTH), N, code, cv=4)
+    np.testing.assert_allclose(cross_val_predict(TinyRidge(kernel), data, code, cv=4), expected)
+    search = GridSearchCV(TinyRidgeClassifier(kernel), {"alpha": [0.1, 1.0]}, cv=3).fit(data, y)
     assert np.mean(search.predict(data) == y) > 0.7
-    nested = cross_val_score(search, data, y, cv=3)
-    assert nested.shape == (3,)
+    assert cross_val_score(search, data, y, cv=3).shape == (3,)
 
 
 def test_one_plain_gram_as_scikit_learn_has_it():
@@ -146,5 +137,3 @@ def test_one_plain_gram_as_scikit_learn_has_it():
     np.testing.assert_allclose(cross_val_score(LateFusion(machine), total, y, cv=3), theirs)
     by_rows = cross_val_score(LateFusion(machine), Views(g=total, precomputed="g"), y, cv=3)
     np.testing.assert_allclose(by_rows, theirs)
-    expected = cross_val_predict(TinyRidge(kernel={"a": RBF(0.5), "s": Linear()}), N, code, cv=4)
-    np.testing.assert_allclose(cross_val_predict(TinyRidge("precomputed"), total, code, cv=4), expected)

@@ -41,38 +41,29 @@ BALANCED = [
 ]
 
 
+CASES = [(cs.MaxMarginClassifier(RBF(0.1), tol=1e-11, **form), LABELS) for form in FORMS.values()]
+CASES += [
+    (cs.MaxMarginRegressor(RBF(0.1), output_kernel=RBF(0.5), tol=1e-11, **form), CODES)
+    for form in FORMS.values()
+    if "fit_intercept" not in form
+]
+CASES += [(model, np.minimum(LABELS * (np.arange(n) % 5 > 1), 2)) for model in BALANCED]
+
+
 def outputs(model, data):
-    if hasattr(model, "candidate_scores"):
-        return model.candidate_scores(data)
-    if hasattr(model, "predict_proba"):
-        return model.predict_proba(data)
-    return model.decision_function(data) if hasattr(model, "decision_function") else model.predict(data)
+    methods = ("candidate_scores", "predict_proba", "decision_function", "predict")
+    return next(getattr(model, name)(data) for name in methods if hasattr(model, name))
 
 
-def assert_weights_are_repetitions(learner, y, atol):
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize(("model", "y"), CASES, ids=[repr(model) for model, _ in CASES])
+def test_a_weight_is_a_number_of_samples(model, y):
     rows = np.repeat(np.arange(n), WEIGHTS)
-    weighted = clone(learner).fit(X, y, sample_weight=WEIGHTS)
-    repeated = clone(learner).fit(X[rows], y[rows])
-    np.testing.assert_allclose(outputs(weighted, X), outputs(repeated, X), atol=atol)
+    weighted = clone(model).fit(X, y, sample_weight=WEIGHTS)
+    repeated = clone(model).fit(X[rows], y[rows])
+    np.testing.assert_allclose(outputs(weighted, X), outputs(repeated, X), atol=2e-4)
 
 
-@pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("form", FORMS)
-def test_a_weight_is_a_number_of_samples_to_the_margin(form):
-    classifier = cs.MaxMarginClassifier(RBF(0.1), tol=1e-11, **FORMS[form])
-    assert_weights_are_repetitions(classifier, LABELS, 2e-4)
-    if "fit_intercept" not in FORMS[form]:
-        regressor = cs.MaxMarginRegressor(RBF(0.1), output_kernel=RBF(0.5), tol=1e-11, **FORMS[form])
-        assert_weights_are_repetitions(regressor, CODES, 2e-4)
-
-
-@pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("learner", BALANCED, ids=repr)
-def test_balanced_classes_count_samples_by_their_weights(learner):
-    assert_weights_are_repetitions(learner, np.minimum(LABELS * (np.arange(n) % 5 > 1), 2), 2e-4)
-
-
-# each case: what is fitted, and its targets
 FUSIONS = {
     "early, logistic": cs.EarlyFusion(LogisticRegression(tol=1e-8, max_iter=1000)),
     "late, logistic": cs.LateFusion(LogisticRegression(tol=1e-8, max_iter=1000)),
@@ -82,21 +73,17 @@ FUSIONS = {
     "late, ridge": cs.LateFusion(Ridge()),
     "late, view weights": cs.LateFusion(Ridge(), view_weights={"a": 2.0, "b": 1.0}),
 }
-ZEROS = {
-    "some samples": np.arange(n) % 5 > 0,
-    "a class": LABELS != 1,
-    "the end": np.arange(n) < 30,
-}
+ZEROS = {"some samples": np.arange(n) % 5 > 0, "a class": LABELS != 1, "the end": np.arange(n) < 30}
 
 
 @pytest.mark.parametrize("zeros", ZEROS)
 @pytest.mark.parametrize("name", FUSIONS)
 def test_fusions_leave_samples_of_weight_zero_out(name, zeros):
-    learner, there = FUSIONS[name], ZEROS[zeros]
-    y = LABELS if is_classifier(learner) else TARGETS
-    weighted = clone(learner).fit(X, y, sample_weight=2.0 * there)
-    without = clone(learner).fit(X[there], y[there], sample_weight=np.full(there.sum(), 2.0))
-    if not is_classifier(learner):
+    model, there = FUSIONS[name], ZEROS[zeros]
+    y = LABELS if is_classifier(model) else TARGETS
+    weighted = clone(model).fit(X, y, sample_weight=2.0 * there)
+    without = clone(model).fit(X[there], y[there], sample_weight=np.full(there.sum(), 2.0))
+    if not is_classifier(model):
         np.testing.assert_allclose(weighted.predict(X), without.predict(X), atol=1e-9)
         return
     assert np.array_equal(weighted.predict(X), without.predict(X))
@@ -108,14 +95,13 @@ def test_fusions_leave_samples_of_weight_zero_out(name, zeros):
 
 @pytest.mark.parametrize("name", FUSIONS)
 def test_a_view_in_samples_of_weight_zero_only_is_not_learned_from(name):
-    learner = FUSIONS[name]
-    y = LABELS if is_classifier(learner) else TARGETS
-    there = np.arange(n) >= 12
+    model, there = FUSIONS[name], np.arange(n) >= 12
+    y = LABELS if is_classifier(model) else TARGETS
     late = Views({"a": A, "b": B}, mask={"b": ~there})
-    weighted = clone(learner).fit(late, y, sample_weight=there.astype(float))
+    weighted = clone(model).fit(late, y, sample_weight=there.astype(float))
     if name == "late, view weights":
-        learner = clone(learner).set_params(view_weights={"a": 2.0})
-    without = clone(learner).fit(Views(a=A[there]), y[there], sample_weight=np.ones(there.sum()))
+        model = clone(model).set_params(view_weights={"a": 2.0})
+    without = clone(model).fit(Views(a=A[there]), y[there], sample_weight=np.ones(there.sum()))
     np.testing.assert_allclose(outputs(weighted, Views(a=A, b=B)), outputs(without, Views(a=A)), atol=1e-5)
     with pytest.raises(ValueError, match="learned from the views 'a'"):
         weighted.predict(Views(b=B))

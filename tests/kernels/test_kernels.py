@@ -11,8 +11,10 @@ import scipy.sparse as sp
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
+from numpy.testing import assert_allclose
 from sklearn.base import clone
 from sklearn.metrics import pairwise
+from sklearn.preprocessing import KernelCenterer
 
 import cases
 import reference
@@ -70,35 +72,35 @@ TWINS = {
 def test_kernels_equal_their_definitions_and_scikit_learns(name):
     kernel, definition, peer = TWINS[name]
     for form in (np.asarray, sp.csr_array, sp.csc_matrix):
-        np.testing.assert_allclose(kernel(form(X)), reference.gram(definition, X), atol=1e-12)
-        np.testing.assert_allclose(kernel(form(X), form(Y)), reference.gram(definition, X, Y), atol=1e-12)
-        np.testing.assert_allclose(kernel(form(X), Y), reference.gram(definition, X, Y), atol=1e-12)
+        assert_allclose(kernel(form(X)), reference.gram(definition, X), atol=1e-12)
+        assert_allclose(kernel(form(X), form(Y)), reference.gram(definition, X, Y), atol=1e-12)
+        assert_allclose(kernel(form(X), Y), reference.gram(definition, X, Y), atol=1e-12)
     for width in (1, 4, 130) if peer else ():
         A, B = cases.histograms(60, width), cases.histograms(40, width, seed=1)
-        np.testing.assert_allclose(kernel(A), peer(A), rtol=1e-12, atol=1e-12)
-        np.testing.assert_allclose(kernel(A, B), peer(A, B), rtol=1e-12, atol=1e-12)
+        assert_allclose(kernel(A), peer(A), rtol=1e-12, atol=1e-12)
+        assert_allclose(kernel(A, B), peer(A, B), rtol=1e-12, atol=1e-12)
 
 
 def test_additive_kernels_by_their_identities():
     sums = X.sum(axis=1)[:, None] + X.sum(axis=1)
-    np.testing.assert_allclose(AdditiveChiSquared()(X), (sums + pairwise.additive_chi2_kernel(X)) / 2, atol=1e-12)
+    assert_allclose(AdditiveChiSquared()(X), (sums + pairwise.additive_chi2_kernel(X)) / 2, atol=1e-12)
     assert not is_psd(pairwise.additive_chi2_kernel(X))
-    np.testing.assert_allclose(Intersection()(X), (sums - pairwise.manhattan_distances(X)) / 2, atol=1e-12)
+    assert_allclose(Intersection()(X), (sums - pairwise.manhattan_distances(X)) / 2, atol=1e-12)
 
 
 def test_large_matrices_in_threads_equal_small_ones():
     big = cases.histograms(700, 40)
     for kernel in (RBF(0.1), ChiSquared(0.1)):
-        np.testing.assert_allclose(kernel(big)[::99, ::77], kernel(big[::99], big[::77]), rtol=1e-12)
-        np.testing.assert_allclose(kernel(sp.csr_array(big)), kernel(big), rtol=1e-11)
+        assert_allclose(kernel(big)[::99, ::77], kernel(big[::99], big[::77]), rtol=1e-12)
+        assert_allclose(kernel(sp.csr_array(big)), kernel(big), rtol=1e-11)
 
 
 @pytest.mark.parametrize("form", [np.asarray, sp.csr_array])
 def test_single_precision_data_lose_no_digits_to_cancellation(form):
     two = np.vstack([X, X + 300]).astype(np.float32)
     exact = RBF(0.05)(two.astype(np.float64))
-    np.testing.assert_allclose(RBF(0.05)(form(two)), exact, atol=3e-7)
-    np.testing.assert_allclose(RBF(0.05)(form(two), form(two.copy())), exact, atol=3e-7)
+    assert_allclose(RBF(0.05)(form(two)), exact, atol=3e-7)
+    assert_allclose(RBF(0.05)(form(two), form(two.copy())), exact, atol=3e-7)
     assert RBF(0.05)(form(two)).dtype == np.float32
 
 
@@ -111,7 +113,7 @@ def test_sparse_matrices_in_any_state_give_the_same_numbers_from_many_threads():
     for kernel in (ChiSquared(0.7), AdditiveChiSquared(), Intersection(), Laplacian(0.3), RBF(0.3)):
         with ThreadPoolExecutor(8) as pool:
             for K in pool.map(lambda _, k=kernel: k(messy), range(16)):
-                np.testing.assert_allclose(K, kernel(dense), atol=1e-10)
+                assert_allclose(K, kernel(dense), atol=1e-10)
     assert np.array_equal(messy.indices, kept)
 
 
@@ -124,18 +126,18 @@ def test_symmetric_psd_and_consistent_in_every_form(name):
     assert is_psd(K)
     assert np.allclose(kernel.diag(X), K.diagonal())
     resolved = kernel.resolved(X)
-    np.testing.assert_allclose(resolved(X), K, atol=1e-12)
-    np.testing.assert_allclose(resolved(X[3:9], X), K[3:9], atol=1e-12)
-    np.testing.assert_allclose(resolved(X[3:9], X[10:]), K[3:9, 10:], atol=1e-12)
-    np.testing.assert_allclose(resolved.diag(X[3:9]), K.diagonal()[3:9], atol=1e-12)
+    assert_allclose(resolved(X), K, atol=1e-12)
+    assert_allclose(resolved(X[3:9], X), K[3:9], atol=1e-12)
+    assert_allclose(resolved(X[3:9], X[10:]), K[3:9, 10:], atol=1e-12)
+    assert_allclose(resolved.diag(X[3:9]), K.diagonal()[3:9], atol=1e-12)
     assert resolved(X[:1]).shape == (1, 1)
     if "callable" not in name and "f k f" not in name:
         assert resolved(X[:0], X).shape == (0, 30)
-    np.testing.assert_allclose(kernel(sp.csr_array(X)), K, atol=1e-9)
-    np.testing.assert_allclose(kernel.diag(sp.csr_array(X)), kernel.diag(X), atol=1e-9)
+    assert_allclose(kernel(sp.csr_array(X)), K, atol=1e-9)
+    assert_allclose(kernel.diag(sp.csr_array(X)), kernel.diag(X), atol=1e-9)
     single = kernel(X.astype(np.float32))
     assert single.dtype == np.float32
-    np.testing.assert_allclose(single, K, rtol=2e-4, atol=2e-4)
+    assert_allclose(single, K, rtol=2e-4, atol=2e-4)
 
 
 @pytest.mark.parametrize("name", [*ON_VECTORS, *cases.STRUCTURED])
@@ -145,7 +147,7 @@ def test_parameters_clone_and_nothing_is_changed(name):
     data_before = np.array(data, dtype=object if isinstance(data, list) else None, copy=True)
     copy = clone(kernel)
     kernel.resolved(data)
-    np.testing.assert_allclose(kernel(data), copy(data))
+    assert_allclose(kernel(data), copy(data))
     assert repr(kernel) == before == repr(copy)
     assert np.array_equal(np.array(data, dtype=data_before.dtype), data_before)
 
@@ -172,10 +174,10 @@ def test_every_kernel_and_closure_is_psd_on_random_data(data, name):
 def test_random_expressions_are_kernels_and_read_as_themselves(kernel):
     K = kernel(X)
     assert is_psd(K, tol=1e-7)
-    np.testing.assert_allclose(kernel.diag(X), K.diagonal(), rtol=1e-9, atol=1e-9 * np.abs(K).max())
+    assert_allclose(kernel.diag(X), K.diagonal(), rtol=1e-9, atol=1e-9 * np.abs(K).max())
     again = eval(repr(kernel), vars(kernels))
     assert repr(again) == repr(kernel)
-    np.testing.assert_allclose(again(X), K)
+    assert_allclose(again(X), K)
 
 
 # -- expressions
@@ -193,6 +195,12 @@ EXPRESSIONS = {
     "Linear().on([0, 1]).mapped(sqrt)": Linear().on([0, 1]).mapped(np.sqrt),
     "Mahalanobis(A=array of shape (2, 2))": Mahalanobis(np.eye(2)),
     "RBF(gamma=nan)": RBF(float("nan")),
+    "normalize(Subsequence(length=2, decay=0.5) + Spectrum(length=2)) * SubsetTree(decay=0.4)": (
+        normalize(kernels.Subsequence(length=2, decay=0.5) + kernels.Spectrum(2)) * kernels.SubsetTree()
+    ),
+    "RBF(gamma=2.0) + 1.5 * Polynomial(degree=3, constant=1.0)": (RBF(0.3) + 0.5 * Polynomial()).set_params(
+        k1__gamma=2.0, k2__kernel__degree=3, k2__scale=1.5
+    ),
     "Precomputed()": Precomputed(),
 }
 
@@ -200,12 +208,6 @@ EXPRESSIONS = {
 @pytest.mark.parametrize("text", EXPRESSIONS)
 def test_repr_reads_as_the_expression(text):
     assert repr(EXPRESSIONS[text]) == text
-
-
-def test_parameters_can_be_set_deep():
-    kernel = RBF(0.3) + 0.5 * Polynomial()
-    kernel.set_params(k1__gamma=2.0, k2__kernel__degree=3, k2__scale=1.5)
-    assert repr(kernel) == "RBF(gamma=2.0) + 1.5 * Polynomial(degree=3, constant=1.0)"
 
 
 # -- gamma
@@ -231,9 +233,12 @@ def test_gamma_rules(kernel, rule, form):
     assert isinstance(kernel.gamma, str), "the kernel itself was changed"
 
 
-def test_gamma_of_many_samples_is_read_off_a_part_of_them():
+def test_gamma_of_many_samples_of_sparse_ones_far_from_zero_and_of_a_reference():
     big = np.random.default_rng(0).normal(size=(9000, 3))
     assert RBF("median").resolved(big).gamma == pytest.approx(RBF("median").resolved(big[:1500]).gamma, rel=0.05)
+    far = (X + 1e4).astype(np.float32)
+    assert RBF().resolved(sp.csr_array(far)).gamma == pytest.approx(RBF().resolved(far.astype(float)).gamma, rel=1e-6)
+    assert_allclose(RBF("median")(Y, X), RBF("median").resolved(X)(Y, X))
 
 
 @pytest.mark.parametrize("data", [np.zeros((1, 2)), np.zeros((5, 2)), np.ones((3, 1)), np.full((10, 10), 0.1)])
@@ -244,40 +249,26 @@ def test_gamma_of_data_without_spread_is_finite(data, form):
         assert np.array_equal(kernel(form(data)), np.ones((len(data), len(data))))
 
 
-def test_gamma_of_sparse_data_far_from_zero_keeps_its_digits():
-    far = (X + 1e4).astype(np.float32)
-    assert RBF().resolved(sp.csr_array(far)).gamma == pytest.approx(RBF().resolved(far.astype(float)).gamma, rel=1e-6)
-
-
-def test_an_unresolved_kernel_takes_its_gamma_from_the_reference():
-    np.testing.assert_allclose(RBF("median")(Y, X), RBF("median").resolved(X)(Y, X))
-
-
 # -- centering and normalizing
 def test_center_equals_its_definition_and_scikit_learns_on_new_samples():
-    from sklearn.preprocessing import KernelCenterer
-
     K = RBF(0.3)(X)
-    np.testing.assert_allclose(center(RBF(0.3))(X), reference.centered(K), atol=1e-12)
-    np.testing.assert_allclose(center(K), reference.centered(K), atol=1e-12)
+    assert_allclose(center(RBF(0.3))(X), reference.centered(K), atol=1e-12)
+    assert_allclose(center(K), reference.centered(K), atol=1e-12)
     theirs = KernelCenterer().fit(K).transform(RBF(0.3)(Y, X))
-    np.testing.assert_allclose(center(RBF(0.3)).resolved(X)(Y, X), theirs, atol=1e-12)
-
-
-def test_a_centered_kernel_keeps_its_reference_through_clones_and_resolving():
     kernel = center(RBF(0.3)).resolved(X)
-    np.testing.assert_allclose(clone(kernel)(Y), kernel(Y))
-    np.testing.assert_allclose(kernel.resolved(Y)(Y), kernel(Y))
-    np.testing.assert_allclose((kernel + RBF("scale"))(Y), kernel(Y) + RBF("scale")(Y))
-    np.testing.assert_allclose(Centered(RBF(0.3), X)(Y), kernel(Y))
-    np.testing.assert_allclose(center(Precomputed())(sp.csr_array(RBF(0.3)(X))), center(RBF(0.3))(X), atol=1e-12)
+    assert_allclose(kernel(Y, X), theirs, atol=1e-12)
+    assert_allclose(clone(kernel)(Y), kernel(Y))  # the reference stays through clones and resolving
+    assert_allclose(kernel.resolved(Y)(Y), kernel(Y))
+    assert_allclose((kernel + RBF("scale"))(Y), kernel(Y) + RBF("scale")(Y))
+    assert_allclose(Centered(RBF(0.3), X)(Y), kernel(Y))
+    assert_allclose(center(Precomputed())(sp.csr_array(RBF(0.3)(X))), center(RBF(0.3))(X), atol=1e-12)
 
 
 def test_what_was_worked_out_is_forgotten_when_parameters_change():
     kernel = center(RBF(1.0)).resolved(X).set_params(kernel__gamma=0.1)
-    np.testing.assert_allclose(kernel(X), center(RBF(0.1))(X), atol=1e-12)
+    assert_allclose(kernel(X), center(RBF(0.1))(X), atol=1e-12)
     kernel.set_params(reference=X[:3])
-    np.testing.assert_allclose(kernel(X), center(RBF(0.1)).resolved(X[:3])(X), atol=1e-12)
+    assert_allclose(kernel(X), center(RBF(0.1)).resolved(X[:3])(X), atol=1e-12)
     with pytest.raises(ValueError, match="`A` must be symmetric and positive semi-definite"):
         Mahalanobis(np.eye(4)).resolved(X).set_params(A=-np.eye(4))(X)
 
@@ -288,18 +279,12 @@ def test_large_counts_keep_their_digits_in_single_precision(kernel):
     for form in (np.asarray, sp.csr_array):
         single = kernel(form(counts))
         assert single.dtype == np.float32
-        np.testing.assert_allclose(single, kernel(counts.astype(float)), rtol=1e-6)
-
-
-def test_grams_of_integers_and_lists():
-    gram = Gram([[2, 1], [1, 2]], [1, 0])
-    assert (0.5 * Precomputed())(gram).tolist() == [[1, 0.5], [0.5, 1]]
-    assert gram[[0]].index.tolist() == [1]
+        assert_allclose(single, kernel(counts.astype(float)), rtol=1e-6)
 
 
 def test_normalize_equals_its_definition_and_zero_stays_zero():
-    np.testing.assert_allclose(normalize(Linear())(X), reference.normalized(Linear()(X)), atol=1e-12)
-    np.testing.assert_allclose(normalize(Linear()(X)), reference.normalized(Linear()(X)), atol=1e-12)
+    assert_allclose(normalize(Linear())(X), reference.normalized(Linear()(X)), atol=1e-12)
+    assert_allclose(normalize(Linear()(X)), reference.normalized(Linear()(X)), atol=1e-12)
     with_zero = np.array([[0.0, 0.0], [1.0, 2.0]])
     assert normalize(Linear())(with_zero).tolist() == [[0, 0], [0, 1]]
     assert normalize(Linear()).diag(with_zero).tolist() == [0, 1]
@@ -321,7 +306,7 @@ def test_nearest_psd_is_psd_and_no_psd_matrix_is_nearer():
         R = rng.normal(size=(5, 5)) * 0.3
         other = nearest_psd(near + R)
         assert np.linalg.norm(K - near) <= np.linalg.norm(K - other) + 1e-12
-    np.testing.assert_allclose(nearest_psd(np.eye(3)), np.eye(3), atol=1e-12)
+    assert_allclose(nearest_psd(np.eye(3)), np.eye(3), atol=1e-12)
 
 
 def test_alignment():
@@ -342,40 +327,28 @@ def test_precomputed_in_scikit_learns_manner_and_by_rows_of_one_gram():
     gram = Gram(K)
     assert np.array_equal(Precomputed()(gram[[5, 2]], gram[[1]]), K[[5, 2]][:, [1]])
     assert np.array_equal(Precomputed().diag(gram[[5, 2]]), K.diagonal()[[5, 2]])
-    np.testing.assert_allclose(
-        (normalize(Precomputed()) + 1.0)(gram[[5, 2]]), (normalize(K) + 1)[np.ix_([5, 2], [5, 2])]
-    )
-    np.testing.assert_allclose(center(Precomputed())(K), reference.centered(K), atol=1e-12)
+    assert_allclose((normalize(Precomputed()) + 1.0)(gram[[5, 2]]), (normalize(K) + 1)[np.ix_([5, 2], [5, 2])])
+    whole = Gram([[2, 1], [1, 2]], [1, 0])
+    assert (0.5 * Precomputed())(whole).tolist() == [[1, 0.5], [0.5, 1]]
+    assert whole[[0]].index.tolist() == [1]
+    assert_allclose(center(Precomputed())(K), reference.centered(K), atol=1e-12)
     centered = center(Precomputed()).resolved(gram)
-    np.testing.assert_allclose(centered(gram[[1, 2]], gram), reference.centered(K)[[1, 2]], atol=1e-12)
+    assert_allclose(centered(gram[[1, 2]], gram), reference.centered(K)[[1, 2]], atol=1e-12)
 
 
-def test_frames_and_lists_are_read_by_kernels():
-    frame = pd.DataFrame(X)
-    np.testing.assert_array_equal(RBF(0.3)(frame, X.tolist()), RBF(0.3)(X, X))
-
-
-def test_mixed_precisions_give_the_wider_one():
-    single = X.astype(np.float32)
+def test_functions_of_sets_and_of_pairs():
+    np.testing.assert_array_equal(RBF(0.3)(pd.DataFrame(X), X.tolist()), RBF(0.3)(X, X))
     double = FromCallable(lambda A, B: (A @ B.T).astype(np.float64))
     for kernel in (Linear() + double, Linear() * double):
-        assert kernel(single).dtype == np.float64
-    counts = FromCallable(lambda A, B: (A @ B.T).astype(int))
-    assert (0.5 * counts)(X).dtype == np.float64
-
-
-def test_what_a_function_returns_is_not_changed():
+        assert kernel(X.astype(np.float32)).dtype == np.float64, "the wider precision"
+    assert (0.5 * FromCallable(lambda A, B: (A @ B.T).astype(int)))(X).dtype == np.float64
     kept = X @ X.T
-    kernel = exp(2.0 * FromCallable(lambda A, B: kept) + 1.0) * Linear()
-    kernel(X)
+    (exp(2.0 * FromCallable(lambda A, B: kept) + 1.0) * Linear())(X)
     np.testing.assert_array_equal(kept, X @ X.T)
-
-
-def test_callable_by_sets_and_by_pairs():
     by_pairs = FromCallable(lambda x, z: float(x @ z), pairs=True)
-    np.testing.assert_allclose(by_pairs(X), X @ X.T)
-    np.testing.assert_allclose(by_pairs(X, Y), X @ Y.T)
-    np.testing.assert_allclose(FromCallable(lambda A, B: A @ B.T).diag(X), (X * X).sum(1))
+    assert_allclose(by_pairs(X), X @ X.T)
+    assert_allclose(by_pairs(X, Y), X @ Y.T)
+    assert_allclose(FromCallable(lambda A, B: A @ B.T).diag(X), (X * X).sum(1))
     assert repr(as_kernel(cases.linear_by_hand)) == "FromCallable(func=linear_by_hand, pairs=False)"
 
 
@@ -389,30 +362,24 @@ def test_kernels_by_view_and_resolving():
     resolved = resolve_kernels(K_BY_VIEW, V)
     assert isinstance(resolved["a"].gamma, float)
     grams = view_grams(resolved, V)
-    np.testing.assert_allclose(grams[1], V["b"] @ V["b"].T)
+    assert_allclose(grams[1], V["b"] @ V["b"].T)
     blocks = view_grams(resolved, V[:4], V)
     for full, block in zip(grams, blocks, strict=True):
-        np.testing.assert_allclose(block, full[:4], atol=1e-12)
-
-
-def with_missing_views():
-    mask = np.ones((30, 3), dtype=bool)
-    mask[2:7, 0] = False
-    mask[5:11, 1] = False
-    return Views(V, mask=mask)
+        assert_allclose(block, full[:4], atol=1e-12)
 
 
 def test_missing_views_are_zero_or_the_mean():
-    M = with_missing_views()
+    n = np.arange(30)
+    M = Views(V, mask={"a": (n < 2) | (n >= 7), "b": (n < 5) | (n >= 11)})
     resolved = resolve_kernels(K_BY_VIEW, M)
     present = M.present("a")
     inner = resolved["a"](X[present])
     zero = view_grams(resolved, M)[0]
     assert not zero[~present].any()
     assert not zero[:, ~present].any()
-    np.testing.assert_allclose(zero[np.ix_(present, present)], inner)
+    assert_allclose(zero[np.ix_(present, present)], inner)
     mean = view_grams(resolved, M, missing="mean")[0]
-    np.testing.assert_allclose(mean[3, present], inner.mean(axis=0))
+    assert_allclose(mean[3, present], inner.mean(axis=0))
     assert mean[3, 4] == pytest.approx(inner.mean())
     assert all(is_psd(K) for K in view_grams(resolved, M, missing="mean"))
     assert is_psd(np.prod(view_grams(resolved, M, missing="mean"), axis=0))
@@ -420,7 +387,11 @@ def test_missing_views_are_zero_or_the_mean():
         whole = view_grams(resolved, M, missing=choice)
         part = view_grams(resolved, M[1:9], M, missing=choice)
         for K, block in zip(whole, part, strict=True):
-            np.testing.assert_allclose(block, K[1:9], atol=1e-12)
+            assert_allclose(block, K[1:9], atol=1e-12)
+        single = Views(a=X.astype(np.float32), b=V["b"], mask={"a": np.arange(30) > 4})
+        K = view_grams({"a": RBF(0.3)}, single, missing=choice)[0]
+        assert K.dtype == np.float32
+        assert_allclose(K[5:, 5:], RBF(0.3)(X[5:]), atol=1e-6)
 
 
 def test_a_view_missing_in_all_new_samples_gives_zeros():
@@ -430,7 +401,7 @@ def test_a_view_missing_in_all_new_samples_gives_zeros():
     assert not grams[0].any()
     assert grams[2].any()
     means = view_grams(resolved, new, V, missing="mean")[0]
-    np.testing.assert_allclose(means, np.tile(view_grams(resolved, V)[0].mean(axis=0), (2, 1)))
+    assert_allclose(means, np.tile(view_grams(resolved, V)[0].mean(axis=0), (2, 1)))
     assert not view_grams(resolved, V, new)[0].any()
 
 
@@ -440,22 +411,14 @@ def test_reference_views_leave_gram_matrices_behind():
     chosen = {"g": Precomputed(), "a": Linear()}
     kept = reference_views(chosen, G[:20])
     assert kept.block("g").values is None
-    np.testing.assert_allclose(view_grams(chosen, G[20:], kept)[0], K[20:, :20])
+    assert_allclose(view_grams(chosen, G[20:], kept)[0], K[20:, :20])
     for kernel in (normalize(Precomputed()), center(Precomputed())):
         kernel = kernel.resolved(G[:20].block("g"))
         kept = reference_views({"g": kernel}, G[["g"]][:20])
         expected = kernel(G[20:].block("g"), G[:20].block("g"))
-        np.testing.assert_allclose(view_grams({"g": kernel}, G[["g"]][20:], kept)[0], expected)
+        assert_allclose(view_grams({"g": kernel}, G[["g"]][20:], kept)[0], expected)
     plain = reference_views(chosen, Views(g=K[:20, :20], a=X[:20]))
-    np.testing.assert_allclose(view_grams(chosen, Views(g=K[20:, :20], a=X[20:]), plain)[0], K[20:, :20])
-
-
-def test_single_precision_stays_where_views_are_missing():
-    single = Views(a=X.astype(np.float32), b=V["b"], mask={"a": np.arange(30) > 4})
-    for choice in ("zero", "mean"):
-        K = view_grams({"a": RBF(0.3)}, single, missing=choice)[0]
-        assert K.dtype == np.float32
-        np.testing.assert_allclose(K[5:, 5:], RBF(0.3)(X[5:]), atol=1e-6)
+    assert_allclose(view_grams(chosen, Views(g=K[20:, :20], a=X[20:]), plain)[0], K[20:, :20])
 
 
 # -- errors
@@ -518,18 +481,11 @@ def test_bad_input_gets_a_sentence(call, message):
     assert message in str(caught.value)
 
 
-def test_a_kernel_states_its_short_name():
-    assert NAMED
+def test_every_public_kernel_states_its_short_name_and_is_in_the_tables():
+    public = [name for name in kernels.__all__ if isinstance(getattr(kernels, name), type) and name != "Kernel"]
     for name, kernel in NAMED.items():
         assert type(as_kernel(name)) is kernel
         assert f'Short name: ``"{name}"``.' in kernel.__doc__
-    assert len(NAMED) == sum(getattr(kernels, name)._name is not None for name in public_kernels())
-
-
-def public_kernels():
-    return [name for name in kernels.__all__ if isinstance(getattr(kernels, name), type) and name != "Kernel"]
-
-
-def test_every_public_kernel_is_in_the_tables():
-    tested = repr([*cases.NUMERIC.values(), *cases.COMPOSED.values(), *cases.STRUCTURED.values(), Precomputed()])
-    assert [name for name in public_kernels() if f"{name}(" not in tested] == []
+    assert 0 < len(NAMED) == sum(getattr(kernels, name)._name is not None for name in public)
+    tested = repr([*ON_VECTORS.values(), *cases.STRUCTURED.values(), Precomputed()])
+    assert [name for name in public if f"{name}(" not in tested] == []

@@ -152,9 +152,9 @@ def same_state(one, other, X):
     np.testing.assert_allclose(one.decision_function(X), other.decision_function(X), atol=1e-8)
 
 
-def in_chunks(learner, X, y, step, classes=(0, 1)):
-    """The learner after chunks of `step` samples, each with the views that occur in it."""
-    model = clone(learner)
+def in_chunks(estimator, X, y, step, classes=(0, 1)):
+    """The estimator after chunks of `step` samples, each with the views that occur in it."""
+    model = clone(estimator)
     for start in range(0, len(y), step):
         part = X[start : start + step]
         shown = [name for name in part.names if part.present(name).any()]

@@ -13,8 +13,8 @@ from consilience.kernels import RBF, Linear
 from consilience.solvers.certificates import novikoff_bound, perceptron_bound, risk_bound
 
 
-def check_bound(learner, X, y, **given):
-    model = clone(learner).partial_fit(X, y, classes=np.unique(y))
+def check_bound(estimator, X, y, **given):
+    model = clone(estimator).partial_fit(X, y, classes=np.unique(y))
     proof = model.certificate(X, y, **given)
     assert proof.n_mistakes == model.n_mistakes_ <= proof.bound + 1e-9
     return proof
@@ -25,12 +25,12 @@ def check_bound(learner, X, y, **given):
 def test_bounds_are_never_violated_by_the_best_comparators(seed, p, n_classes, missing):
     X, y = stream(seed, n=40, n_classes=n_classes, missing=missing)
     y[:n_classes] = np.arange(n_classes)
-    for learner in (
+    for estimator in (
         cs.OnlinePerceptron(max(2, p)), cs.OrthogonalPerceptron(p=p), cs.MatrixPerceptron(p=p),
         cs.OrthogonalPerceptron(p=p, variant="passive-aggressive"), cs.PassiveAggressive(variant="PA"),
         cs.PassiveAggressive(variant="PA-II", C=0.1), cs.OrthogonalPerceptron(p=p, margin=0.2, eta0=0.5),
     ):  # fmt: skip
-        check_bound(learner, X, y)
+        check_bound(estimator, X, y)
 
 
 @settings(max_examples=300, deadline=None)
@@ -46,8 +46,8 @@ def test_bounds_are_never_violated_by_comparators_at_random(seed, p, spread):
         views[v] = views[v] + spread * np.sign(s)[:, None] * truth[v] / np.sum(truth[v] ** 2)
     y[:2] = [0, 1]
     X = Views(views)
-    for learner in (cs.OnlinePerceptron(max(2, p)), cs.OrthogonalPerceptron(p=p), cs.MatrixPerceptron(p=p)):
-        model = clone(learner).partial_fit(X, y, classes=[0, 1])
+    for estimator in (cs.OnlinePerceptron(max(2, p)), cs.OrthogonalPerceptron(p=p), cs.MatrixPerceptron(p=p)):
+        model = clone(estimator).partial_fit(X, y, classes=[0, 1])
         for scale in rng.uniform(0.01, 3, size=5):
             proof = model.certificate(X, y, comparator={v: scale * truth[v] for v in truth})
             assert proof.n_mistakes == model.n_mistakes_ <= proof.bound + 1e-9
@@ -58,12 +58,12 @@ def test_bounds_are_never_violated_by_comparators_at_random(seed, p, spread):
 def test_bounds_by_kernels_are_never_violated(seed, p, n_classes):
     X, y = stream(seed, n=35, n_classes=n_classes)
     y[:n_classes] = np.arange(n_classes)
-    for learner in (
+    for estimator in (
         cs.KernelPerceptron(RBF(0.2)),
         cs.OrthogonalPerceptron(RBF(0.2), p=p),
         cs.MatrixPerceptron(RBF(0.2), p=p),
     ):
-        check_bound(learner, X, y)
+        check_bound(estimator, X, y)
 
 
 @settings(max_examples=200, deadline=None)
@@ -121,10 +121,10 @@ def test_certificates_speak():
 def test_no_risk_is_claimed_after_several_passes():
     rng = np.random.default_rng(0)
     A, y = rng.normal(size=(60, 20)), rng.integers(2, size=60)
-    for learner in (cs.MultiCueClassifier(max_iter=3), cs.OnlinePerceptron(max_iter=3)):
-        assert learner.fit(A, y).certificate().risk is None
-        assert clone(learner).partial_fit(A, y).certificate().risk is not None
-        assert clone(learner).set_params(max_iter=1).fit(A, y).certificate().risk is not None
+    for estimator in (cs.MultiCueClassifier(max_iter=3), cs.OnlinePerceptron(max_iter=3)):
+        assert estimator.fit(A, y).certificate().risk is None
+        assert clone(estimator).partial_fit(A, y).certificate().risk is not None
+        assert clone(estimator).set_params(max_iter=1).fit(A, y).certificate().risk is not None
 
 
 def test_the_comparator_zero_is_named_where_it_is_the_best():

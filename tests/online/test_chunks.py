@@ -16,17 +16,17 @@ from consilience.kernels import RBF, ChiSquared
 @pytest.mark.parametrize("average", [False, True, "voted"])
 @pytest.mark.parametrize("name", ALL)
 def test_any_chunking_gives_the_same_state(name, average):
-    learner = clone(ALL[name])
+    estimator = clone(ALL[name])
     no_history = name in ("projectron", "cues", "cues of perceptrons") or "budget" in name
-    learner.set_params(average=True if average == "voted" and no_history else average)
+    estimator.set_params(average=True if average == "voted" and no_history else average)
     X, y = stream(9, n=90, n_classes=4, missing=True)
     labels = np.array(["d", "b", "a", "c"])[y]  # classes appear in an order that is not theirs
     order = np.argsort(y > 1, kind="stable")  # and two of them late
     X, labels = X[order], labels[order]
-    once = clone(learner).partial_fit(X, labels)
+    once = clone(estimator).partial_fit(X, labels)
     assert once.classes_.tolist() == ["a", "b", "c", "d"]
     for sizes in ([1] * 90, [7] * 13, [50, 1, 39]):
-        parts, start = clone(learner), 0
+        parts, start = clone(estimator), 0
         for size in sizes:
             if start < 90:
                 parts.partial_fit(X[start : start + size], labels[start : start + size])
@@ -36,14 +36,14 @@ def test_any_chunking_gives_the_same_state(name, average):
 
 @pytest.mark.parametrize("name", ALL)
 def test_views_may_come_late_and_go(name):
-    learner = clone(ALL[name])
+    estimator = clone(ALL[name])
     X, y = stream(9, n=60, n_classes=3)
     mask = np.ones((60, 2), dtype=bool)
     mask[:25, 1] = False
     mask[45:, 0] = False
     holes = Views(X, mask=mask)
-    once = clone(learner).partial_fit(holes, y, classes=range(3))
-    parts = clone(learner).partial_fit({"v0": X["v0"][:25]}, y[:25], classes=range(3))
+    once = clone(estimator).partial_fit(holes, y, classes=range(3))
+    parts = clone(estimator).partial_fit({"v0": X["v0"][:25]}, y[:25], classes=range(3))
     parts.partial_fit(X[25:45], y[25:45])
     parts.partial_fit({"v1": X["v1"][45:]}, y[45:])
     same_state(once, parts, X)
@@ -125,7 +125,7 @@ def test_predictions_follow_when_classes_join():
 
 
 @pytest.mark.parametrize(
-    "learner",
+    "estimator",
     [
         cs.KernelPerceptron(RBF(3.0)), cs.PassiveAggressive(RBF(3.0), variant="PA"), cs.Projectron(RBF(3.0)),
         cs.MatrixPerceptron(average="voted"), cs.KernelPerceptron(RBF(3.0), average="voted"),
@@ -133,10 +133,10 @@ def test_predictions_follow_when_classes_join():
     ],
     ids=repr,
 )  # fmt: skip
-def test_ties_do_not_depend_on_chunks(learner):
+def test_ties_do_not_depend_on_chunks(estimator):
     for seed in range(25):
         X, y = binary_patterns(seed)
-        once, parts = clone(learner), clone(learner)
+        once, parts = clone(estimator), clone(estimator)
         once.partial_fit(X, y, classes=range(4))
         for start in range(0, 60, 7):
             parts.partial_fit(X[start : start + 7], y[start : start + 7], classes=range(4))
@@ -179,12 +179,12 @@ def test_padding_for_a_wide_view_that_comes_late_is_padding_from_the_start(kerne
         X, y = late_stream(seed)
         wide = Views({"a": np.pad(np.nan_to_num(X["a"]), ((0, 0), (0, 2))), "b": X["b"]}, mask=X.mask)
         known = cs.MatrixPerceptron(kernel, unequal="refuse", average=average)
-        learner = cs.MatrixPerceptron(kernel, unequal="pad", average=average)
+        estimator = cs.MatrixPerceptron(kernel, unequal="pad", average=average)
         for step in (120, 30):
-            late, from_start = in_chunks(learner, X, y, step), in_chunks(known, wide, y, step)
+            late, from_start = in_chunks(estimator, X, y, step), in_chunks(known, wide, y, step)
             assert (late.n_mistakes_, late.n_updates_) == (from_start.n_mistakes_, from_start.n_updates_)
             np.testing.assert_allclose(late.decision_function(X), from_start.decision_function(wide), atol=1e-9)
-        whole = clone(learner).set_params(shuffle=False, max_iter=2)
+        whole = clone(estimator).set_params(shuffle=False, max_iter=2)
         np.testing.assert_allclose(
             whole.fit(X, y).decision_function(X),
             clone(whole).set_params(unequal="refuse").fit(wide, y).decision_function(wide),
@@ -209,12 +209,12 @@ def test_vector_perceptron_takes_late_views_of_other_kernels():
     rng = np.random.default_rng(0)
     A, B = rng.normal(size=(60, 3)), rng.normal(size=(60, 3))
     y = (A[:, 0] > 0).astype(int)
-    learner = cs.VectorPerceptron({"a": "linear", "b": RBF(0.5)})
-    model = clone(learner).partial_fit({"a": A}, y, classes=[0, 1]).partial_fit({"b": B}, y)
+    estimator = cs.VectorPerceptron({"a": "linear", "b": RBF(0.5)})
+    model = clone(estimator).partial_fit({"a": A}, y, classes=[0, 1]).partial_fit({"b": B}, y)
     holes = Views(
         {"a": np.vstack([A, A]), "b": np.vstack([B, B])}, mask=np.repeat([[True, False], [False, True]], 60, axis=0)
     )
-    once = clone(learner).partial_fit(holes, np.r_[y, y])
+    once = clone(estimator).partial_fit(holes, np.r_[y, y])
     np.testing.assert_allclose(model.decision_function({"b": B}), once.decision_function({"b": B}), atol=1e-9)
     assert abs(model.decision_function({"b": B})).max() > 0
     assert len(model.support_) == len(model.dual_coef_)
@@ -225,14 +225,14 @@ def test_repeated_columns_of_sparse_views(average):
     rng = np.random.default_rng(0)
     A, B = rng.normal(size=(100, 6)), rng.normal(size=(100, 4))
     y = (A[:, 0] + B[:, 1] > 0).astype(int)
-    answers = []
+    scores = []
     for form in (np.asarray, sp.csr_array):
         model = cs.MatrixPerceptron(p=3, unequal="repeat", average=average).partial_fit({"a": form(A), "b": form(B)}, y)
-        answers.append(model.decision_function({"a": A, "b": B}))
-    np.testing.assert_allclose(*answers, atol=1e-9)
+        scores.append(model.decision_function({"a": A, "b": B}))
+    np.testing.assert_allclose(*scores, atol=1e-9)
     C = np.hstack([B, B[:, :2]])
     same = cs.MatrixPerceptron(p=3, average=average).partial_fit({"a": A, "b": C}, y)
-    np.testing.assert_allclose(answers[0], same.decision_function({"a": A, "b": C}), atol=1e-9)
+    np.testing.assert_allclose(scores[0], same.decision_function({"a": A, "b": C}), atol=1e-9)
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -242,10 +242,10 @@ def test_distances_at_the_threshold_do_not_depend_on_chunks(kind, threshold, see
     own = np.random.default_rng(seed)
     Z = np.round(2 * own.normal(size=(300, 1)))
     y = (np.abs(Z[:, 0]) % 2).astype(int)
-    learner = kind(RBF(0.3), threshold=threshold)
-    once = in_chunks(learner, Views(a=Z), y, 300)
+    estimator = kind(RBF(0.3), threshold=threshold)
+    once = in_chunks(estimator, Views(a=Z), y, 300)
     for step in (100, 7, 1):
-        same_state(once, in_chunks(learner, Views(a=Z), y, step), Views(a=Z))
+        same_state(once, in_chunks(estimator, Views(a=Z), y, step), Views(a=Z))
 
 
 @pytest.mark.parametrize("far", [1e6, 1e8, 1e9, 1e10, 1e50])
@@ -279,23 +279,23 @@ def test_a_refused_chunk_changes_nothing(name):
 
 
 @pytest.mark.parametrize(
-    "learner",
+    "estimator",
     [
         cs.KernelPerceptron(ChiSquared(1.0)),
         cs.MultiCueClassifier(ChiSquared(1.0)),
         cs.VectorPerceptron(ChiSquared(1.0)),
     ],
-    ids=lambda learner: type(learner).__name__,
+    ids=lambda estimator: type(estimator).__name__,
 )
-def test_samples_that_a_kernel_refuses_leave_no_trace(learner):
+def test_samples_that_a_kernel_refuses_leave_no_trace(estimator):
     rng = np.random.default_rng(0)
     A, y = rng.random((40, 3)), np.arange(40) % 2
     bad = np.where(np.arange(40)[:, None] == 30, -1.0, A)
-    fresh = clone(learner)
+    fresh = clone(estimator)
     with pytest.raises(ValueError, match="needs nonnegative data"):
         fresh.partial_fit(bad, y)
     assert not hasattr(fresh, "n_samples_seen_")
-    model = clone(learner).partial_fit(A, y, classes=[0, 1])
+    model = clone(estimator).partial_fit(A, y, classes=[0, 1])
     before = model.decision_function(A)
     with pytest.raises(ValueError, match="needs nonnegative data"):
         model.partial_fit(bad, y)

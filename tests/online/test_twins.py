@@ -55,13 +55,13 @@ def test_equals_its_twin_decision_by_decision(name, form, n_classes):
 @pytest.mark.parametrize("n_classes", [2, 3])
 @pytest.mark.parametrize("name", [n for n in TWINS if "PA" not in n])
 def test_votes_are_those_of_all_hypotheses(name, n_classes):
-    learner, rows, link, threshold, step = TWINS[name]
+    estimator, rows, link, threshold, step = TWINS[name]
     X, y = stream(5, n=40, n_classes=n_classes)
     R = rows(X)
     _, _, hypotheses = reference.online(R, y, n_classes, link, threshold, step)
     stepped = [not np.array_equal(a, b) for a, b in pairwise(hypotheses)]
     expected = reference.votes(hypotheses, stepped, R)
-    model = clone(learner).set_params(average="voted").partial_fit(X, y, classes=range(n_classes))
+    model = clone(estimator).set_params(average="voted").partial_fit(X, y, classes=range(n_classes))
     lives = len(hypotheses) - 1 - stepped.index(True)
     np.testing.assert_allclose(model.decision_function(X) * lives, two_signs(expected), atol=1e-9)
 

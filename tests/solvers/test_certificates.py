@@ -5,6 +5,7 @@ import pytest
 from scipy.spatial.distance import cdist
 from sklearn.base import is_classifier
 
+import cases
 import consilience as cs
 import reference
 from consilience import Views
@@ -18,13 +19,10 @@ LABELS = np.digitize(TARGETS, [-0.3, 0.5])
 Q = np.linalg.qr(rng.normal(size=(n, n)))[0]
 INDEFINITE = (Q * np.r_[-5.0, np.linspace(0.1, 3, n - 1)]) @ Q.T
 INDEFINITE = (INDEFINITE + INDEFINITE.T) / 2
-BATCH = [
-    cs.CoRegularizedRidge, cs.CoRegularizedRidgeCV, cs.CoRegularizedRidgeClassifier, cs.CoRegularizedRidgeClassifierCV,
-    cs.CoRegularizedSVC, cs.ViewMetricRidge, cs.ViewMetricRidgeCV, cs.ViewMetricRidgeClassifier,
-    cs.ViewMetricRidgeClassifierCV, cs.MultipleKernelRidge, cs.MultipleKernelRidgeClassifier, cs.OutputKernelRidge,
-    cs.MaxMarginClassifier, cs.MaxMarginRegressor,
-]  # fmt: skip
-ONLINE = [cs.KernelPerceptron, cs.PassiveAggressive, cs.OrthogonalPerceptron, cs.VectorPerceptron]
+BATCH = cases.with_kernels(online=False)
+BOUNDED = (cs.KernelPerceptron, cs.PassiveAggressive, cs.OrthogonalPerceptron, cs.VectorPerceptron)
+ONLINE = {cls.__name__: cls for cls in BOUNDED}
+REFUSED = r"View 'bad': .* is not positive semi-definite"
 
 
 def negative_distance(A, B):
@@ -53,46 +51,35 @@ def data(name):
     return V, {"good": RBF(0.5), "bad": kernel}
 
 
-def targets(learner):
-    return LABELS if is_classifier(learner) else TARGETS
+def targets(model):
+    return LABELS if is_classifier(model) else TARGETS
 
 
 @pytest.mark.parametrize("name", OUTSIDE)
-@pytest.mark.parametrize("kind", BATCH, ids=lambda kind: kind.__name__)
+@pytest.mark.parametrize("kind", BATCH)
 def test_indefinite_kernels_are_refused_with_the_view_named(kind, name):
     V, kernels = data(name)
-    learner = kind(kernel=kernels)
-    forms = [{}]
-    if "n_components" in learner.get_params():
-        forms += [{"n_components": 12, "random_state": 0}, {"n_components": 1.0, "random_state": 0}]
-    for more in forms:
-        learner.set_params(**more)
-        with pytest.raises(ValueError, match=r"View 'bad': .* is not positive semi-definite"):
-            learner.fit(V, targets(learner))
-        assert not hasattr(learner, "view_names_in_")
+    model = BATCH[kind](kernel=kernels)
+    sizes = (12, 1.0) if "n_components" in model.get_params() else ()
+    for more in ({}, *({"n_components": size, "random_state": 0} for size in sizes)):
+        with pytest.raises(ValueError, match=REFUSED):
+            model.set_params(**more).fit(V, targets(model))
+        assert not hasattr(model, "view_names_in_")
     if name == "precomputed":
         V = Views({"good": X, "bad": nearest_psd(INDEFINITE)}, precomputed="bad")
-        assert kind(kernel=kernels).fit(V, targets(learner)).certificate() is not None
+        assert BATCH[kind](kernel=kernels).fit(V, targets(model)).certificate() is not None
 
 
 @pytest.mark.parametrize(
     "combine", ["product", cs.kernels.Polynomial(2), [(("good", "bad"), 1.0), (("bad",), 0.5)]], ids=str
 )
-@pytest.mark.parametrize("kind", [cs.MaxMarginClassifier, cs.MaxMarginRegressor], ids=lambda kind: kind.__name__)
+@pytest.mark.parametrize("kind", ["MaxMarginClassifier", "MaxMarginRegressor"])
 def test_indefinite_kernels_are_refused_in_products(kind, combine):
     for name in ("precomputed", "callable"):
         V, kernels = data(name)
-        learner = kind(kernel=kernels, combine=combine)
-        with pytest.raises(ValueError, match=r"View 'bad': .* is not positive semi-definite"):
-            learner.fit(V, targets(learner))
-
-
-@pytest.mark.parametrize("name", OUTSIDE)
-def test_nystroem_refuses_indefinite_kernels(name):
-    V, kernels = data(name)
-    for size in (12, 1.0):
-        with pytest.raises(ValueError, match=r"View 'bad': .* is not positive semi-definite between the landmarks"):
-            cs.Nystroem(kernel=kernels, n_components=size, random_state=0).fit(V)
+        model = BATCH[kind](kernel=kernels, combine=combine)
+        with pytest.raises(ValueError, match=REFUSED):
+            model.fit(V, targets(model))
 
 
 def test_an_indefinite_output_kernel_is_refused():
@@ -102,13 +89,14 @@ def test_an_indefinite_output_kernel_is_refused():
 
 
 @pytest.mark.parametrize("name", OUTSIDE)
-@pytest.mark.parametrize("kind", ONLINE, ids=lambda kind: kind.__name__)
-def test_indefinite_kernels_leave_online_learners_without_a_bound(kind, name):
+def test_indefinite_kernels_are_refused_by_features_and_leave_online_estimators_without_a_bound(name):
     V, kernels = data(name)
+    for size in (12, 1.0):
+        with pytest.raises(ValueError, match=REFUSED + " between the landmarks"):
+            cs.Nystroem(kernel=kernels, n_components=size, random_state=0).fit(V)
     y = (TARGETS > 0).astype(int)
-    model = kind(kernel=kernels, shuffle=False, max_iter=1).fit(V, y)
-    proof = model.certificate(V, y)
-    assert proof.bound is None
+    for cls in ONLINE.values():
+        assert cls(kernel=kernels, shuffle=False, max_iter=1).fit(V, y).certificate(V, y).bound is None, cls
 
 
 LOW = np.random.default_rng(2).normal(size=(n, 2))
@@ -120,18 +108,18 @@ ROUNDED = {
 
 
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("beside", [True, False], ids=["with another view", "alone"])
+@pytest.mark.parametrize("other", [True, False], ids=["with another view", "alone"])
 @pytest.mark.parametrize("name", ROUNDED)
-@pytest.mark.parametrize("kind", [*BATCH, *ONLINE], ids=lambda kind: kind.__name__)
-def test_kernels_that_are_indefinite_by_rounding_only_are_taken(kind, name, beside):
+@pytest.mark.parametrize("kind", [*BATCH, *ONLINE])
+def test_kernels_that_are_indefinite_by_rounding_only_are_taken(kind, name, other):
     K, kernel = ROUNDED[name], Precomputed()
     if K is None:
         K, kernel = LOW.astype(np.float32), FromCallable(lambda A, B: A @ B.T)
-    V = Views({"bad": K, **({"good": X} if beside else {})}, precomputed="bad" if kernel.reads_gram else None)
-    learner = kind(kernel={"bad": kernel, "good": RBF(0.5)} if beside else kernel)
-    y = targets(learner)
-    assert len(learner.fit(V, y).predict(V)) == n
-    assert (learner.certificate(V, y) if kind in ONLINE else learner.certificate()).status
+    V = Views({"bad": K, **({"good": X} if other else {})}, precomputed="bad" if kernel.reads_gram else None)
+    model = {**BATCH, **ONLINE}[kind](kernel={"bad": kernel, "good": RBF(0.5)} if other else kernel)
+    y = targets(model)
+    assert len(model.fit(V, y).predict(V)) == n
+    assert (model.certificate(V, y) if kind in ONLINE else model.certificate()).status
 
 
 # -- the coefficients as they are stored, in extended precision

@@ -1,4 +1,4 @@
-"""What notebooks show of learners: kernels by view and, once fitted, a summary."""
+"""What notebooks show of estimators: kernels by view and, once fitted, a summary."""
 
 import numpy as np
 import pytest
@@ -27,13 +27,15 @@ def test_kernels_by_view_before_and_after():
     assert set(kernels_of(model)) == set(X.names)
 
 
-def test_streams_and_fusion():
+def test_streams_fusion_and_leaderboards():
     shown = cs.OrthogonalPerceptron().partial_fit(X, y)._repr_html_()
     assert "80 samples learned" in shown
     assert "mistakes" in shown
     shown = cs.LateFusion(LogisticRegression()).fit(X, y)._repr_html_()
     assert "<th>weight</th>" in shown
     assert "<th>kernel</th>" not in shown
+    board = cs.compare(X, y, estimators=["OnlinePerceptron", f"{first} alone"], cv=2)
+    assert f"<td>{first} alone</td>" in board._repr_html_()
 
 
 def test_names_are_escaped():
@@ -53,15 +55,6 @@ def test_scikit_learns_switch_is_kept():
         assert not hasattr(model, "_repr_html_")
 
 
-def test_leaderboards_are_tables():
-    board = cs.compare(X, y, estimators=["OnlinePerceptron", f"{first} alone"], cv=2)
-    assert f"<td>{first} alone</td>" in board._repr_html_()
-
-
-def test_a_learner_that_was_never_fitted_has_no_sentences():
-    assert "classes" not in cs.MaxMarginClassifier()._repr_html_().rpartition("</style>")[2].rpartition("<table>")[2]
-
-
 @pytest.mark.parametrize("model", [cs.EarlyFusion(LogisticRegression()), cs.LateFusion(LogisticRegression())])
 def test_fusion_scores_only_samples_with_labels(model):
     some = np.where(np.arange(80) < 60, y, np.nan)
@@ -69,13 +62,14 @@ def test_fusion_scores_only_samples_with_labels(model):
     assert model.score(X, some) == pytest.approx(np.mean(model.predict(X)[:60] == y[:60]))
 
 
-def test_what_a_learner_does_not_have_is_not_shown():
+def test_what_an_estimator_does_not_have_is_not_shown():
     assert hasattr(cs.VectorPerceptron(), "learn_one")
     assert not hasattr(cs.VectorPerceptron(variant="coefficients"), "learn_one")
     with pytest.raises(TypeError, match="learns from all views together and has no `view_weights_`"):
         cs.view_importances(cs.OnlinePerceptron().fit(X, y), X, y)
 
 
-@pytest.mark.parametrize("given", [{"kernel": "bogus"}, {"kernel": ["rbf", "linear"]}, {"kernel": None}])
-def test_learners_that_cannot_be_fitted_are_shown_all_the_same(given):
-    assert "CoRegularizedRidgeClassifier" in cs.CoRegularizedRidgeClassifier(**given)._repr_html_()
+@pytest.mark.parametrize("kernel", ["bogus", ["rbf", "linear"], None])
+def test_estimators_that_cannot_be_fitted_are_shown_all_the_same_without_sentences(kernel):
+    assert "CoRegularizedRidgeClassifier" in cs.CoRegularizedRidgeClassifier(kernel)._repr_html_()
+    assert "classes" not in cs.MaxMarginClassifier()._repr_html_().rpartition("</style>")[2].rpartition("<table>")[2]

@@ -206,7 +206,8 @@ class SupportMachine(Machine):
 
     def intercepts(self) -> np.ndarray:
         """Return the intercept of each output: the sum of the coefficients where 1 is added to the kernel."""
-        return self.coefficients()[0].sum(axis=1) if self.grams.intercept else np.zeros(self.n_outputs)
+        sums = self.coefficients()[0].sum(axis=1) if self.grams.intercept else np.zeros(self.n_outputs)
+        return np.asarray(self._outputs(sums[None])[0])
 
 
 class KernelMachine(SupportMachine):
@@ -279,6 +280,7 @@ class KernelMachine(SupportMachine):
         scores, wrong = np.empty((b, T)), np.empty(b, dtype=bool)
         steps, history = np.zeros((b, T)), np.zeros((b if voted else 0, G, T))
         kernel_pass(K, own, codes, slots, plain(state), tuple(rule), 1e-12, scores, wrong, steps, history)
+        # the block's columns of the arrays stay only for samples that entered the support
         stepped = steps.any(axis=1)
         fresh = stepped & (slots >= S)
         entered = np.flatnonzero(fresh)

@@ -31,9 +31,10 @@ from ._stream import (
     one_row,
     stream_kernel,
     uninterrupted,
-)  # fmt: skip
+)
 
-FIXED = ("average", "p", "fit_intercept", "budget", "unequal", "prior_norms", "variant")  # while learning goes on
+# parameters that the state depends on, so they must not change between chunks
+FIXED = ("average", "p", "fit_intercept", "budget", "unequal", "prior_norms", "variant")
 
 
 class OnlineEstimator(ViewClassifier, ViewEstimator, ABC):

@@ -258,7 +258,8 @@ def _link_pass(values, columns, start, stop, column_start, codes, state, thresho
         code = codes[i]
         margin, rival = _decide(total, code, sizes, tol)
         state.counters[0] += 1
-        record.scores[i] = total
+        for t in range(T):  # loops compile faster than array expressions
+            record.scores[i, t] = total[t]
         record.wrong[i] = margin <= 0
         if margin > threshold * (1 + tol):
             continue

@@ -168,7 +168,8 @@ def _projectron_pass(K, codes, state, size, n_before, rule, scores, wrong, updat
         code = codes[i]
         sizes[:] = largest[0]
         margin, rival = _decide(total, code, sizes, _SPAN)
-        scores[i] = total
+        for t in range(T):  # loops compile faster than array expressions
+            scores[i, t] = total[t]
         wrong[i] = margin <= 0
         if margin > 1 - 1e-10 or (margin > 0 and not rule.margins):
             continue

@@ -128,7 +128,9 @@ def _rotate(A, k, l, c, s):  # type: ignore[no-untyped-def]
 @jit()
 def _diagonalize(N, Q):  # type: ignore[no-untyped-def]
     """Turn a small symmetric matrix into a diagonal one by Jacobi rotations, and the identity Q into eigenvectors."""
-    left, tol, n_sweeps = np.inf, 1e-16 * np.abs(N).max(), 0
+    left, tol, n_sweeps = np.inf, 0.0, 0
+    for k in range(len(N)):  # no entry is larger than the trace of a positive semi-definite matrix
+        tol += 1e-16 * abs(N[k, k])
     while left > tol and n_sweeps < 50:  # convergence is quadratic: a few sweeps do
         left, n_sweeps = 0.0, n_sweeps + 1
         for k in range(len(N)):
@@ -470,11 +472,8 @@ def kernel_pass(K, own, codes, slots, state, rule, tol, scores, wrong, steps, hi
         if margin > rule.threshold * (1 + tol):
             continue
         size = _p_norm(own[i], factors.p) if factors.side <= 1 else own[i].sum()
-        if len(R):
-            size *= R[code, code] + R[rival, rival] - 2 * R[code, rival]
-        elif rival >= 0:
-            size *= 2
-        tau = _step(rule, margin, size)
+        distance = R[code, code] + R[rival, rival] - 2 * R[code, rival] if len(R) else 1.0 if rival < 0 else 2.0
+        tau = _step(rule, margin, size * distance)
         if tau == 0:
             continue
         _close_hypothesis(factors)
@@ -489,8 +488,9 @@ def kernel_pass(K, own, codes, slots, state, rule, tol, scores, wrong, steps, hi
                     beta[g, t, slot] += a * C[g, t]
                 if factors.p != 1:
                     _turn_factors(factors, dots, own[i], t, a)
-        if len(history):
-            history[i] = F
+        for g in range(G if len(history) else 0):  # loops compile faster than array expressions
+            for t in range(T):
+                history[i, g, t] = F[g, t]
         n_kept += not alive[slot]
         alive[slot] = True
         if state.budget > 0:
