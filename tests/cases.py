@@ -1,4 +1,4 @@
-"""Tables of kernels, learners and forms of data; the tests cross them with properties."""
+"""Tables of kernels, estimators and forms of data; the tests cross them with properties."""
 
 import inspect
 
@@ -7,23 +7,7 @@ import scipy.sparse as sp
 from sklearn.linear_model import LogisticRegression, Ridge, RidgeClassifier
 
 import consilience as cs
-from consilience.kernels import (
-    RBF,
-    AdditiveChiSquared,
-    ChiSquared,
-    FromCallable,
-    Intersection,
-    Laplacian,
-    Linear,
-    Mahalanobis,
-    Polynomial,
-    Spectrum,
-    Subsequence,
-    SubsetTree,
-    center,
-    exp,
-    normalize,
-)
+from consilience.kernels import RBF, Laplacian, Linear, Polynomial, Spectrum, center, exp, normalize
 from tiny_learners import TinyPerceptron, TinyRidge, TinyRidgeClassifier
 
 
@@ -41,12 +25,12 @@ NUMERIC = {
     "rbf mean": RBF("mean_distance"),
     "laplacian": Laplacian(gamma=0.3),
     "laplacian scale": Laplacian(),
-    "chi2": ChiSquared(gamma=0.7),
-    "chi2 mean": ChiSquared(),
-    "additive chi2": AdditiveChiSquared(),
-    "intersection": Intersection(),
-    "mahalanobis": Mahalanobis(np.diag([1.0, 2.0, 0.0, 0.5])),
-    "callable": FromCallable(linear_by_hand),
+    "chi2": cs.kernels.ChiSquared(gamma=0.7),
+    "chi2 mean": cs.kernels.ChiSquared(),
+    "additive chi2": cs.kernels.AdditiveChiSquared(),
+    "intersection": cs.kernels.Intersection(),
+    "mahalanobis": cs.kernels.Mahalanobis(np.diag([1.0, 2.0, 0.0, 0.5])),
+    "callable": cs.kernels.FromCallable(linear_by_hand),
 }
 # what closure makes of them
 COMPOSED = {
@@ -54,7 +38,7 @@ COMPOSED = {
     "constant": Linear() + 0.5,
     "constant left": 0.5 + Linear(),
     "product": RBF(gamma=0.3) * Polynomial(),
-    "scaled": 2.5 * Intersection(),
+    "scaled": 2.5 * cs.kernels.Intersection(),
     "scaled right": Linear() * np.float64(0.5),
     "power": (Linear() + 1.0) ** 3,
     "exp": exp(0.1 * Linear()),
@@ -69,13 +53,15 @@ COMPOSED = {
 }
 STRUCTURED = {
     "spectrum": (Spectrum(2), ["anna", "hanna", "otto", "ottokar", ""]),
-    "subsequence": (Subsequence(2, 0.5), ["anna", "hanna", "otto", "ottokar", ""]),
-    "tree": (SubsetTree(), ["(S (NP I) (VP (V ran)))", "(S (NP we) (VP (V ran)))", "(NP I)"]),
-    "pairs": (FromCallable(lambda s, t: float(s[:1] == t[:1]), pairs=True), ["anna", "otto", "ab"]),
-    "normalized strings": (normalize(Spectrum(1) + Subsequence(2)), ["anna", "hanna", "otto"]),
+    "subsequence": (cs.kernels.Subsequence(2, 0.5), ["anna", "hanna", "otto", "ottokar", ""]),
+    "tree": (cs.kernels.SubsetTree(), ["(S (NP I) (VP (V ran)))", "(S (NP we) (VP (V ran)))", "(NP I)"]),
+    "pairs": (cs.kernels.FromCallable(lambda s, t: float(s[:1] == t[:1]), pairs=True), ["anna", "otto", "ab"]),
+    "normalized strings": (normalize(Spectrum(1) + cs.kernels.Subsequence(2)), ["anna", "hanna", "otto"]),
 }
 
-# every learner, on plain arrays and on views
+# every estimator, on plain arrays and on views
+TERMS = {"agreement_penalty": 1e-3, "graph_penalty": 1e-4}
+LEARNED = {"view_weights": "learned", "tol": 1e-12, "random_state": 0}
 LEARNERS = {
     "early logistic": cs.EarlyFusion(LogisticRegression()),
     "early ridge": cs.EarlyFusion(Ridge(tol=1e-12)),
@@ -83,15 +69,9 @@ LEARNERS = {
     "late ridge classifier": cs.LateFusion(RidgeClassifier(tol=1e-12)),  # scores, no probabilities
     # a gamma taken from the data changes where samples are repeated, so it is given
     "coregularized ridge": cs.CoRegularizedRidge(RBF(0.5), alpha=1e-4),
-    "coregularized ridge, all terms": cs.CoRegularizedRidge(
-        RBF(0.5), agreement_penalty=1e-3, graph_penalty=1e-4, graph="kernel_normalized"
-    ),
-    "coregularized ridge, learned weights": cs.CoRegularizedRidge(
-        RBF(0.5), agreement_penalty=1e-3, view_weights="learned", tol=1e-12, random_state=0
-    ),
-    "coregularized ridge, features": cs.CoRegularizedRidge(
-        RBF(0.5), agreement_penalty=1e-3, graph_penalty=1e-4, n_components=1.0
-    ),
+    "coregularized ridge, all terms": cs.CoRegularizedRidge(RBF(0.5), graph="kernel_normalized", **TERMS),
+    "coregularized ridge, learned weights": cs.CoRegularizedRidge(RBF(0.5), agreement_penalty=1e-3, **LEARNED),
+    "coregularized ridge, features": cs.CoRegularizedRidge(RBF(0.5), n_components=1.0, **TERMS),
     "coregularized ridge cv": cs.CoRegularizedRidgeCV(RBF(0.5), agreement_penalties=(0.0, 1e-3)),
     "coregularized classifier": cs.CoRegularizedRidgeClassifier(RBF(0.001), alpha=1e-4),
     "coregularized classifier, all terms": cs.CoRegularizedRidgeClassifier(
@@ -107,9 +87,7 @@ LEARNERS = {
     "metric ridge, covariance": cs.ViewMetricRidge(RBF(0.5), alpha=1e-3, metric="covariance"),
     "metric ridge, diagonal": cs.ViewMetricRidge(RBF(0.5), alpha=1e-3, metric="diagonal"),
     "metric ridge, features": cs.ViewMetricRidge(RBF(0.5), alpha=1e-3, n_components=1.0),
-    "metric ridge, learned weights": cs.ViewMetricRidge(
-        RBF(0.5), alpha=1e-3, view_weights="learned", tol=1e-12, random_state=0
-    ),
+    "metric ridge, learned weights": cs.ViewMetricRidge(RBF(0.5), alpha=1e-3, **LEARNED),
     "metric ridge cv": cs.ViewMetricRidgeCV(RBF(0.5)),
     "metric classifier": cs.ViewMetricRidgeClassifier(RBF(0.001), alpha=1e-3),
     "metric classifier, block-sparse": cs.ViewMetricRidgeClassifier(
@@ -151,7 +129,7 @@ LEARNERS = {
     "vector perceptron": cs.VectorPerceptron(RBF(0.05), shuffle=False, max_iter=20),
     "vector perceptron, coefficients": cs.VectorPerceptron(RBF(0.05), shuffle=False, variant="coefficients", eta0=0.01),
     "late ridge": cs.LateFusion(Ridge(tol=1e-12), view_weights="uniform"),
-    # the frame itself, by the smallest learners that stand on it
+    # the bases themselves, by the smallest estimators that stand on them
     "frame ridge": TinyRidge(RBF(0.5)),
     "frame classifier": TinyRidgeClassifier(RBF(0.001)),
     "frame online": TinyPerceptron(),
@@ -159,7 +137,7 @@ LEARNERS = {
 
 
 def all_learners():
-    """The learner classes among the public names, found, not listed."""
+    """The estimator classes among the public names, found, not listed."""
     found = [getattr(cs, name) for name in cs.__all__]
     return [c for c in found if inspect.isclass(c) and hasattr(c, "fit") and hasattr(c, "predict")]
 

@@ -1297,21 +1297,14 @@ def failures(outcomes):
     return {seed: outcome for seed, outcome in outcomes.items() if outcome.startswith("failed")}
 
 
-def signature(outcome):
-    """Return what failures of one cause have in common: the exception and its place, or the property that failed."""
-    found = re.match(r"failed: (.*?\w+ at [\w/]+\.py:\d+): (.{0,30})", outcome)
-    if found:
-        return f"{found.group(1)} {found.group(2)}"
-    return re.sub(r"'[^']*'|[-+]?\d[\d.e+-]*", "#", outcome[8:].split("(")[0])[:110]
-
-
 def report(kind, outcomes):
     """Print counts by outcome, and for each cause of failure how to run one case again."""
     counts = Counter(outcome.split(":")[0] for outcome in outcomes.values()).most_common()
     print(f"{kind:8s} {len(outcomes):7d} cases: " + ", ".join(f"{count} {what}" for what, count in counts))
     causes = {}
-    for seed, outcome in sorted(failures(outcomes).items()):
-        causes.setdefault(signature(outcome), []).append(seed)
+    for seed, outcome in sorted(failures(outcomes).items()):  # of one cause: the same words, other names and numbers
+        words = re.sub(r"'[^']*'|(?<!\.py:)[-+]?\b\d[\d.e+-]*", "#", outcome[8:].split("(")[0])
+        causes.setdefault(words[:110], []).append(seed)
     for cause, seeds in sorted(causes.items(), key=lambda item: -len(item[1])):
         print(f"  {len(seeds)} x {cause}")
         print(f"    python tests/fuzz.py --kind {kind} --seed {seeds[0]}    {outcomes[seeds[0]][8:900]}")

@@ -71,8 +71,8 @@ def late_fusion(models, views, present, weights):
     rows = []
     for i in range(len(present)):
         there = [v for v in range(len(models)) if present[i, v]]
-        answers = [weights[v] * models[v].predict_proba(views[v][i : i + 1])[0] for v in there]
-        rows.append(np.sum(answers, axis=0) / sum(weights[v] for v in there))
+        predicted = [weights[v] * models[v].predict_proba(views[v][i : i + 1])[0] for v in there]
+        rows.append(np.sum(predicted, axis=0) / sum(weights[v] for v in there))
     return np.array(rows)
 
 
@@ -152,37 +152,32 @@ def coregularized_blocks(grams, laplacians):
     return G, L
 
 
-def coregularized_ridge(grams, laplacians, Y, alpha, between, within, c, R=None):
+def coregularized_ridge(grams, laplacians, Y, alpha, agreement, graph, c, R=None):
     """Theorem 10 literally: B A R + lγ_A A = Y_C, an (Nm) x (Nm) system for each eigenvalue of R; A_v as a list."""
     m, N, (l, P) = len(grams), len(grams[0]), Y.shape
     G, L = coregularized_blocks(grams, laplacians)
     J = np.diag((np.arange(N) < l).astype(float))
-    M = np.kron(J, np.outer(c, c)) + l * between * np.kron(np.eye(N), m * np.eye(m) - 1) + l * within * L
+    M = np.kron(J, np.outer(c, c)) + l * agreement * np.kron(np.eye(N), m * np.eye(m) - 1) + l * graph * L
     B = M @ G
     Y_C = np.zeros((N * m, P))
     Y_C[: l * m] = np.kron(Y, np.asarray(c)[:, None])
     values, U = np.linalg.eigh(np.eye(P) if R is None else R)
-    if R is None:
-        A = np.linalg.solve(B + l * alpha * np.eye(N * m), Y_C)
-    else:
-        parts = [
-            np.linalg.solve(lam * B + l * alpha * np.eye(N * m), Y_C @ u) for lam, u in zip(values, U.T, strict=True)
-        ]
-        A = np.column_stack(parts) @ U.T
+    parts = [np.linalg.solve(lam * B + l * alpha * np.eye(N * m), Y_C @ u) for lam, u in zip(values, U.T, strict=True)]
+    A = np.column_stack(parts) @ U.T
     return [A[v::m] for v in range(m)]
 
 
-def coregularized_labeled_kernel(grams, laplacians, l, alpha, between, within, c):
+def coregularized_labeled_kernel(grams, laplacians, l, alpha, agreement, graph, c):
     """Q_G of equation (194): (I' ⊗ c') G (γ_B I ⊗ M_m + γ_W L) G + γ_A I)⁻¹ (I ⊗ c)."""
     m, N = len(grams), len(grams[0])
     G, L = coregularized_blocks(grams, laplacians)
-    M = between * np.kron(np.eye(N), m * np.eye(m) - 1) + within * L
+    M = agreement * np.kron(np.eye(N), m * np.eye(m) - 1) + graph * L
     E = np.kron(np.eye(N)[:, :l], np.asarray(c)[:, None])
     return E.T @ G @ np.linalg.solve(M @ G + alpha * np.eye(N * m), E)
 
 
-def coregularized_least_squares(grams, laplacians, present, Y, s, alpha, between, within, c):
-    """Minimize the objective, stacked as rows of one least squares problem; absent views have no terms. f_v as a list.
+def coregularized_least_squares(grams, laplacians, present, Y, s, alpha, agreement, graph, c):
+    """Minimize the objective, stacked as rows of one least squares problem; missing views have no terms. f_v as a list.
 
     The unknowns are b_v, where f_v = R_v b_v and K_v = R_v R_v'. The norm of f_v is then that of b_v, and the rows of
     its penalty are √α times the identity. No singular value is below √α, so that none has to be truncated. With the
@@ -201,8 +196,10 @@ def coregularized_least_squares(grams, laplacians, present, Y, s, alpha, between
     rows.append(np.sqrt(alpha) * np.eye(ours[0].shape[1]))
     for v, L in enumerate(laplacians):
         values, U = np.linalg.eigh(L)
-        rows.append(np.sqrt(within * np.maximum(values, 0))[:, None] * (U.T @ ours[v]))
-        rows += [np.sqrt(between * s * present[:, v] * present[:, w])[:, None] * (ours[v] - ours[w]) for w in range(v)]
+        rows.append(np.sqrt(graph * np.maximum(values, 0))[:, None] * (U.T @ ours[v]))
+        rows += [
+            np.sqrt(agreement * s * present[:, v] * present[:, w])[:, None] * (ours[v] - ours[w]) for w in range(v)
+        ]
     right += [np.zeros((len(part), P)) for part in rows[1:]]
     b = np.linalg.lstsq(np.vstack(rows), np.vstack(right))[0]
     return [ours[v] @ b for v in range(m)]
@@ -228,7 +225,7 @@ def simplex_smo(Q_G, of, P, eps, rng, max_steps, alpha=None):
 
 # -- metric learning (Huusari, Kadri and Capponi 2018), multiple and output kernels (Kloft et al., Dinuzzo et al. 2011)
 def stacked(grams, w, present=None):
-    """M = [w_1 K_1 .. w_m K_m]; rows with views absent are rescaled so that Σ|w| stays."""
+    """M = [w_1 K_1 .. w_m K_m]; rows with missing views are rescaled so that Σ|w| stays."""
     present = np.ones((len(grams[0]), len(grams)), bool) if present is None else present
     nu = np.abs(w).sum() / (present @ np.abs(w))
     return np.hstack([nu[:, None] * w[v] * K for v, K in enumerate(grams)])
@@ -346,7 +343,7 @@ def dual_vector_perceptron(Q, margin, step, epochs):
     return alpha, updates
 
 
-# -- online learners
+# -- online estimators
 def p_norm_link(p):
     return lambda v: np.sign(v) * abs(v) ** (p - 1) / (np.sum(abs(v) ** p) ** (1 / p) if v.any() else 1) ** (p - 2)
 

@@ -3,6 +3,7 @@
 import ctypes
 import os
 import signal
+from functools import partialmethod
 
 import numpy as np
 import pytest
@@ -64,22 +65,16 @@ def reversed_rows(self, key, take=cs.Views.__getitem__):
     return take(self, key[::-1] if isinstance(key, list) and isinstance(key[0], int) else key)
 
 
-def forgetful(cls):
-    def partial_fit(self, X, y, classes=None, learn=cls.partial_fit):
-        return learn(self, X, y, classes) if len(y) > 1 or not hasattr(self, "n_samples_seen_") else self
-
-    return partial_fit
-
-
-def unweighted(cls):
-    return lambda self, X, y, sample_weight=None, fit=cls.fit: fit(self, X, y)
+def forgetful(self, X, y, classes=None, learn=None):
+    return learn(self, X, y, classes) if len(y) > 1 or not hasattr(self, "n_samples_seen_") else self
 
 
 # kind: objects, the attribute that is replaced, by what
+WEIGHTED = [cs.MultipleKernelRidge, cs.CoRegularizedRidge, cs.ViewMetricRidge]
 SABOTAGE = {
     "batch": ([cs.LateFusion], "predict", lambda cls: lambda self, X: np.full(len(X), np.nan)),
-    "weights": ([cs.MultipleKernelRidge, cs.CoRegularizedRidge, cs.ViewMetricRidge], "fit", unweighted),
-    "chunks": (fuzz.ONLINE, "partial_fit", forgetful),
+    "weights": (WEIGHTED, "fit", lambda cls: lambda self, X, y, sample_weight=None, fit=cls.fit: fit(self, X, y)),
+    "chunks": (fuzz.ONLINE, "partial_fit", lambda cls: partialmethod(forgetful, learn=cls.partial_fit)),
     "files": ([cs], "load", lambda module: lambda path: ctypes.string_at(0)),  # a crash
     "tables": ([cs.io], "read_samples", lambda module: fail(EOFError("the end"))),
     "sparse": ([fuzz], "as_views", lambda module: lossy),

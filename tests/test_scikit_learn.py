@@ -4,26 +4,14 @@ import joblib
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from sklearn import model_selection as selection
 from sklearn.base import clone
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.ensemble import StackingClassifier, VotingClassifier
 from sklearn.experimental import enable_halving_search_cv  # noqa: F401
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.linear_model import LogisticRegression
-from sklearn.model_selection import (
-    GridSearchCV,
-    GroupKFold,
-    HalvingGridSearchCV,
-    KFold,
-    StratifiedKFold,
-    cross_val_predict,
-    cross_val_score,
-    cross_validate,
-    learning_curve,
-    permutation_test_score,
-    train_test_split,
-    validation_curve,
-)
+from sklearn.model_selection import GridSearchCV, cross_val_predict, cross_val_score
 from sklearn.multiclass import OneVsRestClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -50,13 +38,13 @@ pipe = make_pipeline(
 
 
 def test_splitting():
-    X_train, X_test, y_train, _ = train_test_split(X, y, stratify=y, random_state=0, test_size=15)
+    X_train, X_test, y_train, _ = selection.train_test_split(X, y, stratify=y, random_state=0, test_size=15)
     assert isinstance(X_train, Views)
     assert (len(X_train), len(X_test)) == (45, 15)
     assert [word[0] for word in X_train["t"]] == ["xyz"[np.unique(y).tolist().index(label)] for label in y_train]
-    for train, test in KFold(4).split(X):
+    for train, test in selection.KFold(4).split(X):
         assert len(X[train]) + len(X[test]) == 60
-    for _, test in GroupKFold(3).split(X, y, groups=np.arange(60) % 6):
+    for _, test in selection.GroupKFold(3).split(X, y, groups=np.arange(60) % 6):
         assert len(X[test]) == 20
     turned, labels = shuffle(X, y, random_state=0)
     pairs = {str(row["t"][0])[:3] + label for row, label in zip(turned, labels, strict=True)}
@@ -66,13 +54,13 @@ def test_splitting():
 
 def test_scores_predictions_and_curves():
     assert cross_val_score(pipe, X, y, cv=3).min() > 0.6
-    assert cross_validate(pipe, X, y, cv=3, return_train_score=True)["train_score"].shape == (3,)
+    assert selection.cross_validate(pipe, X, y, cv=3, return_train_score=True)["train_score"].shape == (3,)
     assert np.mean(cross_val_predict(pipe, X, y, cv=3) == y) > 0.6
     assert cross_val_predict(pipe, X, y, cv=3, method="predict_proba").shape == (60, 3)
-    folds = StratifiedKFold(3, shuffle=True, random_state=0)
-    assert learning_curve(pipe, X, y, cv=folds, train_sizes=[0.5, 1.0])[1].shape == (2, 3)
-    validation_curve(pipe, X, y, param_name="latefusion__estimator__C", param_range=[0.1, 1.0], cv=3)
-    score, permuted, _ = permutation_test_score(pipe, X, y, cv=3, n_permutations=5, random_state=0)
+    folds = selection.StratifiedKFold(3, shuffle=True, random_state=0)
+    assert selection.learning_curve(pipe, X, y, cv=folds, train_sizes=[0.5, 1.0])[1].shape == (2, 3)
+    selection.validation_curve(pipe, X, y, param_name="latefusion__estimator__C", param_range=[0.1, 1.0], cv=3)
+    score, permuted, _ = selection.permutation_test_score(pipe, X, y, cv=3, n_permutations=5, random_state=0)
     assert score > permuted.mean()
 
 
@@ -85,7 +73,9 @@ def test_searching_in_processes():
     assert set(kernels.best_params_) == set(grid)
     named = GridSearchCV(TinyRidgeClassifier("rbf"), {"kernel__gamma": [0.1, 1.0]}, cv=3).fit(N, y)
     assert named.best_params_["kernel__gamma"] in (0.1, 1.0)
-    halving = HalvingGridSearchCV(TinyRidgeClassifier(), {"alpha": [0.01, 0.1, 1.0]}, cv=3, random_state=0).fit(N, y)
+    halving = selection.HalvingGridSearchCV(
+        TinyRidgeClassifier(), {"alpha": [0.01, 0.1, 1.0]}, cv=3, random_state=0
+    ).fit(N, y)
     assert halving.best_score_ > 0.5
 
 

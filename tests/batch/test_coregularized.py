@@ -181,15 +181,13 @@ def test_degenerate_kernel_has_the_closed_form_of_appendix_c():
     assert_allclose(wide.predict(np.zeros((1, 2)))[0], Y.mean(axis=0) / (1 + alpha), rtol=1e-6)
 
 
-def test_supervised_ridge_is_kernel_ridge_on_the_sum_of_squared_weights():
+def test_supervised_ridge_is_kernel_ridge_and_one_view_is_regularized_least_squares():
     grams, _, Y, c, _ = problem(N=30, l=30)
     K = sum(weight**2 * G for weight, G in zip(c, grams, strict=True))
     expected = KernelRidge(alpha=30 * 1e-3, kernel="precomputed").fit(K, Y).predict(K)
     model = cs.CoRegularizedRidge("precomputed", alpha=1e-3, view_weights=c).fit(as_views(grams), Y)
     assert_allclose(model.predict(as_views(grams)), expected, rtol=1e-9, atol=1e-10)
-
-
-def test_one_view_is_vector_valued_and_laplacian_regularized_least_squares():
+    # one view: vector-valued and Laplacian regularized least squares
     (K,), _, Y, _, _ = problem(N=12, l=12, m=1)
     R = multi_task(2, 0.4)
     a = np.linalg.solve(np.kron(K, R) + 12 * 1e-2 * np.eye(24), Y.ravel()).reshape(12, 2)
@@ -306,7 +304,7 @@ def test_the_bound_holds_everywhere_and_is_met(agreement):
         assert lower_bound(value, curvature, c) <= found.objective * (1 + 1e-9)
 
 
-def test_alternation_never_beats_the_exact_weights():
+def test_alternation_lowers_the_objective_and_never_beats_the_exact_weights():
     X, y = digits(150)
     model = cs.CoRegularizedRidgeClassifier(alpha=1e-4, agreement_penalty=1e-4, view_weights="learned", random_state=0)
     exact = model.fit(X, y)
@@ -322,9 +320,7 @@ def test_alternation_never_beats_the_exact_weights():
         chosen = model.fit(X, y)
     assert np.linalg.norm(chosen.view_weights_) == pytest.approx(0.5)
     assert chosen.solution_.gap is None
-
-
-def test_alternation_lowers_the_objective_at_every_step():
+    # and it lowers the objective at every step
     grams, _, Y, _, _ = problem(N=40, l=25)
     system = CoupledGrams(GramDesign.of(grams, 25), ridge=25e-3, agreement_penalty=0.25)
     values = []
@@ -567,13 +563,21 @@ def test_learned_weights_of_the_svm_are_no_worse_than_others(vectors, missing):
         assert missing or other >= proof.objective - proof.gap
 
 
-def test_svm_features_of_all_samples_are_the_kernel_problem():
+def test_svm_features_of_all_samples_are_the_kernel_problem_and_vectors_of_two_classes_that_of_one():
     data, _ = normal(50)
     of = np.where(np.arange(50) < 30, np.random.default_rng(0).integers(3, size=50), np.nan)
     model = cs.CoRegularizedSVC(RBF(0.3), alpha=1e-2, agreement_penalty=1e-2, graph_penalty=1e-3, tol=1e-9)
     expected = model.fit(data, of).decision_function(data)
     found = model.set_params(n_components=1.0).fit(data, of).decision_function(data)
     assert_allclose(found, expected, atol=1e-4)
+    # vectors of two classes
+    A, y = normal(40)[0]["b"], np.repeat([0, 1], 20)
+    A[y == 1] += 1
+    plain = cs.CoRegularizedSVC(RBF(0.5), alpha=1e-2, tol=1e-9).fit(A, y)
+    coded = cs.CoRegularizedSVC(RBF(0.5), alpha=1e-2, tol=1e-9, class_vectors=[[-1.0], [1.0]]).fit(A, y)
+    assert coded.decision_function(A).shape == (40,)
+    assert_allclose(coded.decision_function(A), 2 * plain.decision_function(A), atol=1e-4)
+    assert coded.certificate().objective == pytest.approx(plain.certificate().objective)
 
 
 def test_svm_keeps_support_only_and_its_warning_points_at_the_users_line():
@@ -584,16 +588,6 @@ def test_svm_keeps_support_only_and_its_warning_points_at_the_users_line():
     with pytest.warns(ConvergenceWarning, match="with a gap of") as caught:
         cs.CoRegularizedSVC(alpha=1e-3, max_iter=0).fit(X, y)
     assert caught[0].filename == __file__
-
-
-def test_vectors_of_two_classes():
-    A, y = normal(40)[0]["b"], np.repeat([0, 1], 20)
-    A[y == 1] += 1
-    plain = cs.CoRegularizedSVC(RBF(0.5), alpha=1e-2, tol=1e-9).fit(A, y)
-    coded = cs.CoRegularizedSVC(RBF(0.5), alpha=1e-2, tol=1e-9, class_vectors=[[-1.0], [1.0]]).fit(A, y)
-    assert coded.decision_function(A).shape == (40,)
-    assert_allclose(coded.decision_function(A), 2 * plain.decision_function(A), atol=1e-4)
-    assert coded.certificate().objective == pytest.approx(plain.certificate().objective)
 
 
 # -- labels, outputs, graphs
@@ -676,7 +670,7 @@ def test_views_of_unlabeled_rows_only():
         cs.CoRegularizedRidge().fit(data, y, sample_weight=np.isnan(y))
 
 
-def test_one_sample_and_one_class():
+def test_one_sample_one_class_large_labels_and_weights_by_name():
     X = {"a": [[1.0]], "b": [[2.0]]}
     for model in (
         cs.CoRegularizedRidgeClassifier(agreement_penalty=1e-3, graph_penalty=1e-3),
@@ -686,9 +680,7 @@ def test_one_sample_and_one_class():
     assert cs.CoRegularizedRidge(alpha=1.0).fit(X, [4.0]).predict(X)[0] == pytest.approx(4 * 0.5 / 1.5)
     gaps = pd.Series([2**60, 2**60 + 1, pd.NA, 2**60], dtype="Int64")  # whole numbers stay whole
     assert cs.CoRegularizedRidgeClassifier().fit(np.eye(4), gaps).classes_.tolist() == [2**60, 2**60 + 1]
-
-
-def test_weights_of_views_by_name_and_in_order():
+    # weights of views by name and in order
     X, y = cancer()
     by_name = cs.CoRegularizedRidgeClassifier(view_weights={"worst": 1.0, "error": 0.0, "mean": -2.0}).fit(X, y)
     in_order = cs.CoRegularizedRidgeClassifier(view_weights=[-2.0, 0.0, 1.0]).fit(X, y)
@@ -696,15 +688,12 @@ def test_weights_of_views_by_name_and_in_order():
     assert_allclose(by_name.decision_function(X), in_order.decision_function(X))
 
 
-def test_kernels_of_strings_and_precomputed_mix():
+def test_kernels_of_strings_and_grams_mix_and_features_of_grams_know_their_columns():
     names = ["anna", "hanna", "otto", "ottokar", "hannah", "karotte"]
     X = cs.Views({"name": names, "g": RBF(0.5)(np.arange(6.0)[:, None])}, precomputed=["g"])
     kernel = {"name": cs.kernels.Spectrum(2), "g": Precomputed()}
     model = cs.CoRegularizedRidgeClassifier(kernel, agreement_penalty=1e-2, graph_penalty=1e-2)
     assert model.fit(X, [1, 1, 0, np.nan, np.nan, 0]).predict(X[[3, 4]]).tolist() == [0, 1]
-
-
-def test_features_of_grams_know_their_columns():
     A = normal(40)[0]["a"]
     K, y = RBF(0.2)(A), np.where(np.arange(30) % 2, A[:30, 0], np.nan)
     options = {"n_components": 10, "random_state": 0, "graph_penalty": 1e-3}
@@ -765,7 +754,7 @@ def test_search_and_score_on_half_labeled_data():
 
 
 # -- looking into a model
-def test_agreement():
+def test_agreement_and_what_inspection_needs():
     X, y = digits()
     model = cs.CoRegularizedRidgeClassifier().fit(X[:200], y[:200])
     views = {name: X[name][200:260].copy() for name in X.names}
@@ -787,6 +776,12 @@ def test_agreement():
     regressor = cs.CoRegularizedRidge().fit(X[:50], y[:50].astype(float))
     assert set(cs.view_agreement(regressor, X[50:60])) == {"spread"}
     assert cs.view_agreement(cs.CoRegularizedSVC().fit(X[:50], y[:50]), X[50:60]).votes.shape == (10, 4)
+    X, y = cancer()
+    pipeline = make_pipeline(cs.PerView(StandardScaler()), cs.CoRegularizedRidgeClassifier()).fit(X, y)
+    for look in (cs.view_agreement, lambda model, X: cs.view_importances(model, X, y)):
+        with pytest.raises(TypeError, match=r"Pipeline has no `view_.*`. Give a fitted estimator of views"):
+            look(pipeline, X)
+    assert cs.view_importances(pipeline[-1], pipeline[:-1].transform(X), y).score == pipeline.score(X, y)
 
 
 def test_importances():
@@ -807,15 +802,6 @@ def test_importances():
     assert cs.view_importances(model, test, of[200:], scoring="roc_auc").score != found.score
     alone = cs.CoRegularizedRidgeClassifier().fit(data["good"], of)
     assert np.isnan(cs.view_importances(alone, data["good"], of).loss["view0"])
-
-
-def test_inspection_says_what_it_needs():
-    X, y = cancer()
-    pipeline = make_pipeline(cs.PerView(StandardScaler()), cs.CoRegularizedRidgeClassifier()).fit(X, y)
-    for look in (cs.view_agreement, lambda model, X: cs.view_importances(model, X, y)):
-        with pytest.raises(TypeError, match=r"Pipeline has no `view_.*`. Give a fitted estimator of views"):
-            look(pipeline, X)
-    assert cs.view_importances(pipeline[-1], pipeline[:-1].transform(X), y).score == pipeline.score(X, y)
 
 
 # -- certificates: nothing is claimed that is not proved, and rounding is reported
@@ -858,15 +844,12 @@ def test_single_precision_that_is_not_enough_becomes_double(model, agreement):
     assert found.objective == pytest.approx(exact.objective, rel=1e-2)
 
 
-def test_what_rounding_spoils_is_not_called_exact():
+def test_what_rounding_spoils_is_not_called_exact_and_jitter_is_reported(monkeypatch):
     for model in (cs.CoRegularizedRidgeClassifier(), cs.CoRegularizedSVC()):
         model.set_params(kernel=RBF(0.1), alpha=1e-10, agreement_penalty=1e4)
         with pytest.warns(ConvergenceWarning, match="Rounding .* the solution away from the optimum"):
             proof = model.fit(*cancer(100, scaled=True)).certificate()
         assert proof.gap > 1e-6 * proof.objective
-
-
-def test_jitter_is_reported(monkeypatch):
     honest = coupled.cholesky_or_jitter
     monkeypatch.setattr(coupled, "cholesky_or_jitter", lambda H: (honest(H)[0], 1e-12))  # as if H were singular
     X, y = normal(30, (2, 3))
@@ -913,28 +896,29 @@ def test_bad_parameters(parameters, sentence):
         model.set_params(**parameters).fit(*normal(12, (2, 2)))
 
 
-@pytest.mark.parametrize(
-    ("call", "sentence"),
-    [
-        (lambda: multi_task(2, 0), "`independence` must be greater than 0 and at most 1; got 0"),
-        (lambda: output_graph(np.eye(2), -1), "`strength` must be at least 0; got -1"),
-        (lambda: laplacian(-np.eye(2)), "must be at least 0; the smallest is -1"),
-        (lambda: laplacian([[0, 1], [0, 0]]), "must be symmetric"),
-        (lambda: laplacian([[0, np.nan], [np.nan, 0]]), "must be finite"),
-        (
-            lambda: cs.CoRegularizedRidge(output_kernel=[[1.0, 2.0], [0.0, 1.0]]).fit(np.eye(3), np.ones((3, 2))),
-            "`output_kernel` is not symmetric",
-        ),
-        (
-            lambda: cs.CoRegularizedSVC(class_vectors="ovo").fit(np.eye(6), [0, 1, 2, 0, 1, 2]),
-            "The 'class_vectors' parameter of CoRegularizedSVC must be a str among",
-        ),
-        (
-            lambda: cs.CoRegularizedSVC(class_vectors=np.eye(2)).fit(np.eye(6), [0, 1, 2, 0, 1, 2]),
-            "`class_vectors` must be finite, one row per class, 3 in all",
-        ),
-    ],
-)
+def three_classes(**parameters):
+    return cs.CoRegularizedSVC(**parameters).fit(np.eye(6), [0, 1, 2, 0, 1, 2])
+
+
+BAD_CALLS = [
+    (lambda: multi_task(2, 0), "`independence` must be greater than 0 and at most 1; got 0"),
+    (lambda: output_graph(np.eye(2), -1), "`strength` must be at least 0; got -1"),
+    (lambda: laplacian(-np.eye(2)), "must be at least 0; the smallest is -1"),
+    (lambda: laplacian([[0, 1], [0, 0]]), "must be symmetric"),
+    (lambda: laplacian([[0, np.nan], [np.nan, 0]]), "must be finite"),
+    (
+        lambda: cs.CoRegularizedRidge(output_kernel=np.triu(np.ones((2, 2)))).fit(np.eye(2), np.eye(2)),
+        "is not symmetric",
+    ),
+    (
+        lambda: three_classes(class_vectors="ovo"),
+        "The 'class_vectors' parameter of CoRegularizedSVC must be a str among",
+    ),
+    (lambda: three_classes(class_vectors=np.eye(2)), "`class_vectors` must be finite, one row per class, 3 in all"),
+]
+
+
+@pytest.mark.parametrize(("call", "sentence"), BAD_CALLS, ids=[sentence for _, sentence in BAD_CALLS])
 def test_bad_output_kernels_graphs_and_vectors(call, sentence):
     with pytest.raises(ValueError, match=sentence):
         call()

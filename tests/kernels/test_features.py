@@ -43,7 +43,7 @@ def test_features_give_the_nystroem_matrix_of_their_landmarks(landmarks, shared,
         assert len({tuple(chosen) for chosen in maker.landmark_indices_.values()}) == 1
 
 
-def test_equals_scikit_learns_up_to_a_rotation():
+def test_equals_scikit_learns_up_to_a_rotation_on_new_samples_and_in_single_precision():
     ours = Nystroem(RBF(0.3), n_components=10, random_state=0).fit(Views(a=A))
     theirs = SklearnNystroem(kernel="rbf", gamma=0.3, n_components=10, random_state=0)
     theirs.fit(A[ours.landmark_indices_["a"]])
@@ -51,7 +51,7 @@ def test_equals_scikit_learns_up_to_a_rotation():
     np.testing.assert_allclose(F @ F.T, G @ G.T, atol=1e-8)
 
 
-def test_directions_without_weight_are_dropped():
+def test_directions_without_weight_and_views_missing_at_fit_are_dropped():
     maker = Nystroem(Linear(), n_components=30, random_state=0)
     assert maker.fit_transform(Views(a=A))["a"].shape[1] == 4
     assert maker.n_components_ == {"a": 4}
@@ -60,9 +60,11 @@ def test_directions_without_weight_are_dropped():
         F = Nystroem(RBF(0.3), n_components=20, landmarks=landmarks, random_state=0).fit_transform(Views(a=twins))["a"]
         assert F.shape[1] <= 5
         assert np.isfinite(F).all()
+    F = Nystroem("linear", n_components=3, random_state=0).fit_transform(Views(a=np.zeros((5, 2))))["a"]
+    assert F.tolist() == [[0.0]] * 5
+    maker = Nystroem(kernel={"a": RBF(0.3), "b": Linear()}, n_components=3, random_state=0).fit(Views(a=None, b=B))
+    assert maker.transform({"a": A, "b": B}).names == ("b",)
 
-
-def test_new_samples_and_single_precision():
     maker = Nystroem(RBF(0.3), n_components=0.5, random_state=0).fit(Views(a=A))
     np.testing.assert_allclose(maker.transform(Views(a=A[7:9]))["a"], maker.transform(Views(a=A))["a"][7:9], atol=1e-12)
     single = Nystroem(RBF(0.3), n_components=10, random_state=0).fit_transform(Views(a=A.astype(np.float32)))["a"]
@@ -81,6 +83,14 @@ def test_missing_rows_are_not_landmarks_and_stay_missing(shared):
         assert np.isnan(features[name][~M.present(name)]).all()
     assert maker.transform(Views(a=A)).names == ("a", "b", "t")
     assert not maker.transform(Views(a=A)).present("t").any()
+    # shared landmarks beyond the complete samples serve the views that they have
+    maker = Nystroem(kernel=KERNELS, n_components=45, shared=True, random_state=0).fit(M)
+    complete = np.flatnonzero(M.mask.all(axis=1))
+    chosen = np.unique(np.concatenate(list(maker.landmark_indices_.values())))
+    assert len(chosen) == 45
+    assert set(complete) <= set(chosen)
+    for name in M.names:
+        assert set(maker.landmark_indices_[name]) == set(chosen[M.present(name)[chosen]])
 
 
 def test_precomputed_views_have_landmarks_too():
@@ -133,13 +143,6 @@ def test_neither_order_nor_other_views_change_a_views_features(maker):
     assert clone(maker).set_params(views="prefix").fit_transform(frame) == both
 
 
-def test_a_view_without_weight_gives_zeros_and_one_missing_at_fit_is_omitted():
-    F = Nystroem("linear", n_components=3, random_state=0).fit_transform(Views(a=np.zeros((5, 2))))["a"]
-    assert F.tolist() == [[0.0]] * 5
-    maker = Nystroem(kernel={"a": RBF(0.3), "b": Linear()}, n_components=3, random_state=0).fit(Views(a=None, b=B))
-    assert maker.transform({"a": A, "b": B}).names == ("b",)
-
-
 def test_seeds_clones_parameters_and_pipelines():
     first, second = (Nystroem(n_components=5, random_state=3).fit_transform(Views(a=A)) for _ in range(2))
     assert first == second
@@ -148,17 +151,6 @@ def test_seeds_clones_parameters_and_pipelines():
     assert Nystroem("rbf").set_params(kernel__gamma=2.0).kernel.gamma == 2.0
     pipe = make_pipeline(PerView(StandardScaler()), Nystroem(n_components=5, random_state=0))
     assert pipe.fit_transform(Views(a=A))["a"].shape == (60, 5)
-
-
-def test_shared_landmarks_beyond_complete_samples_serve_the_views_they_have():
-    M = holed()
-    maker = Nystroem(kernel=KERNELS, n_components=45, shared=True, random_state=0).fit(M)
-    complete = np.flatnonzero(M.mask.all(axis=1))
-    chosen = np.unique(np.concatenate(list(maker.landmark_indices_.values())))
-    assert len(chosen) == 45
-    assert set(complete) <= set(chosen)
-    for name in M.names:
-        assert set(maker.landmark_indices_[name]) == set(chosen[M.present(name)[chosen]])
 
 
 def indefinite(A, B):

@@ -40,10 +40,6 @@ def bracketed(tree):
     return tree if isinstance(tree, str) else f"({' '.join(bracketed(part) for part in tree)})"
 
 
-def matrix(function, X, Y):
-    return np.array([[function(x, z) for z in Y] for x in X], dtype=float).reshape(len(X), len(Y))
-
-
 def chain(depth):
     return "(S " * depth + "x" + ")" * depth
 
@@ -56,16 +52,16 @@ def some(samples):
 @settings(max_examples=60, deadline=None)
 @given(some(symbols), st.integers(1, 5), st.sampled_from([0.3, 0.5, 1.0]))
 def test_strings_equal_counting_and_enumeration(data, length, decay):
-    expected = matrix(lambda s, t: reference.spectrum(s, t, length), *data)
+    expected = reference.gram(lambda s, t: reference.spectrum(s, t, length), *data)
     np.testing.assert_array_equal(Spectrum(length)(*data), expected)
-    expected = matrix(lambda s, t: reference.subsequence(s, t, length, decay), *data)
+    expected = reference.gram(lambda s, t: reference.subsequence(s, t, length, decay), *data)
     np.testing.assert_allclose(Subsequence(length, decay)(*data), expected, rtol=1e-12)
 
 
 @settings(max_examples=60, deadline=None)
 @given(some(trees), st.sampled_from([0.4, 1.0]))
 def test_trees_equal_recursion_as_tuples_and_as_bracketed_strings(data, decay):
-    expected = matrix(lambda s, t: reference.subset_tree(s, t, decay), *data)
+    expected = reference.gram(lambda s, t: reference.subset_tree(s, t, decay), *data)
     np.testing.assert_allclose(SubsetTree(decay)(*data), expected, rtol=1e-12)
     X, _ = data
     written = [bracketed(tree) for tree in X]
@@ -84,10 +80,10 @@ def test_large_samples_in_threads_equal_the_twins():
     words = ["".join(rng.choice(list("abcd"), 14)) for _ in range(100)]
     some = [3, 60]
     gram = Subsequence(3, 0.7)(words)
-    expected = matrix(lambda s, t: reference.subsequence(s, t, 3, 0.7), [words[i] for i in some], words)
+    expected = reference.gram(lambda s, t: reference.subsequence(s, t, 3, 0.7), [words[i] for i in some], words)
     np.testing.assert_allclose(gram[some], expected, rtol=1e-12)
     parses = [grown(rng, 60) for _ in range(30)]
-    expected = matrix(lambda s, t: reference.subset_tree(s, t, 0.4), [parses[i] for i in (0, 20)], parses)
+    expected = reference.gram(lambda s, t: reference.subset_tree(s, t, 0.4), [parses[i] for i in (0, 20)], parses)
     np.testing.assert_allclose(SubsetTree()(parses)[[0, 20]], expected, rtol=1e-12)
 
 
@@ -114,6 +110,12 @@ def test_collins_duffy_2001_counts_subtrees_of_a_noun_phrase():
     tree = "(NP (D the) (N apple))"  # its fragments: NP with D and N cut or kept (4), D, N
     assert SubsetTree(1.0)([tree])[0, 0] == 6
     assert SubsetTree(0.5).diag([tree])[0] == 0.5 * 1.5**2 + 2 * 0.5
+    for one, other, value in (  # a leaf differs from a node of the same label
+        ("(S NP)", "(S (NP))", 0),
+        ("(S (NP a) b)", "(S a (NP b))", 0),
+        ("(S (NP) NP)", "(S (NP) NP)", 0.4 * 1.4 + 0.4),
+    ):
+        assert SubsetTree()([one], [other])[0, 0] == pytest.approx(value)
 
 
 def test_spectrum_equals_linear_on_counts_dense_or_sparse_and_subsequences_of_length_one():
@@ -131,7 +133,7 @@ def test_spectrum_of_long_substrings_and_many_symbols(length):
     rng = np.random.default_rng(0)
     words = ["".join(map(chr, rng.integers(0x10FF00, 0x10FFFF, 30))) for _ in range(3)]
     words += [words[0][5:], words[1] + words[2]]
-    expected = matrix(lambda s, t: reference.spectrum(s, t, length), words, words)
+    expected = reference.gram(lambda s, t: reference.spectrum(s, t, length), words, words)
     np.testing.assert_array_equal(Spectrum(length)(words), expected)
 
 
@@ -147,12 +149,6 @@ def test_tokens_equal_characters_and_may_be_numbers_and_characters_of_any_plane(
     numbers = np.empty(2, dtype=object)
     numbers[:] = [(1, 2, 2, 1), (1, 2)]
     np.testing.assert_array_equal(kernel(numbers), plain)
-
-
-def test_a_leaf_differs_from_a_node_of_the_same_label():
-    assert SubsetTree()(["(S NP)"], ["(S (NP))"])[0, 0] == 0
-    assert SubsetTree()(["(S (NP a) b)"], ["(S a (NP b))"])[0, 0] == 0
-    assert SubsetTree()(["(S (NP) NP)"], ["(S (NP) NP)"])[0, 0] == pytest.approx(0.4 * 1.4 + 0.4)
 
 
 def test_deep_trees():

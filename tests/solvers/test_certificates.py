@@ -74,15 +74,12 @@ def test_indefinite_kernels_are_refused_with_the_view_named(kind, name):
     "combine", ["product", cs.kernels.Polynomial(2), [(("good", "bad"), 1.0), (("bad",), 0.5)]], ids=str
 )
 @pytest.mark.parametrize("kind", ["MaxMarginClassifier", "MaxMarginRegressor"])
-def test_indefinite_kernels_are_refused_in_products(kind, combine):
+def test_indefinite_kernels_are_refused_in_products_and_of_outputs(kind, combine):
     for name in ("precomputed", "callable"):
         V, kernels = data(name)
         model = BATCH[kind](kernel=kernels, combine=combine)
         with pytest.raises(ValueError, match=REFUSED):
             model.fit(V, targets(model))
-
-
-def test_an_indefinite_output_kernel_is_refused():
     for kernel in (FromCallable(negative_distance), FromCallable(one_pair, pairs=True)):
         with pytest.raises(ValueError, match=r"`output_kernel`: .* is not positive semi-definite between the outputs"):
             cs.MaxMarginRegressor(RBF(0.5), output_kernel=kernel).fit(X, X[:, :2])

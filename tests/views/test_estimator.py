@@ -37,26 +37,19 @@ def stream():
 
 # -- labels
 LABELS = {
-    "list": (["a", "b", None, "a"], None),
-    "nan among strings": (["a", "b", float("nan"), "a"], None),
-    "objects": (np.array(["a", "b", None, "a"], dtype=object), None),
-    "pandas": (pd.Series(["a", "b", None, "a"]), None),
-    "pandas NA": (pd.Series(["a", "b", pd.NA, "a"], dtype="string"), None),
-    "pandas category": (pd.Series(["a", "b", None, "a"], dtype="category"), None),
-    "polars": (pl.Series(["a", "b", None, "a"]), None),
-    "floats": ([0.0, 2.0, np.nan, 0.0], None),
-    "list with None": ([0, 2, None, 0], None),
-    "marked": ([0, 2, -1, 0], -1),
-    "nullable": (pd.Series([0, 2, None, 0], dtype="Int64"), None),
-    "polars numbers": (pl.Series([0, 2, None, 0]), None),
-}
+    "list": ["a", "b", None, "a"], "nan among strings": ["a", "b", float("nan"), "a"],
+    "objects": np.array(["a", "b", None, "a"], dtype=object), "pandas": pd.Series(["a", "b", None, "a"]),
+    "pandas NA": pd.Series(["a", "b", pd.NA, "a"], dtype="string"), "polars": pl.Series(["a", "b", None, "a"]),
+    "pandas category": pd.Series(["a", "b", None, "a"], dtype="category"), "floats": [0.0, 2.0, np.nan, 0.0],
+    "list with None": [0, 2, None, 0], "nullable": pd.Series([0, 2, None, 0], dtype="Int64"),
+    "polars numbers": pl.Series([0, 2, None, 0]), "marked": [0, 2, -1, 0],
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("form", LABELS)
 def test_missing_labels_however_they_are_written(form):
-    values, unlabeled = LABELS[form]
-    labels = read_labels(values, 4, unlabeled)
-    assert labels.classes.tolist() == (["a", "b"] if next(iter(values)) == "a" else [0, 2])
+    labels = read_labels(LABELS[form], 4, -1 if form == "marked" else None)
+    assert labels.classes.tolist() == (["a", "b"] if LABELS[form][0] == "a" else [0, 2])
     assert labels.codes.tolist() == [0, 1, -1, 0]
     assert labels.labeled.tolist() == [True, True, False, True]
 
@@ -78,13 +71,16 @@ def test_labels_keep_what_they_are():
         assert read_labels(np.array([[0], [1]]), 2).codes.tolist() == [0, 1]
 
 
-def test_signs():
+def test_signs_and_decisions():
+    assert decide(np.array([-1.0, 0.0, 1.0]), 2).tolist() == [0, 0, 1]
+    assert decide(np.array([[1.0, 3.0, 2.0]]), 3).tolist() == [1]
+    assert decide(np.array([5.0, -5.0]), 1).tolist() == [0, 0]
     assert read_labels([0, 1, None], 3).signs().tolist() == [[-1], [1], [0]]
     assert read_labels([0, 1, 2, None], 4).signs().tolist() == [[1, -1, -1], [-1, 1, -1], [-1, -1, 1], [0, 0, 0]]
     assert read_labels(["x", "x"], 2).signs().tolist() == [[1], [1]]
 
 
-def test_targets():
+def test_targets_and_weights():
     Y, labeled = read_targets([1.0, np.nan, 3.0], 3)
     assert Y.shape == (3, 1)
     assert labeled.tolist() == [True, False, True]
@@ -93,9 +89,6 @@ def test_targets():
     assert labeled.tolist() == [True, False]
     for form in ([1.0, None], [1.0, pd.NA], pd.Series([1, None], dtype="Int64"), pl.Series([1.0, None])):
         assert read_targets(form, 2)[1].tolist() == [True, False]
-
-
-def test_weights():
     assert read_weights(None, 3).tolist() == [1, 1, 1]
     assert read_weights(2, 3).tolist() == [2, 2, 2]
     labels = read_labels(["a", "a", "a", "b", None], 5)
@@ -117,21 +110,13 @@ def test_views_are_combined_as_defined(seed):
     np.testing.assert_array_equal(combine_views(holes, weights, present), combine_views(outputs, weights, present))
 
 
-def test_decisions():
-    assert decide(np.array([-1.0, 0.0, 1.0]), 2).tolist() == [0, 0, 1]
-    assert decide(np.array([[1.0, 3.0, 2.0]]), 3).tolist() == [1]
-    assert decide(np.array([5.0, -5.0]), 1).tolist() == [0, 0]
-
-
 # -- estimators on the base
 def test_with_one_view_it_equals_kernel_ridge():
     for weights in (None, np.arange(1, 31.0)):
         ours = TinyRidge(RBF(0.5), alpha=0.3).fit(A[:30], target[:30], sample_weight=weights)
         theirs = KernelRidge(kernel="rbf", gamma=0.5, alpha=0.3).fit(A[:30], target[:30], sample_weight=weights)
         np.testing.assert_allclose(ours.predict(A[30:]), theirs.predict(A[30:]))
-
-
-def test_outputs_keep_the_shape_of_the_targets():
+    # outputs keep the shape of the targets
     assert fitted().predict(V).shape == (40,)
     assert TinyRidge().fit(V, target[:, None]).predict(V).shape == (40, 1)
     assert TinyRidge().fit(V, np.column_stack([target, target])).predict(V).shape == (40, 2)
@@ -139,9 +124,7 @@ def test_outputs_keep_the_shape_of_the_targets():
     assert TinyRidgeClassifier().fit(V, y3).view_decision_function(V).shape == (40, 2, 3)
     assert TinyRidgeClassifier().fit(V, y3 == 0).decision_function(V).shape == (40,)
     assert TinyRidge().fit(V[[0]], [2.0]).predict(V[[0]]).shape == (1,)
-
-
-def test_a_plain_array_reaches_a_model_of_one_named_view():
+    # a plain array reaches a model of one named view
     model = TinyRidge().fit(Views(audio=A), target)
     np.testing.assert_allclose(model.predict(A), model.predict(Views(audio=A)))
 
@@ -208,7 +191,7 @@ def test_a_block_in_the_order_of_fit_is_read_so():
     np.testing.assert_allclose(model.predict(Views(g=K[:, order[:30]])), model.predict(Views(g=K, precomputed=True)))
 
 
-def test_a_plain_gram_with_missing_samples():
+def test_a_plain_gram_with_missing_and_with_unlabeled_samples():
     K = RBF(0.5)(A)
     there = np.arange(40) % 5 > 0
     holes = np.where(there[:, None] & there, K, np.nan)
@@ -218,10 +201,7 @@ def test_a_plain_gram_with_missing_samples():
     np.testing.assert_allclose(model.predict({"g": K, "b": B}), expected)
     gone = np.where(there, K, np.nan)  # columns of training samples that lack the view
     np.testing.assert_allclose(model.predict({"g": gone, "b": B}), expected)
-
-
-def test_a_plain_gram_with_unlabeled_samples_is_cut_by_rows_and_columns():
-    K = RBF(0.5)(A)
+    # one with unlabeled samples is cut by rows and columns
     half = np.where(np.arange(40) % 4 == 0, np.nan, y3)
     some = np.flatnonzero(~np.isnan(half))
     expected = TinyRidgeClassifier(RBF(0.5)).fit(A[some], y3[some]).decision_function(A)

@@ -12,7 +12,7 @@ X, y = cs.datasets.make_views(n_samples=80, n_classes=3, random_state=0, return_
 first, second, *_ = X.names
 
 
-def test_kernels_by_view_before_and_after():
+def test_kernels_by_view_before_and_after_and_names():
     model = cs.CoRegularizedSVC(kernel={second: "linear"})
     shown = model._repr_html_()
     assert "<code>Linear()</code>" in shown
@@ -36,9 +36,7 @@ def test_streams_fusion_and_leaderboards():
     assert "<th>kernel</th>" not in shown
     board = cs.compare(X, y, estimators=["OnlinePerceptron", f"{first} alone"], cv=2)
     assert f"<td>{first} alone</td>" in board._repr_html_()
-
-
-def test_names_are_escaped():
+    # names are escaped
     views = cs.Views({"<b>x</b>": X[first], "b": X[second]})
     model = cs.ViewMetricRidgeClassifier().fit(views, np.array(["<i>", "b", "c"])[y])
     shown = model._repr_html_()

@@ -21,15 +21,13 @@ y = np.arange(30) % 3
 X = Views(a=A, b=A[:, :2] + 5, t=TEXT)
 
 
-def test_each_view_has_its_own():
+def test_each_view_has_its_own_transformer():
     Z = PerView({"a": StandardScaler(), "t": TfidfVectorizer(), "b": "drop"}).fit_transform(X)
     assert Z.names == ("a", "t")
     np.testing.assert_allclose(Z["a"], StandardScaler().fit_transform(A))
     np.testing.assert_allclose(Z["t"].toarray(), TfidfVectorizer().fit_transform(TEXT).toarray())
     assert Z.feature_names["t"] == ("bird", "blue", "fish", "red")
-
-
-def test_one_for_all_is_cloned_and_the_rest_passes():
+    # one for all is cloned, and the rest passes
     scaler = StandardScaler()
     prepare = PerView(scaler).fit(X[["a", "b"]])
     assert not hasattr(scaler, "mean_")
@@ -71,7 +69,7 @@ def test_the_transformers_own_fit_transform_is_used():
     assert not np.array_equal(ours, PerView(encoder).fit(category, target).transform(category)["c"])
 
 
-def test_single_missing_values_are_filled():
+def test_single_missing_values_are_filled_and_targets_reach_the_transformers():
     holed = A.copy()
     holed[0, 1] = np.nan
     holed[1] = np.nan
@@ -79,8 +77,6 @@ def test_single_missing_values_are_filled():
     assert Z["a"][0, 1] == pytest.approx(np.delete(A[:, 1], [0, 1]).mean())
     assert not Z.present("a")[1]
 
-
-def test_targets_reach_the_transformers():
     prepare = PerView({"a": SelectKBest(k=1)}, remainder="drop")
     assert prepare.fit_transform(X, y)["a"].shape == (30, 1)
     mask = {"a": np.arange(30) > 4}

@@ -72,7 +72,7 @@ def test_precision_is_kept_and_nothing_is_copied_without_need():
     assert Views(a=A)["a"] is A, "data are copied without need"
 
 
-def test_strings_trees_and_other_objects():
+def test_strings_trees_other_objects_grams_and_missing_views():
     X = Views(
         name=["anna", "otto", None, "ida"],
         word=np.array(["x", "y", "z", "w"]),
@@ -87,9 +87,6 @@ def test_strings_trees_and_other_objects():
     assert isinstance(X["word"][0], str)
     assert X["tree"][0] == ("S", ("NP", "I"))
     assert X[[3]]["tokens"][0] == []
-
-
-def test_views_of_grams_lists_and_single_columns():
     K = A @ A.T
     gram = Gram(K)
     assert as_views([gram, A]).kind("view0") == "gram"
@@ -205,21 +202,14 @@ def test_mask_and_nan_add_up_and_a_full_mask_is_none():
 
 
 # -- rows
-INDICES = {
-    "list": [2, 0],
-    "tuple in a tuple": ([2, 0], Ellipsis),
-    "array": np.array([2, 0]),
-    "unsigned": np.array([2, 0], dtype=np.uint8),
-    "negative": [-2, -4],
-    "range": range(2, -1, -2),
-    "mask and all columns": (np.array([2, 0]), slice(None)),
-}
+INDICES = [[2, 0], ([2, 0], Ellipsis), np.array([2, 0]), np.array([2, 0], dtype=np.uint8), [-2, -4], range(2, -1, -2),
+           (np.array([2, 0]), slice(None))]  # fmt: skip
 
 
-@pytest.mark.parametrize("index", INDICES)
+@pytest.mark.parametrize("index", INDICES, ids=repr)
 def test_rows_by_every_index_of_scikit_learn(index):
     X = Views(a=A, s=sp.csr_array(B), t=list("pqrs"), g=np.outer(A[:, 0], A[:, 0]), precomputed="g")
-    part = X[INDICES[index]]
+    part = X[index]
     assert np.array_equal(part["a"], A[[2, 0]])
     assert np.array_equal(part["s"].toarray(), B[[2, 0]])
     assert part["t"].tolist() == ["r", "p"]
