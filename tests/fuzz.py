@@ -620,8 +620,7 @@ def use(what, loaded, model, X, y):
     """
     acts = {"repr": lambda: repr(loaded)}
     if isinstance(loaded, Views):
-        acts |= {"rows": lambda: loaded[[-1]], "concat": lambda: Views.concat([loaded, loaded])}
-        acts |= {"len": lambda: len(loaded)}
+        acts |= {"rows": lambda: loaded[[-1]], "concat": lambda: Views.concat([loaded] * 2), "len": lambda: len(loaded)}
     elif X is not None and type(loaded) is type(model) and hasattr(loaded, "transform"):
         acts |= {"transform": lambda: loaded.transform(X)}
     elif X is not None and type(loaded) is type(model):

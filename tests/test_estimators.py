@@ -22,12 +22,12 @@ EXEMPT = {
 # signature, tags and validation of input, so they run the checks that fit and compare numbers.
 NUMERIC = {
     "check_class_weight_classifiers", "check_classifiers_one_label", "check_classifiers_train", "check_dict_unchanged",
-    "check_estimator_sparse_array", "check_estimators_dtypes",
-    "check_estimators_overwrite_params", "check_estimators_pickle", "check_f_contiguous_array_estimator",
-    "check_fit2d_1feature", "check_fit2d_1sample", "check_fit_idempotent", "check_methods_sample_order_invariance",
-    "check_methods_subset_invariance", "check_non_transformer_estimators_n_iter", "check_readonly_memmap_input",
-    "check_regressor_multioutput", "check_regressors_int", "check_regressors_train",
-    "check_sample_weight_equivalence_on_dense_data", "check_sample_weight_equivalence_on_sparse_data",
+    "check_estimator_sparse_array", "check_estimators_dtypes", "check_estimators_overwrite_params",
+    "check_estimators_pickle", "check_f_contiguous_array_estimator", "check_fit2d_1feature", "check_fit2d_1sample",
+    "check_fit_idempotent", "check_methods_sample_order_invariance", "check_methods_subset_invariance",
+    "check_non_transformer_estimators_n_iter", "check_readonly_memmap_input", "check_regressor_multioutput",
+    "check_regressors_int", "check_regressors_train", "check_sample_weight_equivalence_on_dense_data",
+    "check_sample_weight_equivalence_on_sparse_data",
 }  # fmt: skip
 
 

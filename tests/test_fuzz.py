@@ -103,12 +103,9 @@ def test_a_fault_is_found(kind, monkeypatch):
         IndexError("Any other exception is a failure."),
     ],
 )
-def test_refusals_that_are_not_sentences_of_ours_are_failures(error):
+def test_only_sentences_of_ours_are_refusals(error):
     with pytest.raises(AssertionError, match="in this case"):
         fuzz.attempt(lambda: "this case", fail(error))
-
-
-def test_a_sentence_is_a_refusal():
     text = "View 'audio' has 90 rows, the others 100."
     assert fuzz.attempt(lambda: "this case", fail(ValueError(text))) == (None, text)
     with pytest.raises(AssertionError, match="the second: None"):

@@ -516,7 +516,7 @@ def test_laplacian_svm(cp):
     assert model.certificate().objective == pytest.approx(program.value, rel=1e-6)
 
 
-def test_the_papers_steps_end_at_the_same_optimum():
+def test_the_papers_steps_end_at_the_same_optimum_and_its_vectors_are_a_simplex():
     grams, _, _, _, _ = problem(N=12, l=12, m=2)
     of = np.arange(12) % 3
     Q = CoupledGrams(GramDesign.of(grams, 12), ridge=1e-1, agreement_penalty=1e-2).labeled_kernel(np.full(2, 0.5))
@@ -526,9 +526,6 @@ def test_the_papers_steps_end_at_the_same_optimum():
     found = class_qp(Q, Q_S, np.full((12, 3), 0.5), free / 12, tol=1e-9, max_iter=10_000)
     value = 0.25 * np.sum(alpha * (Q_S @ alpha @ Q)) - 0.5 * alpha.sum()
     assert found.gap - found.objective == pytest.approx(value, rel=1e-5)
-
-
-def test_simplex_vectors():
     for P in (2, 3, 5, 17):
         S = cs.simplex_vectors(P)
         assert S.shape == (P, P - 1)

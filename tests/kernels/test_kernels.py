@@ -233,7 +233,7 @@ def test_gamma_of_data_without_spread_is_finite(data, form):
 
 
 # -- centering and normalizing
-def test_center_equals_its_definition_and_scikit_learns_on_new_samples():
+def test_center_and_normalize_equal_their_definitions_and_scikit_learns_on_new_samples():
     K = RBF(0.3)(X)
     assert_allclose(center(RBF(0.3))(X), reference.centered(K), atol=1e-12)
     assert_allclose(center(K), reference.centered(K), atol=1e-12)
@@ -252,9 +252,6 @@ def test_center_equals_its_definition_and_scikit_learns_on_new_samples():
     assert_allclose(kernel(X), center(RBF(0.1)).resolved(X[:3])(X), atol=1e-12)
     with pytest.raises(ValueError, match="`A` must be symmetric and positive semi-definite"):
         ks.Mahalanobis(np.eye(4)).resolved(X).set_params(A=-np.eye(4))(X)
-
-
-def test_normalize_equals_its_definition_and_zero_stays_zero():
     assert_allclose(normalize(Linear())(X), reference.normalized(Linear()(X)), atol=1e-12)
     assert_allclose(normalize(Linear()(X)), reference.normalized(Linear()(X)), atol=1e-12)
     with_zero = np.array([[0.0, 0.0], [1.0, 2.0]])
