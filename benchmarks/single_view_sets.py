@@ -19,6 +19,7 @@ UCI states Creative Commons Attribution 4.0 for its sets; the others state no te
 """
 
 import io
+import subprocess
 
 import numpy as np
 import scipy.sparse as sp
@@ -121,30 +122,8 @@ def parse_a9a(train, test):
 
 
 def unpack_lzw(packed):
-    """Unpack a file of Unix ``compress`` (.Z): LZW with codes of 9 to 16 bits, written in groups of eight codes."""
-    if packed[:2] != b"\x1f\x9d" or not packed[2] & 0x80:
-        raise ValueError("This is not a file of Unix compress with block mode.")
-    widest, clear = packed[2] & 0x1F, 256
-    table = [bytes([i]) for i in range(256)] + [b""]
-    out, previous = [], b""
-    width, start, bit = 9, 3 * 8, 3 * 8
-    while bit + width <= 8 * len(packed):
-        code = int.from_bytes(packed[bit // 8 : bit // 8 + 4], "little") >> bit % 8 & (1 << width) - 1
-        bit += width
-        if code == clear:
-            del table[257:]
-            previous = b""
-        else:
-            entry = table[code] if code < len(table) else previous + previous[:1]
-            out.append(entry)
-            if previous and len(table) < 1 << widest:
-                table.append(previous + entry[:1])
-            previous = entry
-        wider = len(table) >= 1 << width and width < widest
-        if code == clear or wider:  # a group of eight codes is filled up before the width changes
-            start = bit = start + -(-(bit - start) // (8 * width)) * 8 * width
-            width = 9 if code == clear else width + 1
-    return b"".join(out)
+    """Unpack a file of Unix ``compress`` (.Z), which gzip reads and Python's modules do not."""
+    return subprocess.run(["gzip", "-dc"], input=packed, capture_output=True, check=True).stdout
 
 
 # -- from arrays to a table, the target and splits
@@ -159,24 +138,18 @@ def _abalone(z):
 
 
 def _joined(z):
-    """The official parts of a dense table; classes are named if the file has names."""
-    X = np.vstack([z["X_train"], z["X_test"]]).astype(np.float64)
+    """The official parts of a table; classes are named if the file has names."""
+    if "X_train" in z:
+        X = np.vstack([z["X_train"], z["X_test"]]).astype(np.float64)
+    else:
+        X = sp.vstack([_csr(z, "X_train"), _csr(z, "X_test")], format="csr")
     y = np.concatenate([z["y_train"], z["y_test"]]).astype(np.int64)
-    return X, z["class_names"][y - 1] if "class_names" in z else y, _first_and_rest(len(z["y_train"]), len(y))
-
-
-def _a9a(z):
-    y = np.concatenate([z["y_train"], z["y_test"]]).astype(np.int64)
-    X = sp.vstack([_csr(z, "X_train"), _csr(z, "X_test")], format="csr")
-    return X, y, _first_and_rest(len(z["y_train"]), len(y))
+    rows = np.split(np.arange(len(y)), [len(z["y_train"])])
+    return X, z["class_names"][y - 1] if "class_names" in z else y, [tuple(rows)]
 
 
 def _news20(z):
     return _csr(z, "X"), z["target_names"][z["y"]], [(z["train_idx"].astype(np.intp), z["test_idx"].astype(np.intp))]
-
-
-def _first_and_rest(n_train, n):
-    return [(np.arange(n_train), np.arange(n_train, n))]
 
 
 def _csr(z, name):
@@ -186,49 +159,34 @@ def _csr(z, name):
     return sp.csr_matrix((values, indices, z[f"{name}_indptr"]), shape=tuple(z[f"{name}_shape"]))
 
 
-def _uci(file, digest, number, page, parse):
+def _uci(name, number, page, parse, build, digest):
     origin = f"UCI Machine Learning Repository, data set {number}"
-    return ArrayFile(file, digest, origin, (f"{UCI}/{number}/{page}.zip",), parse)
+    return name, (ArrayFile(f"uci_{name}.npz", digest, origin, (f"{UCI}/{number}/{page}.zip",), parse), build)
 
 
-SETS = {
-    "abalone": (
-        _uci("uci_abalone.npz", "d6ad293a46bc820083694e4e861d25b1d1fe2181ef0dd6855860c64cac7df961", 1, "abalone",
-             parse_abalone), _abalone,
-    ),
-    "glass": (
-        _uci("uci_glass.npz", "d6712da6e06d118b69cb177fe874a9e93c8d4728f6bd0d96f42b09c4944ed537", 42,
-             "glass+identification", parse_glass), _table,
-    ),
-    "optdigits": (
-        _uci("uci_optdigits.npz", "d6b3100ab8542f5ad76d6708fc286876f4a2bd348e3f43198a7b6935ca57c2d0", 80,
-             "optical+recognition+of+handwritten+digits", parse_optdigits), _joined,
-    ),
-    "page_blocks": (
-        _uci("uci_page_blocks.npz", "10114ffdcfb17cba17fc4fd3512025af13e1825ab4bdf801bcee7d6300f27609", 78,
-             "page+blocks+classification", parse_page_blocks), _table,
-    ),
-    "satimage": (
-        _uci("uci_satimage.npz", "0b1e187b873a5884f355f576254fa31284e74faa67024818de5a0d1d852c18b8", 146,
-             "statlog+landsat+satellite", parse_satimage), _joined,
-    ),
-    "yeast": (
-        _uci("uci_yeast.npz", "bda8090b41260da215421ae708ef75faa8a668e5800260308002ea9e1be69c30", 110, "yeast",
-             parse_yeast), _table,
-    ),
-    "a9a": (
-        ArrayFile("libsvm_a9a.npz", "dc81bd823ac9866cc8a9b2d82507eee4aa4ddca2b48964aaa73f7380e56f624d", LIBSVM,
-                  (f"{LIBSVM}/a9a", f"{LIBSVM}/a9a.t"), parse_a9a), _a9a,
-    ),
-    "news20": (
-        ArrayFile("news20_bydate_unigram_counts.npz",
-                  "4f7f88a2da847c05f2deb60a85d19977d1cfb79cc1c9084fd65c734b32f88726", NEWS20), _news20,
-    ),
-    "news20_pairs": (
-        ArrayFile("news20_bydate_binary_1_2gram.npz",
-                  "43c00ba6fa64e6b639de6e74809d3d64924ab5001d6f61ac36fc1d168ed3dc27", NEWS20), _news20,
-    ),
-}  # fmt: skip
+SETS = dict([
+    _uci("abalone", 1, "abalone", parse_abalone, _abalone,
+         "d6ad293a46bc820083694e4e861d25b1d1fe2181ef0dd6855860c64cac7df961"),
+    _uci("glass", 42, "glass+identification", parse_glass, _table,
+         "d6712da6e06d118b69cb177fe874a9e93c8d4728f6bd0d96f42b09c4944ed537"),
+    _uci("optdigits", 80, "optical+recognition+of+handwritten+digits", parse_optdigits, _joined,
+         "d6b3100ab8542f5ad76d6708fc286876f4a2bd348e3f43198a7b6935ca57c2d0"),
+    _uci("page_blocks", 78, "page+blocks+classification", parse_page_blocks, _table,
+         "10114ffdcfb17cba17fc4fd3512025af13e1825ab4bdf801bcee7d6300f27609"),
+    _uci("satimage", 146, "statlog+landsat+satellite", parse_satimage, _joined,
+         "0b1e187b873a5884f355f576254fa31284e74faa67024818de5a0d1d852c18b8"),
+    _uci("yeast", 110, "yeast", parse_yeast, _table,
+         "bda8090b41260da215421ae708ef75faa8a668e5800260308002ea9e1be69c30"),
+])  # fmt: skip
+SETS["a9a"] = (
+    ArrayFile("libsvm_a9a.npz", "dc81bd823ac9866cc8a9b2d82507eee4aa4ddca2b48964aaa73f7380e56f624d", LIBSVM,
+              (f"{LIBSVM}/a9a", f"{LIBSVM}/a9a.t"), parse_a9a), _joined,
+)  # fmt: skip
+for _name, _file, _digest in (
+    ("news20", "unigram_counts", "4f7f88a2da847c05f2deb60a85d19977d1cfb79cc1c9084fd65c734b32f88726"),
+    ("news20_pairs", "binary_1_2gram", "43c00ba6fa64e6b639de6e74809d3d64924ab5001d6f61ac36fc1d168ed3dc27"),
+):
+    SETS[_name] = ArrayFile(f"news20_bydate_{_file}.npz", _digest, NEWS20), _news20
 
 
 def load_set(name, data_home=None):

@@ -8,7 +8,6 @@ from sklearn.linear_model import LogisticRegression, Ridge, RidgeClassifier
 
 import consilience as cs
 from consilience.kernels import RBF, Laplacian, Linear, Polynomial, Spectrum, center, exp, normalize
-from tiny_learners import TinyPerceptron, TinyRidge, TinyRidgeClassifier
 
 
 def linear_by_hand(X, Y):
@@ -58,6 +57,9 @@ STRUCTURED = {
     "pairs": (cs.kernels.FromCallable(lambda s, t: float(s[:1] == t[:1]), pairs=True), ["anna", "otto", "ab"]),
     "normalized strings": (normalize(Spectrum(1) + cs.kernels.Subsequence(2)), ["anna", "hanna", "otto"]),
 }
+
+# norms of the weights of multiple kernels
+NORMS = [1.0, 1.001, 1.05, 4 / 3, 2.0, 8.0, 1000.0, np.inf]
 
 # every estimator, on plain arrays and on views
 TERMS = {"agreement_penalty": 1e-3, "graph_penalty": 1e-4}
@@ -129,10 +131,6 @@ LEARNERS = {
     "vector perceptron": cs.VectorPerceptron(RBF(0.05), shuffle=False, max_iter=20),
     "vector perceptron, coefficients": cs.VectorPerceptron(RBF(0.05), shuffle=False, variant="coefficients", eta0=0.01),
     "late ridge": cs.LateFusion(Ridge(tol=1e-12), view_weights="uniform"),
-    # the bases themselves, by the smallest estimators that stand on them
-    "frame ridge": TinyRidge(RBF(0.5)),
-    "frame classifier": TinyRidgeClassifier(RBF(0.001)),
-    "frame online": TinyPerceptron(),
 }
 
 
@@ -146,6 +144,25 @@ def with_kernels(*, online):
     """Return the estimator classes that have a kernel by their names: those that learn streams, or the others."""
     kernelized = [cls for cls in all_learners() if "kernel" in cls._get_param_names()]
     return {cls.__name__: cls for cls in kernelized if hasattr(cls, "partial_fit") == online}
+
+
+def gram_views(grams, mask=None):
+    """Return Gram matrices as the precomputed views v0, v1, .."""
+    return cs.Views({f"v{v}": K for v, K in enumerate(grams)}, precomputed=True, mask=mask)
+
+
+def random_mask(rng, n, m, missing):
+    """Return a mask in which every sample has a view; the others are missing with this probability."""
+    present = rng.random((n, m)) >= missing
+    present[~present.any(axis=1), 0] = True
+    return present
+
+
+def normal_views(n, widths, seed=0, shift=None):
+    """Return normal data of views a, b, ..; a shift is one number per sample."""
+    rng = np.random.default_rng(seed)
+    data = {name: rng.normal(size=(n, width)) for name, width in zip("abc", widths, strict=False)}
+    return data if shift is None else {name: block + shift[:, None] for name, block in data.items()}
 
 
 def histograms(n=30, columns=4, seed=0):

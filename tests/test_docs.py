@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import consilience
+from consilience import CoRegularizedRidgeClassifier, OnlinePerceptron, Views
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
@@ -54,31 +55,22 @@ def test_code_blocks(page, tmp_path, monkeypatch):
 
 def _predict_with(**views):
     rows = np.random.default_rng(0).normal(size=(6, 3))
-    model = consilience.CoRegularizedRidgeClassifier().fit({"audio": rows, "video": rows}, [0, 1] * 3)
+    model = CoRegularizedRidgeClassifier().fit({"audio": rows, "video": rows}, [0, 1] * 3)
     return model.predict({name: rows[:, :columns] for name, columns in views.items()})
 
 
-@pytest.mark.parametrize(
-    ("message", "call"),
-    [
-        (
-            "has 90 rows, the others 100",
-            lambda: consilience.Views(a=np.ones((90, 1)), b=np.ones((100, 1)), c=[0.0] * 100),
-        ),
-        (
-            "contains NaN in row 3, column 2",
-            lambda: consilience.Views(a=[[0, 0, 0]] * 3 + [[0, 0, np.nan]]).check_finite(),
-        ),
-        ("it does not know 'text'", lambda: _predict_with(text=3)),
-        ("features, but", lambda: _predict_with(audio=2)),
-        ("so it must be a square Gram matrix", lambda: consilience.Views(a=np.ones((3, 2)), precomputed="a")),
-        ("y has no label at all", lambda: consilience.CoRegularizedRidgeClassifier().fit(np.eye(2), [None, None])),
-        (
-            "was not announced",
-            lambda: consilience.OnlinePerceptron().partial_fit(np.eye(2), ["a", "c"], classes=["a", "b"]),
-        ),
-    ],
-)
+ERRORS = {
+    "has 90 rows, the others 100": lambda: Views(a=np.ones((90, 1)), b=np.ones((100, 1)), c=[0.0] * 100),
+    "contains NaN in row 3, column 2": lambda: Views(a=[[0, 0, 0]] * 3 + [[0, 0, np.nan]]).check_finite(),
+    "it does not know 'text'": lambda: _predict_with(text=3),
+    "features, but": lambda: _predict_with(audio=2),
+    "so it must be a square Gram matrix": lambda: Views(a=np.ones((3, 2)), precomputed="a"),
+    "y has no label at all": lambda: CoRegularizedRidgeClassifier().fit(np.eye(2), [None, None]),
+    "was not announced": lambda: OnlinePerceptron().partial_fit(np.eye(2), ["a", "c"], classes=["a", "b"]),
+}
+
+
+@pytest.mark.parametrize(("message", "call"), ERRORS.items(), ids=ERRORS)
 def test_error_messages(message, call):
     assert message in (DOCS / "troubleshooting.md").read_text()
     with pytest.raises(ValueError, match=re.escape(message)):

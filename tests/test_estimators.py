@@ -54,8 +54,6 @@ def test_scikit_learns_checks(estimator, check):
         pytest.param(estimator, check, id=f"{name}-{check.__name__}")
         for name, estimator in cases.LEARNERS.items()
         for check in multiview_checks(estimator)
-        # the smallest estimators live in the tests, which model files do not trust
-        if not (name.startswith("frame") and check.__name__ == "check_save_and_load")
     ],
 )
 def test_multiview_checks(estimator, check):

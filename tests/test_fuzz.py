@@ -104,12 +104,12 @@ def test_a_fault_is_found(kind, monkeypatch):
     ],
 )
 def test_only_sentences_of_ours_are_refusals(error):
-    with pytest.raises(AssertionError, match="in this case"):
-        fuzz.attempt(lambda: "this case", fail(error))
+    with pytest.raises(AssertionError, match=f"{type(error).__name__}.*{error.args[0][:9]}"):
+        fuzz.attempt(fail(error))
     text = "View 'audio' has 90 rows, the others 100."
-    assert fuzz.attempt(lambda: "this case", fail(ValueError(text))) == (None, text)
+    assert fuzz.attempt(fail(ValueError(text))) == (None, text)
     with pytest.raises(AssertionError, match="the second: None"):
-        fuzz.attempt_both(lambda: "this case", fail(ValueError(text)), lambda: 1)
+        fuzz.take_both(fail(ValueError(text)), lambda: 1)
 
 
 @pytest.mark.parametrize("gap", [np.nan, np.inf, -1.0])
@@ -118,7 +118,7 @@ def test_a_wrong_gap_is_found(gap, monkeypatch):
     wrong = cs.certificates.Certificate(status="exact", objective=1.0, gap=gap)
     monkeypatch.setattr(cs.EarlyFusion, "certificate", lambda self: wrong)
     with pytest.raises(AssertionError, match="gap"):
-        fuzz.check_certificate(lambda: "this case", model)
+        fuzz.check_certificate(model)
 
 
 def test_a_changed_input_and_a_changed_model_are_found():
@@ -138,13 +138,12 @@ def test_a_changed_input_and_a_changed_model_are_found():
 
     rng, model, X = np.random.default_rng(0), Forgetful(Ridge()), cs.Views(a=np.eye(5, 2))
     with pytest.raises(AssertionError, match="a refused refit changed predictions"):
-        fuzz.check_refused_refit(rng, lambda: "this case", model, X, np.arange(5.0), None, False)
+        fuzz.check_refused_refit(rng, model, X, np.arange(5.0), None, False)
 
 
 def test_what_is_written_past_python_is_found(monkeypatch):
     def loud(rng):
         os.write(1, b" ** On entry to DSYRK parameter number 10 had an illegal value\n")
-        return "passed"
 
     monkeypatch.setitem(fuzz.KINDS, "views", (7, loud, False, 0.9))
     found = fuzz.failures(fuzz.run("views", range(2)))
@@ -156,7 +155,6 @@ def test_a_crash_is_the_failure_of_its_case(monkeypatch):
     def fatal(rng):
         if rng.random() < 0.3:
             os.kill(os.getpid(), signal.SIGSEGV)
-        return "passed"
 
     monkeypatch.setitem(fuzz.KINDS, "sparse", (6, fatal, True, 0.5))
     outcomes = fuzz.run("sparse", range(20))

@@ -18,9 +18,8 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 from sklearn.utils import resample, shuffle
 
-from consilience import LateFusion, Nystroem, PerView, Views
+from consilience import LateFusion, MultipleKernelRidge, MultipleKernelRidgeClassifier, Nystroem, PerView, Views
 from consilience.kernels import RBF, Linear
-from tiny_learners import TinyRidge, TinyRidgeClassifier
 
 rng = np.random.default_rng(0)
 y = np.repeat(["ant", "bee", "cow"], 20)
@@ -69,20 +68,20 @@ def test_searching_in_processes():
     search = GridSearchCV(pipe, grid, cv=3, n_jobs=2).fit(X, y)
     assert search.score(X, y) > 0.8
     grid = {"kernel__a__gamma": [0.1, 1.0], "kernel__s": [Linear(), RBF(0.2)]}
-    kernels = GridSearchCV(TinyRidgeClassifier(BOTH), grid, cv=3, n_jobs=2).fit(N, y)
+    kernels = GridSearchCV(MultipleKernelRidgeClassifier(BOTH), grid, cv=3, n_jobs=2).fit(N, y)
     assert set(kernels.best_params_) == set(grid)
-    named = GridSearchCV(TinyRidgeClassifier("rbf"), {"kernel__gamma": [0.1, 1.0]}, cv=3).fit(N, y)
+    named = GridSearchCV(MultipleKernelRidgeClassifier("rbf"), {"kernel__gamma": [0.1, 1.0]}, cv=3).fit(N, y)
     assert named.best_params_["kernel__gamma"] in (0.1, 1.0)
     halving = selection.HalvingGridSearchCV(
-        TinyRidgeClassifier(), {"alpha": [0.01, 0.1, 1.0]}, cv=3, random_state=0
+        MultipleKernelRidgeClassifier(), {"alpha": [0.01, 0.1, 1.0]}, cv=3, random_state=0
     ).fit(N, y)
     assert halving.best_score_ > 0.5
 
 
 def test_wrapping():
     base = LateFusion(LogisticRegression(max_iter=500))
-    assert CalibratedClassifierCV(TinyRidgeClassifier(), cv=3).fit(N, y).predict_proba(N).shape == (60, 3)
-    stacked = StackingClassifier([("late", base), ("kernel", TinyRidgeClassifier())], cv=3).fit(N, y)
+    assert CalibratedClassifierCV(MultipleKernelRidgeClassifier(), cv=3).fit(N, y).predict_proba(N).shape == (60, 3)
+    stacked = StackingClassifier([("late", base), ("kernel", MultipleKernelRidgeClassifier())], cv=3).fit(N, y)
     assert stacked.score(N, y) > 0.7
     assert VotingClassifier([("late", base), ("pipe", clone(base))]).fit(N, y).score(N, y) > 0.7
     assert OneVsRestClassifier(base).fit(N, y).score(N, y) > 0.7
@@ -113,9 +112,9 @@ FORMS = {
 @pytest.mark.parametrize("form", FORMS)
 def test_cross_validation_cuts_rows_and_columns_of_grams(form):
     data, kernel = FORMS[form]
-    expected = cross_val_predict(TinyRidge(BOTH), N, code, cv=4)
-    np.testing.assert_allclose(cross_val_predict(TinyRidge(kernel), data, code, cv=4), expected)
-    search = GridSearchCV(TinyRidgeClassifier(kernel), {"alpha": [0.1, 1.0]}, cv=3).fit(data, y)
+    expected = cross_val_predict(MultipleKernelRidge(BOTH, p=np.inf), N, code, cv=4)
+    np.testing.assert_allclose(cross_val_predict(MultipleKernelRidge(kernel, p=np.inf), data, code, cv=4), expected)
+    search = GridSearchCV(MultipleKernelRidgeClassifier(kernel), {"alpha": [0.1, 1.0]}, cv=3).fit(data, y)
     assert np.mean(search.predict(data) == y) > 0.7
     assert cross_val_score(search, data, y, cv=3).shape == (3,)
 

@@ -204,12 +204,6 @@ def test_a_view_may_never_see_a_class():
     assert model.score(X, y) > 0.7
 
 
-@pytest.mark.parametrize("fusion", [EarlyFusion(LogisticRegression()), LateFusion(LogisticRegression())])
-def test_unlabeled_samples_are_left_out(fusion):
-    seen = fusion.fit(V, np.where(np.arange(90) % 2, y, np.nan)).predict_proba(V)
-    np.testing.assert_allclose(seen, fusion.fit(V[1::2], y[1::2]).predict_proba(V))
-
-
 def test_sample_weights_reach_the_estimators():
     w = rng.random(90)
     parts = LateFusion(LogisticRegression()).fit(M, y, sample_weight=w)

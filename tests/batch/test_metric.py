@@ -1,23 +1,19 @@
 """Metric learning against a conic solver, the paper's formulas, its special cases and its own scheme."""
 
-import re
 import tracemalloc
 import warnings
 
 import numpy as np
 import pytest
-import scipy.sparse as sp
 from scipy.linalg import block_diag
-from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.kernel_ridge import KernelRidge
-from sklearn.model_selection import GridSearchCV, cross_val_score
 
 import consilience as cs
 import reference
+from cases import gram_views, random_mask
 from consilience.batch import metric as batch
 from consilience.batch._fit import double_design, read_training
-from consilience.kernels import RBF, Linear, Spectrum
+from consilience.kernels import RBF, Linear
 from consilience.solvers import design, design_matrix, fixed_metric, learned_metric, linalg
 from consilience.solvers import metric as solvers
 from consilience.solvers.alternating_metric import alternate_metric
@@ -31,8 +27,7 @@ PENALTIES = [(0.1, 1.0), (1.0, 0.3), (0.01, 0.01), (5.0, 5.0)]
 def problem(seed=0, n=12, m=2, P=1, missing=0.0):
     """Gram matrices of random views, zero in missing rows, targets that depend on the first view, weights."""
     rng = np.random.default_rng(seed)
-    present = rng.random((n, m)) >= missing
-    present[~present.any(axis=1), 0] = True
+    present = random_mask(rng, n, m, missing)
     grams, blocks = [], []
     for v in range(m):
         blocks.append(rng.normal(size=(n, 3)))
@@ -40,10 +35,6 @@ def problem(seed=0, n=12, m=2, P=1, missing=0.0):
         grams.append(RBF(0.3)(blocks[-1]) * there * there[:, None])
     Y = np.sin(blocks[0][:, :1]) + 0.3 * rng.normal(size=(n, P))
     return grams, Y, rng.uniform(0.3, 1.0, size=m), present
-
-
-def views(grams, mask=None):
-    return cs.Views({f"v{v}": K for v, K in enumerate(grams)}, precomputed=True, mask=mask)
 
 
 def two_views(seed, n=20, widths=(2, 2), outputs=None):
@@ -139,7 +130,7 @@ def test_learned_metrics_equal_a_conic_solver(cp, alpha, penalty, metric, seed, 
     grams, Y, w, _ = problem(seed, n=n, m=m, P=P)
     blocks = [n] * m if metric == "block_sparse" else None
     value, A, G = conic(cp, reference.stacked(grams, w), Y, alpha, penalty, blocks)
-    model = ridge(alpha, penalty, w, **named(metric)).fit(views(grams), Y)
+    model = ridge(alpha, penalty, w, **named(metric)).fit(gram_views(grams), Y)
     assert abs(model.certificate().objective - value) <= 1e-6 * value
     expected = A if metric == "shared" else trimmed(A, 1)
     assert np.abs(model.metric_.toarray() - expected).max() <= 1e-5 * max(np.abs(A).max(), 1)
@@ -152,12 +143,12 @@ def test_learned_metrics_equal_a_conic_solver(cp, alpha, penalty, metric, seed, 
 def test_learned_metric_equals_its_twin_in_the_coefficients(alpha, penalty, missing):
     grams, Y, w, present = problem(3, n=40, m=3, P=3, missing=missing)
     M = reference.stacked(grams, w, present)
-    model = ridge(alpha, penalty, w).fit(views(grams, present), Y)
+    model = ridge(alpha, penalty, w).fit(gram_views(grams, present), Y)
     G = coefficients(model)
     for p in range(3):
         g = reference.metric_coefficients(M, Y[:, p], alpha, penalty)
         assert np.abs(M @ (G[:, p] - g)).max() <= 1e-7 * np.abs(M @ g).max()
-    np.testing.assert_allclose(model.predict(views(grams, present)), M @ G, atol=1e-9)
+    np.testing.assert_allclose(model.predict(gram_views(grams, present)), M @ G, atol=1e-9)
 
 
 @pytest.mark.parametrize("metric", ["learned", "block_sparse"])
@@ -165,7 +156,7 @@ def test_learned_metric_equals_its_twin_in_the_coefficients(alpha, penalty, miss
 def test_the_objective_is_that_of_the_metric_and_no_other_is_better(metric, seed, n, m):
     grams, Y, w, _ = problem(seed, n=n, m=m)
     M, y, blocks = reference.stacked(grams, w), Y[:, 0], [n] * m if metric == "block_sparse" else None
-    model = ridge(0.5, 0.7, w, metric=metric).fit(views(grams), y)
+    model = ridge(0.5, 0.7, w, metric=metric).fit(gram_views(grams), y)
     best, rng = model.certificate().objective, np.random.default_rng(seed)
     A, g = model.metric_.toarray(), coefficients(model)[:, 0]
     assert best == pytest.approx(reference.metric_objective(M, A, g, y, 0.5, 0.7, blocks), rel=1e-8)
@@ -178,25 +169,17 @@ def test_the_objective_is_that_of_the_metric_and_no_other_is_better(metric, seed
 
 def test_the_optimum_is_a_fixed_point_of_the_given_metric():
     grams, Y, w, _ = problem(5, n=25, m=3)
-    model = ridge(0.5, 0.7, w).fit(views(grams), Y[:, 0])
-    given = ridge(0.5, 1.0, w, metric=model.metric_.toarray()).fit(views(grams), Y[:, 0])
+    model = ridge(0.5, 0.7, w).fit(gram_views(grams), Y[:, 0])
+    given = ridge(0.5, 1.0, w, metric=model.metric_.toarray()).fit(gram_views(grams), Y[:, 0])
     np.testing.assert_allclose(given.dual_coef_, model.dual_coef_, atol=1e-7)
     assert given.metric_ is None
 
 
 # -- fixed metrics are the paper's formulas
-def test_diagonal_is_kernel_ridge_on_the_weighted_sum():
-    grams, Y, w, _ = problem(6, n=30, m=3, P=2)
-    model = ridge(0.3, 1.0, w, metric="diagonal").fit(views(grams), Y)
-    total = sum(c**2 * K for c, K in zip(w, grams, strict=True))
-    expected = KernelRidge(alpha=0.3, kernel="precomputed").fit(total, Y).predict(total)
-    np.testing.assert_allclose(model.predict(views(grams)), expected, atol=1e-9)
-
-
 def test_a_given_metric_has_the_coefficients_of_equation_8():
     grams, Y, w, present = problem(7, n=30, m=3, P=2)
     near = fixed("covariance", grams, present) + 1e-3 * np.eye(90)  # full rank
-    given = ridge(0.3, 1.0, w, metric=near).fit(views(grams), Y)
+    given = ridge(0.3, 1.0, w, metric=near).fit(gram_views(grams), Y)
     literal = reference.metric_ridge(reference.stacked(grams, w), near, Y, 0.3)
     np.testing.assert_allclose(coefficients(given), literal, atol=1e-8)
 
@@ -206,9 +189,9 @@ def test_a_given_metric_has_the_coefficients_of_equation_8():
 def test_fixed_metrics_are_the_formulas_of_the_paper(metric, seed, n, missing):
     grams, Y, w, present = problem(seed, n=n, m=3, P=2, missing=missing)
     M, A = reference.stacked(grams, w, present), fixed(metric, grams, present)
-    model = ridge(0.3, 1.0, w, metric=A if metric == "given" else metric).fit(views(grams, present), Y)
+    model = ridge(0.3, 1.0, w, metric=A if metric == "given" else metric).fit(gram_views(grams, present), Y)
     residual = np.linalg.solve(M @ A @ M.T + 0.3 * np.eye(n), Y)
-    np.testing.assert_allclose(model.predict(views(grams, present)), M @ A @ M.T @ residual, atol=1e-9)
+    np.testing.assert_allclose(model.predict(gram_views(grams, present)), M @ A @ M.T @ residual, atol=1e-9)
     proof, value = model.certificate(), 0.3 * np.sum(Y * residual)
     assert proof.status == "exact"
     assert proof.objective == pytest.approx(value, rel=1e-8)
@@ -232,7 +215,7 @@ def test_all_samples_as_landmarks_are_the_problem_with_roots_of_the_kernels(metr
         assert np.abs(outputs - whole).max() > 1e-3  # not the problem without landmarks
     elif metric == "block_sparse":
         twin = ridge(0.4, 0.6, np.full(2, 0.5), metric=metric)
-        expected = twin.fit(views(roots), y).predict(views(roots))
+        expected = twin.fit(gram_views(roots), y).predict(gram_views(roots))
     else:
         K = [R @ R for R in roots]
         M, A = np.hstack(K) / 2, np.linalg.inv(block_diag(*K) + 1e-13 * np.eye(50))
@@ -272,11 +255,11 @@ def test_rows_in_blocks_are_rows_at_once(monkeypatch, metric, masked):
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_exact_is_never_above_alternating_which_never_rises(metric, alpha, penalty):
     grams, Y, w, _ = problem(10, n=20, m=2)
-    exact = ridge(alpha, penalty, w, metric=metric).fit(views(grams), Y[:, 0]).certificate()
+    exact = ridge(alpha, penalty, w, metric=metric).fit(gram_views(grams), Y[:, 0]).certificate()
     before = np.inf
     for rounds in (0, 1, 2, 5, 20, 80):
         model = ridge(alpha, penalty, w, metric=metric, solver="alternating", max_iter=rounds, tol=0)
-        proof = model.fit(views(grams), Y[:, 0]).certificate()
+        proof = model.fit(gram_views(grams), Y[:, 0]).certificate()
         assert proof.objective <= before * (1 + 1e-12)
         assert exact.objective <= proof.objective * (1 + 1e-9)
         assert proof.objective - proof.gap <= exact.objective * (1 + 1e-9)  # its own bound is true
@@ -289,12 +272,12 @@ def test_exact_is_never_above_alternating_which_never_rises(metric, alpha, penal
 def test_alternating_ends_near_the_exact_solution():
     grams, Y, w, _ = problem(11, n=15, m=2, P=2)
     for shared in (False, True):
-        exact = ridge(0.5, 0.5, w, shared_metric=shared).fit(views(grams), Y)
+        exact = ridge(0.5, 0.5, w, shared_metric=shared).fit(gram_views(grams), Y)
         model = ridge(0.5, 0.5, w, shared_metric=shared, solver="alternating", max_iter=3000, tol=1e-10)
-        model.fit(views(grams), Y)
+        model.fit(gram_views(grams), Y)
         assert model.certificate().objective == pytest.approx(exact.certificate().objective, rel=1e-5)
         assert model.certificate().status == "settled"
-        np.testing.assert_allclose(model.predict(views(grams)), exact.predict(views(grams)), atol=1e-2)
+        np.testing.assert_allclose(model.predict(gram_views(grams)), exact.predict(gram_views(grams)), atol=1e-2)
 
 
 def test_the_first_step_is_the_published_one():
@@ -313,10 +296,10 @@ def test_a_fixed_step_blows_up_where_backtracking_does_not():
     M, y = reference.stacked(grams, w), Y[:, 0]
     path = reference.metric_gradient_steps(M, y, 0.1, 1.0, 0.3, 8, 5)  # μη < 1/2, as the paper asks
     values = [reference.metric_objective(M, A, g, y, 0.1, 1.0) for A, g in path]
-    best = ridge(0.1, 1.0, w).fit(views(grams), y).certificate().objective
+    best = ridge(0.1, 1.0, w).fit(gram_views(grams), y).certificate().objective
     assert values[0] <= 1.1 * best
     assert max(values) > 1e4 * best
-    model = ridge(0.1, 1.0, w, solver="alternating", tol=1e-8, max_iter=500).fit(views(grams), y)
+    model = ridge(0.1, 1.0, w, solver="alternating", tol=1e-8, max_iter=500).fit(gram_views(grams), y)
     assert best <= model.certificate().objective <= best * (1 + 1e-3)
 
 
@@ -326,13 +309,13 @@ def test_alternating_learns_weights_on_the_sphere(metric):
     how = {"metric": metric, "tol": 1e-9}
     fixed, both = (ridge(0.1, 0.1, w, solver="alternating", max_iter=500, **how) for w in ("uniform", "learned"))
     exact = ridge(0.1, 0.1, "learned", random_state=0, **how)
-    values = [model.fit(views(grams), Y[:, 0]).certificate().objective for model in (exact, both, fixed)]
+    values = [model.fit(gram_views(grams), Y[:, 0]).certificate().objective for model in (exact, both, fixed)]
     assert np.linalg.norm(both.view_weights_) == pytest.approx(1 / np.sqrt(3))
     assert values[1] < values[2]
     assert values[0] <= values[1] * (1 + 1e-9)
     mask = np.arange(60).reshape(20, 3) > 0
     with pytest.raises(ValueError, match="learns weights of views only if every sample has every view"):
-        both.fit(views(grams, mask), Y[:, 0])
+        both.fit(gram_views(grams, mask), Y[:, 0])
 
 
 # -- learned weights
@@ -363,13 +346,13 @@ def test_slopes_in_the_weights_are_differences(metric, missing, n_components):
 @pytest.mark.parametrize("seed", range(3))
 def test_learned_weights_are_the_best_on_the_circle(metric, seed):
     grams, Y, _, _ = problem(seed, n=20, m=2)
-    model = ridge(0.5, 0.5, "learned", metric=metric, tol=1e-8, random_state=0).fit(views(grams), Y[:, 0])
+    model = ridge(0.5, 0.5, "learned", metric=metric, tol=1e-8, random_state=0).fit(gram_views(grams), Y[:, 0])
     proof = model.certificate()
     assert proof.status == "converged"
     values = []
     for angle in np.linspace(0, np.pi, 181):
         w = np.array([np.cos(angle), np.sin(angle)]) / np.sqrt(2)
-        values.append(ridge(0.5, 0.5, w, metric=metric).fit(views(grams), Y[:, 0]).certificate().objective)
+        values.append(ridge(0.5, 0.5, w, metric=metric).fit(gram_views(grams), Y[:, 0]).certificate().objective)
     assert proof.objective <= min(values) * (1 + 1e-7)
     assert proof.objective - proof.gap <= min(values) * (1 + 1e-12)
     assert np.linalg.norm(model.view_weights_) == pytest.approx(1 / np.sqrt(2))
@@ -390,7 +373,7 @@ def test_held_out_scores_are_those_of_refits(metric, missing):
     M, A = reference.stacked(grams, w, present), fixed(metric, grams, present)
     model = cs.ViewMetricRidgeCV(
         "precomputed", metric=metric, view_weights=w, alphas=[0.03, 3.0], metric_penalties=[0.1, 2.0]
-    ).fit(views(grams, present), y)
+    ).fit(gram_views(grams, present), y)
     scores = []
     for alpha, penalty in zip(model.cv_results_["alpha"], model.cv_results_["metric_penalty"], strict=True):
         errors = []
@@ -405,8 +388,8 @@ def test_held_out_scores_are_those_of_refits(metric, missing):
     np.testing.assert_allclose(model.cv_results_["score"], scores, rtol=1e-6)
     best = int(np.argmax(scores))
     assert (model.alpha_, model.best_score_) == (model.cv_results_["alpha"][best], max(model.cv_results_["score"]))
-    direct = ridge(model.alpha_, model.metric_penalty_, w, metric=metric).fit(views(grams, present), y)
-    np.testing.assert_allclose(model.predict(views(grams)), direct.predict(views(grams)), atol=1e-9)
+    direct = ridge(model.alpha_, model.metric_penalty_, w, metric=metric).fit(gram_views(grams, present), y)
+    np.testing.assert_allclose(model.predict(gram_views(grams)), direct.predict(gram_views(grams)), atol=1e-9)
 
 
 @pytest.mark.parametrize("metric", [*METRICS, "shared"])
@@ -457,23 +440,23 @@ def test_the_grid_costs_one_decomposition(monkeypatch):
     calls = []
     for module in (design_matrix, fixed_metric, learned_metric, solvers):
         monkeypatch.setattr(module, "eigh_positive", lambda A: (calls.append(A.shape), linalg.eigh_positive(A))[1])
-    cs.ViewMetricRidgeCV("precomputed", view_weights=w, metric_penalties=[0.1, 1.0]).fit(views(grams), Y)
+    cs.ViewMetricRidgeCV("precomputed", view_weights=w, metric_penalties=[0.1, 1.0]).fit(gram_views(grams), Y)
     assert calls == [(30, 30)]  # the scores of 14 pairs, and the fit
     calls.clear()
-    cs.ViewMetricRidge("precomputed", view_weights=w).fit(views(grams), np.repeat(Y, 400, axis=1))  # 2,000 outputs
+    cs.ViewMetricRidge("precomputed", view_weights=w).fit(gram_views(grams), np.repeat(Y, 400, axis=1))  # 2,000 outputs
     assert calls == [(30, 30)]
 
 
 def test_only_kappa_counts_and_ties_go_to_the_larger_penalty():
     grams, Y, w, _ = problem(19, n=20, m=2)
     model = cs.ViewMetricRidgeCV("precomputed", alphas=[0.1, 1.0], metric_penalties=[1.0, 0.01]).fit(
-        views(grams), Y[:, 0]
+        gram_views(grams), Y[:, 0]
     )
     scores = model.cv_results_["score"]
     assert scores[0] == scores[3]  # λ²η is the same
     assert len(set(scores)) == 3
-    first = ridge(0.1, 1.0, w).fit(views(grams), Y[:, 0])
-    second = ridge(1.0, 0.01, w).fit(views(grams), Y[:, 0])
+    first = ridge(0.1, 1.0, w).fit(gram_views(grams), Y[:, 0])
+    second = ridge(1.0, 0.01, w).fit(gram_views(grams), Y[:, 0])
     np.testing.assert_allclose(first.dual_coef_, second.dual_coef_, atol=1e-9)
 
 
@@ -511,7 +494,7 @@ def test_certificate(metric, n_components):
 
 def test_rademacher_bound_holds_for_random_signs():
     grams, Y, _, _ = problem(20, n=30, m=2)
-    model = ridge(0.5, 0.5, np.ones(2)).fit(views(grams), Y[:, 0])
+    model = ridge(0.5, 0.5, np.ones(2)).fit(gram_views(grams), Y[:, 0])
     A, g, H = model.metric_.toarray(), coefficients(model)[:, 0], block_diag(*grams)
     beta = np.sqrt(g @ np.linalg.pinv(A, rcond=1e-10, hermitian=True) @ g)
     signs = np.random.default_rng(0).choice([-1.0, 1.0], size=(60, 200))
@@ -586,7 +569,7 @@ def test_block_sparse_metric_leaves_views_out():
 @pytest.mark.parametrize("metric", ["learned", "block_sparse"])
 def test_outputs_are_learned_as_if_alone(metric):
     grams, Y, w, _ = problem(21, n=25, m=2, P=4)
-    together, *alone = (ridge(0.3, 0.3, w, metric=metric).fit(views(grams), y) for y in (Y, *Y.T))
+    together, *alone = (ridge(0.3, 0.3, w, metric=metric).fit(gram_views(grams), y) for y in (Y, *Y.T))
     for p in range(4):
         np.testing.assert_allclose(together.dual_coef_[:, :, p], alone[p].dual_coef_[:, :, 0], atol=1e-7)
     total = sum(model.certificate().objective for model in alone)
@@ -613,44 +596,6 @@ def test_class_weights_are_weights_of_losses():
     M = root[:, None] * reference.stacked([RBF(0.1)(X[name]) for name in X.names], np.full(2, 0.5))
     g = reference.metric_coefficients(M, root * signs, 0.3, 1.0)
     np.testing.assert_allclose(model.decision_function(X), M @ g / root, atol=1e-7)
-
-
-@pytest.mark.parametrize("kernel", [RBF(0.1), "rbf"])  # the width of "rbf" comes from the samples used
-def test_unlabeled_samples_are_left_out(kernel):
-    X, y = made(60, informative=1)
-    some = np.arange(0, 60, 2)
-    half = np.where(np.arange(60) % 2, np.nan, y)
-    for estimator, output in (
-        (cs.ViewMetricRidgeClassifier(kernel), "decision_function"),
-        (cs.ViewMetricRidge(kernel), "predict"),
-    ):
-        some_only = clone(estimator).fit(X[some], y[some])
-        np.testing.assert_allclose(getattr(estimator.fit(X, half), output)(X), getattr(some_only, output)(X))
-        assert (estimator.support_ == some).all()
-
-
-@pytest.mark.parametrize("metric", METRICS)
-def test_strings_sparse_and_indicators(metric):
-    words = ["anna", "hanna", "otto", "ottokar", "anne", "ott"]
-    X = cs.Views(words=words, counts=sp.csr_array(np.random.default_rng(0).poisson(1.0, size=(6, 30))))
-    indicator = np.array([[1, 0, 1], [1, 0, 0], [0, 1, 1], [0, 1, 0], [1, 0, 1], [0, 1, 1]])
-    for y, alpha in ((np.array(list("aaooao")), 1e-3), (indicator, 1e-6)):
-        model = cs.ViewMetricRidgeClassifier({"words": Spectrum(2), "counts": "linear"}, metric=metric, alpha=alpha)
-        assert (model.fit(X, y).predict(X) == y).all()
-
-
-def test_searches_and_cross_validation():
-    X, y = made(90)
-    grid = {"metric": ["learned", "block_sparse"], "alpha": [0.1, 1]}
-    assert GridSearchCV(cs.ViewMetricRidgeClassifier(), grid, cv=3).fit(X, y).best_score_ > 0.6
-    grams = [RBF(0.1)(X[name]) for name in X.names]
-    assert cross_val_score(cs.ViewMetricRidgeClassifier("precomputed"), views(grams), y, cv=3).mean() > 0.6
-
-
-@pytest.mark.parametrize("metric", METRICS)
-def test_one_class_is_predicted_everywhere(metric):
-    one = cs.ViewMetricRidgeClassifier("linear", metric=metric).fit(cs.Views(a=[[1.0], [2.0]]), ["same", "same"])
-    assert (one.predict(cs.Views(a=[[3.0]])) == ["same"]).all()
 
 
 @pytest.mark.parametrize("scale", [1e-6, 1e6])
@@ -765,39 +710,6 @@ def test_a_rare_view_has_a_landmark(seed):
     mask[[3, 77]] = [False, True]
     model = cs.ViewMetricRidge(n_components=10, random_state=seed).fit(cs.Views(X, mask=mask), y)
     assert model.coef_["b"].shape[0] >= 1
-
-
-@pytest.mark.parametrize("more", [named("block_sparse"), named("shared"), {"solver": "alternating"}], ids=str)
-def test_a_fit_that_does_not_converge_warns(more):
-    with pytest.warns(ConvergenceWarning, match="ViewMetricRidgeClassifier stopped after 1 iterations"):
-        cs.ViewMetricRidgeClassifier(max_iter=1, tol=1e-12, **more).fit(*made(60))
-
-
-RANGE = "must be a float in the range"
-ERRORS = [
-    ({"alpha": 0}, f"The 'alpha' parameter of ViewMetricRidge {RANGE} (0.0, inf). Got 0 instead."),
-    ({"metric_penalty": -1}, f"The 'metric_penalty' parameter of ViewMetricRidge {RANGE} (0.0, inf). Got -1 instead."),
-    ({"metric": "best"}, "The 'metric' parameter of ViewMetricRidge must be a str among"),
-    ({"solver": "fast"}, "The 'solver' parameter of ViewMetricRidge must be a str among"),
-    ({"tol": float("nan")}, f"The 'tol' parameter of ViewMetricRidge {RANGE} [0.0, inf). Got nan"),
-    ({"n_components": 0}, "The 'n_components' parameter of ViewMetricRidge must be"),
-    ({"metric": "block_sparse", "shared_metric": True}, "`shared_metric` is for metric='learned'"),
-    ({"metric": [["a"]]}, "`metric` must be a name or a matrix of numbers"),
-    ({"metric": np.eye(6)}, "finite square matrix with a row for each view and sample given to fit, 2 x 6"),
-    ({"metric": np.triu(np.ones((12, 12)))}, "`metric` is not symmetric: entries that should be equal differ by 1."),
-    ({"metric": -np.eye(12)}, "`metric` must be positive semi-definite; its smallest eigenvalue is -1."),
-    ({"view_weights": [1.0]}, "`view_weights` must be one finite number per view, 2 in all"),
-    ({"alphas": []}, "`alphas` must hold finite numbers above 0; got []"),
-    ({"alphas": [1.0], "view_weights": "learned"}, "takes given weights"),
-    ({"alphas": [1.0], "metric": np.eye(7)}, "`metric` must be a finite square matrix"),
-]
-
-
-@pytest.mark.parametrize(("parameters", "message"), ERRORS, ids=str)
-def test_bad_parameters_raise(parameters, message):
-    estimator = cs.ViewMetricRidgeCV if "alphas" in parameters else cs.ViewMetricRidge
-    with pytest.raises(ValueError, match=re.escape(message)):
-        estimator(**parameters).fit(cs.Views(a=np.eye(6), b=np.eye(6)), np.arange(6))
 
 
 # -- the solvers alone

@@ -4,18 +4,14 @@ import warnings
 
 import numpy as np
 import pytest
-import scipy.sparse as sp
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.kernel_ridge import KernelRidge
-from sklearn.model_selection import GridSearchCV
 
 import consilience as cs
 import reference
-from consilience.kernels import RBF, Spectrum
-from consilience.solvers.design_matrix import DesignMatrix
+from cases import NORMS, gram_views
+from consilience.kernels import RBF
 from consilience.solvers.kernel_weights import BlockNorm, GramFit, MomentFit, SquaredNorm, learn_kernel_weights
-
-NORMS = [1.0, 1.001, 1.05, 4 / 3, 2.0, 8.0, 1000.0, np.inf]
 
 
 def problem(seed=0, n=30, m=4, P=1, informative=2):
@@ -29,10 +25,6 @@ def problem(seed=0, n=30, m=4, P=1, informative=2):
             block[:, :2] += 2 * hidden
         grams.append(RBF(0.1)(block))
     return grams, np.sin(hidden @ rng.normal(size=(2, P))) + 0.2 * rng.normal(size=(n, P))
-
-
-def views(grams, mask=None):
-    return cs.Views({f"v{v}": K for v, K in enumerate(grams)}, precomputed=True, mask=mask)
 
 
 def multiple(alpha, p, **more):
@@ -55,10 +47,10 @@ def test_multiple_kernels_equal_a_conic_solver(cp, p, alpha):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         program.solve(solver="CLARABEL")
-    model = multiple(alpha, p).fit(views(grams), Y)
+    model = multiple(alpha, p).fit(gram_views(grams), Y)
     assert model.certificate().objective == pytest.approx(program.value, rel=1e-5)
     outputs = sum(R @ w.value for R, w in zip(roots, W, strict=True))
-    np.testing.assert_allclose(model.predict(views(grams)), outputs, atol=2e-3)
+    np.testing.assert_allclose(model.predict(gram_views(grams)), outputs, atol=2e-3)
     assert model.certificate().gap <= 1e-9 * model.certificate().objective
 
 
@@ -66,10 +58,10 @@ def test_multiple_kernels_equal_a_conic_solver(cp, p, alpha):
 def test_multiple_kernels_equal_the_published_alternation(p, P, rounds):
     grams, Y = problem(2, P=P)
     d, B = reference.multiple_kernels(grams, Y, 0.5, p, rounds)
-    model = multiple(0.5, p).fit(views(grams), Y)
+    model = multiple(0.5, p).fit(gram_views(grams), Y)
     np.testing.assert_allclose(model.kernel_weights_, d, rtol=1e-6)
     outputs = sum(w * K for w, K in zip(d, grams, strict=True)) @ B
-    np.testing.assert_allclose(model.predict(views(grams)), outputs, atol=1e-6)
+    np.testing.assert_allclose(model.predict(gram_views(grams)), outputs, atol=1e-6)
     assert GramFit(grams, Y).Y.shape == (30, min(P, 30))  # more outputs than samples are reduced to as many
 
 
@@ -78,11 +70,11 @@ def test_multiple_kernels_equal_the_published_alternation(p, P, rounds):
 @pytest.mark.parametrize("m", [1, 4])
 def test_multiple_kernels_are_kernel_ridge_with_the_learned_kernel(p, m):
     grams, Y = problem(3, m=m, P=2)
-    model = multiple(0.5, p).fit(views(grams), Y)
+    model = multiple(0.5, p).fit(gram_views(grams), Y)
     assert np.linalg.norm(model.kernel_weights_, p) == pytest.approx(1)
     total = sum(w * K for w, K in zip(model.kernel_weights_, grams, strict=True))
     expected = KernelRidge(alpha=0.5, kernel="precomputed").fit(total, Y).predict(total)
-    np.testing.assert_allclose(model.predict(views(grams)), expected, atol=1e-8)
+    np.testing.assert_allclose(model.predict(gram_views(grams)), expected, atol=1e-8)
     assert (model.view_weights_ == 1 / m).all()
     assert model.certificate().status == "converged"
     if p == np.inf or m == 1:
@@ -91,18 +83,18 @@ def test_multiple_kernels_are_kernel_ridge_with_the_learned_kernel(p, m):
 
 def test_p_of_one_is_co_regularized_ridge_with_weights_on_the_unit_sphere():
     grams, Y = problem(5, P=2)
-    model = multiple(0.6, 1.0).fit(views(grams), Y)
+    model = multiple(0.6, 1.0).fit(gram_views(grams), Y)
     twin = cs.CoRegularizedRidge(
         "precomputed", alpha=0.6 / 30, view_weights="learned", weights_norm=1.0, tol=1e-12, random_state=0
-    ).fit(views(grams), Y)
+    ).fit(gram_views(grams), Y)
     assert model.certificate().objective == pytest.approx(30 * twin.certificate().objective, rel=1e-6)
     np.testing.assert_allclose(model.kernel_weights_, twin.view_weights_**2, atol=2e-3)
-    np.testing.assert_allclose(model.predict(views(grams)), twin.predict(views(grams)), atol=1e-3)
+    np.testing.assert_allclose(model.predict(gram_views(grams)), twin.predict(gram_views(grams)), atol=1e-3)
 
 
 def test_p_of_one_leaves_views_out_and_larger_p_does_not():
     grams, Y = problem(6, n=60, m=6)
-    sparse, dense = (multiple(3.0, p).fit(views(grams), Y[:, 0]) for p in (1.0, 2.0))
+    sparse, dense = (multiple(3.0, p).fit(gram_views(grams), Y[:, 0]) for p in (1.0, 2.0))
     assert sparse.active_views_ == ("v0", "v1")
     assert (sparse.kernel_weights_[2:] == 0).all()
     assert len(dense.active_views_) == 6
@@ -125,19 +117,6 @@ def test_weights_for_each_output(p, n_components):
         total += alone.certificate().objective
     assert model.certificate().objective == pytest.approx(total)
     assert model.kernel_weights_[0, 0] > model.kernel_weights_[0, 1]
-
-
-@pytest.mark.parametrize("p", NORMS)
-def test_all_samples_as_landmarks_are_the_kernels(p):
-    rng = np.random.default_rng(8)
-    X = cs.Views(a=rng.normal(size=(25, 2)), b=rng.normal(size=(25, 3)))
-    y, s = rng.normal(size=25), rng.random(25) + 0.5
-    whole, features = (
-        cs.MultipleKernelRidge(RBF(0.5), p=p, tol=1e-10, n_components=number).fit(X, y, s) for number in (None, 1.0)
-    )
-    np.testing.assert_allclose(features.kernel_weights_, whole.kernel_weights_, atol=1e-5)
-    np.testing.assert_allclose(features.predict(X), whole.predict(X), atol=1e-5)
-    assert features.certificate().objective == pytest.approx(whole.certificate().objective, rel=1e-7)
 
 
 @pytest.mark.parametrize("n_components", [None, 10])
@@ -167,68 +146,6 @@ def test_other_views_make_up_for_missing_ones(n_components, p):
     assert proof.objective == pytest.approx(value, rel=1e-7)
 
 
-def test_classes_strings_sparse_and_searches():
-    words = ["anna", "hanna", "otto", "ottokar", "anne", "ott"]
-    X = cs.Views(words=words, counts=sp.csr_array(np.random.default_rng(0).poisson(1.0, size=(6, 30))))
-    y = ["a", "a", "o", "o", "a", "o"]
-    model = cs.MultipleKernelRidgeClassifier(kernel={"words": Spectrum(2), "counts": "linear"}, alpha=1e-3)
-    assert (model.fit(X, y).predict(X) == y).all()
-    X, y = cs.datasets.make_views(n_samples=90, n_classes=3, informative=2, redundant=0, noise=1, random_state=0)
-    search = GridSearchCV(cs.MultipleKernelRidgeClassifier(), {"p": [1, 2, np.inf], "alpha": [0.1, 1]}, cv=3)
-    assert search.fit(X, y).best_score_ > 0.5
-    indicator = np.stack([y == 0, y == 1, y != 2], axis=1).astype(int)
-    assert cs.MultipleKernelRidgeClassifier(alpha=1e-4).fit(X, indicator).predict(X).shape == (90, 3)
-
-
-@pytest.mark.parametrize("n_components", [None, 1.0])
-@pytest.mark.parametrize(
-    "model",
-    [
-        *(cs.MultipleKernelRidge("linear", p=p, shared_weights=s) for p in (1, 2, np.inf) for s in (True, False)),
-        *(cs.ViewMetricRidge("linear", metric=m) for m in ("learned", "block_sparse", "covariance", "diagonal")),
-    ],
-    ids=repr,
-)
-def test_small_and_empty_problems(model, n_components):
-    for X, y in (
-        (cs.Views(a=[[1.0]], b=[[2.0, 3.0]]), [2.0]),
-        (cs.Views(a=np.ones((5, 1)), b=np.ones((5, 2))), np.zeros(5)),
-        (cs.Views(a=np.zeros((5, 1)), b=np.zeros((5, 2))), np.arange(5.0)),
-    ):
-        model.set_params(n_components=n_components).fit(X, y)
-        assert np.isfinite(model.predict(X)).all()
-        assert model.certificate().status in ("converged", "exact" if isinstance(model, cs.ViewMetricRidge) else None)
-
-
-SIX, SPLIT = cs.Views(a=np.eye(6), b=np.eye(6)), [0, 0, 0, 1, 1, 1]
-INDEFINITE = cs.Views(a=np.eye(6), b=np.diag([1.0, 1, 1, 1, 1, -1]))
-MULTIPLE, OUTPUT = cs.MultipleKernelRidge, cs.OutputKernelRidge
-NEGATIVE, UPPER = cs.MultipleKernelRidgeClassifier(class_weight={0: -1.0}), cs.Views(a=np.triu(np.ones((6, 6))))
-
-
-@pytest.mark.parametrize(
-    ("model", "X", "y", "message"),
-    [
-        (MULTIPLE(p=0.5), SIX, SPLIT, r"The 'p' parameter of MultipleKernelRidge must be .*Got 0\.5 instead"),
-        (MULTIPLE(alpha=0), SIX, SPLIT, "'alpha' parameter of MultipleKernelRidge must be a float .*Got 0 instead"),
-        (OUTPUT(view_weights="learned"), SIX, SPLIT, "OutputKernelRidge takes given weights"),
-        (MULTIPLE("precomputed"), UPPER, SPLIT, "View 'a': its kernel matrix is not symmetric"),
-        (MULTIPLE("precomputed"), INDEFINITE, SPLIT, "View 'b': its kernel matrix is not positive semi-definite"),
-        (OUTPUT("precomputed"), INDEFINITE, SPLIT, "View 'b': its kernel matrix is not positive semi-definite"),
-        (MULTIPLE(), SIX, np.empty((6, 0)), r"y has no outputs: its shape is \(6, 0\)"),
-        (NEGATIVE, SIX, SPLIT, "`class_weight` must be finite and at least 0 for every class"),
-    ],
-)
-def test_bad_parameters_raise(model, X, y, message):
-    with pytest.raises(ValueError, match=message):
-        model.fit(X, y)
-
-
-def test_a_fit_that_does_not_converge_warns():
-    with pytest.warns(ConvergenceWarning, match="MultipleKernelRidge stopped after 0 iterations"):
-        MULTIPLE(p=1, max_iter=0).fit(cs.Views(a=np.eye(6), b=np.ones((6, 1))), np.arange(6))
-
-
 # -- output kernels
 @pytest.mark.parametrize("alpha", [0.1, 2.0])
 @pytest.mark.parametrize("P", [1, 3])
@@ -236,9 +153,9 @@ def test_output_kernels_equal_the_published_alternation(alpha, P):
     grams, Y = problem(11, m=2, P=P)
     K = sum(grams) / 4
     L, outputs = reference.output_kernels(K, Y, alpha, 300)
-    model = cs.OutputKernelRidge("precomputed", alpha=alpha, tol=1e-10).fit(views(grams), Y)
+    model = cs.OutputKernelRidge("precomputed", alpha=alpha, tol=1e-10).fit(gram_views(grams), Y)
     np.testing.assert_allclose(model.output_kernel_, L, atol=5e-5)
-    np.testing.assert_allclose(model.predict(views(grams)), outputs, atol=5e-5)
+    np.testing.assert_allclose(model.predict(gram_views(grams)), outputs, atol=5e-5)
 
 
 def test_output_kernels_equal_a_conic_solver(cp):
@@ -248,10 +165,10 @@ def test_output_kernels_equal_a_conic_solver(cp):
     objective = cp.sum_squares(Y - root @ W) + 0.7 * cp.trace(T) + 0.7 * cp.sum_squares(L)
     program = cp.Problem(cp.Minimize(objective), [cp.bmat([[L, W.T], [W, T]]) >> 0])
     program.solve(solver="CLARABEL")
-    model = cs.OutputKernelRidge("precomputed", alpha=0.7, tol=1e-10).fit(views(grams), Y)
+    model = cs.OutputKernelRidge("precomputed", alpha=0.7, tol=1e-10).fit(gram_views(grams), Y)
     assert model.certificate().objective == pytest.approx(program.value, rel=1e-6)
     np.testing.assert_allclose(model.output_kernel_, L.value, atol=1e-3)
-    np.testing.assert_allclose(model.predict(views(grams)), root @ W.value, atol=1e-3)
+    np.testing.assert_allclose(model.predict(gram_views(grams)), root @ W.value, atol=1e-3)
 
 
 def test_a_shared_metric_is_an_output_kernel_on_squared_kernels():
@@ -259,14 +176,14 @@ def test_a_shared_metric_is_an_output_kernel_on_squared_kernels():
     metric = cs.ViewMetricRidge(
         "precomputed", alpha=0.4, metric_penalty=0.4, shared_metric=True, tol=1e-10, max_iter=500
     )
-    metric.fit(views(grams), Y)
+    metric.fit(gram_views(grams), Y)
     squared = [K @ K for K in grams]
-    outputs = cs.OutputKernelRidge("precomputed", alpha=0.4, tol=1e-10).fit(views(squared), Y)
+    outputs = cs.OutputKernelRidge("precomputed", alpha=0.4, tol=1e-10).fit(gram_views(squared), Y)
     assert metric.certificate().objective == pytest.approx(outputs.certificate().objective, rel=1e-8)
-    np.testing.assert_allclose(metric.predict(views(grams)), outputs.predict(views(squared)), atol=1e-6)
+    np.testing.assert_allclose(metric.predict(gram_views(grams)), outputs.predict(gram_views(squared)), atol=1e-6)
 
 
-def test_output_kernels_with_missing_views_weights_and_features():
+def test_output_kernels_with_missing_views_and_weights():
     rng = np.random.default_rng(14)
     mask = rng.random((40, 2)) < 0.8
     mask[~mask.any(axis=1)] = True
@@ -284,21 +201,21 @@ def test_output_kernels_with_missing_views_weights_and_features():
     # a gap of 1e-10 of the objective is 1e-5 of the predictions
     np.testing.assert_allclose(model.predict(X), outputs / root[:, None], atol=5e-5)
     np.testing.assert_allclose(model.output_kernel_, L, atol=5e-5)
-    whole = cs.OutputKernelRidge(RBF(0.5), view_weights=w, alpha=0.5, tol=1e-10, n_components=1.0).fit(X, Y, s)
-    np.testing.assert_allclose(whole.predict(X), model.predict(X), atol=5e-5)
 
 
 def test_outputs_beyond_the_rank_of_the_targets():
     grams, Y = problem(15, m=2, P=3)
     many = Y @ np.random.default_rng(0).normal(size=(3, 12))
-    model = cs.OutputKernelRidge("precomputed", alpha=0.5, tol=1e-9).fit(views(grams), many)
+    model = cs.OutputKernelRidge("precomputed", alpha=0.5, tol=1e-9).fit(gram_views(grams), many)
     assert np.linalg.matrix_rank(model.output_kernel_, tol=1e-8) == 3
     L, outputs = reference.output_kernels(sum(grams) / 4, many, 0.5, 60)
-    np.testing.assert_allclose(model.predict(views(grams)), outputs, atol=2e-4)
+    np.testing.assert_allclose(model.predict(gram_views(grams)), outputs, atol=2e-4)
     np.testing.assert_allclose(model.output_kernel_, L, atol=2e-4)
-    nothing = cs.OutputKernelRidge("precomputed").fit(views(grams), np.zeros((30, 2)))
-    assert not nothing.predict(views(grams)).any()
+    nothing = cs.OutputKernelRidge("precomputed").fit(gram_views(grams), np.zeros((30, 2)))
+    assert not nothing.predict(gram_views(grams)).any()
     assert not nothing.output_kernel_.any()
+    with pytest.raises(ValueError, match=r"y has no outputs: its shape is \(30, 0\)"):
+        nothing.fit(gram_views(grams), np.empty((30, 0)))
 
 
 def test_certificates_are_those_of_the_coefficients():
@@ -392,20 +309,3 @@ def test_many_kernels():
     assert solution.status == "converged"
     assert 3 <= np.count_nonzero(solution.x) < 60
     assert solution.x[:3].sum() > 0.5 * solution.x.sum()
-
-
-@pytest.mark.parametrize(
-    ("model", "method"), [(MULTIPLE("precomputed"), "kernel_fits"), (cs.ViewMetricRidge("precomputed"), "measure")]
-)
-def test_a_fit_that_fails_keeps_the_fitted_model(model, method, monkeypatch):
-    grams, Y = problem(20)
-    before = model.fit(views(grams), Y[:, 0]).predict(views(grams))
-
-    def interrupt(*args, **kwargs):
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(DesignMatrix, method, interrupt)
-    with pytest.raises(KeyboardInterrupt):
-        model.fit(views(grams), -Y[:, 0])
-    monkeypatch.undo()
-    assert (model.predict(views(grams)) == before).all()

@@ -130,10 +130,7 @@ def test_sheared_views_need_the_relation_between_views():
 # -- from scikit-learn's data
 @pytest.mark.parametrize(
     ("load", "widths", "n_samples"),
-    [
-        (datasets.load_breast_cancer_views, [10, 10, 10], 569),
-        (datasets.load_digits_views, [64, 46, 32, 25], 1797),
-    ],
+    [(datasets.load_breast_cancer_views, [10, 10, 10], 569), (datasets.load_digits_views, [64, 46, 32, 25], 1797)],
 )
 def test_embedded_views(load, widths, n_samples):
     bunch, (X, y) = load(), load(return_X_y=True)

@@ -90,22 +90,26 @@ FILES = {
 
 
 def written(path, content):
-    if callable(content):
-        content(path)
-    else:
-        path.write_bytes(content)
+    content(path) if callable(content) else path.write_bytes(content)
     return path
 
 
+def both_refuse(path, message, **options):
+    """Check that both readers refuse a file in one sentence."""
+    for read in (lambda: read_samples([path], target="y", **options), lambda: list(read_stream(path, **options))):
+        with pytest.raises((ValueError, FileNotFoundError), match=message) as raised:
+            read()
+        assert str(raised.value).isprintable()  # neither line ends nor control codes reach the terminal
+
+
 def same(left, right):
-    """Whether two lists of labels agree, missing ones among them."""
-    missing = [[v is None or v != v for v in values] for values in (left, right)]
-    there = [[v for v, gone in zip(values, lost, strict=True) if not gone]
-             for values, lost in zip((left, right), missing, strict=True)]  # fmt: skip
-    kinds = [
-        {str if isinstance(v, str) else bool if isinstance(v, bool) else float for v in values} for values in there
-    ]
-    return missing[0] == missing[1] and there[0] == there[1] and kinds[0] == kinds[1]
+    """Whether two lists of labels agree in values and kinds, missing ones among them."""
+
+    def plain(value):
+        kind = str if isinstance(value, str) else bool if isinstance(value, bool) else float
+        return None if value is None or value != value else (kind, value)
+
+    return list(map(plain, left)) == list(map(plain, right))
 
 
 @pytest.mark.filterwarnings("ignore")
@@ -136,9 +140,7 @@ def test_layouts_are_the_same(views, tmp_path):
     sparse = read_samples([tmp_path / "t.svm"], views=halves).X
     assert next(read_stream(tmp_path / "t.svm", views=halves))[0] == sparse
     np.testing.assert_allclose(sparse["left"].toarray(), Z[:, :2])
-    for read in (lambda: read_samples([path], views=halves), lambda: list(read_stream(path, views=halves))):
-        with pytest.raises(ValueError, match=r"View 'left' of 't.csv' is given as a slice; give the names"):
-            read()
+    both_refuse(path, "View 'left' of 't.csv' is given as a slice; give the names", views=halves)
 
 
 def test_sample_names_are_not_a_feature(tmp_path):
@@ -153,71 +155,155 @@ def test_sample_names_are_not_a_feature(tmp_path):
         list(read_stream(path, ids="who"))
 
 
-BOTH = {
-    "'t.csv' has two columns named 'a'": ("t.csv", b"a,a,y\n1,2,0\n"),
-    "'t.csv' cannot be read as CSV: CSV parse error: Expected 3 columns, got 2": ("t.csv", b"a,b,y\n1,2,0\n1,2\n"),
-    "'t.csv' cannot be read as CSV: CSV parse error: Empty CSV file": ("t.csv", b"\n\n"),
-    "Column 'd' of 't.csv' holds date values, which are not a view": ("t.csv", b"d,y\n2020-01-01,0\n2020-01-02,1\n"),
-    "No column 'y' is in 't.csv', only a, b. Give the name of a column": ("t.csv", b"a,b\n1,2\n"),
-    "No column 'y' is in 't.jsonl', only a.": ("t.jsonl", b'{"a": 1}\n'),
-    "Line 2 of 't.jsonl' has no key 'y'. Write null where": ("t.jsonl", b'{"a": 1, "y": 0}\n{"a": 1}\n'),
-    "Column 'v' of 't.jsonl' has lists of 1 and of 2 numbers": (
-        "t.jsonl", b'{"v": [1], "y": 0}\n{"v": [1, 2], "y": 0}\n',
+def two_of_a_name(path):
+    pq.write_table(pa.Table.from_arrays([pa.array([1.0])] * 3, ["a", "a", "y"]), path)
+
+
+# each case: the kind of file, its content, and the sentence of both readers
+REFUSED = {
+    "csv, a name twice": (b"a,a,y\n1,2,0\n", "'t.csv' has two columns named 'a'. Rename or remove one of them."),
+    "parquet, a name twice": (two_of_a_name, "'t.parquet' has two columns named 'a'"),
+    "csv, short row": (b"a,b,y\n1,2,0\n1,2\n", "'t.csv' cannot be read as CSV: .* Expected 3 columns, got 2"),
+    "csv, blank lines": (b"\n\n", "'t.csv' cannot be read as CSV: CSV parse error: Empty CSV file"),
+    "csv, control codes": (b"a,b\n\x1b[2J\x07\n", "'t.csv' cannot be read as CSV"),
+    "csv, dates": (b"d,y\n2020-01-01,0\n", "Column 'd' of 't.csv' holds date values, which are not a view"),
+    "csv, no target": (b"a,b\n1,2\n", "No column 'y' is in 't.csv', only a, b. Give the name of a column"),
+    "csv, no view": (b"y\n1\n2\n", "No view is left: 't.csv' has no columns besides target and names"),
+    "csv, other bytes": (b"a,y\n1,\xe9\n", "'t.csv' is not encoded in UTF-8: (In CSV column #1|invalid)"),
+    "csv, other bytes in a view": (
+        b"a,y\n\xe9,1\n", "'t.csv' is not encoded in UTF-8: (column 'a' has other bytes|invalid .*). Save it as UTF-8.",
     ),
-    "No view is left: 't.csv' has no columns besides target and names": ("t.csv", b"y\n1\n2\n"),
-    "'t.doc' is not a file of samples: its name must end in one of .parquet, .pq, .csv": ("t.doc", b""),
-    "has no .parquet file": ("t.parquet", lambda path: path.mkdir()),
-    "'y' of 't.npz' has 2 values for 3 samples": ("t.npz", lambda path: np.savez(path, a=np.ones((3, 2)), y=[0, 1])),
-    "'v.parquet'": ("v.parquet", lambda path: path.write_bytes(gzip.compress(b"nothing"))),
+    "csv, other bytes in a name": (b"\xe9,y\n1,2\n", "'t.csv' is not encoded in UTF-8: .* Save it as UTF-8."),
+    "jsonl, other bytes": (b'{"a": [1], "y": "\xe9"}\n', "'t.jsonl' is not encoded in UTF-8: .* Save it as UTF-8."),
+    "jsonl, half a line": (b'{"a": [1], "y": 0}\n{', "Line 2 of 't.jsonl' is not JSON"),
+    "jsonl, no target": (b'{"a": 1}\n', "No column 'y' is in 't.jsonl', only a."),
+    "jsonl, lost target": (b'{"a": 1, "y": 0}\n{"a": 1}\n', "Line 2 of 't.jsonl' has no key 'y'. Write null where"),
+    "jsonl, lengths": (
+        b'{"v": [1], "y": 0}\n{"v": [1, 2], "y": 0}\n', "Column 'v' of 't.jsonl' has lists of 1 and of 2 numbers",
+    ),
+    "parquet, lengths": (
+        lambda path: as_parquet(path, odd=[[1.0], [1.0, 2.0]], y=[1, 2]),
+        "Column 'odd' of 't.parquet' has lists of 1 and of 2 numbers",
+    ),
+    "parquet, empty folder": (lambda path: path.mkdir(), "has no .parquet file"),
+    "parquet, packed": (gzip.compress(b"nothing"), "'t.parquet'"),
+    "npz, short target": (
+        lambda path: np.savez(path, a=np.ones((3, 2)), y=[0, 1]), "'y' of 't.npz' has 2 values for 3 samples",
+    ),
+    "npz, lengths": (
+        lambda path: np.savez(path, a=np.ones(3), b=np.ones(2), y=[0] * 3), "'t.npz' has 3 values of 'a' and 2 of 'b'",
+    ),
+    "npz, complex": (
+        lambda path: np.savez(path, a=np.ones((3, 2)), odd=np.array([1j, 2, 3]), y=np.ones(3)),
+        "Column 'odd' of 't.npz' holds complex values",
+    ),
+    "npz, dates": (
+        lambda path: np.savez(path, a=np.ones((3, 2)), odd=np.array(["2020"] * 3, dtype="M8[D]"), y=np.ones(3)),
+        "Column 'odd' of 't.npz' holds date values",
+    ),
+    "doc": (b"", "'t.doc' is not a file of samples: its name must end in one of .parquet, .pq, .csv"),
+    "none": (lambda path: None, "There is no file or folder"),
+    "libsvm, zero": (
+        b"1 0:1\n0 1:2\n", "'t.libsvm' has a column with the number 0; libsvm files number columns from 1 on.",
+    ),
+    "libsvm, wide": (
+        b"1 1:1 2000000000:1\n", "'t.libsvm' has a column with the number 2000000000; numbers up to 67108864 are read.",
+    ),
+    "libsvm, wider": (b"1 4000000000:1\n", "'t.libsvm' cannot be read as libsvm: value too large"),
+    "libsvm, negative": (b"1 -1:1\n", "'t.libsvm' cannot be read as libsvm: Invalid index -1"),
+    "libsvm, order": (b"1 2:1 1:1\n", "'t.libsvm' cannot be read as libsvm: Feature indices"),
+    "libsvm, repeated": (b"1 2:1 2:1\n", "'t.libsvm' cannot be read as libsvm: Feature indices"),
+    "libsvm, no value": (b"1 1:2\n1 2", "'t.libsvm' cannot be read as libsvm"),
+    "libsvm, no number": (b"1 1:x\n", "'t.libsvm' cannot be read as libsvm: could not convert"),
+    "libsvm, no column": (b"1 x:1\n", "'t.libsvm' cannot be read as libsvm: invalid literal"),
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("message", BOTH)
-def test_both_refuse_in_one_sentence(message, tmp_path):
-    name, content = BOTH[message]
-    path = written(tmp_path / name, content)
-    for read in (lambda: read_samples([path], target="y"), lambda: list(read_stream(path))):
-        with pytest.raises((ValueError, FileNotFoundError), match=re.escape(message)) as raised:
-            read()
-        assert "\n" not in str(raised.value)
+@pytest.mark.parametrize("case", REFUSED)
+def test_both_refuse_in_one_sentence(case, tmp_path):
+    content, message = REFUSED[case]
+    both_refuse(written(tmp_path / f"t.{case.partition(',')[0]}", content), message)
+
+
+CUTS = {"empty": lambda whole: b"", "one byte": lambda whole: b"\x80", "end": lambda whole: whole[:-3]}
+WHOLE = ["plain.csv", "tabs.tsv", "types.parquet", "arrays.npz", "sparse.libsvm", "annotated.h5ad", "records.jsonl"]
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("cut", CUTS)
+@pytest.mark.parametrize("name", WHOLE)
+def test_a_cut_file_gets_a_sentence_that_names_it(name, cut, tmp_path):
+    path = written(tmp_path / name, FILES[name])
+    path.write_bytes(CUTS[cut](path.read_bytes()))
+    if cut == "empty" and path.suffix in (".libsvm", ".jsonl"):  # `stream` says that there are no samples
+        assert list(read_stream(path)) == []
+        with pytest.raises(ValueError, match=f"'{name}' has no samples"):
+            read_samples([path], target="y")
+    else:
+        both_refuse(path, name)
 
 
 # -- lines
-def read_csv(lines, chunk=64, **options):
-    return list(read_stream(lines, format="csv", chunk=chunk, **options))
+def read_lines(lines, format="csv", chunk=64):
+    return list(read_stream(lines, format=format, chunk=chunk))
 
 
-CSV_ERRORS = {
+MANY = [f"{v},0" for v in range(64)]
+BAD_LINES = {
     "the stream cannot be read as CSV: Empty CSV file": [],
     "the stream cannot be read as CSV: CSV parse error: Expected 3 columns, got 2: 1,2": ["a,b,y", "1,2,0", "1,2"],
     "Column 'a' of the stream has the value 'x' in lines 66 to 66, but numbers in all rows before": [
         "a,y",
-        *["1,0"] * 64,
+        *MANY,
         "x,0",
     ],
     "Column 'a' of the stream has text in lines 66 to 67, but no value": ["a,b,y", *[",1,0"] * 64, "x,1,0", "x,1,1"],
-    "Column 'a' of the stream has the value 'true' in lines 66 to 66, but numbers": ["a,y", *["1,0"] * 64, "true,0"],
-    "Column 'y' of the stream has text in lines 66 to 66, but numbers in all rows before": [
-        "a,y",
-        *["1,0"] * 64,
-        "1,01",
-    ],
+    "Column 'a' of the stream has the value 'true' in lines 66 to 66, but numbers": ["a,y", *MANY, "true,0"],
+    "Column 'y' of the stream has text in lines 66 to 66, but numbers in all rows before": ["a,y", *MANY, "1,01"],
     "Column 'y' of the stream has numbers in lines 66 to 66, but true or false": ["a,y", *["1,true"] * 64, "1,2"],
-    "Column 'a' of the stream has the value '0x10' in lines 66 to 66, but numbers": ["a,y", *["1,0"] * 64, "0x10,0"],
+    "Column 'a' of the stream has the value '0x10' in lines 66 to 66, but numbers": ["a,y", *MANY, "0x10,0"],
     "Column 'a' of the stream has the value '2' in lines 66 to 66, but true or false": ["a,y", *["true,0"] * 64, "2,0"],
     "the stream cannot be read as CSV: field larger than field limit": ["a,y", "x" * 200_000 + ",1"],
 }
+BAD_RECORDS = {
+    "Line 1 of the stream is not JSON": ["[" * 100_000],
+    "Line 1 of the stream is not a JSON object": ["[1]"],
+    "Column 'a' of the stream": ['{"a": 1' + "0" * 400 + ', "y": 1}'],
+    "the stream has a column 'a__1' that it did not have before. Give the same": [
+        '{"a__0": 1, "y": 0}', '{"a__0": 1, "a__1": 2, "y": 0}',
+    ],
+    "the stream has a column 'x' that it did not have before": ['{"b__1": 1, "y": 0}', '{"b__1": 2, "x": 3, "y": 0}'],
+    "the stream has a column 'x' that it did not": ['{"b__1": "w", "y": 0}', '{"b__1": "w", "x": "w", "y": 0}'],
+    "View 'v' of the stream has 1 and 2 columns. Give the same columns in all rows.": [
+        '{"v": [1], "y": 0}', '{"v": null, "w": "x", "y": 0}', '{"v": [1, 2], "y": 0}',
+    ],
+    "Column 'a' of the stream has numbers and then objects. Write values of one kind.": [
+        '{"a": 1, "y": 0}', '{"a": "x", "y": 0}',
+    ],
+    "Column 'a' of the stream has objects and then numbers. Write values of one kind.": [
+        '{"a": "x", "y": 0}', '{"a": 1, "y": 0}',
+    ],
+}  # fmt: skip
 
 
-@pytest.mark.parametrize("message", CSV_ERRORS)
-def test_bad_lines_of_csv_get_a_sentence(message):
+@pytest.mark.parametrize("message", [*BAD_LINES, *BAD_RECORDS])
+def test_bad_lines_get_a_sentence(message):
+    given = (BAD_LINES[message],) if message in BAD_LINES else (BAD_RECORDS[message], "jsonl", 1)
     with pytest.raises(ValueError, match=re.escape(message)):
-        read_csv(CSV_ERRORS[message])
+        read_lines(*given)
+
+
+def test_odd_lines():
+    with pytest.raises(ValueError, match="The format of the stream must be 'jsonl', 'csv' or 'tsv'; got 'xml'"):
+        read_lines([], "xml")
+    with pytest.raises(ValueError, match="Column 'a' of the stream has numbers and other values"):
+        read_lines(['{"a": 1, "y": 0}', '{"a": "x", "y": 0}'], "jsonl")
+    assert read_lines(["a,y", "1,--5"])[0][1] == ["--5"]
 
 
 def test_a_column_of_csv_that_begins_empty_is_a_view_that_comes_late():
     lines = ["a__1,b__1,word,y", *(f"{i},,go,{i % 2}" for i in range(70)), *(f"{i},{i},go,{i % 2}" for i in range(30))]
-    pieces = read_csv(lines)
+    pieces = read_lines(lines)
     assert [len(labels) for _, labels in pieces] == [64, 36]
     assert pieces[0][0].names == ("a", "b", "word")
     assert not pieces[0][0].present("b").any()
@@ -226,7 +312,7 @@ def test_a_column_of_csv_that_begins_empty_is_a_view_that_comes_late():
 
 
 def test_text_of_the_first_rows_stays_text():
-    pieces = read_csv(["word,y", "x,a", "z,a", "1,1", "2,"], chunk=2)
+    pieces = read_lines(["word,y", "x,a", "z,a", "1,1", "2,"], chunk=2)
     assert [X["word"].tolist() for X, _ in pieces] == [["x", "z"], ["1", "2"]]
     assert [labels for _, labels in pieces] == [["a", "a"], ["1", None]]
 
@@ -243,30 +329,11 @@ def test_lines_come_as_soon_as_a_chunk_is_there():
     assert len(given) == 3
 
 
-def test_columns_of_json_lines_may_come_late(tmp_path):
+def test_columns_of_json_lines_may_come_late():
     lines = ['{"a__1": 1, "y": 0}', '{"a__1": 2, "w": "x", "b__1": null, "y": 0}', '{"b__1": 3, "v": [1, 2], "y": 1}']
-    pieces = list(read_stream([*lines, '{"w": "z", "y": 1}'], format="jsonl", chunk=1))
+    pieces = read_lines([*lines, '{"w": "z", "y": 1}'], "jsonl", 1)
     assert [X.names for X, _ in pieces] == [("a",), ("a", "w"), ("v", "a", "b", "w"), ("v", "a", "b", "w")]
     assert pieces[3][0].mask.tolist() == [[False, False, False, True]]
-    wider = ['{"a__0": 1, "y": 0}', '{"a__0": 1, "a__1": 2, "y": 0}']
-    with pytest.raises(ValueError, match=r"the stream has a column 'a__1' that it did not have before. Give the same"):
-        list(read_stream(wider, format="jsonl", chunk=1))
-    flipped = ['{"b__1": 1, "y": 0}', '{"b__1": 2, "x": 3, "y": 0}']  # not all columns have a prefix any more
-    words = ['{"b__1": "w", "y": 0}', '{"b__1": "w", "x": "w", "y": 0}']
-    for some in (flipped, words):
-        with pytest.raises(ValueError, match="the stream has a column 'x' that it did not have before"):
-            list(read_stream(some, format="jsonl", chunk=1))
-    wider = ['{"v": [1], "y": 0}', '{"v": null, "w": "x", "y": 0}', '{"v": [1, 2], "y": 0}']
-    with pytest.raises(
-        ValueError, match=r"View 'v' of the stream has 1 and 2 columns. Give the same columns in all rows."
-    ):
-        list(read_stream(wider, format="jsonl", chunk=1))
-    mixed = ['{"a": 1, "y": 0}', '{"a": "x", "y": 0}']
-    for some, message in ((mixed, "numbers and then objects"), (mixed[::-1], "objects and then numbers")):
-        with pytest.raises(ValueError, match=f"Column 'a' of the stream has {message}. Write values of one kind."):
-            list(read_stream(some, format="jsonl", chunk=1))
-    with pytest.raises(ValueError, match="Column 'a' of the stream has numbers and other values"):
-        list(read_stream(mixed, format="jsonl"))
 
 
 def test_files_of_a_folder_have_the_same_columns(tmp_path):

@@ -174,19 +174,24 @@ def test_many_writers_of_one_file_never_tear_it(tmp_path):
     assert os.listdir(tmp_path) == ["file"]
 
 
+@pytest.mark.parametrize("where", ["write", "fsync"])
 @pytest.mark.parametrize("error", [ValueError("no"), KeyboardInterrupt(), OSError(errno.ENOSPC, "No space left")])
-def test_a_write_that_fails_leaves_the_old_file_and_no_other(tmp_path, error):
-    path = tmp_path / "file"
-    path.write_bytes(b"old")
+def test_a_write_that_fails_leaves_the_old_file_and_no_other(tmp_path, error, where, monkeypatch):
+    path = tmp_path / "model.cons"
+    cs.save(cs.Views(a=np.ones((2, 1))), path)
+    before = path.read_bytes()
 
-    def fail(file):
-        file.write(b"half")
+    def fail(*given):
+        if where == "write":
+            given[0].write(b"half")
         raise error
 
+    if where == "fsync":
+        monkeypatch.setattr(os, "fsync", fail)
     with pytest.raises(type(error)) as raised:
-        write_atomically(path, fail)
-    assert path.read_bytes() == b"old"
-    assert os.listdir(tmp_path) == ["file"]
+        write_atomically(path, fail) if where == "write" else cs.save(cs.Views(a=np.zeros((2, 1))), path)
+    assert path.read_bytes() == before
+    assert os.listdir(tmp_path) == ["model.cons"]
     if isinstance(error, OSError):
         assert str(raised.value) == f"'{path}' cannot be written: No space left."
 

@@ -170,7 +170,7 @@ ERRORS = [
     (lambda: Nystroem(indefinite).fit(Views(a=A)), "(func=indefinite, pairs=False) is not positive semi-definite"),
     (lambda: RandomFeatures("linear").fit(Views(a=A)), "takes the kernels RBF and Laplacian; got Linear(). Use"),
     (
-        lambda: RandomFeatures().fit({"a": A}).transform({"a": A[:, :3]}),
+        lambda: RandomFeatures().fit({"a": A}).transform({"a": B[:, :3]}),
         "3 features, but RandomFeatures is expecting 4",
     ),
     (lambda: Nystroem().fit({"a": A}).transform({"b": A}), "was fitted on the views 'a'; it does not know 'b'."),

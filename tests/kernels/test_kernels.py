@@ -282,9 +282,8 @@ def test_is_psd_nearest_psd_and_alignment():
     L = RBF(0.3)(X)
     expected = np.sum(K * L) / np.sqrt(np.sum(K * K) * np.sum(L * L))
     assert ks.alignment(K, L, centered=False) == pytest.approx(expected)
-    assert ks.alignment(K, L) == pytest.approx(
-        ks.alignment(reference.centered(K), reference.centered(L), centered=False)
-    )
+    centered = [reference.centered(part) for part in (K, L)]
+    assert ks.alignment(K, L) == pytest.approx(ks.alignment(*centered, centered=False))
 
 
 # -- kernels that are given as matrices and functions
@@ -390,18 +389,16 @@ def test_reference_views_leave_gram_matrices_behind():
 
 
 # -- errors
+NEGATIVE = -np.ones((2, 2))
 ERRORS = [
     (lambda: RBF(-1.0)(X), "RBF(gamma=-1.0): `gamma` must be a positive number or one of 'scale', 'median', "),
     (lambda: RBF("auto")(X), "RBF(gamma='auto'): `gamma` must be a positive number"),
     (lambda: RBF(None)(X), "RBF(gamma=None): `gamma` must be a positive number"),
     (lambda: RBF(float("nan"))(X), "RBF(gamma=nan): `gamma` must be a positive number"),
     (lambda: ChiSquared("scale")(X), "(gamma='scale'): `gamma` must be a positive number or one of 'median', "),
-    (lambda: ChiSquared(1.0)(-np.ones((2, 2))), "nonnegative data such as histograms; the smallest value is -1."),
-    (lambda: ks.Intersection()(np.eye(2), -np.ones((2, 2))), "Intersection() needs nonnegative data"),
-    (
-        lambda: ks.AdditiveChiSquared().diag(sp.csr_array(-np.ones((2, 2)))),
-        "AdditiveChiSquared() needs nonnegative data",
-    ),
+    (lambda: ChiSquared(1.0)(NEGATIVE), "nonnegative data such as histograms; the smallest value is -1."),
+    (lambda: ks.Intersection()(np.eye(2), NEGATIVE), "Intersection() needs nonnegative data"),
+    (lambda: ks.AdditiveChiSquared().diag(sp.csr_array(NEGATIVE)), "AdditiveChiSquared() needs nonnegative data"),
     (lambda: RBF(1.0)(X, X[:, :3]), "RBF(gamma=1.0) got samples with 4 and with 3 columns. Give the same columns"),
     (lambda: Linear()(["a", "b"]), "takes numeric data (dense or sparse); got objects. For strings use Spectrum"),
     (lambda: Polynomial(0)(X), "Polynomial(degree=0, constant=1.0): `degree` must be an integer of at least 1"),
@@ -428,29 +425,14 @@ ERRORS = [
     (lambda: ks.as_kernel("gauss"), "A kernel must be an object of consilience.kernels such as RBF(gamma=0.5)"),
     (lambda: ks.as_kernel(RBF), "got <class 'consilience.kernels.scalar.RBF'>"),
     (lambda: ks.kernels_by_view({"c": "rbf"}, ["a", "b"]), "`kernel` names the view 'c'; the views are 'a', 'b'."),
-    (
-        lambda: ks.resolve_kernels(ks.kernels_by_view("rbf", V.names), V),
-        "View 't': RBF(gamma='scale') takes numeric data",
-    ),
-    (
-        lambda: ks.view_grams({"b": RBF(1.0)}, V[["a"]].renamed({"a": "b"}), V[["b"]]),
-        "View 'b': RBF(gamma=1.0) got samples",
-    ),
+    (lambda: ks.resolve_kernels({"t": RBF()}, V[["t"]]), "View 't': RBF(gamma='scale') takes numeric data"),
+    (lambda: ks.view_grams({"b": RBF(1.0)}, Views(b=X), V[["b"]]), "View 'b': RBF(gamma=1.0) got samples"),
     (lambda: ks.resolve_kernels({"a": RBF()}, Views(a=None, b=X)), "View 'a': It is missing in every sample. Omit it."),
-    (
-        lambda: ks.view_grams({"a": Linear()}, Views(a=X), missing="nan"),
-        "`missing` must be 'zero' or 'mean'; got 'nan'.",
-    ),
+    (lambda: ks.view_grams({"a": Linear()}, V, missing="nan"), "`missing` must be 'zero' or 'mean'; got 'nan'."),
     (lambda: ks.is_psd(X), "A Gram matrix must be square; got shape (30, 4)."),
-    (
-        lambda: ks.alignment(np.eye(2), np.eye(3)),
-        "needs Gram matrices of the same samples; got shapes (2, 2) and (3, 3).",
-    ),
+    (lambda: ks.alignment(np.eye(2), np.eye(3)), "Gram matrices of the same samples; got shapes (2, 2) and (3, 3)."),
     (lambda: ks.nearest_psd([[np.nan]]), "nearest_psd needs a finite matrix; K contains NaN or infinity."),
-    (
-        lambda: Precomputed()(np.ones((2, 3)), np.eye(2)),
-        "precomputed view has 3 columns, but its reference has 2 samples",
-    ),
+    (lambda: Precomputed()(np.ones((2, 3)), np.eye(2)), "view has 3 columns, but its reference has 2 samples"),
 ]
 
 

@@ -141,24 +141,38 @@ ALL = {
 }
 
 
-def same_state(one, other, X):
-    assert (one.n_mistakes_, one.n_updates_, one.n_samples_seen_) == (
-        other.n_mistakes_,
-        other.n_updates_,
-        other.n_samples_seen_,
-    )
+def same_state(one, other, X, atol=1e-8):
+    for count in ("n_mistakes_", "n_updates_", "n_samples_seen_"):
+        assert getattr(one, count) == getattr(other, count)
     np.testing.assert_array_equal(one.error_curve_, other.error_curve_)
     np.testing.assert_array_equal(one.classes_, other.classes_)
-    np.testing.assert_allclose(one.decision_function(X), other.decision_function(X), atol=1e-8)
+    if hasattr(one, "support_"):
+        assert one.dual_coef_.shape[-1] == len(one.support_)
+    np.testing.assert_allclose(one.decision_function(X), other.decision_function(X), atol=atol)
 
 
 def in_chunks(estimator, X, y, step, classes=(0, 1)):
-    """The estimator after chunks of `step` samples, each with the views that occur in it."""
+    """The estimator after chunks of `step` samples; every second one is without the views that none of them has."""
     model = clone(estimator)
-    for start in range(0, len(y), step):
+    for number, start in enumerate(range(0, len(y), step)):
         part = X[start : start + step]
-        shown = [name for name in part.names if part.present(name).any()]
-        model.partial_fit(part[shown], y[start : start + step], classes=classes if start == 0 else None)
+        shown = [name for name in part.names if number % 2 or part.present(name).any()]
+        model.partial_fit(part[shown], y[start : start + step], classes=None if number else classes)
+    return model
+
+
+def one_by_one(estimator, X, y, classes=None):
+    """The estimator after single samples, in between asked for predictions; announced classes need a chunk first."""
+    model = clone(estimator)
+    rows = [{name: X[name][i] for name in X.names if X.present(name)[i]} for i in range(len(y))]
+    assert model.predict_one(rows[0]) is None
+    for i, row in enumerate(rows):
+        if i == 0 and classes is not None:
+            model.partial_fit(X[:1][list(row)], y[:1], classes=classes)
+        else:
+            model.learn_one(row, y[i])
+        if i % 9 == 8:
+            assert model.predict_one(row) == model.predict(X[[i]][list(row)])[0]
     return model
 
 

@@ -5,7 +5,7 @@ import pickle
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from online_cases import ALL, binary_patterns, in_chunks, late_stream, same_state, stream
+from online_cases import ALL, binary_patterns, in_chunks, late_stream, one_by_one, same_state, stream
 from sklearn.base import clone
 
 import consilience as cs
@@ -13,54 +13,91 @@ from consilience import Views
 from consilience.kernels import RBF, ChiSquared
 
 
-@pytest.mark.parametrize("average", [False, True, "voted"])
-@pytest.mark.parametrize("name", ALL)
-def test_any_chunking_gives_the_same_state(name, average):
-    estimator = clone(ALL[name])
-    no_history = name in ("projectron", "cues", "cues of perceptrons") or "budget" in name
-    estimator.set_params(average=True if average == "voted" and no_history else average)
-    X, y = stream(9, n=90, n_classes=4, missing=True)
-    labels = np.array(["d", "b", "a", "c"])[y]  # classes appear in an order that is not theirs
-    order = np.argsort(y > 1, kind="stable")  # and two of them late
-    X, labels = X[order], labels[order]
-    once = clone(estimator).partial_fit(X, labels)
-    assert once.classes_.tolist() == ["a", "b", "c", "d"]
-    for sizes in ([1] * 90, [7] * 13, [50, 1, 39]):
-        parts, start = clone(estimator), 0
-        for size in sizes:
-            if start < 90:
-                parts.partial_fit(X[start : start + size], labels[start : start + size])
-            start += size
-        same_state(once, parts, X)
+# -- streams: samples, labels, and classes if they are announced
+def classes_come_late(seed):
+    """Classes in an order that is not theirs, two of them late; views are missing."""
+    X, y = stream(9 + seed, n=90, n_classes=4, missing=True)
+    order = np.argsort(y > 1, kind="stable")
+    return X[order], np.array(["d", "b", "a", "c"])[y[order]], None
 
 
-@pytest.mark.parametrize("name", ALL)
-def test_views_may_come_late_and_go(name):
-    estimator = clone(ALL[name])
-    X, y = stream(9, n=60, n_classes=3)
-    mask = np.ones((60, 2), dtype=bool)
-    mask[:25, 1] = False
-    mask[45:, 0] = False
-    holes = Views(X, mask=mask)
-    once = clone(estimator).partial_fit(holes, y, classes=range(3))
-    parts = clone(estimator).partial_fit({"v0": X["v0"][:25]}, y[:25], classes=range(3))
-    parts.partial_fit(X[25:45], y[25:45])
-    parts.partial_fit({"v1": X["v1"][45:]}, y[45:])
-    same_state(once, parts, X)
+def views_come_and_go(seed):
+    X, y = stream(9 + seed, n=60, n_classes=3)
+    rows = np.arange(60)
+    return Views(X, mask={"v0": rows < 45, "v1": rows >= 25}), y, range(3)
 
 
-@pytest.mark.parametrize("name", ALL)
-def test_one_sample_at_a_time_is_the_same(name):
-    X, y = stream(6, n=40, n_classes=3, missing=True)
-    labels = np.array(["x", "y", "z"])[y]
-    once, light = clone(ALL[name]).partial_fit(X, labels), clone(ALL[name])
-    assert light.predict_one({"v0": X["v0"][0]}) is None
-    for i in range(40):
-        row = {v: X[v][i] for v in X.names if X.present(v)[i]}
-        light.learn_one(row, labels[i])
-        if i > 5:
-            assert light.predict_one(row) == light.predict(X[i : i + 1])[0]
-    same_state(once, light, X)
+def a_view_comes_late(seed):
+    return *late_stream(seed), (0, 1)
+
+
+def a_narrow_view_comes_late(seed):
+    return *late_stream(seed, widths=(4, 2)), (0, 1)
+
+
+def ties(seed):
+    return *binary_patterns(seed), range(4)
+
+
+def distances_at_the_threshold(seed):
+    Z = np.round(2 * np.random.default_rng(seed).normal(size=(150, 1)))
+    return Views(a=Z), (np.abs(Z[:, 0]) % 2).astype(int), (0, 1)
+
+
+def one_far_sample(seed):
+    Z = np.random.default_rng(0).normal(size=(150, 3))
+    y = (Z[:, 0] * Z[:, 1] > 0).astype(int)
+    Z[50] = [1e6, 1e8, 1e9, 1e10, 1e50][seed]
+    return Views(a=Z), y, (0, 1)
+
+
+NOT_VOTED = [name for name in ALL if "budget" in name or name in ("projectron", "cues", "cues of perceptrons")]
+LATE = [
+    *(cs.OrthogonalPerceptron(prior_norms=1.0, **more) for more in ({}, {"p": 2, "variant": "passive-aggressive"})),
+    cs.OrthogonalPerceptron(prior_norms={"a": 2.0, "b": 0.5}, p=3),
+    cs.OrthogonalPerceptron(RBF(0.3), prior_norms=0.5, p=2),
+    cs.OrthogonalPerceptron(prior_norms=0.5, variant="passive-aggressive", average=True),
+    *(cs.MatrixPerceptron(unequal="pad", **more) for more in ({}, {"average": True, "p": 3}, {"average": "voted"})),
+    *(cs.MatrixPerceptron(RBF(0.3), unequal="pad", average=average) for average in (False, True)),
+]
+TIED = [
+    cs.KernelPerceptron(RBF(3.0)), cs.PassiveAggressive(RBF(3.0), variant="PA"), cs.Projectron(RBF(3.0)),
+    cs.MatrixPerceptron(average="voted"), cs.KernelPerceptron(RBF(3.0), average="voted"),
+    cs.OnlinePerceptron(4, average="voted"), cs.VectorPerceptron(RBF(3.0)), cs.OrthogonalPerceptron(RBF(3.0), p=3),
+]  # fmt: skip
+VECTOR = [cs.VectorPerceptron(kernel) for kernel in ("linear", RBF(0.5), {"v0": "linear", "v1": RBF(0.5)})]
+# estimators, a stream of a seed, the number of seeds, sizes of chunks
+CUTS = [
+    ([clone(model).set_params(average=average) for name, model in ALL.items() for average in (False, True, "voted")
+      if average != "voted" or name not in NOT_VOTED], classes_come_late, 1, (1, 7, 50)),
+    ([*ALL.values(), *VECTOR], views_come_and_go, 1, (17, 25)),
+    (LATE, a_view_comes_late, 2, (7, 50)),
+    ([cs.MatrixPerceptron(kernel, unequal="repeat") for kernel in ("linear", RBF(0.3))], a_narrow_view_comes_late, 1,
+     (1, 30, 60)),
+    (TIED, ties, 25, (7,)),
+    ([kind(RBF(0.3), threshold=threshold) for kind in (cs.Projectron, cs.MultiCueClassifier)
+      for threshold in (1.0, 0.5)], distances_at_the_threshold, 5, (50, 7)),
+    ([kind(RBF(0.5)) for kind in (cs.KernelPerceptron, cs.Projectron, cs.OrthogonalPerceptron, cs.VectorPerceptron)],
+     one_far_sample, 5, (50, 7)),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("estimator", "make", "seed", "steps"),
+    [
+        pytest.param(estimator, make, seed, steps, id=f"{make.__name__}-{seed}-{type(estimator).__name__}")
+        for estimators, make, seeds, steps in CUTS
+        for estimator in estimators
+        for seed in range(seeds)
+    ],
+)
+def test_the_state_does_not_depend_on_how_a_stream_is_cut(estimator, make, seed, steps):
+    X, y, classes = make(seed)
+    once = in_chunks(estimator, X, y, len(y), classes)
+    assert once.classes_.tolist() == np.unique(y).tolist()
+    for step in steps:
+        same_state(once, in_chunks(estimator, X, y, step, classes), X)
+    same_state(once, one_by_one(estimator, X, y, classes), X)
 
 
 @pytest.mark.parametrize("average", [False, True])
@@ -124,54 +161,6 @@ def test_predictions_follow_when_classes_join():
     assert late.classes_.tolist() == ["a", "b", "c"]
 
 
-@pytest.mark.parametrize(
-    "estimator",
-    [
-        cs.KernelPerceptron(RBF(3.0)), cs.PassiveAggressive(RBF(3.0), variant="PA"), cs.Projectron(RBF(3.0)),
-        cs.MatrixPerceptron(average="voted"), cs.KernelPerceptron(RBF(3.0), average="voted"),
-        cs.OnlinePerceptron(4, average="voted"), cs.VectorPerceptron(RBF(3.0)), cs.OrthogonalPerceptron(RBF(3.0), p=3),
-    ],
-    ids=repr,
-)  # fmt: skip
-def test_ties_do_not_depend_on_chunks(estimator):
-    for seed in range(25):
-        X, y = binary_patterns(seed)
-        once, parts = clone(estimator), clone(estimator)
-        once.partial_fit(X, y, classes=range(4))
-        for start in range(0, 60, 7):
-            parts.partial_fit(X[start : start + 7], y[start : start + 7], classes=range(4))
-        assert (once.n_mistakes_, once.n_updates_) == (parts.n_mistakes_, parts.n_updates_)
-        np.testing.assert_allclose(once.decision_function(X), parts.decision_function(X), atol=1e-8)
-
-
-LATE = {
-    "prior norms": cs.OrthogonalPerceptron(prior_norms=1.0),
-    "prior norms, aggressive": cs.OrthogonalPerceptron(prior_norms=1.0, p=2, variant="passive-aggressive"),
-    "prior norms by view": cs.OrthogonalPerceptron(prior_norms={"a": 2.0, "b": 0.5}, p=3),
-    "prior norms, kernels": cs.OrthogonalPerceptron(RBF(0.3), prior_norms=0.5, p=2),
-    "prior norms, average": cs.OrthogonalPerceptron(prior_norms=0.5, variant="passive-aggressive", average=True),
-    "pad": cs.MatrixPerceptron(unequal="pad"),
-    "pad, average": cs.MatrixPerceptron(unequal="pad", average=True, p=3),
-    "pad, voted": cs.MatrixPerceptron(unequal="pad", average="voted"),
-    "pad, kernel": cs.MatrixPerceptron(RBF(0.3), unequal="pad"),
-    "pad, kernel, average": cs.MatrixPerceptron(RBF(0.3), unequal="pad", average=True),
-}
-
-
-@pytest.mark.parametrize("seed", range(2))
-@pytest.mark.parametrize("name", LATE)
-def test_a_view_that_comes_late_joins_at_its_first_sample_however_the_stream_is_cut(name, seed):
-    X, y = late_stream(seed)
-    once = in_chunks(LATE[name], X, y, len(y))
-    for step in (7, 50):
-        same_state(once, in_chunks(LATE[name], X, y, step), X)
-    stepwise = clone(LATE[name])
-    for i in range(len(y)):
-        row = {name: X[name][i] for name in X.names if X.present(name)[i]}
-        stepwise.learn_one(row, int(y[i])) if i else stepwise.partial_fit(X[[0]][["a"]], y[:1], classes=[0, 1])
-    same_state(once, stepwise, X)
-
-
 @pytest.mark.parametrize("average", [False, True, "voted"])
 @pytest.mark.parametrize("kernel", ["linear", RBF(0.3)], ids=str)
 def test_padding_for_a_wide_view_that_comes_late_is_padding_from_the_start(kernel, average):
@@ -193,31 +182,11 @@ def test_padding_for_a_wide_view_that_comes_late_is_padding_from_the_start(kerne
 
 
 @pytest.mark.parametrize("step", [120, 60, 30, 1])
-def test_a_wide_view_that_comes_late_cannot_be_repeated_for(step):
-    X, y = late_stream(0)
-    for kernel in ("linear", RBF(0.3)):
-        with pytest.raises(
-            ValueError, match=r"View 'b' has 4 columns, the widest view so far 2: .* unequal='repeat' is"
-        ):
-            in_chunks(cs.MatrixPerceptron(kernel, unequal="repeat"), X, y, step)
-        narrow, y = late_stream(0, widths=(4, 2))
-        once = in_chunks(cs.MatrixPerceptron(kernel, unequal="repeat"), narrow, y, 120)
-        same_state(once, in_chunks(cs.MatrixPerceptron(kernel, unequal="repeat"), narrow, y, step), narrow)
-
-
-def test_vector_perceptron_takes_late_views_of_other_kernels():
-    rng = np.random.default_rng(0)
-    A, B = rng.normal(size=(60, 3)), rng.normal(size=(60, 3))
-    y = (A[:, 0] > 0).astype(int)
-    estimator = cs.VectorPerceptron({"a": "linear", "b": RBF(0.5)})
-    model = clone(estimator).partial_fit({"a": A}, y, classes=[0, 1]).partial_fit({"b": B}, y)
-    holes = Views(
-        {"a": np.vstack([A, A]), "b": np.vstack([B, B])}, mask=np.repeat([[True, False], [False, True]], 60, axis=0)
-    )
-    once = clone(estimator).partial_fit(holes, np.r_[y, y])
-    np.testing.assert_allclose(model.decision_function({"b": B}), once.decision_function({"b": B}), atol=1e-9)
-    assert abs(model.decision_function({"b": B})).max() > 0
-    assert len(model.support_) == len(model.dual_coef_)
+@pytest.mark.parametrize("kernel", ["linear", RBF(0.3)], ids=str)
+def test_a_wide_view_that_comes_late_cannot_be_repeated_for(kernel, step):
+    message = r"View 'b' has 4 columns, the widest view so far 2: .* unequal='repeat' is"
+    with pytest.raises(ValueError, match=message):
+        in_chunks(cs.MatrixPerceptron(kernel, unequal="repeat"), *late_stream(0), step)
 
 
 @pytest.mark.parametrize("average", [False, True])
@@ -233,34 +202,6 @@ def test_repeated_columns_of_sparse_views(average):
     C = np.hstack([B, B[:, :2]])
     same = cs.MatrixPerceptron(p=3, average=average).partial_fit({"a": A, "b": C}, y)
     np.testing.assert_allclose(scores[0], same.decision_function({"a": A, "b": C}), atol=1e-9)
-
-
-@pytest.mark.parametrize("seed", range(5))
-@pytest.mark.parametrize("threshold", [1.0, 0.5])
-@pytest.mark.parametrize("kind", [cs.Projectron, cs.MultiCueClassifier])
-def test_distances_at_the_threshold_do_not_depend_on_chunks(kind, threshold, seed):
-    own = np.random.default_rng(seed)
-    Z = np.round(2 * own.normal(size=(300, 1)))
-    y = (np.abs(Z[:, 0]) % 2).astype(int)
-    estimator = kind(RBF(0.3), threshold=threshold)
-    once = in_chunks(estimator, Views(a=Z), y, 300)
-    for step in (100, 7, 1):
-        same_state(once, in_chunks(estimator, Views(a=Z), y, step), Views(a=Z))
-
-
-@pytest.mark.parametrize("far", [1e6, 1e8, 1e9, 1e10, 1e50])
-@pytest.mark.parametrize("kind", [cs.KernelPerceptron, cs.Projectron, cs.OrthogonalPerceptron, cs.VectorPerceptron])
-def test_one_far_sample_does_not_make_chunks_differ(kind, far):
-    own = np.random.default_rng(0)
-    Z = own.normal(size=(300, 3))
-    y = (Z[:, 0] * Z[:, 1] > 0).astype(int)
-    Z[50] = far
-    once = in_chunks(kind(RBF(0.5)), Views(a=Z), y, 300)
-    for step in (100, 7, 1):
-        same_state(once, in_chunks(kind(RBF(0.5)), Views(a=Z), y, step), Views(a=Z))
-    near = in_chunks(kind(RBF(0.5)), Views(a=np.delete(Z, 50, axis=0)), np.delete(y, 50), 299)
-    agree = once.predict(Views(a=Z)) == near.predict(Views(a=Z))
-    assert agree.mean() > 0.95
 
 
 @pytest.mark.parametrize("name", ALL)

@@ -13,6 +13,8 @@ from online_cases import (
     fixed,
     grams,
     identity,
+    in_chunks,
+    same_state,
     stream,
     two_signs,
 )
@@ -36,16 +38,12 @@ def test_equals_its_twin_decision_by_decision(name, form, n_classes):
         R = rows(X)
         _, wrong, hypotheses = reference.online(R, y, n_classes, link, threshold, step)
         given_X = as_sparse(X) if form == "sparse" else X
-        assert clone(estimator).partial_fit(given_X, y, classes=range(n_classes)).n_mistakes_ == wrong.sum()
-        model = clone(estimator)
-        made = []
-        for i in range(len(y)):  # one at a time: every decision
-            before = model.n_mistakes_ if i else 0
-            model.partial_fit(given_X[i : i + 1], y[i : i + 1], classes=range(n_classes))
-            made.append(model.n_mistakes_ - before)
-        np.testing.assert_array_equal(made, wrong)
         last = np.array([[np.sum(w * x) for w in hypotheses[-1]] for x in R])
-        np.testing.assert_allclose(model.decision_function(given_X), two_signs(last), atol=1e-7)
+        for size in (len(y), 9):
+            model = in_chunks(estimator, given_X, y, size, range(n_classes))
+            mistakes = model.error_curve_.prod(axis=1).round()  # after each sample
+            np.testing.assert_array_equal(np.diff(mistakes, prepend=0), wrong)
+            np.testing.assert_allclose(model.decision_function(given_X), two_signs(last), atol=1e-7)
         mean = np.mean(hypotheses[:-1], axis=0)
         averaged = clone(estimator).set_params(average=True).partial_fit(given_X, y, classes=range(n_classes))
         expected = np.array([[np.sum(w * x) for w in mean] for x in R])
@@ -80,64 +78,57 @@ def test_matrix_perceptron_on_orthogonal_matrices_is_the_orthogonal_one(n_classe
             np.testing.assert_allclose(one.decision_function(blocks), other.decision_function(X), atol=1e-8)
 
 
-def test_with_p_of_one_views_are_summed():
-    X, y = stream(0, n=200, widths=(3, 3))
-    summed = cs.KernelPerceptron(Linear()).partial_fit(X, y)
-    plain = cs.OnlinePerceptron(fit_intercept=False).partial_fit(X, y)
-    for model in (cs.OrthogonalPerceptron(p=1), cs.MatrixPerceptron(p=1), cs.OrthogonalPerceptron(1.0 * Linear(), p=1)):
-        model.partial_fit(X, y)
-        assert model.n_mistakes_ == plain.n_mistakes_ == summed.n_mistakes_
-        np.testing.assert_allclose(model.decision_function(X), plain.decision_function(X), atol=1e-9)
+# -- special cases
+DUAL = 1.0 * Linear()  # not recognized as linear, so that samples are kept in place of weights
+PLAIN = cs.OnlinePerceptron(fit_intercept=False)
 
 
-@pytest.mark.parametrize("p", [1, 1.5, 2, 9])
-def test_one_view_is_the_perceptron_for_every_p(p):
-    X, y = stream(3, n=150, widths=(5,), n_classes=3)
-    plain = cs.OnlinePerceptron(fit_intercept=False).partial_fit(X, y)
-    for model in (cs.OrthogonalPerceptron(p=p), cs.MatrixPerceptron(p=p), cs.OrthogonalPerceptron(1.0 * Linear(), p=p)):
-        model.partial_fit(X, y)
-        assert model.n_mistakes_ == plain.n_mistakes_
-        np.testing.assert_allclose(model.decision_function(X), plain.decision_function(X), atol=1e-9)
+def with_p(p):
+    return [cs.OrthogonalPerceptron(p=p), cs.MatrixPerceptron(p=p), cs.OrthogonalPerceptron(DUAL, p=p)]
 
 
-@pytest.mark.parametrize("n_classes", [2, 3])
-@pytest.mark.parametrize("average", [False, True, "voted"])
-def test_dual_is_primal(average, n_classes):
-    """Linear kernels by weights and by samples; scaled by 1, they are not recognized as linear."""
-    X, y = stream(1, n=200, n_classes=n_classes, missing=True)
-    dual = 1.0 * Linear()
-    pairs = [
-        (cs.OnlinePerceptron(fit_intercept=False, average=average), cs.KernelPerceptron(dual, average=average)),
-        (cs.PassiveAggressive(average=average), cs.PassiveAggressive(dual, average=average)),
-        (cs.OrthogonalPerceptron(p=3, average=average), cs.OrthogonalPerceptron(dual, p=3, average=average)),
-        (cs.MatrixPerceptron(p=3, average=average), cs.MatrixPerceptron(dual, p=3, average=average)),
-    ]
-    for one, other in pairs:
-        one.partial_fit(X, y), other.partial_fit(X, y)
-        assert one.n_mistakes_ == other.n_mistakes_
-        assert one.n_updates_ == other.n_updates_
-        np.testing.assert_allclose(one.decision_function(X), other.decision_function(X), atol=1e-8)
+def one_class_after_the_other(n_classes):
+    X, y = stream(2, n=150, n_classes=n_classes, missing=True)
+    order = np.r_[np.arange(60), np.random.default_rng(0).permutation(150)]
+    return X[order], np.sort(y)[order]
 
 
-def test_tied_rivals_are_the_same_in_primal_and_dual():
-    for seed in range(40):
-        X, y = binary_patterns(seed)
-        one = cs.OnlinePerceptron(fit_intercept=False).partial_fit(X, y, classes=range(4))
-        other = cs.KernelPerceptron(Linear()).partial_fit(X, y, classes=range(4))
-        assert one.n_mistakes_ == other.n_mistakes_
-        np.testing.assert_allclose(one.decision_function(X), other.decision_function(X), atol=1e-10)
+# an estimator, others that are equal to it, streams
+EQUAL = {
+    "views are summed for p of one": (
+        PLAIN, [cs.KernelPerceptron(Linear()), *with_p(1)], [stream(0, n=200, widths=(3, 3))],
+    ),
+    "one view for every p": (
+        PLAIN, [model for p in (1, 1.5, 2, 9) for model in with_p(p)], [stream(3, n=150, widths=(5,), n_classes=3)],
+    ),
+    "tied rivals": (PLAIN, [cs.KernelPerceptron(Linear())], [(*binary_patterns(seed), range(4)) for seed in range(40)]),
+    "aggressive for p of one": (
+        cs.PassiveAggressive(C=0.3, average=True),
+        [cs.OrthogonalPerceptron(p=1, variant="passive-aggressive", C=0.3, average=True)],
+        [one_class_after_the_other(n_classes) for n_classes in (2, 3, 4)],
+    ),
+    **{
+        f"dual {type(other).__name__}, average={average}": (
+            clone(one).set_params(average=average), [clone(other).set_params(average=average)],
+            [stream(1, n=200, n_classes=n_classes, missing=True) for n_classes in (2, 3)],
+        )
+        for average in (False, True, "voted")
+        for one, other in [
+            (PLAIN, cs.KernelPerceptron(DUAL)), (cs.PassiveAggressive(), cs.PassiveAggressive(DUAL)),
+            (cs.OrthogonalPerceptron(p=3), cs.OrthogonalPerceptron(DUAL, p=3)),
+            (cs.MatrixPerceptron(p=3), cs.MatrixPerceptron(DUAL, p=3)),
+        ]
+    },
+}  # fmt: skip
 
 
-def test_the_passive_aggressive_variant_with_p_of_one_is_passive_aggressive():
-    for n_classes in (2, 3, 4):
-        X, y = stream(2, n=150, n_classes=n_classes, missing=True)
-        y = np.sort(y)  # classes come one after the other
-        order = np.random.default_rng(0).permutation(150)
-        X, y = X[np.r_[np.arange(60), order]], y[np.r_[np.arange(60), order]]
-        one = cs.OrthogonalPerceptron(p=1, variant="passive-aggressive", C=0.3, average=True).partial_fit(X, y)
-        other = cs.PassiveAggressive(C=0.3, average=True).partial_fit(X, y)
-        assert one.n_mistakes_ == other.n_mistakes_
-        np.testing.assert_allclose(one.decision_function(X), other.decision_function(X), atol=1e-9)
+@pytest.mark.parametrize("name", EQUAL)
+def test_special_cases_are_other_methods(name):
+    plain, others, streams = EQUAL[name]
+    for X, y, *classes in streams:
+        expected = clone(plain).partial_fit(X, y, *classes)
+        for other in others:
+            same_state(clone(other).partial_fit(X, y, *classes), expected, X)
 
 
 @pytest.mark.parametrize("n_classes", [2, 3])
@@ -167,9 +158,8 @@ def test_projectron_without_a_threshold_decides_as_the_kernel_perceptron():
         plain = cs.KernelPerceptron(RBF(0.3)).partial_fit(X, y)
         for variant in ("projectron", "projectron++"):  # δ/0 is above every loss, so margins are not learned either
             model = cs.Projectron(RBF(0.3), threshold=0.0, variant=variant).partial_fit(X, y)
-            assert model.n_mistakes_ == plain.n_mistakes_
             np.testing.assert_array_equal(model.support_, plain.support_)
-            np.testing.assert_allclose(model.decision_function(X), plain.decision_function(X), atol=1e-6)
+            same_state(model, plain, X, atol=1e-6)
 
 
 def test_projectron_takes_repeated_samples():

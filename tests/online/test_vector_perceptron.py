@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from online_cases import in_chunks, same_state
 from sklearn.datasets import make_blobs
 
 import consilience as cs
@@ -102,24 +103,17 @@ def test_samples_that_nothing_separates_have_no_bound():
     assert not model.converged_
     assert proof.bound is None
     assert proof.margin_bound is None
-    assert (
-        str(model.certificate())
-        == f"{model.n_updates_} updates. Learned as the samples arrived; no optimum is claimed."
-    )
+    text = f"{model.n_updates_} updates. Learned as the samples arrived; no optimum is claimed."
+    assert str(model.certificate()) == text
 
 
 @pytest.mark.parametrize("kernel", ["linear", RBF(0.5)])
-def test_any_chunks_give_the_same_perceptron(kernel):
+def test_chunks_and_one_epoch_in_order_are_the_same(kernel):
     X, y = two_views(n=300, missing=True)
-    whole = cs.VectorPerceptron(kernel).partial_fit(X, y, classes=range(3))
-    parts = cs.VectorPerceptron(kernel)
-    for start in range(0, 300, 17):
-        parts.partial_fit(X[start : start + 17], y[start : start + 17], classes=range(3))
-    np.testing.assert_allclose(parts.decision_function(X), whole.decision_function(X), atol=1e-10)
-    assert parts.n_updates_ == whole.n_updates_
-    assert parts.n_mistakes_ == whole.n_mistakes_
-    one = cs.VectorPerceptron(kernel, max_iter=1, shuffle=False).fit(X, y)
-    np.testing.assert_allclose(one.decision_function(X), whole.decision_function(X), atol=1e-10)
+    whole, epoch = cs.VectorPerceptron(kernel), cs.VectorPerceptron(kernel, max_iter=1, shuffle=False)
+    whole.partial_fit(X, y, classes=range(3))
+    for other in (epoch.fit(X, y), in_chunks(whole, X, y, 17, range(3))):
+        same_state(other, whole, X, atol=1e-10)
 
 
 def test_products_of_streams_need_every_view():
@@ -143,9 +137,8 @@ def test_certificates_leave_samples_without_a_label_out():
 
 def test_streams_ask_for_numbers_and_take_new_views():
     X, y = two_views()
-    with pytest.raises(
-        ValueError, match=r"View 'a': RBF\(gamma='median'\) takes a parameter from the data.*Give it a number"
-    ):
+    message = r"View 'a': RBF\(gamma='median'\) takes a parameter from the data.*Give it a number"
+    with pytest.raises(ValueError, match=message):
         (fresh := cs.VectorPerceptron(RBF("median"))).partial_fit(X, y)
     assert not hasattr(fresh, "n_samples_seen_")
     scaled = cs.VectorPerceptron("rbf").partial_fit(X, y)  # by the columns, since a stream has no variance yet

@@ -1,5 +1,7 @@
 """The base of estimators: labels, targets, weights, combining views, parameters by view, certificates."""
 
+from functools import partial
+
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -13,12 +15,11 @@ from sklearn.linear_model import LogisticRegression
 
 import cases
 import reference
-from consilience import LateFusion, Views
+from consilience import LateFusion, MultipleKernelRidge, MultipleKernelRidgeClassifier, OnlinePerceptron, Views
 from consilience.kernels import RBF, Laplacian, Linear
 from consilience.solvers.certificates import STATUSES, Certificate, Solution, warn_unless_converged
 from consilience.views.estimator import combine_views, decide
 from consilience.views.validation import class_weights, read_labels, read_targets, read_weights
-from tiny_learners import TinyPerceptron, TinyRidge, TinyRidgeClassifier
 
 A = cases.histograms(40, 3)
 B = cases.histograms(40, 5, seed=1)
@@ -27,12 +28,17 @@ y3 = np.arange(40) % 3
 target = A[:, 0] - B[:, 1]
 
 
+# kernel ridge on the sum of the kernels
+ridge = partial(MultipleKernelRidge, p=np.inf)
+classifier = partial(MultipleKernelRidgeClassifier, p=np.inf)
+
+
 def fitted():
-    return TinyRidge().fit(V, target)
+    return ridge().fit(V, target)
 
 
 def stream():
-    return TinyPerceptron().partial_fit(V, y3)
+    return OnlinePerceptron().partial_fit(V, y3, classes=[0, 1, 2])
 
 
 # -- labels
@@ -113,19 +119,19 @@ def test_views_are_combined_as_defined(seed):
 # -- estimators on the base
 def test_with_one_view_it_equals_kernel_ridge():
     for weights in (None, np.arange(1, 31.0)):
-        ours = TinyRidge(RBF(0.5), alpha=0.3).fit(A[:30], target[:30], sample_weight=weights)
+        ours = ridge(RBF(0.5), alpha=0.3).fit(A[:30], target[:30], sample_weight=weights)
         theirs = KernelRidge(kernel="rbf", gamma=0.5, alpha=0.3).fit(A[:30], target[:30], sample_weight=weights)
         np.testing.assert_allclose(ours.predict(A[30:]), theirs.predict(A[30:]))
     # outputs keep the shape of the targets
     assert fitted().predict(V).shape == (40,)
-    assert TinyRidge().fit(V, target[:, None]).predict(V).shape == (40, 1)
-    assert TinyRidge().fit(V, np.column_stack([target, target])).predict(V).shape == (40, 2)
+    assert ridge().fit(V, target[:, None]).predict(V).shape == (40, 1)
+    assert ridge().fit(V, np.column_stack([target, target])).predict(V).shape == (40, 2)
     assert fitted().view_decision_function(V).shape == (40, 2)
-    assert TinyRidgeClassifier().fit(V, y3).view_decision_function(V).shape == (40, 2, 3)
-    assert TinyRidgeClassifier().fit(V, y3 == 0).decision_function(V).shape == (40,)
-    assert TinyRidge().fit(V[[0]], [2.0]).predict(V[[0]]).shape == (1,)
+    assert classifier().fit(V, y3).view_decision_function(V).shape == (40, 2, 3)
+    assert classifier().fit(V, y3 == 0).decision_function(V).shape == (40,)
+    assert ridge().fit(V[[0]], [2.0]).predict(V[[0]]).shape == (1,)
     # a plain array reaches a model of one named view
-    model = TinyRidge().fit(Views(audio=A), target)
+    model = ridge().fit(Views(audio=A), target)
     np.testing.assert_allclose(model.predict(A), model.predict(Views(audio=A)))
 
 
@@ -146,7 +152,7 @@ PARAMETERS = [
 @pytest.mark.parametrize(("kernel", "changes", "expected"), PARAMETERS, ids=[expected for *_, expected in PARAMETERS])
 def test_kernels_by_view_can_be_set_and_searched(kernel, changes, expected):
     before = repr(kernel)
-    model = TinyRidge(kernel).set_params(**changes)
+    model = ridge(kernel).set_params(**changes)
     assert repr(model.kernel) == expected
     assert model.get_params()[next(iter(changes))] == next(iter(changes.values()))
     assert not isinstance(kernel, dict) or repr(kernel) == before, "the dict given was changed"
@@ -162,27 +168,29 @@ def test_estimators_by_view_can_be_set():
 def test_columns_are_held_against_fit_view_by_view():
     frames = {"g": RBF(0.5)(A), "b": pd.DataFrame(B, columns=list("pqrst"))}
     turned = {"g": frames["g"], "b": frames["b"][list("tsrqp")]}
-    model = TinyRidge(kernel={"g": "precomputed"}).fit(frames, target)
-    learned = TinyPerceptron().partial_fit({"b": frames["b"]}, y3).partial_fit({"b": B}, y3)
+    model = ridge(kernel={"g": "precomputed"}).fit(frames, target)
+    learned = OnlinePerceptron().partial_fit({"b": frames["b"]}, y3).partial_fit({"b": B}, y3)
     for call in (lambda: model.predict(turned), lambda: learned.partial_fit({"b": turned["b"]}, y3)):
         with pytest.raises(ValueError, match="Column 0 of view 'b' is called 't', but 'p' at fit"):
             call()
-    with pytest.raises(ValueError, match="View 'b' holds objects, but held numbers when TinyRidge was fitted"):
+    with pytest.raises(
+        ValueError, match="View 'b' holds objects, but held numbers when MultipleKernelRidge was fitted"
+    ):
         model.predict({"b": ["x"] * 40})
     frame = pd.DataFrame(A, columns=["a__x", "a__y", "a__z"])
-    wide = TinyRidge(views="prefix").fit(frame, target)
+    wide = ridge(views="prefix").fit(frame, target)
     with pytest.raises(ValueError, match="Column 0 of view 'a' is called 'a__y', but 'a__x' at fit"):
         wide.predict(frame[["a__y", "a__x", "a__z"]])
     assert wide.predict({"a": A}).shape == (40,)
-    ghost = TinyRidge().fit(Views(a=A, ghost=None), target)
+    ghost = ridge().fit(Views(a=A, ghost=None), target)
     with pytest.raises(ValueError, match="have only 'ghost', which every training sample lacked"):
         ghost.predict({"ghost": A})
 
 
 def test_a_block_in_the_order_of_fit_is_read_so():
     K, order = RBF(0.5)(A), np.random.default_rng(0).permutation(40)
-    expected = TinyRidge(RBF(0.5)).fit(A[order[:30]], target[order[:30]]).predict(A)
-    model = TinyRidge("precomputed").fit(Views(g=K, precomputed=True)[order[:30]], target[order[:30]])
+    expected = ridge(RBF(0.5)).fit(A[order[:30]], target[order[:30]]).predict(A)
+    model = ridge("precomputed").fit(Views(g=K, precomputed=True)[order[:30]], target[order[:30]])
     np.testing.assert_allclose(model.predict(Views(g=K, precomputed=True)), expected)
     np.testing.assert_allclose(model.predict(Views(g=K[:, order[:30]])), expected)
     np.testing.assert_allclose(model.predict(Views(g=K)), expected)
@@ -195,19 +203,19 @@ def test_a_plain_gram_with_missing_and_with_unlabeled_samples():
     K = RBF(0.5)(A)
     there = np.arange(40) % 5 > 0
     holes = np.where(there[:, None] & there, K, np.nan)
-    model = TinyRidge(kernel={"g": RBF(0.5)}).fit(Views({"g": A, "b": B}, mask={"g": there}), target)
+    model = ridge(kernel={"g": RBF(0.5)}).fit(Views({"g": A, "b": B}, mask={"g": there}), target)
     expected = model.predict({"g": A, "b": B})
-    model = TinyRidge(kernel={"g": "precomputed"}).fit(Views({"g": holes, "b": B}), target)
+    model = ridge(kernel={"g": "precomputed"}).fit(Views({"g": holes, "b": B}), target)
     np.testing.assert_allclose(model.predict({"g": K, "b": B}), expected)
     gone = np.where(there, K, np.nan)  # columns of training samples that lack the view
     np.testing.assert_allclose(model.predict({"g": gone, "b": B}), expected)
     # one with unlabeled samples is cut by rows and columns
     half = np.where(np.arange(40) % 4 == 0, np.nan, y3)
     some = np.flatnonzero(~np.isnan(half))
-    expected = TinyRidgeClassifier(RBF(0.5)).fit(A[some], y3[some]).decision_function(A)
-    np.testing.assert_allclose(TinyRidgeClassifier("precomputed").fit(K, half).decision_function(K), expected)
+    expected = classifier(RBF(0.5)).fit(A[some], y3[some]).decision_function(A)
+    np.testing.assert_allclose(classifier("precomputed").fit(K, half).decision_function(K), expected)
     gram = Views(g=K, precomputed=True)
-    np.testing.assert_allclose(TinyRidgeClassifier("precomputed").fit(gram, half).decision_function(gram), expected)
+    np.testing.assert_allclose(classifier("precomputed").fit(gram, half).decision_function(gram), expected)
 
 
 def test_online_curve_counts_and_classes():
@@ -215,12 +223,8 @@ def test_online_curve_counts_and_classes():
     assert model.n_samples_seen_ == 40
     assert model.n_mistakes_ == round(model.error_curve_[-1, 1] * 40)
     assert model.error_curve_[:, 0].tolist() == list(range(1, 41))
-    one = TinyPerceptron().partial_fit(V[:1], y3[:1], classes=[0, 1, 2])
-    for i in range(1, 40):
-        one.learn_one({"a": A[i], "b": B[i]}, y3[i])
-    assert one.n_mistakes_ == model.n_mistakes_
-    assert one.predict_one({"a": A[3]}) in (0, 1, 2)
-    again = TinyPerceptron(max_iter=2, shuffle=True, random_state=0).fit(V, y3)
+    assert model.predict_one({"a": A[3]}) in (0, 1, 2)
+    again = OnlinePerceptron(max_iter=2, shuffle=True, random_state=0).fit(V, y3)
     assert again.n_samples_seen_ == 80
     assert again.fit(V, y3).n_samples_seen_ == 80
     assert str(model.certificate()).startswith(f"{model.n_mistakes_} mistakes in 40 samples")
@@ -233,21 +237,21 @@ def test_online_curve_counts_and_classes():
 
 
 ERRORS = [
-    (lambda: TinyRidgeClassifier().fit(V, None), "requires y to be passed, but the target y is None"),
-    (lambda: TinyRidgeClassifier().fit(V, [None] * 40), "y has no label at all: every value is missing."),
-    (lambda: TinyRidgeClassifier().fit(V, [1, 2, 3]), "inconsistent numbers of samples: X has 40, y has 3."),
-    (lambda: TinyRidgeClassifier().fit(V, np.ones((40, 2))), "y must be 1d, one label per sample; got shape (40, 2)."),
-    (lambda: TinyRidgeClassifier().fit(V, np.linspace(0, 1, 40)), "Unknown label type"),
-    (lambda: TinyRidge().fit(V, np.full(40, np.nan)), "y has no target at all: every value is NaN."),
+    (lambda: classifier().fit(V, None), "requires y to be passed, but the target y is None"),
+    (lambda: classifier().fit(V, [None] * 40), "y has no label at all: every value is missing."),
+    (lambda: classifier().fit(V, [1, 2, 3]), "inconsistent numbers of samples: X has 40, y has 3."),
+    (lambda: OnlinePerceptron().fit(V, np.ones((40, 2))), "y must be 1d, one label per sample; got shape (40, 2)."),
+    (lambda: classifier().fit(V, np.linspace(0, 1, 40)), "Unknown label type"),
+    (lambda: ridge().fit(V, np.full(40, np.nan)), "y has no target at all: every value is NaN."),
     (lambda: read_targets([[1.0, np.nan], [1.0, 2.0]], 2), "Row 0 of y is NaN in some outputs only."),
-    (lambda: TinyRidge().fit(V, ["a"] * 40), "y must be numbers for regression"),
-    (lambda: TinyRidge().fit(V, np.full(40, np.inf)), "Input y contains infinity"),
-    (lambda: TinyRidge().fit(V, target, sample_weight=[1, 2, 3]), "must have shape (40,), one weight per sample; got"),
-    (lambda: TinyRidge().fit(V, target, sample_weight=-np.ones(40)), "sample_weight must be finite and at least 0"),
-    (lambda: fitted().predict({"c": A}), "TinyRidge was fitted on the views 'a', 'b'; it does not know 'c'."),
-    (lambda: fitted().predict({"b": B[:, :2]}), "View 'b' of X has 2 features, but TinyRidge is expecting 5"),
-    (lambda: TinyRidge().fit(V[[]], []), "Found array with 0 sample(s)"),
-    (lambda: TinyRidge({"a": "rbf"}).set_params(kernel__c__gamma=1), "names no part of `kernel`, which has 'a'."),
+    (lambda: ridge().fit(V, ["a"] * 40), "y must be numbers for regression"),
+    (lambda: ridge().fit(V, np.full(40, np.inf)), "Input y contains infinity"),
+    (lambda: ridge().fit(V, target, sample_weight=[1, 2, 3]), "must have shape (40,), one weight per sample; got"),
+    (lambda: ridge().fit(V, target, sample_weight=-np.ones(40)), "sample_weight must be finite and at least 0"),
+    (lambda: fitted().predict({"c": A}), "MultipleKernelRidge was fitted on the views 'a', 'b'; it does not know 'c'."),
+    (lambda: fitted().predict({"b": B[:, :2]}), "View 'b' of X has 2 features, but MultipleKernelRidge is expecting 5"),
+    (lambda: ridge().fit(V[[]], []), "Found array with 0 sample(s)"),
+    (lambda: ridge({"a": "rbf"}).set_params(kernel__c__gamma=1), "names no part of `kernel`, which has 'a'."),
     (lambda: stream().partial_fit(V[:1], [7]), "class 7 was not announced; the classes are '0', '1', '2'."),
     (lambda: Solution(1, None, 1, "fine"), "A solution's status is one of converged, exact"),
 ]
@@ -261,14 +265,11 @@ def test_bad_input_gets_a_sentence(call, message):
 
 
 def test_nothing_works_before_fit():
-    for call in (
-        lambda: TinyRidge().predict(V),
-        lambda: TinyRidge().view_decision_function(V),
-        lambda: TinyRidge().certificate(),
-        lambda: TinyPerceptron().error_curve_,
-    ):
+    for method in (ridge().predict, ridge().view_decision_function, lambda X: OnlinePerceptron().error_curve_):
         with pytest.raises(NotFittedError):
-            call()
+            method(V)
+    with pytest.raises(NotFittedError):
+        ridge().certificate()
 
 
 # -- certificates
@@ -294,26 +295,17 @@ def test_one_warning_when_a_solver_falls_short(status, recwarn):
         assert str(recwarn[0].message).startswith("Ridge stopped after 7 iterations with a gap of 0.25.")
 
 
-def test_views_may_appear_in_the_middle_of_a_stream_and_unlabeled_samples_are_passed_over():
-    model = TinyPerceptron().partial_fit(Views(a=A[:10]), y3[:10], classes=[0, 1, 2])
-    model.partial_fit(V[10:20], y3[10:20]).partial_fit({"b": B[20:]}, y3[20:])
-    assert model.view_names_in_ == ("a", "b")
-    assert model.n_features_in_ == 8
-    holes = Views({"a": A, "b": B}, mask=np.column_stack([np.arange(40) < 20, np.arange(40) >= 10]))
-    whole = TinyPerceptron().partial_fit(holes, y3)
-    np.testing.assert_array_equal(model.decision_function(V), whole.decision_function(V))
-    with pytest.raises(ValueError, match="View 'b' of X has 3 features, but TinyPerceptron is expecting 5"):
-        model.partial_fit({"b": B[:, :3]}, y3)
+def test_single_samples_may_be_unlabeled_and_views_of_none_only_hold_nothing():
     half = [None if i % 3 == 0 else int(c) for i, c in enumerate(y3)]
-    whole = TinyPerceptron().partial_fit(V, half, classes=[0, 1, 2])
-    single = TinyPerceptron().partial_fit(V[:1], half[:1], classes=[0, 1, 2])
+    whole = OnlinePerceptron().partial_fit(V, half, classes=[0, 1, 2])
+    single = OnlinePerceptron().partial_fit(V[:1], half[:1], classes=[0, 1, 2])
     for i in range(1, 40):
         single.learn_one({"a": pd.Series(A[i]), "b": B[i]}, half[i])
     assert single.n_mistakes_ == whole.n_mistakes_
     np.testing.assert_array_equal(single.decision_function(V), whole.decision_function(V))
-    # a view of None only holds nothing
-    learned = TinyPerceptron().partial_fit({"a": [None, None], "b": B[:2]}, [0, 1], classes=[0, 1, 2])
+    learned = OnlinePerceptron().partial_fit({"a": [None, None], "b": B[:2]}, [0, 1], classes=[0, 1, 2])
     learned.partial_fit({"a": [A[2].tolist(), None], "b": B[2:4]}, [0, 1])
+    assert learned.view_names_in_ == ("a", "b")
     assert learned.n_features_in_ == 8
     np.testing.assert_allclose(fitted().predict({"a": [None, None], "b": B[:2]}), fitted().predict({"b": B[:2]}))
 

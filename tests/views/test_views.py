@@ -308,10 +308,6 @@ def frame(columns):
 
 
 ERRORS = [
-    (
-        lambda: Views(audio=np.ones((90, 2)), video=np.ones((100, 2)), text=np.ones((100, 1))),
-        "View 'audio' has 90 rows, ",
-    ),
     (lambda: Views(a=A[:3], b=B, c=B), "View 'a' has 3 rows, the others 4. Pad it and mark missing rows with `mask=`."),
     (lambda: Views(b=B[:2], a=A), "View 'b' has 2 rows, the others 4."),
     (lambda: Views(), "Views needs at least one view; got none."),
@@ -338,8 +334,8 @@ ERRORS = [
     (lambda: EXPECTED[np.array([[0, 1], [2, 3]])], "a 1-D list of positions; got an index of shape (2, 2)."),
     (lambda: Views.concat([A]), "Views.concat takes Views; got ndarray. Use as_views first."),
     (
-        lambda: Views.concat([Views(a=frame("xy")), Views(a=frame("yx"))]),
-        "'a' has other columns, or another order of columns",
+        lambda: Views.concat([Views(a=frame(names)) for names in ("xy", "yx")]),
+        "'a' has other columns, or another order",
     ),
     (lambda: as_views(WIDE, {"a": None}), "view 'a' must be a slice, positions, a mask or names; got None."),
     (lambda: as_views(WIDE, {"a": [0.2, 1.7]}), "view 'a' must be integers, a mask or names; got [0.2, 1.7]."),
@@ -351,10 +347,7 @@ ERRORS = [
     (lambda: Views(TWO, mask=np.ones((4, 2), dtype=np.int64)), "True where present; got int64 of shape (4, 2)."),
     (lambda: Views(TWO, mask=np.ones((3, 2), dtype=bool)), "`mask` must be booleans of shape (4, 2), samples by"),
     (lambda: Views(TWO, mask={"c": np.ones(4, bool)}), "`mask` names the view 'c'; the views are 'a', 'b'."),
-    (
-        lambda: Views(TWO, mask={"b": np.ones(3, bool)}),
-        "view 'b' must be booleans of shape (4,); got bool of shape (3,).",
-    ),
+    (lambda: Views(TWO, mask={"b": np.ones(3, bool)}), "must be booleans of shape (4,); got bool of shape (3,)."),
     (lambda: Views(TWO, mask={"b": list("TFTT")}), "view 'b' must be booleans of shape (4,); got <U1 of shape (4,)."),
     (lambda: Views(a=A, precomputed="a"), "must be a square Gram matrix over all samples; got 4 x 3."),
     (lambda: Views(a=A, precomputed="g"), "No view is named 'g'"),
@@ -367,10 +360,7 @@ ERRORS = [
     (lambda: Views.concat([]), "Views.concat got no parts. Give at least one Views."),
     (lambda: Views.concat([Views(a=A), Views(a=sp.csr_array(A))]), "View 'a' is 'dense', 'sparse' in different parts"),
     (lambda: Views.concat([Views(a=A), Views(a=B)]), "View 'a' has '3', '2' columns in different parts."),
-    (
-        lambda: Views.concat([Views(g=np.eye(2), precomputed=True) for _ in "ab"]),
-        "its parts have different Gram matrices.",
-    ),
+    (lambda: Views.concat([Views(g=np.eye(2), precomputed=True) for _ in "ab"]), "have different Gram matrices."),
     (lambda: EXPECTED.align(("a",)), "View 'b' is not among the expected views 'a'. Drop or rename it."),
     (lambda: EXPECTED.renamed({"a": "b"}), "Two views would have the same name: 'b', 'b'."),
     (lambda: Views(a=np.where(A == 2, np.inf, A)).check_finite(), "View 'a' contains infinity in row 0, column 2"),
@@ -378,20 +368,14 @@ ERRORS = [
     (lambda: as_views(EXPECTED, "prefix"), "`views` divides one wide table, but X already has 2 views. Omit `views`."),
     (lambda: as_views(WIDE, views="suffix"), "`views` must be a dict, a list or 'prefix'; got 'suffix'."),
     (lambda: as_views(WIDE, views="prefix"), "views='prefix' needs column names, but the table has none."),
-    (
-        lambda: as_views(["a", "o"], [slice(0, 1)]),
-        "divides a table of samples by columns, but the data are not a table.",
-    ),
+    (lambda: as_views(["a", "o"], [slice(0, 1)]), "table of samples by columns, but the data are not a table."),
     (lambda: as_views(pd.DataFrame({"price": [1]}), "prefix"), "Column 'price' has no view prefix. With"),
     (lambda: as_views(frame("xy"), {"a": ["zz"]}), "selects the columns 'zz', but the table has the columns 'x', 'y'."),
     (lambda: as_views(WIDE, {"a": ["zz"]}), "View 'a' selects the columns 'zz', but the table has no column names."),
     (lambda: as_views(WIDE, views={"a": [0, 9]}), "View 'a' selects column 9, but the table has 5 columns."),
     (lambda: as_views(WIDE, views={"a": [0, -9]}), "View 'a' selects column -9, but the table has 5 columns."),
     (lambda: as_views(WIDE, {"a": [True] * 3}), "View 'a' is selected by a mask of 3 columns, but the table has 5."),
-    (
-        lambda: as_views(pd.DataFrame({"x": [1], "y": ["p"]})),
-        "mixes numeric columns with the columns 'y', which are not",
-    ),
+    (lambda: as_views(pd.DataFrame({"x": [1], "y": ["p"]})), "mixes numeric columns with the columns 'y', which are"),
     (lambda: np.asarray(EXPECTED), "Expected one table, got the views 'a', 'b'. Select one view by its name,"),
     (lambda: as_views(np.ones(3)), "Expected 2D array, got 1D array instead: shape (3,). Reshape your data"),
     (lambda: as_views(np.float64(3)), "Expected 2D array, got scalar array instead"),

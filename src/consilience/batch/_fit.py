@@ -236,12 +236,7 @@ def weight_starts(estimator: Any) -> list[np.ndarray]:
 
 # -- 3. the fit
 def store_fit(
-    estimator: Any,
-    data: TrainingData,
-    design: Design,
-    solution: Solution,
-    *,
-    every_row: bool = False,
+    estimator: Any, data: TrainingData, design: Design, solution: Solution, *, every_row: bool = False
 ) -> Any:
     """Store what prediction needs and what is proved; return the estimator.
 

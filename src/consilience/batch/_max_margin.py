@@ -197,7 +197,7 @@ def store_margin(
     kept = np.flatnonzero(alpha)
     kept = kept if len(kept) else np.arange(1)
     kept = kept[np.argsort(data.order[kept])]
-    estimator._n_fit = data.n
+    estimator._n_fit, estimator._combine = data.n, estimator.combine  # the parameter may be set anew before prediction
     estimator.support_, estimator.dual_coef_ = data.order[kept], alpha[kept]
     estimator._support_labels = data.Y[kept]
     if isinstance(design.arrays, KernelRows):
@@ -240,7 +240,7 @@ def _by_label(estimator: Any, n_labels: int) -> sp.csr_array:
 def _fitted_kernel(estimator: Any) -> JointKernel:
     """Return the kernel of all views against the stored samples."""
     means, weights = dict(estimator._means), estimator._fit_weights
-    return JointKernel(estimator.kernels_, estimator.X_fit_, estimator.combine, means, weights=weights)
+    return JointKernel(estimator.kernels_, estimator.X_fit_, estimator._combine, means, weights=weights)
 
 
 def margin_outputs(estimator: Any, X: Views, n_labels: int, score_map: np.ndarray | None = None) -> np.ndarray:
@@ -259,9 +259,9 @@ def margin_outputs(estimator: Any, X: Views, n_labels: int, score_map: np.ndarra
 
 def margin_view_outputs(estimator: Any, X: Views, n_labels: int, score_map: np.ndarray | None = None) -> np.ndarray:
     """Return each view's own outputs, (n, n_views, n_outputs); 0 where a view is missing."""
-    if not (isinstance(estimator.combine, str) and estimator.combine == "sum"):
+    if not (isinstance(estimator._combine, str) and estimator._combine == "sum"):
         raise ValueError(
-            f"With combine={estimator.combine!r} views have no predictions of their own: the kernel is not a sum over "
+            f"With combine={estimator._combine!r} views have no predictions of their own: the kernel is not a sum over "
             "views."
         )
     if "coef_" in vars(estimator):

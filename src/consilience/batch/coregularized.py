@@ -208,42 +208,14 @@ class CoRegularizedRidgeClassifier(ViewClassifier, BatchEstimator):
 
     Parameters
     ----------
-    {kernel}
-    alpha : float, default=1e-3
-        Penalty on the norms of the functions, γ_A > 0.
-    {agreement_penalty}
-    {graph_penalty}
-    {graph}
-    {view_weights}
-    {weights_norm}
-    weights_solver : {"exact", "alternating"}, default="exact"
-        How weights are learned. "exact" takes quasi-Newton steps on the sphere and stops when the optimum is proved
-        global. "alternating" is the published scheme: functions for fixed weights, then weights for fixed functions.
-    {n_restarts}
-    validation_fraction : float, optional
-        With "alternating": fraction of the labeled samples that chooses among all weights visited. By default, the
-        objective chooses.
-    {output_kernel}
-    {n_components}
-    tol : float, default=1e-6
-        Relative gap at which learned weights are accepted.
-    max_iter : int, default=100
-        Maximum number of steps from one starting point, for learned weights.
+    {Parameters of CoRegularizedRidge}
     {class_weight}
     {unlabeled}
-    {random_state}
-    {verbose}
-    {views}
 
     Attributes
     ----------
+    {Attributes of CoRegularizedRidge}
     {classes_}
-    {view_weights_}
-    {dual_coef_}
-    {support_}
-    {coef_}
-    {kernels_}
-    {solution_}
 
     See Also
     --------
@@ -285,10 +257,10 @@ class CoRegularizedRidgeClassifier(ViewClassifier, BatchEstimator):
     n_components: float | None = None
     tol: float = 1e-6
     max_iter: int = 100
-    class_weight: Any = None
-    unlabeled: Any = None
     random_state: Any = None
     verbose: bool = False
     views: Any = None
+    class_weight: Any = None
+    unlabeled: Any = None
 
     fit = CoRegularizedRidge.fit

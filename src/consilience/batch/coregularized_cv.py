@@ -258,38 +258,14 @@ class CoRegularizedRidgeClassifierCV(ViewClassifier, BatchEstimator):
 
     Parameters
     ----------
-    {kernel}
-    alphas : array-like, default=(1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 0.1, 1)
-        Values of `alpha` to try, the penalty on the norms of the functions.
-    agreement_penalties : array-like, default=(0.0,)
-        Values of `agreement_penalty` to try, the penalty on differences between views.
-    graph_penalty : float, default=0.0
-        Penalty on changes along each view's graph. Above 0 every pair of penalties takes a factorization of its own.
-    {graph}
-    view_weights : "uniform", dict or array of shape (n_views,), default="uniform"
-        Weights of the views.
-    cv : int, splitter or iterable, optional
-        Folds of the labeled samples. Default: leave-one-out.
-    {output_kernel}
+    {Parameters of CoRegularizedRidgeCV}
     {class_weight}
     {unlabeled}
-    {verbose}
-    {views}
 
     Attributes
     ----------
+    {Attributes of CoRegularizedRidgeCV}
     {classes_}
-    alpha_, agreement_penalty_ : float
-        Chosen penalties.
-    best_score_ : float
-        Their score.
-    cv_results_ : dict of array
-        ``alpha``, ``agreement_penalty`` and ``score`` of every pair.
-    {view_weights_}
-    {dual_coef_}
-    {support_}
-    {kernels_}
-    {solution_}
 
     Examples
     --------
@@ -313,9 +289,9 @@ class CoRegularizedRidgeClassifierCV(ViewClassifier, BatchEstimator):
     view_weights: Any = "uniform"
     cv: Any = None
     output_kernel: Any = None
-    class_weight: Any = None
-    unlabeled: Any = None
     verbose: bool = False
     views: Any = None
+    class_weight: Any = None
+    unlabeled: Any = None
 
     fit = CoRegularizedRidgeCV.fit

@@ -21,15 +21,7 @@ from ..views.container import Views
 from ..views.estimator import combine_views, finite_outputs, presence
 from ..views.validation import labeled_rows, read_views_to_fit, read_views_to_predict
 from ._estimator import BatchEstimator, constraints
-from ._fusion import (
-    all_have,
-    fit_wrapped,
-    fusion_tags,
-    one_score,
-    output_kind,
-    read_fusion_targets,
-    wrapped_outputs,
-)
+from ._fusion import all_have, fit_wrapped, fusion_tags, one_score, output_kind, read_fusion_targets, wrapped_outputs
 
 __all__ = ["EarlyFusion", "LateFusion"]
 

@@ -157,11 +157,15 @@ class ViewMetricRidge(ViewRegressor, BatchEstimator):
     ----------
     {kernel}
     {metric}
-    {alpha_metric}
-    {metric_penalty}
+    alpha : float, default=0.1
+        Penalty on the norm of the function, λ > 0.
+    metric_penalty : float, default=1.0
+        Penalty on the size of a learned metric, η > 0.
     {shared_metric}
     {view_weights}
-    {solver_metric}
+    solver : {"exact", "alternating"}, default="exact"
+        How a metric is learned. "alternating" is the published scheme: gradient steps from the identity, here with
+        backtracking.
     {n_components_shared}
     {n_restarts}
     tol : float, default=1e-6
@@ -264,36 +268,14 @@ class ViewMetricRidgeClassifier(ViewClassifier, BatchEstimator):
 
     Parameters
     ----------
-    {kernel}
-    {metric}
-    {alpha_metric}
-    {metric_penalty}
-    {shared_metric}
-    {view_weights}
-    {solver_metric}
-    {n_components_shared}
-    {n_restarts}
-    tol : float, default=1e-6
-        Relative gap at which a solution is accepted; with "alternating" the relative decrease of the objective.
-    max_iter : int, default=100
-        Maximum number of steps of the solver, and of learned weights from one starting point.
+    {Parameters of ViewMetricRidge}
     {class_weight}
     {unlabeled_out}
-    {random_state}
-    {verbose}
-    {views}
 
     Attributes
     ----------
+    {Attributes of ViewMetricRidge}
     {classes_}
-    {metric_}
-    {active_views_}
-    {view_weights_}
-    {dual_coef_metric}
-    {support_}
-    {coef_}
-    {kernels_}
-    {solution_metric}
 
     See Also
     --------
@@ -327,10 +309,10 @@ class ViewMetricRidgeClassifier(ViewClassifier, BatchEstimator):
     n_restarts: int = 5
     tol: float = 1e-6
     max_iter: int = 100
-    class_weight: Any = None
-    unlabeled: Any = None
     random_state: Any = None
     verbose: bool = False
     views: Any = None
+    class_weight: Any = None
+    unlabeled: Any = None
 
     fit = ViewMetricRidge.fit

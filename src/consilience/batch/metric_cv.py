@@ -118,8 +118,11 @@ class ViewMetricRidgeCV(ViewRegressor, BatchEstimator):
     ----------
     {kernel}
     {metric}
-    {alphas_metric}
-    {metric_penalties}
+    alphas : array-like of float, default=(1e-4, 1e-3, 1e-2, 0.1, 1.0, 10.0, 100.0)
+        Values of `alpha` to try, the penalty λ on the norm of the function.
+    metric_penalties : array-like of float, default=(1.0,)
+        Values of `metric_penalty` to try. Predictions of a learned metric depend on λ²η alone, those of a block-sparse
+        metric on λη.
     {shared_metric}
     {view_weights_given}
     {n_components_shared}
@@ -131,10 +134,12 @@ class ViewMetricRidgeCV(ViewRegressor, BatchEstimator):
 
     Attributes
     ----------
-    {chosen_metric_penalties}
+    alpha_, metric_penalty_ : float
+        Chosen penalties. Among equal scores the largest λ wins, then the largest η.
     best_score_ : float
         Their score.
-    {cv_results_metric}
+    cv_results_ : dict of array
+        ``alpha``, ``metric_penalty`` and ``score`` of every pair.
     {metric_}
     {active_views_}
     {view_weights_}
@@ -224,36 +229,14 @@ class ViewMetricRidgeClassifierCV(ViewClassifier, BatchEstimator):
 
     Parameters
     ----------
-    {kernel}
-    {metric}
-    {alphas_metric}
-    {metric_penalties}
-    {shared_metric}
-    {view_weights_given}
-    {n_components_shared}
-    {tol_gap}
-    {max_iter_steps}
+    {Parameters of ViewMetricRidgeCV}
     {class_weight}
     {unlabeled_out}
-    {random_state}
-    {verbose}
-    {views}
 
     Attributes
     ----------
+    {Attributes of ViewMetricRidgeCV}
     {classes_}
-    {chosen_metric_penalties}
-    best_score_ : float
-        Their score.
-    {cv_results_metric}
-    {metric_}
-    {active_views_}
-    {view_weights_}
-    {dual_coef_metric}
-    {support_}
-    {coef_}
-    {kernels_}
-    {solution_metric}
 
     See Also
     --------
@@ -283,10 +266,10 @@ class ViewMetricRidgeClassifierCV(ViewClassifier, BatchEstimator):
     n_components: float | None = None
     tol: float = 1e-6
     max_iter: int = 100
-    class_weight: Any = None
-    unlabeled: Any = None
     random_state: Any = None
     verbose: bool = False
     views: Any = None
+    class_weight: Any = None
+    unlabeled: Any = None
 
     fit = ViewMetricRidgeCV.fit

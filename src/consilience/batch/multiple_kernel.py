@@ -40,10 +40,12 @@ class MultipleKernelRidge(ViewRegressor, BatchEstimator):
     kernel : Kernel, str, callable or dict, default="rbf"
         Kernel of every view, or a dict of kernels by view. Views that the dict does not name get "rbf". Their scales
         matter; `consilience.kernels.normalize` and `consilience.kernels.center` make them comparable.
-    {p_kernels}
+    p : float, default=2.0
+        Norm of the kernel weights, 1 <= p <= ∞. 1 leaves views out, ∞ gives every kernel the weight 1.
     alpha : float, default=1.0
         Penalty on the norms of the functions, λ > 0.
-    {shared_weights}
+    shared_weights : bool, default=True
+        Whether all outputs share the weights of the kernels. Otherwise each output has its own.
     {n_components}
     {tol_gap}
     {max_iter_steps}
@@ -53,8 +55,11 @@ class MultipleKernelRidge(ViewRegressor, BatchEstimator):
 
     Attributes
     ----------
-    {kernel_weights_}
-    {view_weights_equal}
+    kernel_weights_ : array of shape (n_views_used,) or (n_views_used, n_outputs)
+        Weights d of the kernels, for each output if they are not shared. Views missing in every training sample are
+        omitted.
+    view_weights_ : array of shape (n_views_used,)
+        1 / n_views_used each, the weights with which the views' functions are combined. The functions contain d.
     {active_views_}
     {dual_coef_}
     {support_}
@@ -136,33 +141,14 @@ class MultipleKernelRidgeClassifier(ViewClassifier, BatchEstimator):
 
     Parameters
     ----------
-    kernel : Kernel, str, callable or dict, default="rbf"
-        Kernel of every view, or a dict of kernels by view. Views that the dict does not name get "rbf". Their scales
-        matter; `consilience.kernels.normalize` and `consilience.kernels.center` make them comparable.
-    {p_kernels}
-    alpha : float, default=1.0
-        Penalty on the norms of the functions, λ > 0.
-    {shared_weights}
-    {n_components}
-    {tol_gap}
-    {max_iter_steps}
+    {Parameters of MultipleKernelRidge}
     {class_weight}
     {unlabeled_out}
-    {random_state}
-    {verbose}
-    {views}
 
     Attributes
     ----------
+    {Attributes of MultipleKernelRidge}
     {classes_}
-    {kernel_weights_}
-    {view_weights_equal}
-    {active_views_}
-    {dual_coef_}
-    {support_}
-    {coef_}
-    {kernels_}
-    {solution_}
 
     See Also
     --------
@@ -189,11 +175,11 @@ class MultipleKernelRidgeClassifier(ViewClassifier, BatchEstimator):
     n_components: float | None = None
     tol: float = 1e-6
     max_iter: int = 100
-    class_weight: Any = None
-    unlabeled: Any = None
     random_state: Any = None
     verbose: bool = False
     views: Any = None
+    class_weight: Any = None
+    unlabeled: Any = None
 
     fit = MultipleKernelRidge.fit
 

@@ -43,6 +43,7 @@ def labeled(samples: Any, *, quiet: bool = False) -> tuple[Any, int]:
     left_out = int((~known).sum())
     if left_out and not quiet:
         print(f"{left_out} samples without a target are left out.", file=sys.stderr)
+    # without missing values, NumPy finds a type of its own
     labels = np.array(y[known].tolist()) if y.dtype == object else y[known]
     rest = [None if values is None else values[known] for values in (samples.ids, samples.groups)]
     if rest[1] is not None and not _is_known(rest[1]).all():
@@ -53,6 +54,7 @@ def labeled(samples: Any, *, quiet: bool = False) -> tuple[Any, int]:
 def _is_known(values: Any) -> Any:
     import numpy as np
 
+    # NaN differs from itself
     return np.array([value is not None and value == value for value in values.tolist()], dtype=bool)
 
 
@@ -84,7 +86,7 @@ def views_of_model(model: Any, source: Path) -> dict[str, tuple[str, int | None,
             f"'{source}' holds {type(model).__name__}, which does not say what views it was fitted on. Give the file "
             "of a fitted estimator of this package."
         )
-    first = steps[0] if len(steps) == 2 else None
+    first = steps[0] if len(steps) == 2 else None  # of longer pipelines, only the views' names are known
     return {view: about if len(steps) == 1 else _before_step(first, view, about) for view, about in stored.items()}
 
 
@@ -98,7 +100,7 @@ def _before_step(step: Any, view: str, about: tuple[str, int, Any]) -> tuple[str
     if wide is None:
         return "", None, None
     try:
-        probe = [f"{view}__{k}" for k in range(wide)]
+        probe = [f"{view}__{k}" for k in range(wide)]  # a transformer that keeps these names keeps the columns
         same = wide == width and list(transformer.get_feature_names_out(probe)) == probe
     except (AttributeError, TypeError, ValueError):  # the transformer names no columns
         same = False

@@ -39,8 +39,9 @@ def make_estimator(name: str, settings: list[str] | None = None, *, task: str = 
         if not equals:
             raise ValueError(f"--set takes name=value; got '{setting}'.")
         try:
-            parsed = json.loads(value)
+            parsed = json.loads(value)  # numbers, lists, dicts, true, false and null
         except ValueError:
+            # as Python writes them; other words are text
             parsed = {"None": None, "True": True, "False": False}.get(value, value)
         model.set_params(**{key: parsed})
     return model

@@ -30,7 +30,7 @@ def demo_parts(n_jobs: int | None = None, verbose: bool = False) -> Iterator[Fin
     y = np.array(["malignant", "benign"])[y]
     yield compared("Breast cancer", X, y, None, 4)
     mask = np.random.default_rng(0).random((len(X), len(X.names))) > 1 / 3
-    mask[~mask.any(axis=1), 0] = True
+    mask[~mask.any(axis=1), 0] = True  # every sample keeps a view
     yield compared("Breast cancer, a third of the views missing", Views(X, mask=mask), y, FEW, 3)
     X, y = load_digits_views(return_X_y=True)
     yield compared("Digits, every third", X[::3], y[::3], None, 3)

@@ -44,9 +44,7 @@ def _shared_options(debug: option.DebugFlag = False) -> None:
 # -- compare
 @app.command()
 def demo(
-    report: option.DemoReport = Path("demo.html"),
-    jobs: option.NumberOfJobs = -1,
-    json_out: option.JsonFlag = False,
+    report: option.DemoReport = Path("demo.html"), jobs: option.NumberOfJobs = -1, json_out: option.JsonFlag = False
 ) -> None:
     """Compare estimators on example data.
 
@@ -115,7 +113,7 @@ def compare_files(
     from ..evaluation.comparison import candidates, compare
     from ..io import read_samples, save
 
-    check_outputs(save_to, report, inputs=data)
+    check_outputs(save_to, report, inputs=data)  # before minutes of work
     if jobs == 0:
         raise ValueError("--jobs is at least 1, or -1 for all cores; got 0.")
     samples = read_samples(data, views=views, target=target, ids=id_column, groups=groups)
@@ -193,7 +191,7 @@ def fit(
     if y is None:
         raise ValueError("Name the column of the class or target by --target (-y), or in the TOML file.")
     numeric = is_numeric(y)
-    default = task_of(y[y == y]) if numeric else "classification"
+    default = task_of(y[y == y]) if numeric else "classification"  # without missing targets, which are NaN
     model = make_estimator(estimator, settings, task=task or default)
     complete = numeric and bool((y == y).all())  # samples without a target may take part; targets are then not scaled
     steps = "regression" if is_regressor(model) and complete else "classification"
@@ -371,7 +369,7 @@ def kernels(json_out: option.JsonFlag = False) -> None:
 
 def main() -> None:
     """Run the command line; an error is one sentence unless --debug is given."""
-    words = [word for word in sys.argv[1:] if word != "--debug"]
+    words = [word for word in sys.argv[1:] if word != "--debug"]  # typer would accept it before the command only
     if len(words) < len(sys.argv) - 1:
         os.environ["CONSILIENCE_DEBUG"] = "1"
     debug = bool(os.environ.get("CONSILIENCE_DEBUG"))
@@ -379,7 +377,7 @@ def main() -> None:
         warnings.simplefilter("ignore", RuntimeWarning)  # numbers out of range get a sentence of their own
         warnings.showwarning = lambda message, *rest: typer.echo(f"Warning: {message}", err=True)
     try:
-        code = app(words, standalone_mode=False)
+        code = app(words, standalone_mode=False)  # otherwise typer prints errors its own way and exits
         if code == 130:
             typer.echo("Stopped.", err=True)
         sys.exit(code)

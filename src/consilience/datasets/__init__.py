@@ -7,7 +7,7 @@ there is one. It always checks a digest of the arrays.
 
 from . import _sets
 from ._embedded import load_breast_cancer_views, load_digits_views
-from ._fetch import DataHome, Fetched, fetch, fetcher_of
+from ._fetch import fetcher_of
 from ._make import ViewsTruth, make_regression_views, make_sheared_views, make_views
 
 __all__ = [
@@ -22,42 +22,10 @@ fetch_cora = fetcher_of("fetch_cora", _sets.CORA)
 fetch_eth80 = fetcher_of("fetch_eth80", _sets.ETH80)
 fetch_flower17 = fetcher_of("fetch_flower17", _sets.FLOWER17)
 fetch_mfeat = fetcher_of("fetch_mfeat", _sets.MFEAT)
+fetch_nutrimouse = fetcher_of("fetch_nutrimouse", _sets.NUTRIMOUSE)
 fetch_sarcos = fetcher_of("fetch_sarcos", _sets.SARCOS)
 fetch_spectrometer = fetcher_of("fetch_spectrometer", _sets.SPECTROMETER)
 fetch_tcga_brca = fetcher_of("fetch_tcga_brca", _sets.TCGA_BRCA)
 fetch_three_sources = fetcher_of("fetch_three_sources", _sets.THREE_SOURCES)
 fetch_uwave = fetcher_of("fetch_uwave", _sets.UWAVE)
 fetch_webkb = fetcher_of("fetch_webkb", _sets.WEBKB)
-
-
-def fetch_nutrimouse(*, target: str = "diet", data_home: DataHome = None, return_X_y: bool = False) -> Fetched:
-    """Fetch Nutrimouse: expression of genes in the liver and concentrations of hepatic fatty acids of mice.
-
-    40 samples; views gene (120), lipid (21). Five diets (8 mice each) are crossed with two genotypes (20 mice each).
-
-    Martin et al. (2007). Novel aspects of PPARalpha-mediated regulation of lipid and xenobiotic metabolism revealed
-    through a nutrigenomic study. Hepatology 45, 767-777.
-    Terms: distributed under the GPL in the R packages CCA and mixOmics.
-
-    Parameters
-    ----------
-    target : {"diet", "genotype"}, default="diet"
-        What to predict: one of five diets, or one of two genotypes.
-    data_home : path-like, optional
-        Cache folder. Default: ``consilience`` in the user's cache folder.
-    return_X_y : bool, default=False
-        Whether to return only ``(data, target)``.
-
-    Returns
-    -------
-    Bunch or tuple
-        `data`, `target`, `target_names`, `splits` (none), `feature_names` and `DESCR`; or ``(data, target)``.
-
-    Examples
-    --------
-    >>> from consilience.datasets import fetch_nutrimouse
-    >>> X, y = fetch_nutrimouse(return_X_y=True)  # doctest: +SKIP
-    """
-    if target not in ("diet", "genotype"):
-        raise ValueError(f"`target` must be 'diet' or 'genotype'; got {target!r}.")
-    return fetch(_sets.NUTRIMOUSE, data_home, return_X_y, target=target)

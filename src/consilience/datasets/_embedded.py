@@ -2,12 +2,12 @@
 
 import numpy as np
 from sklearn.datasets import load_breast_cancer, load_digits
-from sklearn.utils import Bunch
 
 from ..views.container import Views
+from ._fetch import Fetched, bunch_or_pair
 
 
-def load_breast_cancer_views(*, return_X_y: bool = False) -> Bunch | tuple[Views, np.ndarray]:
+def load_breast_cancer_views(*, return_X_y: bool = False) -> Fetched:
     """Load the Wisconsin breast cancer data in three views.
 
     The 569 samples are images of cell nuclei, with ten measures of each nucleus. The views are three summaries over the
@@ -38,18 +38,14 @@ def load_breast_cancer_views(*, return_X_y: bool = False) -> Bunch | tuple[Views
     table = load_breast_cancer()
     columns = {"mean": slice(0, 10), "error": slice(10, 20), "worst": slice(20, 30)}
     X = Views({view: table.data[:, chosen] for view, chosen in columns.items()})
-    if return_X_y:
-        return X, table.target
-    return Bunch(
-        data=X,
-        target=table.target,
-        target_names=table.target_names,
+    return bunch_or_pair(
+        X, table.target, return_X_y, target_names=table.target_names,
         feature_names={view: table.feature_names[chosen].tolist() for view, chosen in columns.items()},
         DESCR="Views `mean`, `error` and `worst` are the columns 0-9, 10-19 and 20-29 of this table.\n\n" + table.DESCR,
-    )
+    )  # fmt: skip
 
 
-def load_digits_views(*, return_X_y: bool = False) -> Bunch | tuple[Views, np.ndarray]:
+def load_digits_views(*, return_X_y: bool = False) -> Fetched:
     """Load scikit-learn's handwritten digits in four views.
 
     The 1797 samples are images of 8 x 8 gray levels, 0 to 16. The views are:
@@ -88,15 +84,11 @@ def load_digits_views(*, return_X_y: bool = False) -> Bunch | tuple[Views, np.nd
     images = digits.images
     columns |= {"profiles": _profiles(images), "gradients": _gradients(images), "fourier": _fourier(images)}
     X = Views({view: np.column_stack(list(named.values())) for view, named in columns.items()})
-    if return_X_y:
-        return X, digits.target
-    return Bunch(
-        data=X,
-        target=digits.target,
-        target_names=digits.target_names,
+    return bunch_or_pair(
+        X, digits.target, return_X_y, target_names=digits.target_names,
         feature_names={view: list(named) for view, named in columns.items()},
         DESCR="Views `profiles`, `gradients` and `fourier` are computed from the images (`pixels`).\n\n" + digits.DESCR,
-    )
+    )  # fmt: skip
 
 
 def _profiles(images: np.ndarray) -> dict[str, np.ndarray]:
@@ -115,7 +107,7 @@ def _gradients(images: np.ndarray, n_bins: int = 8) -> dict[str, np.ndarray]:
     position = np.arctan2(down, right) / (2 * np.pi) * n_bins % n_bins  # in bins, from 0 to n_bins
     named = {}
     for b in range(n_bins):
-        distance = np.abs((position - b + n_bins / 2) % n_bins - n_bins / 2)
+        distance = np.abs((position - b + n_bins / 2) % n_bins - n_bins / 2)  # around the circle of directions
         votes = magnitude * np.clip(1 - distance, 0, None)
         for i in (0, 1):
             for j in (0, 1):

@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from inspect import cleandoc
 from typing import Any, TypeAlias
 
@@ -24,7 +24,7 @@ _TEMPLATE = """Fetch {title}
 
 Parameters
 ----------
-data_home : path-like, optional
+{options}data_home : path-like, optional
     Cache folder. Default: ``consilience`` in the user's cache folder.
 return_X_y : bool, default=False
     Whether to return only ``(data, target)``.
@@ -60,6 +60,8 @@ class DataSet:
         Names of further fields with their meaning, for the docstring.
     has_splits : bool
         Whether the set has training and test samples.
+    targets : dict
+        Name -> meaning of the targets, if there are several. The first one is the default.
     """
 
     files: ArrayFile | tuple[ArrayFile, ...]
@@ -68,6 +70,7 @@ class DataSet:
     build: Callable[..., Built]
     fields: str = ""
     has_splits: bool = False
+    targets: dict[str, str] = field(default_factory=dict)
 
     @property
     def sources(self) -> tuple[ArrayFile, ...]:
@@ -84,10 +87,13 @@ class DataSet:
 def fetch(data_set: DataSet, data_home: DataHome, return_X_y: bool, **options: Any) -> Fetched:
     """Return a data set as a Bunch or as (X, y); class names default to the distinct labels."""
     X, y, fields = data_set.build(*(read_arrays(source, data_home) for source in data_set.sources), **options)
-    if return_X_y:
-        return X, y
     fields = {"target_names": np.unique(y), "splits": [], "feature_names": {}} | fields
-    return Bunch(data=X, target=y, DESCR=data_set.description, **fields)
+    return bunch_or_pair(X, y, return_X_y, DESCR=data_set.description, **fields)
+
+
+def bunch_or_pair(X: Views, y: np.ndarray, return_X_y: bool, **fields: Any) -> Fetched:
+    """Return a data set as a Bunch with further fields, or as (X, y)."""
+    return (X, y) if return_X_y else Bunch(data=X, target=y, **fields)
 
 
 def fetcher_of(name: str, data_set: DataSet) -> Callable[..., Any]:
@@ -96,12 +102,29 @@ def fetcher_of(name: str, data_set: DataSet) -> Callable[..., Any]:
     def fetcher(*, data_home: DataHome = None, return_X_y: bool = False) -> Fetched:
         return fetch(data_set, data_home, return_X_y)
 
+    def fetcher_of_target(
+        *, target: str = next(iter(data_set.targets), ""), data_home: DataHome = None, return_X_y: bool = False
+    ) -> Fetched:
+        if target not in data_set.targets:
+            raise ValueError(f"`target` must be {' or '.join(map(repr, data_set.targets))}; got {target!r}.")
+        return fetch(data_set, data_home, return_X_y, target=target)
+
+    public = fetcher_of_target if data_set.targets else fetcher
+    public.__doc__ = _docstring(name, data_set)
+    public.__name__ = public.__qualname__ = name
+    public.__module__ = "consilience.datasets"  # where it is found again by name, as pickle does
+    return public
+
+
+def _docstring(name: str, data_set: DataSet) -> str:
+    options = ""
+    if data_set.targets:
+        names = [f'"{target}"' for target in data_set.targets]
+        options = f"target : {{{', '.join(names)}}}, default={names[0]}\n    What to predict: "
+        options += ", or ".join(data_set.targets.values()) + ".\n"
     title, _, text = cleandoc(data_set.about).partition("\n\n")
-    fetcher.__doc__ = _TEMPLATE.format(
-        name=name, title=title, shape=data_set.shape, text=text,
+    return _TEMPLATE.format(
+        name=name, title=title, shape=data_set.shape, text=text, options=options,
         splits="training and test samples" if data_set.has_splits else "none",
         fields=f"\n    The Bunch also has {data_set.fields}." if data_set.fields else "",
     )  # fmt: skip
-    fetcher.__name__ = fetcher.__qualname__ = name
-    fetcher.__module__ = "consilience.datasets"  # where it is found again by name, as pickle does
-    return fetcher

@@ -253,6 +253,7 @@ def make_sheared_views(
     rng = check_random_state(random_state)
     y = _balanced_labels(rng, n_samples, 2)
     along, across = np.array([1.0, 1.0]) / np.sqrt(2), np.array([1.0, -1.0]) / np.sqrt(2)
+    # the centers (1, -1) and (-1, 1) are √2 from the origin
     offset = np.where(y == 1, np.sqrt(2), -np.sqrt(2)) + 0.3 * rng.standard_normal(n_samples)
     view0 = np.outer(1.2 * rng.standard_normal(n_samples), along) + np.outer(offset, across)
     angle = np.deg2rad(ROTATION_DEGREES)
@@ -282,7 +283,7 @@ class _Kinds:
     ) -> tuple[Views, ViewsTruth]:
         """Return the views of all kinds, with missing cells, and the truth."""
         informative = len(self.names["informative"])
-        d = latent.shape[1] // informative
+        d = latent.shape[1] // informative  # latent variables of one view
         projected = [latent @ _orthonormal(rng, latent.shape[1], d) for _ in self.names["redundant"]]
         signals = [*np.split(latent, informative, axis=1), *projected, *unrelated]
         cells = _draw_missing_cells(rng, len(latent), len(self.order), missing)
@@ -337,6 +338,7 @@ def _regression_latents(
 
 def _orthonormal(rng: np.random.RandomState, n_rows: int, n_columns: int) -> np.ndarray:
     """Return a random matrix with orthonormal columns, or orthonormal rows if it is wide."""
+    # the orthogonal factor of a normal matrix has no preferred direction
     u, _, vt = svd(rng.standard_normal((n_rows, n_columns)))
     return u @ vt
 
@@ -350,7 +352,7 @@ def _draw_missing_cells(rng: np.random.RandomState, n_samples: int, n_views: int
             f"{n_views} views; got {missing}. Use a smaller fraction or more views."
         )
     free = np.ones((n_samples, n_views), dtype=bool)
-    free[np.arange(n_samples), rng.randint(n_views, size=n_samples)] = False
+    free[np.arange(n_samples), rng.randint(n_views, size=n_samples)] = False  # the view that a sample keeps in any case
     cells = np.zeros((n_samples, n_views), dtype=bool)
     cells.flat[rng.choice(np.flatnonzero(free), size=count, replace=False)] = True
     return cells

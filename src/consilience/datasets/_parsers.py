@@ -14,6 +14,7 @@ def member(archive: bytes, name: str) -> bytes:
     """Return the file of that name from any folder of a zip archive."""
     with zipfile.ZipFile(io.BytesIO(archive)) as file:
         for info in file.infolist():
+            # an archive may unpack to far more than its size
             if info.filename.rpartition("/")[2] == name and info.file_size <= SIZE_LIMIT:
                 return file.read(info)
     raise ValueError(f"The archive has no file {name} of at most {SIZE_LIMIT} bytes")

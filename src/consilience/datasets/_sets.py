@@ -86,7 +86,7 @@ def _build_cora(z: Arrays) -> Built:
 
 
 def _build_eth80(z: Arrays) -> Built:
-    groups = 10 * z["y"].astype(np.int64) + z["object_id"]
+    groups = 10 * z["y"].astype(np.int64) + z["object_id"]  # ten objects in each category
     fields = {"groups": groups, "images": z["images"], "masks": z["masks"]}
     return _dense_views(z, "colour", "dxdy", "maglap", "hog"), z["class_names"][z["y"]], fields
 
@@ -109,7 +109,7 @@ def _build_tcga_brca(z: Arrays) -> Built:
 def _build_breast_tcga(z: Arrays) -> Built:
     views = ("mrna", "mirna", "protein")
     train = Views({view: z[f"{view}_train"] for view in views})
-    test = Views({view: z[f"{view}_test"] for view in views[:2]})
+    test = Views({view: z[f"{view}_test"] for view in views[:2]})  # without the view protein
     y = np.concatenate([z["y_train"], z["y_test"]])
     fields = {
         "splits": _first_and_rest(len(train), len(y)),
@@ -155,6 +155,7 @@ NUTRIMOUSE = DataSet(
     Terms: distributed under the GPL in the R packages CCA and mixOmics.
     """,
     _build_nutrimouse,
+    targets={"diet": "one of five diets", "genotype": "one of two genotypes"},
 )  # fmt: skip
 
 FLOWER17 = DataSet(

@@ -52,6 +52,7 @@ def array_digest(arrays: Mapping[str, np.ndarray]) -> str:
     """Return the SHA-256 of name, type, shape and little-endian bytes of each array, in the order of names."""
     total = hashlib.sha256()
     for name in sorted(arrays):
+        # the digest is the same on machines of either byte order
         array = np.ascontiguousarray(arrays[name], dtype=arrays[name].dtype.newbyteorder("<"))
         total.update(f"{name} {array.dtype.str} {array.shape}\n".encode())
         total.update(array.tobytes())
@@ -80,38 +81,37 @@ def _cache_folder(data_home: str | os.PathLike[str] | None) -> Path:
 def _read_checked(path: Path, source: ArrayFile) -> Arrays:
     remedy = f"Remove or replace it; original data: {source.origin}."
     try:
-        with np.load(path, allow_pickle=False) as file:
+        with np.load(path, allow_pickle=False) as file:  # no code in a file runs
             arrays = {name: file[name] for name in file.files}
     except Exception as error:  # damaged files raise many kinds of errors
         raise OSError(f"{path} is not a readable npz file of plain arrays ({error}). {remedy}") from error
+    return _checked(arrays, source, f"{path} has other arrays than expected", remedy)
+
+
+def _checked(arrays: Arrays, source: ArrayFile, what: str, remedy: str) -> Arrays:
     digest = array_digest(arrays)
     if digest != source.digest:
-        raise OSError(f"{path} has other arrays than expected: digest {digest} instead of {source.digest}. {remedy}")
+        raise OSError(f"{what}: digest {digest} instead of {source.digest}. {remedy}")
     return arrays
 
 
 def _from_home(source: ArrayFile, given: str | None, cached: Path) -> Arrays:
-    tried = [f"{given}/{source.file}" if given else f"the folder {FOLDER_VARIABLE} (not set)", str(cached)]
+    tried = f"{given}/{source.file}" if given else f"the folder {FOLDER_VARIABLE} (not set)"
+    not_found = f"{source.file} was not found in {tried} or {cached}"
+    remedy = f"put {source.file} into a folder and set {FOLDER_VARIABLE} to that folder."
     if source.parse is None:
         raise FileNotFoundError(
-            f"{source.file} was not found in {' or '.join(tried)}. These arrays cannot be downloaded. Original data: "
-            f"{source.origin}. Put {source.file} into a folder, and set {FOLDER_VARIABLE} to that folder."
+            f"{not_found}. These arrays cannot be downloaded. Original data: {source.origin}. To use them, {remedy}"
         )
     try:
         arrays = source.parse(*(_download(url) for url in source.homes))
     except Exception as error:  # no connection, a damaged archive, another format
         raise FileNotFoundError(
-            f"{source.file} was not found in {' or '.join(tried)}, and the download from {', '.join(source.homes)} "
-            f"failed ({error}). Try again with a connection, or put {source.file} into a folder and set "
-            f"{FOLDER_VARIABLE} to that folder."
+            f"{not_found}, and the download from {', '.join(source.homes)} failed ({error}). Try again with a "
+            f"connection, or {remedy}"
         ) from error
-    digest = array_digest(arrays)
-    if digest != source.digest:
-        raise OSError(
-            f"{' and '.join(source.homes)} no longer contain the arrays of {source.file}: digest {digest} instead of "
-            f"{source.digest}. Put {source.file} into a folder and set {FOLDER_VARIABLE} to that folder."
-        )
-    return arrays
+    changed = f"{' and '.join(source.homes)} no longer contain the arrays of {source.file}"
+    return _checked(arrays, source, changed, f"To use them, {remedy}")
 
 
 class _HttpsOnly(urllib.request.HTTPRedirectHandler):
@@ -134,7 +134,7 @@ def _open(url: str) -> IO[bytes]:
 
 def _download(url: str) -> bytes:
     with _open(url) as response:
-        content = response.read(SIZE_LIMIT + 1)
+        content = response.read(SIZE_LIMIT + 1)  # one byte more tells whether the limit is exceeded
     if len(content) > SIZE_LIMIT:
         raise ValueError(f"{url} is larger than the limit of {SIZE_LIMIT} bytes.")
     return content

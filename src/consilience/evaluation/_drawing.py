@@ -1,9 +1,12 @@
 """What the displays share: axes, colors and matrices between views. matplotlib loads when something is drawn."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
+
+from ..views._docs import shared_docs
 
 BLUE, ORANGE, GRAY = "#1f4e79", "#b35900", "0.4"  # legible in grayscale and color-blind safe
 
@@ -17,15 +20,62 @@ def load_pyplot() -> Any:
     return plt
 
 
-def axes_or_new(ax: Any, size: tuple[float, float] | None = None) -> Any:
-    """Return the given axes, or those of a new figure."""
-    return load_pyplot().subplots(figsize=size, layout="constrained")[1] if ax is None else ax
+@shared_docs
+class Display(ABC):
+    """Base of the displays in one set of axes: `plot` provides the axes, and `_draw` of each display uses them."""
+
+    ax_: Any
+    figure_: Any
+
+    def plot(self, ax: Any = None) -> Self:
+        """Draw the display.
+
+        Parameters
+        ----------
+        {ax}
+
+        {returns_display}
+        """
+        return self._plot(ax)
+
+    def _plot(self, ax: Any, **line: Any) -> Self:
+        if ax is None:
+            _, ax = load_pyplot().subplots(figsize=self._figure_size(), layout="constrained")
+        self.ax_, self.figure_ = ax, ax.figure
+        self._draw(**line)
+        return self
+
+    @abstractmethod
+    def _draw(self, *args: Any, **line: Any) -> None:
+        """Draw on `ax_`, and store what was drawn; displays of curves take arguments for their line."""
+
+    def _figure_size(self) -> tuple[float, float] | None:
+        """Return the size of a new figure in inches; None for the default of matplotlib."""
+        return None
+
+
+@shared_docs
+class CurveDisplay(Display):
+    """Base of the displays of a curve, whose line takes the arguments of matplotlib."""
+
+    def plot(self, ax: Any = None, **line: Any) -> Self:
+        """Draw the display.
+
+        Parameters
+        ----------
+        {ax}
+        **line : dict
+            Arguments for ``ax.plot``, or for ``ax.errorbar`` if the display shows error bars.
+
+        {returns_display}
+        """
+        return self._plot(ax, **line)
 
 
 def draw_matrix(ax: Any, values: np.ndarray, names: Sequence[str], label: str, **limits: Any) -> Any:
     """Draw a matrix between views, from light to dark, with its numbers."""
     image = ax.imshow(values, cmap="Blues", **limits)
-    middle = (image.get_clim()[0] + image.get_clim()[1]) / 2
+    middle = (image.get_clim()[0] + image.get_clim()[1]) / 2  # above it, cells are too dark for black numbers
     for v, row in enumerate(values):
         for w, value in enumerate(row):
             if np.isfinite(value):

@@ -19,7 +19,7 @@ def check_targets(X: Views, y: Any, task: str | None) -> tuple[np.ndarray, str]:
         raise ValueError(f"y must have one target per sample; got the shape {y.shape}. Compare one column at a time.")
     if len(X) != len(y):
         raise ValueError(f"X has {len(X)} samples and y has {len(y)}; the numbers must be equal.")
-    missing = sum(value is None or value != value for value in y.tolist())
+    missing = sum(value is None or value != value for value in y.tolist())  # NaN differs from itself
     if missing:
         raise ValueError(f"{missing} samples have no target. Remove them before the comparison.")
     types = sorted({type(value).__name__ for value in y.tolist()})
@@ -57,7 +57,7 @@ def outer_splits(cv: Any, y: np.ndarray, task: str, groups: np.ndarray | None, r
         splitter = _splitter(int(cv), task, groups, random_state)
     else:
         splitter = check_cv(cv)
-    splits = tuple(splitter.split(np.zeros((len(y), 1)), y, groups))
+    splits = tuple(splitter.split(np.zeros((len(y), 1)), y, groups))  # splitters use only the number of samples
     tested = np.sort(np.concatenate([test for _, test in splits]))
     if not np.array_equal(tested, np.arange(len(y))) or any(len(test) == 0 for _, test in splits):
         raise ValueError(
@@ -79,7 +79,7 @@ def inner_splitter(
                 inside = splitter.split(np.zeros((len(train), 1)), y[train], groups[train])
                 _check_groups_apart("inner_cv", inside, groups[train])
         return splitter
-    units = y if task == "classification" else np.zeros(len(y))
+    units = y if task == "classification" else np.zeros(len(y))  # for regression, all samples count as one class
     fewest = min(int(np.unique(units[train], return_counts=True)[1].min()) for train, _ in splits)
     if groups is not None:
         n_groups = min(len(np.unique(groups[train])) for train, _ in splits)

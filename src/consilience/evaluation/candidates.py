@@ -68,7 +68,7 @@ def default_kernels(X: Views) -> dict[str, Any]:
             kernels[name] = "precomputed"
         elif kind == "objects":
             first = X[name][int(np.flatnonzero(X.present(name))[0])]
-            strings = isinstance(first, (str, bytes, list))
+            strings = isinstance(first, (str, bytes, list))  # otherwise trees, as nested tuples
             kernels[name] = normalize(Spectrum(1) + Spectrum(2) + Spectrum(3) if strings else SubsetTree())
     return kernels
 
@@ -128,26 +128,16 @@ def candidates(X: Views, y: Any, *, task: str | None = None, built_in_cv: bool =
 
 
 def _regressors(kernel: Any, built_in_cv: bool) -> Candidates:
-    if built_in_cv:
-        chosen: Candidates = {
-            "CoRegularizedRidgeCV": (CoRegularizedRidgeCV(kernel, agreement_penalties=_AGREEMENT_PENALTIES), {}),
-            "ViewMetricRidgeCV": (ViewMetricRidgeCV(kernel), {}),
-        }
-    else:
-        chosen = {
-            "CoRegularizedRidgeCV": (CoRegularizedRidge(kernel), _coregularized_grid()),
-            "ViewMetricRidgeCV": (ViewMetricRidge(kernel), _metric_grid()),
-        }
-    chosen["MultipleKernelRidge"] = MultipleKernelRidge(kernel), {"alpha": [1e-2, 1e-1, 1.0]}
-    return chosen
+    coregularized = _penalized(CoRegularizedRidge, CoRegularizedRidgeCV, kernel, built_in_cv, _AGREEMENT_PENALTIES)
+    metric = _penalized(ViewMetricRidge, ViewMetricRidgeCV, kernel, built_in_cv)
+    learned = MultipleKernelRidge(kernel), {"alpha": [1e-2, 1e-1, 1.0]}
+    return {"CoRegularizedRidgeCV": coregularized, "ViewMetricRidgeCV": metric, "MultipleKernelRidge": learned}
 
 
 def _classifiers(kernel: Any, built_in_cv: bool, numeric: bool, one_width: bool) -> Candidates:
-    coregularized: tuple[Any, Grid] = CoRegularizedRidgeClassifier(kernel), _coregularized_grid()
-    metric: tuple[Any, Grid] = ViewMetricRidgeClassifier(kernel), _metric_grid()
-    if built_in_cv:
-        coregularized = CoRegularizedRidgeClassifierCV(kernel, agreement_penalties=_AGREEMENT_PENALTIES), {}
-        metric = ViewMetricRidgeClassifierCV(kernel), {}
+    pair = CoRegularizedRidgeClassifier, CoRegularizedRidgeClassifierCV
+    coregularized = _penalized(*pair, kernel, built_in_cv, _AGREEMENT_PENALTIES)
+    metric = _penalized(ViewMetricRidgeClassifier, ViewMetricRidgeClassifierCV, kernel, built_in_cv)
     online = {"kernel": kernel, "average": True, "random_state": 0}
     chosen: Candidates = {
         "CoRegularizedRidgeClassifierCV": coregularized,
@@ -170,25 +160,24 @@ def _classifiers(kernel: Any, built_in_cv: bool, numeric: bool, one_width: bool)
     return chosen
 
 
-def _coregularized_grid() -> Grid:
-    """Return the penalties that the CV form tries by default."""
-    alphas = CoRegularizedRidgeCV().alphas
-    return {"alpha": list(alphas), "agreement_penalty": list(_AGREEMENT_PENALTIES)}
-
-
-def _metric_grid() -> Grid:
-    """Return the penalties that the CV form tries by default."""
-    return {"alpha": list(ViewMetricRidgeCV().alphas)}
+def _penalized(plain: Any, cv_form: Any, kernel: Any, built_in_cv: bool, agreement: Any = None) -> tuple[Any, Grid]:
+    """Return the CV form of an estimator, or the estimator with a grid of the penalties that the CV form tries."""
+    if built_in_cv:
+        return (cv_form(kernel) if agreement is None else cv_form(kernel, agreement_penalties=agreement)), {}
+    penalties = {"alpha": list(cv_form().alphas)}
+    return plain(kernel), penalties if agreement is None else {**penalties, "agreement_penalty": list(agreement)}
 
 
 def _scaled_pair(X: Views, estimator: Any, grid: Grid, task: str) -> tuple[Any, Grid]:
     """Return the estimator inside its scaling, and the grid by the parameter names there."""
+    # the names of steps that `make_pipeline` and `TransformedTargetRegressor` give
     prefix = ("regressor__" if task == "regression" else "") + type(estimator).__name__.lower()
     return scaled(X, estimator, task=task), {f"{prefix}__{name}": values for name, values in grid.items()}
 
 
 def scaled(X: Views, estimator: Any, *, task: str) -> Any:
     """Return an estimator that first scales dense views and fills gaps; for regression it scales the target too."""
+    # a column that is empty in one training part keeps its place
     impute_and_scale = make_pipeline(SimpleImputer(keep_empty_features=True), StandardScaler())
     steps = {name: clone(impute_and_scale) for name in X.names if X.kind(name) == "dense"}
     pipeline = make_pipeline(PerView(steps), estimator) if steps else make_pipeline(estimator)
@@ -216,7 +205,7 @@ def without_view(estimator: Any, view: str) -> Any:
     by_view = {
         key: {name: part for name, part in value.items() if name != view}
         for key, value in estimator.get_params().items()
-        if isinstance(value, Mapping) and view in value and not key.endswith("class_weight")
+        if isinstance(value, Mapping) and view in value and not key.endswith("class_weight")  # whose keys are classes
     }
     return estimator.set_params(**by_view)
 

@@ -45,7 +45,7 @@ def check_multiview_estimator(estimator: Any) -> None:
     for check in multiview_checks(estimator):
         try:
             check(estimator)
-        except Exception as error:
+        except Exception as error:  # whatever an estimator raises, the other checks run
             broken.append(f"- {check.__doc__} {type(error).__name__}: {error}")
     if broken:
         raise AssertionError(f"{type(estimator).__name__} breaks {len(broken)} contracts:\n" + "\n".join(broken))
@@ -82,7 +82,7 @@ def multiview_checks(estimator: Any) -> Iterator[Check]:
 # -- data and comparisons of predictions
 def _data(estimator: Any, n: int = 48) -> tuple[dict[str, np.ndarray], np.ndarray]:
     rng = np.random.default_rng(0)
-    code = np.arange(n) % 3
+    code = np.arange(n) % 3  # three classes of equal size
     A = rng.normal(size=(n, 3)) + code[:, None]
     B = rng.normal(size=(n, 4)) - code[:, None] * np.array([1.0, 0, 2, 0])
     y = code if is_classifier(estimator) else A[:, 0] - B[:, 2] + 0.1 * rng.normal(size=n)
@@ -97,8 +97,12 @@ def _same(left: np.ndarray, right: np.ndarray, what: str = "the predictions diff
     np.testing.assert_allclose(left, right, rtol=1e-5, atol=1e-6, err_msg=what)
 
 
-def _fit(estimator: Any, X: Any, y: Any) -> Any:
-    return clone(estimator).fit(X, y)
+def _fit(estimator: Any, X: Any, y: Any, **params: Any) -> Any:
+    return clone(estimator).set_params(**params).fit(X, y)
+
+
+def _fit_outputs(estimator: Any, X: Any, y: Any, **params: Any) -> np.ndarray:
+    return _outputs(_fit(estimator, X, y, **params), X)
 
 
 def _check_refused(model: Any, X: Any, word: str) -> None:
@@ -123,7 +127,7 @@ def _with_missing(data: dict[str, np.ndarray]) -> Views:
     A, B = data["a"].copy(), data["b"].copy()
     A[::5] = np.nan
     B[1::4] = np.nan
-    B[::5] = data["b"][::5]
+    B[::5] = data["b"][::5]  # no sample may lose both views
     return Views(a=A, b=B)
 
 
@@ -131,30 +135,29 @@ def _with_missing(data: dict[str, np.ndarray]) -> Views:
 def check_one_view_is_plain(estimator: Any) -> None:
     """One view equals the plain array."""
     data, y = _data(estimator)
-    plain = _fit(estimator, data["a"], y)
+    plain = _fit_outputs(estimator, data["a"], y)
     for form in (Views(only=data["a"]), {"only": data["a"]}, [data["a"]]):
-        _same(_outputs(_fit(estimator, form, y), form), _outputs(plain, data["a"]))
+        _same(_fit_outputs(estimator, form, y), plain)
 
 
 def check_forms_agree(estimator: Any) -> None:
     """A dict, a list, a data frame and a wide array of the same views give the same predictions."""
     data, y = _data(estimator)
-    expected = _outputs(_fit(estimator, data, y), data)
+    expected = _fit_outputs(estimator, data, y)
     listed = list(data.values())
-    _same(_outputs(_fit(estimator, listed, y), listed), expected, "a list differs from a dict")
-    _same(_outputs(_fit(estimator, Views(data), y), Views(data)), expected, "Views differ from a dict")
+    _same(_fit_outputs(estimator, listed, y), expected, "a list differs from a dict")
+    _same(_fit_outputs(estimator, Views(data), y), expected, "Views differ from a dict")
     if "views" not in estimator.get_params():
         return
     wide = np.hstack(listed)
-    model = clone(estimator).set_params(views={"a": slice(0, 3), "b": [3, 4, 5, 6]}).fit(wide, y)
-    _same(_outputs(model, wide), expected, "a wide array differs from a dict")
+    division = {"a": slice(0, 3), "b": [3, 4, 5, 6]}
+    _same(_fit_outputs(estimator, wide, y, views=division), expected, "a wide array differs from a dict")
     try:
         import pandas as pd
     except ImportError:
         return
     frame = pd.DataFrame(wide, columns=[f"a__{j}" for j in range(3)] + [f"b__{j}" for j in range(4)])
-    model = clone(estimator).set_params(views="prefix").fit(frame, y)
-    _same(_outputs(model, frame), expected, "a frame differs from a dict")
+    _same(_fit_outputs(estimator, frame, y, views="prefix"), expected, "a frame differs from a dict")
 
 
 def check_view_order(estimator: Any) -> None:
@@ -175,7 +178,7 @@ def check_sparse_is_dense(estimator: Any) -> None:
         return
     data, y = _data(estimator)
     mixed = {"a": sp.csr_array(data["a"]), "b": data["b"]}
-    _same(_outputs(_fit(estimator, mixed, y), mixed), _outputs(_fit(estimator, data, y), data))
+    _same(_fit_outputs(estimator, mixed, y), _fit_outputs(estimator, data, y))
 
 
 def check_always_missing(estimator: Any) -> None:
@@ -183,7 +186,7 @@ def check_always_missing(estimator: Any) -> None:
     data, y = _data(estimator)
     with_empty = {**data, "empty": np.full((len(y), 2), np.nan)}
     model = _fit(estimator, with_empty, y)
-    expected = _outputs(_fit(estimator, data, y), data)
+    expected = _fit_outputs(estimator, data, y)
     _same(_outputs(model, with_empty), expected)
     _same(_outputs(model, data), expected, "prediction needs the missing view")
     with_new = {**data, "empty": np.ones((len(y), 2))}
@@ -219,7 +222,7 @@ def check_inputs_unchanged(estimator: Any) -> None:
     if estimator.__sklearn_tags__().input_tags.sparse:
         backwards = _backwards(data["a"])
         order = backwards.indices.copy()
-        _outputs(_fit(estimator, {"a": backwards, "b": data["b"]}, y), {"a": backwards, "b": data["b"]})
+        _fit_outputs(estimator, {"a": backwards, "b": data["b"]}, y)
         assert np.array_equal(backwards.indices, order), "the indices of a sparse matrix were sorted in place"
     assert np.array_equal(y, labels), "the targets were changed"
     assert repr(estimator.get_params()) == before, "fit changed the parameters"
@@ -256,15 +259,13 @@ def check_save_and_load(estimator: Any) -> None:
 def check_unknown_view(estimator: Any) -> None:
     """A view that fit did not have raises an error that names the view."""
     data, y = _data(estimator)
-    model = _fit(estimator, data, y)
-    _check_refused(model, {**data, "stranger": data["a"]}, "stranger")
+    _check_refused(_fit(estimator, data, y), {**data, "stranger": data["a"]}, "stranger")
 
 
 def check_wrong_columns(estimator: Any) -> None:
     """A view with other columns than at fit raises an error that names the view."""
     data, y = _data(estimator)
-    model = _fit(estimator, data, y)
-    _check_refused(model, {"a": data["a"], "b": data["b"][:, :2]}, "'b'")
+    _check_refused(_fit(estimator, data, y), {"a": data["a"], "b": data["b"][:, :2]}, "'b'")
 
 
 def check_view_decision_function(estimator: Any) -> None:
@@ -307,11 +308,11 @@ def check_unlabeled(estimator: Any) -> None:
     as_nan[::6] = np.nan
     as_none = y.astype(object)
     as_none[::6] = None
-    left = _outputs(_fit(estimator, data, as_nan), data)
-    _same(left, _outputs(_fit(estimator, data, as_none), data))
+    left = _fit_outputs(estimator, data, as_nan)
+    _same(left, _fit_outputs(estimator, data, as_none))
     if "unlabeled" in estimator.get_params():
         marked = np.where(np.arange(len(y)) % 6 == 0, -1, y)
-        _same(left, _outputs(clone(estimator).set_params(unlabeled=-1).fit(data, marked), data))
+        _same(left, _fit_outputs(estimator, data, marked, unlabeled=-1))
 
 
 # -- online estimators
@@ -331,21 +332,9 @@ def check_chunks(estimator: Any) -> None:
 
 
 _FOR_ALL: tuple[Check, ...] = (
-    check_one_view_is_plain,
-    check_forms_agree,
-    check_view_order,
-    check_sparse_is_dense,
-    check_always_missing,
-    check_missing_rows,
-    check_one_view_at_prediction,
-    check_inputs_unchanged,
-    check_cross_validation,
-    check_pickle,
-    check_save_and_load,
-    check_unknown_view,
-    check_wrong_columns,
-    check_view_decision_function,
-    check_certificate,
-)
+    check_one_view_is_plain, check_forms_agree, check_view_order, check_sparse_is_dense, check_always_missing,
+    check_missing_rows, check_one_view_at_prediction, check_inputs_unchanged, check_cross_validation, check_pickle,
+    check_save_and_load, check_unknown_view, check_wrong_columns, check_view_decision_function, check_certificate,
+)  # fmt: skip
 _FOR_CLASSIFIERS: tuple[Check, ...] = (check_any_labels, check_unlabeled)
 _FOR_ONLINE: tuple[Check, ...] = (check_chunks,)

@@ -27,7 +27,7 @@ __all__ = ["Comparison", "Leaderboard", "candidates", "compare", "default_kernel
 
 _DEFAULT_SCORING = {"classification": "accuracy", "regression": "r2"}
 # what an estimator may raise on data that it cannot learn from, or that a scorer cannot use
-FIT_ERRORS = (ValueError, TypeError, AttributeError, ArithmeticError, np.linalg.LinAlgError)
+_FIT_ERRORS = (ValueError, TypeError, AttributeError, ArithmeticError, np.linalg.LinAlgError)
 
 
 @dataclass(frozen=True)
@@ -138,20 +138,19 @@ class Leaderboard(Sequence[Comparison]):
         width = max([len(row.name) for row in self.rows], default=0)
         wide = max(len(self.scoring), 8)
         lines = [f"{'':<{width}}  {self.scoring:>{wide}}  {'95% interval':>15}  {'fit time':>8}"]
-        lines += [
-            f"{row.name:<{width}}  {row.score:>{wide}.4f}  {row.low:>7.4f} {row.high:>7.4f}  {row.fit_time:>8.2f}"
-            for row in self.rows
-        ]
+        for row in self.rows:
+            interval = f"{row.low:>7.4f} {row.high:>7.4f}"
+            lines.append(f"{row.name:<{width}}  {row.score:>{wide}.4f}  {interval}  {row.fit_time:>8.2f}")
         return "\n".join(lines)
 
     def _repr_html_(self) -> str:
-        cells = [
-            (row.name, f"{row.score:.4f}", f"{row.low:.4f} to {row.high:.4f}", f"{row.fit_time:.2f}")
-            for row in self.rows
-        ]
         heads = ("estimator", self.scoring, "95% interval", "fit time (s)")
         head = "".join(f"<th>{escape(name)}</th>" for name in heads)
-        body = "".join("<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>" for row in cells)
+        body = "".join(
+            f"<tr><td>{escape(row.name)}</td><td>{row.score:.4f}</td><td>{row.low:.4f} to {row.high:.4f}</td>"
+            f"<td>{row.fit_time:.2f}</td></tr>"
+            for row in self.rows
+        )
         return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
 
     def to_frame(self) -> Any:
@@ -191,7 +190,7 @@ class Leaderboard(Sequence[Comparison]):
             The fitted estimator, including its scaling.
         """
         search = make_search(self.estimators[name], self.inner_cv, self.scorer)
-        model = fit_quietly(search, views_of(name, as_views(X)), np.asarray(y), self.groups)
+        model = fit_part(search, views_of(name, as_views(X)), np.asarray(y), self.groups)
         return model.best_estimator_ if self.estimators[name][1] else model
 
 
@@ -286,6 +285,7 @@ def compare(
     is_default = scoring in (None, _DEFAULT_SCORING[task])
     scoring = _DEFAULT_SCORING[task] if is_default else scoring
     scorer = get_scorer(scoring)
+    # built-in leave-one-out knows neither groups nor other scores
     pairs = _read_estimators(estimators, X, y, task, built_in_cv=is_default and groups is None)
     splits = outer_splits(cv, y, task, groups, random_state)
     inner = inner_splitter(inner_cv, y, task, groups, random_state, splits)
@@ -301,10 +301,8 @@ def compare(
         raise ValueError(f"No estimator could be fitted and scored. {first}: {failed[first]}")
     name_of_score = scoring if isinstance(scoring, str) else getattr(scoring, "__name__", str(scoring))
     rows = [_row(name, parts, splits, name_of_score) for name, parts in results.items() if name not in failed]
-    rows.sort(key=lambda row: (np.isnan(row.score), -row.score))
-    return Leaderboard(
-        tuple(rows), splits, task, name_of_score, scorer, pairs, inner, groups, random_state, failed
-    )  # fmt: skip
+    rows.sort(key=lambda row: (np.isnan(row.score), -row.score))  # scores that are NaN come last
+    return Leaderboard(tuple(rows), splits, task, name_of_score, scorer, pairs, inner, groups, random_state, failed)
 
 
 def _read_estimators(estimators: Any, X: Views, y: np.ndarray, task: str, *, built_in_cv: bool) -> Candidates:
@@ -332,19 +330,19 @@ def make_search(pair: tuple[Any, Mapping[str, Any]], inner_cv: Any, scorer: Any)
     return GridSearchCV(estimator, dict(grid), cv=inner_cv, scoring=scorer, error_score="raise")
 
 
-def fit_quietly(model: Any, X: Views, y: np.ndarray, groups: np.ndarray | None = None) -> Any:
-    """Fit without warnings on unfinished iterations and rare classes: the score shows their effect."""
+def fit_part(model: Any, X: Views, y: np.ndarray, groups: np.ndarray | None, rows: Any = slice(None)) -> Any:
+    """Fit on some samples without warnings on unfinished iterations and rare classes: the score shows their effect."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         warnings.filterwarnings("ignore", message="The least populated class")
         if groups is not None and isinstance(model, BaseSearchCV):
-            return model.fit(X, y, groups=groups)
-        return model.fit(X, y)
+            return model.fit(X[rows], y[rows], groups=groups[rows])  # the inner folds keep groups together too
+        return model.fit(X[rows], y[rows])
 
 
 # -- folds
 @dataclass(frozen=True)
-class _FoldResult:
+class FoldResult:
     """Score, fit time, predictions and chosen parameters of one outer fold."""
 
     score: float
@@ -362,11 +360,12 @@ def _run_folds(
     splits: Sequence[tuple[np.ndarray, np.ndarray]],
     n_jobs: int | None,
     verbose: bool,
-) -> dict[str, list[_FoldResult | str]]:
+) -> dict[str, list[FoldResult | str]]:
     """Return the results of each estimator, fold by fold; an error message stands for a fold that failed."""
     turns = _turns(searches, len(splits))
+    # a generator gives results as they come, for the progress bar
     work = Parallel(n_jobs=n_jobs, return_as="generator")(
-        delayed(_run_fold)(searches[name], scorer, views_of(name, X), y, groups, *splits[k]) for name, k in turns
+        delayed(run_fold)(searches[name], scorer, views_of(name, X), y, groups, *splits[k]) for name, k in turns
     )
     results: dict[str, list[Any]] = {name: [None] * len(splits) for name in searches}
     with progress(verbose, f"{turns[0][0]}, fold 1 of {len(splits)}") as show:
@@ -391,24 +390,18 @@ def _turns(searches: Mapping[str, Any], n_folds: int) -> list[tuple[str, int]]:
     return first + [turn for turn in rest if turn not in first]
 
 
-def _run_fold(
-    search: Any,
-    scorer: Any,
-    X: Views,
-    y: np.ndarray,
-    groups: np.ndarray | None,
-    train: np.ndarray,
-    test: np.ndarray,
-) -> _FoldResult | str:
+def run_fold(
+    search: Any, scorer: Any, X: Views, y: np.ndarray, groups: np.ndarray | None, train: np.ndarray, test: np.ndarray
+) -> FoldResult | str:
     """Return the result of one fold, or the first line of the error message."""
     start = time.perf_counter()
     try:
-        model = fit_quietly(clone(search), X[train], y[train], None if groups is None else groups[train])
+        model = fit_part(clone(search), X, y, groups, train)  # a clone, because all folds get the same search
         fit_time = time.perf_counter() - start
         test_views = X[test]
         score = float(scorer(model, test_views, y[test]))
-        return _FoldResult(score, fit_time, model.predict(test_views), getattr(model, "best_params_", {}))
-    except FIT_ERRORS as error:
+        return FoldResult(score, fit_time, model.predict(test_views), getattr(model, "best_params_", {}))
+    except _FIT_ERRORS as error:
         return (str(error).strip() or type(error).__name__).splitlines()[0]
 
 
@@ -418,7 +411,7 @@ def _row(name: str, parts: Sequence[Any], splits: Any, scoring: str) -> Comparis
     low, high = score_interval(scores, len(splits[0][1]) / len(splits[0][0]), len(tested), scoring)
     joined = np.concatenate([np.asarray(part.predictions) for part in parts])
     predictions = np.empty_like(joined)
-    predictions[tested] = joined
+    predictions[tested] = joined  # from the order of the folds to that of the samples
     fit_time = float(np.mean([part.fit_time for part in parts]))
     best_params = tuple(part.best_params for part in parts)
     return Comparison(name, tuple(map(float, scores)), fit_time, low, high, predictions, best_params)
@@ -428,6 +421,7 @@ def score_interval(scores: np.ndarray, test_ratio: float, n_samples: int, scorin
     """Return the 95% interval of the mean of fold scores, within the range that the score can have."""
     low, high = mean_interval(scores, test_ratio)
     if scoring == "accuracy":
+        # equal scores in a few folds would make the interval too short
         least, most = share_interval(float(scores.mean()), n_samples)
         low, high = max(min(low, least), 0.0), max(high, most)
     return low, min(high, 1.0) if scoring in ("accuracy", "r2") else high

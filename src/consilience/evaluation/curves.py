@@ -10,12 +10,14 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import cross_validate
 
 from ..solvers.certificates import MistakeCertificate
-from ._drawing import BLUE, GRAY, ORANGE, axes_or_new
+from ..views._docs import shared_docs
+from ._drawing import BLUE, GRAY, ORANGE, CurveDisplay
 
 __all__ = ["GapDisplay", "MistakesDisplay", "NystroemCurveDisplay"]
 
 
-class GapDisplay:
+@shared_docs
+class GapDisplay(CurveDisplay):
     """Curve of the duality gap against the number of iterations.
 
     Parameters
@@ -31,8 +33,7 @@ class GapDisplay:
 
     Attributes
     ----------
-    ax_, figure_ : matplotlib Axes and Figure
-        Axes and figure that hold the drawing.
+    {ax_}
     line_ : Line2D
         Curve of the gaps.
 
@@ -73,49 +74,29 @@ class GapDisplay:
             Their targets.
         iterations : sequence of int
             Values of `max_iter`. The last is the first with which the solver converges.
-        ax : matplotlib Axes, optional
-            Axes to draw on. Default: those of a new figure.
+        {ax}
 
-        Returns
-        -------
-        GapDisplay
-            The display.
+        {returns_display}
         """
         if "max_iter" not in model.get_params():
             raise TypeError(f"{type(model).__name__} has no `max_iter`. Give an estimator with an iterative solver.")
         used, gaps = [], []
         for most in iterations:
             with warnings.catch_warnings():
-                warnings.simplefilter("ignore", ConvergenceWarning)
+                warnings.simplefilter("ignore", ConvergenceWarning)  # stopping early is the purpose here
                 fitted = clone(model).set_params(max_iter=most).fit(X, y)
             certificate = fitted.certificate()
             if certificate.gap is None or certificate.objective is None:
                 raise TypeError(f"The certificate of {type(model).__name__} has no duality gap to draw.")
             used.append(most)
-            gaps.append(certificate.gap / max(abs(certificate.objective), 1e-300))
+            gaps.append(certificate.gap / max(abs(certificate.objective), 1e-300))  # an objective may be 0
             if fitted.solution_.status in ("converged", "exact"):
                 break
         tol = model.get_params().get("tol")
         return cls(used, gaps, tol=tol, name=type(model).__name__).plot(ax=ax)
 
-    def plot(self, ax: Any = None, **line: Any) -> Self:
-        """Draw the display.
-
-        Parameters
-        ----------
-        ax : matplotlib Axes, optional
-            Axes to draw on. Default: those of a new figure.
-        **line : dict
-            Arguments for ``ax.plot``.
-
-        Returns
-        -------
-        GapDisplay
-            The display.
-        """
-        self.ax_ = axes_or_new(ax)
-        self.figure_ = self.ax_.figure
-        shown = np.maximum(self.gaps, 1e-16)
+    def _draw(self, **line: Any) -> None:
+        shown = np.maximum(self.gaps, 1e-16)  # a logarithmic axis has no 0
         (self.line_,) = self.ax_.plot(
             self.iterations, shown, **{"marker": "o", "color": BLUE, "label": self.name, **line}
         )
@@ -126,10 +107,10 @@ class GapDisplay:
             self.ax_.set_xticks(self.iterations, [f"{k:,.0f}" for k in self.iterations])
             self.ax_.set_xticks([], minor=True)
         self.ax_.legend()
-        return self
 
 
-class NystroemCurveDisplay:
+@shared_docs
+class NystroemCurveDisplay(CurveDisplay):
     """Curves of the held-out score and the fit time against the number of Nyström features.
 
     Parameters
@@ -145,8 +126,7 @@ class NystroemCurveDisplay:
 
     Attributes
     ----------
-    ax_, figure_ : matplotlib Axes and Figure
-        Axes and figure that hold the drawing.
+    {ax_}
     line_ : Line2D
         Curve of the scores.
 
@@ -189,59 +169,37 @@ class NystroemCurveDisplay:
             Scorer of scikit-learn. Default: the `score` of the estimator.
         exact : bool, default=False
             Whether to fit with exact kernels too, and draw their score as a line.
-        ax : matplotlib Axes, optional
-            Axes to draw on. Default: those of a new figure.
+        {ax}
 
-        Returns
-        -------
-        NystroemCurveDisplay
-            The display.
+        {returns_display}
         """
         if "n_components" not in model.get_params():
             raise TypeError(f"{type(model).__name__} has no `n_components`. Give an estimator with Nyström features.")
-        scores, fit_times = [], []
-        for count in n_components:
-            results = cross_validate(clone(model).set_params(n_components=count), X, y, cv=cv, scoring=scoring)
-            scores.append(results["test_score"])
-            fit_times.append(float(np.mean(results["fit_time"])))
-        exact_score = None
-        if exact:
-            results = cross_validate(clone(model).set_params(n_components=None), X, y, cv=cv, scoring=scoring)
-            exact_score = float(np.mean(results["test_score"]))
+        results = [
+            cross_validate(clone(model).set_params(n_components=count), X, y, cv=cv, scoring=scoring)
+            for count in (*n_components, *([None] if exact else []))  # without a number, kernels are exact
+        ]
+        exact_score = float(np.mean(results.pop()["test_score"])) if exact else None
+        scores = [result["test_score"] for result in results]
+        fit_times = [np.mean(result["fit_time"]) for result in results]
         return cls(n_components, scores, fit_times, exact=exact_score).plot(ax=ax)
 
-    def plot(self, ax: Any = None, **line: Any) -> Self:
-        """Draw the display.
-
-        Parameters
-        ----------
-        ax : matplotlib Axes, optional
-            Axes to draw on. Default: those of a new figure.
-        **line : dict
-            Arguments for ``ax.errorbar``.
-
-        Returns
-        -------
-        NystroemCurveDisplay
-            The display.
-        """
-        self.ax_ = axes_or_new(ax)
-        self.figure_ = self.ax_.figure
+    def _draw(self, **line: Any) -> None:
         given = {"marker": "o", "color": BLUE, "capsize": 3, "label": "held-out score", **line}
         mean, spread = self.scores.mean(axis=1), self.scores.std(axis=1)
         self.line_ = self.ax_.errorbar(self.n_components, mean, yerr=spread, **given)[0]
         if self.exact is not None:
             self.ax_.axhline(self.exact, linestyle="--", color=GRAY, label="exact kernels")
         self.ax_.set(xlabel="features of each view", ylabel="held-out score", xscale="log")
-        times = self.ax_.twinx()
+        times = self.ax_.twinx()  # its legend would cover the first one, so both are one legend
         times.plot(self.n_components, self.fit_times, color=ORANGE, linestyle=":", marker="s", label="fit time")
         times.set(ylabel="fit time in seconds", ylim=(0, None))
         handles = [*self.ax_.get_legend_handles_labels()[0], *times.get_legend_handles_labels()[0]]
         self.ax_.legend(handles=handles, loc="lower right")
-        return self
 
 
-class MistakesDisplay:
+@shared_docs
+class MistakesDisplay(CurveDisplay):
     """Curve of the share of mistakes of an online estimator along its stream, with the mistake bound.
 
     Parameters
@@ -255,8 +213,7 @@ class MistakesDisplay:
 
     Attributes
     ----------
-    ax_, figure_ : matplotlib Axes and Figure
-        Axes and figure that hold the drawing.
+    {ax_}
     line_ : Line2D
         Curve of the shares.
 
@@ -289,17 +246,13 @@ class MistakesDisplay:
             The samples that it has learned from. If given, the mistake bound is drawn.
         y : array-like of shape (n_samples,), optional
             Their classes.
-        ax : matplotlib Axes, optional
-            Axes to draw on. Default: those of a new figure.
+        {ax}
         name : str, optional
             Label of the curve. Default: the class of the estimator.
         **line : dict
             Arguments for ``ax.plot``.
 
-        Returns
-        -------
-        MistakesDisplay
-            The display.
+        {returns_display}
         """
         certificate = None if X is None else model.certificate(X, y)
         # other certificates bound the number of updates, not of mistakes
@@ -314,45 +267,24 @@ class MistakesDisplay:
         ----------
         result : ProgressiveResult
             The result.
-        ax : matplotlib Axes, optional
-            Axes to draw on. Default: those of a new figure.
+        {ax}
         name : str, optional
             Label of the curve.
         **line : dict
             Arguments for ``ax.plot``.
 
-        Returns
-        -------
-        MistakesDisplay
-            The display.
+        {returns_display}
         """
         return cls(result.curve, name=name).plot(ax=ax, **line)
 
-    def plot(self, ax: Any = None, **line: Any) -> Self:
-        """Draw the display.
-
-        Parameters
-        ----------
-        ax : matplotlib Axes, optional
-            Axes to draw on. Default: those of a new figure.
-        **line : dict
-            Arguments for ``ax.plot``.
-
-        Returns
-        -------
-        MistakesDisplay
-            The display.
-        """
-        self.ax_ = axes_or_new(ax)
-        self.figure_ = self.ax_.figure
+    def _draw(self, **line: Any) -> None:
         seen, error = self.curve.T
         (self.line_,) = self.ax_.plot(seen, error, **{"label": self.name, **line})
         if self.bound is not None and len(seen):
-            share = np.minimum(self.bound / seen, 1.0)
+            share = np.minimum(self.bound / seen, 1.0)  # the bound is on a number of mistakes
             self.ax_.plot(
                 seen, share, linestyle="--", color=self.line_.get_color(), label=f"bound: {self.bound:.0f} mistakes"
             )
         self.ax_.set(xlabel="samples seen", ylabel="share of mistakes so far", xscale="log", ylim=(0, None))
         if self.name or self.bound is not None:
             self.ax_.legend()
-        return self

@@ -7,14 +7,16 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from ..kernels import kernels_by_view, resolve_kernels
+from ..views._docs import shared_docs
 from ..views.container import as_views
-from ._drawing import BLUE, ORANGE, axes_or_new, draw_matrix, load_pyplot, names_of_values
+from ._drawing import BLUE, ORANGE, Display, draw_matrix, load_pyplot, names_of_values
 from .inspection import view_agreement
 
 __all__ = ["AgreementDisplay", "GramDisplay", "MetricDisplay", "ViewWeightsDisplay"]
 
 
-class ViewWeightsDisplay:
+@shared_docs
+class ViewWeightsDisplay(Display):
     """Bar chart of the weights of the views.
 
     Parameters
@@ -28,8 +30,7 @@ class ViewWeightsDisplay:
 
     Attributes
     ----------
-    ax_, figure_ : matplotlib Axes and Figure
-        Axes and figure that hold the drawing.
+    {ax_}
     bars_ : list of BarContainer
         Bars, one container per output.
 
@@ -57,13 +58,9 @@ class ViewWeightsDisplay:
         model : estimator
             A fitted estimator with ``view_weights_``. If it has learned weights of kernels (``kernel_weights_``), the
             display shows those, for each output that has its own.
-        ax : matplotlib Axes, optional
-            Axes to draw on. Default: those of a new figure.
+        {ax}
 
-        Returns
-        -------
-        ViewWeightsDisplay
-            The display.
+        {returns_display}
         """
         check_is_fitted(model)
         if not hasattr(model, "view_weights_"):
@@ -73,38 +70,27 @@ class ViewWeightsDisplay:
         weights = np.asarray(getattr(model, "kernel_weights_", model.view_weights_))
         return cls(names_of_values(model, len(weights)), weights, name=type(model).__name__).plot(ax=ax)
 
-    def plot(self, ax: Any = None) -> Self:
-        """Draw the display.
+    def _figure_size(self) -> tuple[float, float]:
+        return 6, 1 + 0.45 * len(self.names)
 
-        Parameters
-        ----------
-        ax : matplotlib Axes, optional
-            Axes to draw on. Default: those of a new figure.
-
-        Returns
-        -------
-        ViewWeightsDisplay
-            The display.
-        """
+    def _draw(self) -> None:
         table = self.weights.reshape(len(self.names), -1)
-        self.ax_ = axes_or_new(ax, (6, 1 + 0.45 * len(self.names)))
-        self.figure_ = self.ax_.figure
         places, n = np.arange(len(self.names)), table.shape[1]
-        shades = [BLUE] if n == 1 else [str(shade) for shade in np.linspace(0.2, 0.8, n)]
+        shades = [BLUE] if n == 1 else [str(shade) for shade in np.linspace(0.2, 0.8, n)]  # gray levels, as text
         self.bars_ = [
             self.ax_.barh(places + 0.8 * (k - (n - 1) / 2) / n, table[:, k], 0.75 / n, color=shade, label=f"output {k}")
             for k, shade in enumerate(shades)
         ]
         self.ax_.set_yticks(places, self.names)
-        self.ax_.invert_yaxis()
+        self.ax_.invert_yaxis()  # the first view on top
         self.ax_.axvline(0, color="black", linewidth=0.8)
         self.ax_.set(xlabel="weight of the view", title=self.name)
         if n > 1:
             self.ax_.legend()
-        return self
 
 
-class MetricDisplay:
+@shared_docs
+class MetricDisplay(Display):
     """Heat map of a learned metric between views: the norm of each block.
 
     Parameters
@@ -118,8 +104,7 @@ class MetricDisplay:
 
     Attributes
     ----------
-    ax_, figure_ : matplotlib Axes and Figure
-        Axes and figure that hold the drawing.
+    {ax_}
     image_ : AxesImage
         Heat map.
 
@@ -147,13 +132,9 @@ class MetricDisplay:
             A fitted `ViewMetricRidge` or `ViewMetricRidgeClassifier` with a learned metric.
         output : int, optional
             Output whose metric is drawn. Default: the norm over the metrics of all outputs.
-        ax : matplotlib Axes, optional
-            Axes to draw on. Default: those of a new figure.
+        {ax}
 
-        Returns
-        -------
-        MetricDisplay
-            The display.
+        {returns_display}
         """
         check_is_fitted(model)
         if not hasattr(model, "metric_"):
@@ -168,27 +149,13 @@ class MetricDisplay:
         norms = model.metric_.block_norms(output)
         return cls(names_of_values(model, len(norms)), norms, name=type(model).__name__).plot(ax=ax)
 
-    def plot(self, ax: Any = None) -> Self:
-        """Draw the display.
-
-        Parameters
-        ----------
-        ax : matplotlib Axes, optional
-            Axes to draw on. Default: those of a new figure.
-
-        Returns
-        -------
-        MetricDisplay
-            The display.
-        """
-        self.ax_ = axes_or_new(ax)
-        self.figure_ = self.ax_.figure
+    def _draw(self) -> None:
         self.image_ = draw_matrix(self.ax_, self.norms, self.names, "norm of the block", vmin=0.0)
         self.ax_.set_title(self.name or "")
-        return self
 
 
-class AgreementDisplay:
+@shared_docs
+class AgreementDisplay(Display):
     """Heat map of how often each two views predict the same.
 
     Parameters
@@ -203,8 +170,7 @@ class AgreementDisplay:
 
     Attributes
     ----------
-    ax_, figure_ : matplotlib Axes and Figure
-        Axes and figure that hold the drawing.
+    {ax_}
     image_ : AxesImage
         Heat map.
 
@@ -233,58 +199,36 @@ class AgreementDisplay:
             A fitted batch estimator with `view_decision_function`.
         X : Views or what `as_views` reads
             Samples to predict.
-        ax : matplotlib Axes, optional
-            Axes to draw on. Default: those of a new figure.
+        {ax}
 
-        Returns
-        -------
-        AgreementDisplay
-            The display.
+        {returns_display}
         """
         agreement = view_agreement(model, X)
-        if "votes" not in agreement:
-            predictions = model.view_decision_function(X)
-            flat = predictions.reshape(*predictions.shape[:2], -1)
-            m = flat.shape[1]
-            shares = np.array([[_correlation(flat[:, v], flat[:, w]) for w in range(m)] for v in range(m)])
-            return cls(names_of_values(model, m), shares, label="correlation of predictions").plot(ax=ax)
-        votes = agreement.votes
-        present = np.array([[vote is not None for vote in row] for row in votes])
+        if "votes" in agreement:
+            votes, similarity, label = agreement.votes, _share_of_equal, "share of equal predictions"
+        else:
+            votes, similarity, label = model.view_decision_function(X), _correlation, "correlation of predictions"
         m = votes.shape[1]
-        shares = np.full((m, m), np.nan)
-        for v in range(m):
-            for w in range(m):
-                both = present[:, v] & present[:, w]
-                if both.any():
-                    shares[v, w] = np.mean(votes[both, v] == votes[both, w])
-        return cls(names_of_values(model, m), shares).plot(ax=ax)
+        shares = np.array([[similarity(votes[:, v], votes[:, w]) for w in range(m)] for v in range(m)])
+        return cls(names_of_values(model, m), shares, label=label).plot(ax=ax)
 
-    def plot(self, ax: Any = None) -> Self:
-        """Draw the display.
-
-        Parameters
-        ----------
-        ax : matplotlib Axes, optional
-            Axes to draw on. Default: those of a new figure.
-
-        Returns
-        -------
-        AgreementDisplay
-            The display.
-        """
-        self.ax_ = axes_or_new(ax)
-        self.figure_ = self.ax_.figure
+    def _draw(self) -> None:
         low = min(0.0, float(np.nanmin(self.shares, initial=0.0)))
         self.image_ = draw_matrix(self.ax_, self.shares, self.names, self.label, vmin=low, vmax=1.0)
-        return self
+
+
+def _share_of_equal(a: np.ndarray, b: np.ndarray) -> float:
+    both = np.array([one is not None and other is not None for one, other in zip(a, b, strict=True)])
+    return float(np.mean(a[both] == b[both])) if both.any() else float("nan")
 
 
 def _correlation(a: np.ndarray, b: np.ndarray) -> float:
-    both = ~(np.isnan(a).any(axis=1) | np.isnan(b).any(axis=1))
-    a, b = a[both].ravel(), b[both].ravel()
+    both = ~(np.isnan(a) | np.isnan(b))  # all outputs of a missing view are NaN
+    a, b = a[both], b[both]
     return float(np.corrcoef(a, b)[0, 1]) if len(a) > 1 and a.std() > 0 and b.std() > 0 else float("nan")
 
 
+@shared_docs
 class GramDisplay:
     """Gram matrix of each view, with the samples sorted by class.
 
@@ -330,17 +274,14 @@ class GramDisplay:
         kernel : Kernel, str, callable or dict, default="rbf"
             Kernel of every view, or a dict of kernels by view; views that the dict does not name get "rbf".
 
-        Returns
-        -------
-        GramDisplay
-            The display.
+        {returns_display}
         """
         X = as_views(X)
         chosen = resolve_kernels(kernels_by_view(kernel, X.names), X)
         grams = {}
         for name, one in chosen.items():
             rows = np.flatnonzero(X.present(name))
-            K = np.full((len(X), len(X)), np.nan)
+            K = np.full((len(X), len(X)), np.nan)  # white where the view is missing
             K[np.ix_(rows, rows)] = one(X[rows].block(name))
             grams[name] = K
         return cls(grams, y).plot()
@@ -348,15 +289,13 @@ class GramDisplay:
     def plot(self) -> Self:
         """Draw the display.
 
-        Returns
-        -------
-        GramDisplay
-            The display.
+        {returns_display}
         """
         m = len(self.grams)
         self.figure_, axes = load_pyplot().subplots(1, m, figsize=(3.2 * m, 3.4), layout="constrained", squeeze=False)
         self.axes_ = axes[0]
         n = len(next(iter(self.grams.values())))
+        # text also orders labels of mixed types
         order = np.arange(n) if self.y is None else np.argsort(self.y.astype(str), kind="stable")
         classes = np.zeros(n) if self.y is None else self.y[order]
         borders = np.flatnonzero(classes[1:] != classes[:-1]) + 0.5

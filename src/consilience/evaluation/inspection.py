@@ -56,6 +56,7 @@ def view_agreement(model: Any, X: Any) -> Bunch:
     classifies = is_classifier(model) and not getattr(model, "_indicator", False)
     chosen = np.zeros((n, m), dtype=int)  # position of the class that each view predicts
     if classifies:
+        # missing views get a class too; it is never counted
         chosen = np.column_stack([decide(np.nan_to_num(outputs[:, v]), len(model.classes_)) for v in range(m)])
     squares, pairs, same = np.zeros(n), np.zeros(n), np.zeros(n)
     for v in range(m):
@@ -132,7 +133,7 @@ def view_importances(model: Any, X: Any, y: Any, *, scoring: Any = None) -> Bunc
     X = read_views_to_predict(model, X)
     y = np.asarray(y)
     labeled, _ = labeled_rows(y, getattr(model, "unlabeled", None))
-    present = presence(X) & labeled[:, None]
+    present = presence(X) & labeled[:, None]  # unlabeled samples cannot be scored
     sizes = np.abs(model.view_weights_)
     weight = dict(zip(X.names, (sizes / sizes.sum()).tolist(), strict=True))
     loss, n_samples = {}, {}
@@ -184,7 +185,7 @@ def equal_error_rate(y: Any, scores: Any, *, positive: Any = None) -> float:
     false, true, _ = roc_curve(is_positive, scores, drop_intermediate=False)
     excess = false - (1 - true)  # false positive rate minus false negative rate: from -1 to 1, never decreasing
     k = int(np.argmax(excess >= 0))
-    if excess[k] == 0 or excess[k] == excess[k - 1]:
+    if excess[k] == 0 or excess[k] == excess[k - 1]:  # a point of the curve, or nothing to interpolate
         return float(false[k])
     share = -excess[k - 1] / (excess[k] - excess[k - 1])
     return float(false[k - 1] + share * (false[k] - false[k - 1]))

@@ -14,6 +14,7 @@ from sklearn.utils._param_validation import Interval, validate_params
 from .._progress import progress
 from ..io.model_files import load, save
 from ..io.streams import read_stream
+from ..io.writing import check_output
 from ..online._frame import OnlineEstimator
 from ..online._stream import one_row, uninterrupted
 from ..views.container import Views
@@ -142,14 +143,13 @@ def progressive_validation(
         raise TypeError(f"`model` must be an online estimator of the library; got {type(model).__name__}.")
     path = None if checkpoint is None else Path(checkpoint)
     place = _first_place(model, path, resume)
-    given = {} if classes is None else {"classes": classes}
     source = read_stream(stream, y, target=target, views=views, chunk=chunk)
     try:
         with progress(verbose, "waiting for samples") as show:
             start = time.perf_counter()
             for X, labels in _pieces(source, place, min(every, model._piece), limit):
-                with uninterrupted():
-                    place.position += _learn_piece(model, X, labels, given)
+                with uninterrupted():  # so that model and position always agree
+                    place.position += _learn_piece(model, X, labels, classes)
                 share = place.position / limit if limit else None
                 show(place.summary(model, time.perf_counter() - start), share)
                 if path is not None and place.position - place.saved >= every:
@@ -165,13 +165,13 @@ def progressive_validation(
     return place.result(model)
 
 
-def _learn_piece(model: Any, X: Any, labels: Any, classes: dict[str, Any]) -> int:
+def _learn_piece(model: Any, X: Any, labels: Any, classes: Any) -> int:
     """Learn from a chunk or a single sample; return the number of samples."""
     if isinstance(X, Views):
-        model.partial_fit(X, labels, **classes)
+        model.partial_fit(X, labels, classes=classes)
         return len(X)
-    if classes and not hasattr(model, "n_samples_seen_"):  # `learn_one` does not take the classes
-        model.partial_fit(one_row(X), [labels], **classes)
+    if classes is not None and not hasattr(model, "n_samples_seen_"):  # `learn_one` does not take the classes
+        model.partial_fit(one_row(X), [labels], classes=classes)
     else:
         model.learn_one(X, labels)
     return 1
@@ -197,6 +197,7 @@ class _Place:
 
     def result(self, model: Any) -> ProgressiveResult:
         samples, mistakes = self.counts(model)
+        # the model may have learned before this stream
         curve = [(s - self.seen, m - self.mistakes) for s, m in getattr(model, "_curve", []) if s > self.seen]
         points = np.array(curve, dtype=np.float64).reshape(-1, 2)
         points[:, 1] /= np.maximum(points[:, 0], 1)
@@ -206,10 +207,8 @@ class _Place:
 # -- checkpoints
 def _first_place(model: Any, path: Path | None, resume: bool) -> _Place:
     """Return the place to start from: the beginning of the stream, or the place of the checkpoint."""
-    if path is not None and not path.absolute().parent.is_dir():
-        raise FileNotFoundError(
-            f"The folder of the checkpoint, '{path.absolute().parent}', does not exist. Create it first."
-        )
+    if path is not None:
+        check_output(path)  # before the stream is read
     if path is None or not path.exists():
         return _Place(0, getattr(model, "n_samples_seen_", 0), getattr(model, "n_mistakes_", 0))
     if not resume:
@@ -230,12 +229,12 @@ def _restore_checkpoint(model: Any, path: Path) -> _Place:
     if not (isinstance(content, dict) and content.keys() >= {"model", "position", "seen", "mistakes"}):
         raise ValueError(f"'{path}' is a model file and not a checkpoint of a stream. Use consilience.load.")
     saved = content["model"]
-    before, now = ({**estimator.get_params(), "verbose": None} for estimator in (saved, model))
+    before, now = ({**estimator.get_params(), "verbose": None} for estimator in (saved, model))  # `verbose` may differ
     if type(saved) is not type(model) or repr(before) != repr(now):
         raise ValueError(
             f"The checkpoint '{path}' belongs to {saved!r}; got {model!r}. Give a model with the same parameters."
         )
-    model.__dict__.update(saved.__dict__)
+    model.__dict__.update(saved.__dict__)  # in place: the caller holds this model
     return _Place(int(content["position"]), int(content["seen"]), int(content["mistakes"]))
 
 
@@ -245,20 +244,14 @@ def _pieces(source: Iterable[Any], place: _Place, most: int, limit: int | None) 
     if left <= 0:
         return
     for X, labels in source:
-        if not isinstance(X, Views):
-            if skip > 0:
-                skip -= 1
-                continue
-            left -= 1
-            yield X, labels
-            if left <= 0:
-                return
-            continue
-        start, n = min(skip, len(X)), len(X)
+        single = not isinstance(X, Views)
+        n = 1 if single else len(X)
+        start = min(skip, n)
         skip -= start
         while start < n and left > 0:
+            # pieces end at multiples of `most`, however the stream is divided
             size = int(min(most - place.position % most, n - start, left))
-            yield X[start : start + size], labels[start : start + size]
+            yield (X, labels) if single else (X[start : start + size], labels[start : start + size])
             start, left = start + size, left - size
         if left <= 0:
             return

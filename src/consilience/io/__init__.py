@@ -12,16 +12,13 @@ if TYPE_CHECKING:
 __all__ = ["Samples", "load", "read_layout", "read_samples", "read_stream", "save"]
 
 _HOMES = {
-    "files": ["Samples", "read_samples"],
-    "layout": ["read_layout"],
-    "model_files": ["load", "save"],
-    "streams": ["read_stream"],
-}
+    "Samples": "files", "load": "model_files", "read_layout": "layout", "read_samples": "files",
+    "read_stream": "streams", "save": "model_files",
+}  # fmt: skip
 
 
 def __getattr__(name: str) -> Any:
     """Load a public name when it is first used, so that data sets are read without importing any estimator."""
-    home = next((home for home, names in _HOMES.items() if name in names), None)
-    if home is None:
+    if name not in _HOMES:
         raise AttributeError(f"module 'consilience.io' has no attribute {name!r}")
-    return getattr(importlib.import_module(f".{home}", __name__), name)
+    return getattr(importlib.import_module(f".{_HOMES[name]}", __name__), name)

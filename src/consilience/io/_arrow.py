@@ -48,7 +48,7 @@ def read_csv(source: Source, delimiter: str = ",") -> Iterator[Table]:
                 raise ValueError(
                     f"{where} is not encoded in UTF-8: column '{column}' has other bytes. Save it as UTF-8."
                 )
-            if _is_row_number(column):
+            if _is_row_number(column):  # pandas wrote it
                 continue
             if exact and kinds.get(column) != "text":
                 values = _as_written(values)

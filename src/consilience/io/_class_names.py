@@ -96,7 +96,7 @@ def _rewritten(payload: bytes, rename: Callable[[dict[str, Any]], None]) -> byte
 
 def schema_nodes(schema: Any) -> Iterator[dict[str, Any]]:
     """Yield the dicts of a schema, without recursion."""
-    left = [schema]
+    left = [schema]  # a schema may be nested deeper than Python recurses
     while left:
         part = left.pop()
         if isinstance(part, dict):

@@ -34,7 +34,7 @@ def _known_parts(table: Table, known: Known, partly: dict[str, str]) -> dict[str
     order = sorted(named, key=lambda view: view != table.name)  # first the view that has the name of the file
     for view in order:
         whole = [home for home, there in homes.items() if all(name in there for name in named[view])]
-        home = view if view in whole else next(iter(whole), None)
+        home = view if view in whole else next(iter(whole), None)  # None: the columns of the table itself
         if whole and not _is_used(view, named[view], home, owners, table):
             owners.update({(home, name): view for name in named[view]})
             block = None if home is None else Part(table.blocks[home], table.names[home], table)

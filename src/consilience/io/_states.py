@@ -149,7 +149,7 @@ def _check_views(X: Views) -> None:
         if sp.issparse(block):
             again = type(block)((block.data, block.indices, block.indptr), shape=block.shape)
             _require(again.has_canonical_format and len(block.data) == block.indptr[-1], f"view '{name}' is not sorted")
-            block.has_canonical_format = True
+            block.has_canonical_format = True  # the file may say otherwise
     for name, columns in X.feature_names.items():
         fits = name in X._blocks and isinstance(columns, tuple) and all(isinstance(c, str) for c in columns)
         _require(fits and len(columns) == (width(X._blocks[name]) or len(columns)), f"columns of view '{name}'")
@@ -333,7 +333,7 @@ def _check_online(estimator: OnlineEstimator) -> None:
     codes = {label: code for code, label in enumerate(estimator.classes_.tolist())}
     _require(estimator._codes == codes and all(type(code) is int for code in estimator._codes.values()), "_codes")
     machine, P = estimator._machine, len(estimator.classes_)
-    expected = estimator._new_machine(1 if P <= 2 else P)
+    expected = estimator._new_machine(1 if P <= 2 else P)  # what the parameters of the estimator ask for
     kinds = type(machine).__name__, type(expected).__name__
     _require(type(machine) is type(expected), f"its machine is a {kinds[0]}, not a {kinds[1]}")
     _require(machine.n_outputs == expected.n_outputs, "outputs of its machine")

@@ -44,6 +44,7 @@ def check_sizes(payload: bytes) -> None:
                 sizes[info.filename] = _size_of(info.filename, info.file_size, member, len(payload))
         schema = json.loads(archive.read("schema.json"))
     files = [n for n in schema_nodes(schema) if isinstance(n.get("file"), str) and "__loader__" in n]
+    # a schema may unpack one file many times
     used = {(node.get("__id__", k), node["file"]) for k, node in enumerate(files)}
     _check_total(sum(sizes[file] for _, file in used), len(payload))
 

@@ -106,7 +106,7 @@ def read_samples(
     spec, target, ids = read_layout(views, target, ids)
     exact = [name for name in (target, ids, groups) if name is not None]
     tables = []
-    for path in given:
+    for path in given:  # not in a comprehension, whose own frame would shift the place that warnings name
         tables.append(_read_table(path, exact, _known_texts(known)))
     if target is None and len(tables) == 1 and tables[0].numbered:
         target = "y"  # the first number of each row
@@ -162,7 +162,7 @@ def _match_rows(tables: Sequence[Table], ids: str | None) -> tuple[list[Table], 
                 f"No sample of {tables[k].where} is in another file: its column '{ids}' has {own.tolist()[0]!r}, the "
                 f"others {others[0]!r}, for example. Write the names in one way, numbers or strings, in all files."
             )
-    order = list(dict.fromkeys(key for own in keys for key in own.tolist()))
+    order = list(dict.fromkeys(key for own in keys for key in own.tolist()))  # as they first appear
     place = {key: k for k, key in enumerate(order)}
     matched = []
     for table, own in zip(tables, keys, strict=True):

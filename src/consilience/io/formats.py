@@ -100,7 +100,7 @@ def _read_libsvm(source: Source) -> Iterator[Table]:
             while lines := file.readlines(_PIECE if source.chunk else -1):
                 yield _load_libsvm(b"".join(lines), source.where)
 
-    kept = list(pieces()) if source.chunk is None else None
+    kept = list(pieces()) if source.chunk is None else None  # a stream is read twice instead, first for its width
     width = max((_width(X) for X, _ in (kept or pieces())), default=1)
     for X, y in kept or pieces():
         X = sp.csr_matrix((X.data, X.indices, X.indptr), shape=(X.shape[0], width))

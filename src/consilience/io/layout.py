@@ -87,6 +87,7 @@ def _patterns(where: str, view: Any, chosen: Any) -> Any:
 def names_matching(names: Iterable[str], patterns: Iterable[str]) -> list[str]:
     """Return the names that are given themselves or match a pattern such as ``mfcc_*``, in their own order."""
     given = set(patterns)
+    # plain names are found in a set, since there may be many
     wild = [re.compile(translate(pattern)).match for pattern in given if any(sign in pattern for sign in "*?[")]
     return [name for name in names if name in given or any(fits(name) for fits in wild)]
 

@@ -9,13 +9,14 @@ explicit list before anything is built, and states (shapes, index ranges) before
 import hashlib
 import json
 import os
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from .. import __version__
 from ._class_names import from_file_names, to_file_names
-from ._states import BadState, check_state
+from ._states import check_state
 from ._unpacking import TooLarge, check_sizes
 from .writing import write_atomically
 
@@ -57,7 +58,7 @@ def save(model: Any, path: str | os.PathLike[str], *, trusted: Sequence[str] = (
     """
     packed = _skops().dumps(model)
     payload, own = to_file_names(packed)
-    foreign = _untrusted(packed, [*own, *trusted])
+    foreign = _untrusted(packed, [*own, *trusted])  # an error at save is better than a file that cannot be loaded
     if foreign:
         raise TypeError(
             f"Not saved: {type(model).__name__} holds {', '.join(foreign)}, which `load` would refuse. Name types that "
@@ -100,30 +101,32 @@ def load(path: str | os.PathLike[str], *, trusted: Sequence[str] = ()) -> Any:
     """
     skops = _skops()
     payload = _read_payload(path)
-    try:
+    # not a zip archive, no schema in it: skops and zipfile raise errors of many kinds
+    with _damaged(path, "it does not hold a model"):
         check_sizes(payload)
         packed, own, unknown = from_file_names(payload)
         foreign = sorted(unknown) or _untrusted(packed, [*own, *trusted])
-    except TooLarge as error:
-        raise ValueError(f"'{path}' is refused: {error}.") from error
-    except Exception as error:  # not a zip archive, no schema in it: whatever skops raises
-        raise ValueError(f"'{path}' is damaged: it does not hold a model. Save the model again.") from error
     if foreign:
         raise ValueError(
             f"'{path}' is refused: it holds {', '.join(foreign)}, which are not trusted. If you know the file, name "
             "them by trusted=[...]."
         )
-    try:
+    with _damaged(path, "its content cannot be read as a model"):
         model = skops.loads(packed, trusted=[*own, *_TRUSTED, *trusted])
-    except Exception as error:
-        raise ValueError(
-            f"'{path}' is damaged: its content cannot be read as a model. Save the model again."
-        ) from error
-    try:
+    with _damaged(path):
         check_state(model)
-    except BadState as error:
-        raise ValueError(f"'{path}' is damaged: {error}. Save the model again.") from error
     return model
+
+
+@contextmanager
+def _damaged(path: str | os.PathLike[str], what: str = "") -> Iterator[None]:
+    """Turn any error into one that names the file, with `what` is wrong or the reason that a check gives."""
+    try:
+        yield
+    except TooLarge as error:
+        raise ValueError(f"'{path}' is refused: {error}.") from error
+    except Exception as error:
+        raise ValueError(f"'{path}' is damaged: {what or error}. Save the model again.") from error
 
 
 def _read_payload(path: str | os.PathLike[str]) -> bytes:
@@ -131,12 +134,10 @@ def _read_payload(path: str | os.PathLike[str]) -> bytes:
     with open(path, "rb") as file:
         if file.read(len(_MAGIC)) != _MAGIC:
             raise ValueError(f"'{path}' is not a model file of consilience. Files are written by consilience.save.")
-        head, payload = file.readline(_LONGEST_HEADER), file.read()
-    try:
+        head, payload = file.readline(_LONGEST_HEADER), file.read()  # a damaged file may have no end of line
+    with _damaged(path, "its header cannot be read"):
         header = json.loads(head)
         layout, digest, version = int(header["format"]), str(header["sha256"]), str(header["version"])
-    except (ValueError, KeyError, TypeError, OverflowError, RecursionError) as error:
-        raise ValueError(f"'{path}' is damaged: its header cannot be read. Save the model again.") from error
     if layout != _FORMAT:
         raise ValueError(
             f"'{path}' has file format {layout}, written by version {version}; this is version {__version__} and reads "

@@ -136,7 +136,7 @@ def _pairs(
 
 def _same_columns(parts: dict[str, Part], seen: dict[str, Part], table: Table) -> dict[str, Part]:
     """Return views with the columns that they had before, in the same order; `seen` has these."""
-    owners = {name: view for view, part in seen.items() for name in part.names}
+    owners = {name: view for view, part in seen.items() for name in part.names}  # the view of each column so far
     new = next((name for part in parts.values() for name in part.names if name not in owners), None)
     for view, part in parts.items():
         moved = any(owners.get(name, view) != view for name in part.names)  # since not all columns have a prefix now

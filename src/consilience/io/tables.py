@@ -44,7 +44,7 @@ def naming_file(where: str, kind: str, errors: Any = Exception) -> Iterator[None
     """Turn whatever a package raises on a damaged file into one sentence that names the file."""
     try:
         yield
-    except ImportError:
+    except ImportError:  # its message says which package to install
         raise
     except errors as error:
         if isinstance(error, OSError) and error.errno is not None and error.strerror:
@@ -75,7 +75,7 @@ def check_unique(names: Sequence[str], where: str) -> None:
 def objects(items: Sequence[Any]) -> np.ndarray:
     """Return items as a 1-D array of objects, also where they are lists."""
     array = np.empty(len(items), dtype=object)
-    for k, item in enumerate(items):
+    for k, item in enumerate(items):  # np.array would make a matrix of lists of equal length
         array[k] = item
     return array
 
@@ -113,10 +113,10 @@ def placed(values: Any, rows: np.ndarray, n: int) -> Any:
     if values is None or (len(rows) == n and (rows == np.arange(n)).all()):
         return values
     if sp.issparse(values):
-        values = values.toarray()
+        values = values.toarray()  # a missing row is NaN, and not empty
     if values.shape[0] != len(rows):
         raise ValueError(f"A column has {values.shape[0]} values for {len(rows)} samples; all of a file have as many.")
-    blank = None if values.dtype == object or values.dtype.kind in "US" else np.nan
+    blank = None if values.dtype == object or values.dtype.kind in "US" else np.nan  # text has no NaN
     out = np.full((n, *values.shape[1:]), blank, dtype=object if blank is None else np.float64)
     out[rows] = values
     return out

@@ -80,7 +80,7 @@ def _status(path: Path) -> os.stat_result | None:
 
 def _write_into(path: Path, write: Callable[[IO[bytes]], object]) -> None:
     """Write to a device or pipe, once the content is complete."""
-    content = io.BytesIO()
+    content = io.BytesIO()  # a reader of a pipe must not get a part, if `write` fails
     write(content)
     if is_standard_output(path):  # after what was printed before, also where it goes to a file
         sys.stdout.flush()

@@ -21,6 +21,7 @@ def harmonic_sums(X: Any, Y: Any) -> np.ndarray:
     out = np.empty((X.shape[0], Y.shape[0]), dtype=np.result_type(X.dtype, Y.dtype))
     if sp.issparse(X):
         arrays = (X.indptr, X.indices, X.data, Y.indptr, Y.indices, Y.data, X.shape[1], symmetric, out)
+        # each row of X is compared with all nonzeros of Y
         by_rows(lambda a, b: _harmonic_sparse(a, b, *arrays), X.shape[0], X.shape[0] * Y.nnz)
     else:
         X, Y = np.ascontiguousarray(X), np.ascontiguousarray(Y)
@@ -34,7 +35,7 @@ def harmonic_sums(X: Any, Y: Any) -> np.ndarray:
 def _harmonic_dense(start, stop, X, Y, symmetric, out):  # type: ignore[no-untyped-def]
     tiny = np.finfo(X.dtype).tiny  # makes 0/0 zero without a branch
     for i in range(start, stop):
-        for j in range(i + 1 if symmetric else Y.shape[0]):
+        for j in range(i + 1 if symmetric else Y.shape[0]):  # one triangle; `mirror` copies it
             total = out.dtype.type(0)
             for c in range(X.shape[1]):
                 total += X[i, c] * Y[j, c] / (X[i, c] + Y[j, c] + tiny)
@@ -51,11 +52,11 @@ def _harmonic_sparse(start, stop, x_ptr, x_col, x_val, y_ptr, y_col, y_val, widt
             total = 0.0
             for k in range(y_ptr[j], y_ptr[j + 1]):
                 x = row[y_col[k]]
-                if x > 0:
+                if x > 0:  # terms with a zero are zero
                     total += x * y_val[k] / (x + y_val[k])
             out[i, j] = 2 * total
         for k in range(x_ptr[i], x_ptr[i + 1]):
-            row[x_col[k]] = 0
+            row[x_col[k]] = 0  # only what was set, so that the cost is that of the nonzeros
 
 
 # -- strings
@@ -72,7 +73,7 @@ def subsequences(
 
     Sequence i is codes[bounds[i] : bounds[i + 1]].
     """
-    operations = length * _pairs(bounds, first, last)
+    operations = length * _pairs(bounds, first, last)  # the dynamic program visits each pair of symbols once per level
     arrays = (codes, bounds, first, last, length, decay, out)
     by_rows(lambda a, b: _subsequence_rows(a, b, *arrays), len(first), operations)
 
@@ -87,7 +88,7 @@ def _subsequence_rows(start, stop, codes, bounds, first, last, length, decay, ou
     longest = 0
     for i in range(start, stop):
         longest = max(longest, bounds[i + 1] - bounds[i])
-    prefixes = np.empty((length, longest))
+    prefixes = np.empty((length, longest))  # one array for all pairs of this thread
     for i in range(start, stop):
         t = codes[bounds[i] : bounds[i + 1]]
         for j in range(first[i], last[i]):
@@ -104,7 +105,7 @@ def _gap_weighted(s, t, length, decay, prefixes):  # type: ignore[no-untyped-def
     for x in s:
         for b in range(len(t)):
             if x == t[b]:
-                total += prefixes[length - 1, b]
+                total += prefixes[length - 1, b]  # subsequences of length - 1, extended by x
         for i in range(length - 1, 0, -1):
             ending = 0.0
             for b in range(len(t)):
@@ -112,7 +113,7 @@ def _gap_weighted(s, t, length, decay, prefixes):  # type: ignore[no-untyped-def
                 ending *= decay
                 if x == t[b]:
                     ending += decay * decay * prefixes[i - 1, b]
-    return decay * decay * total
+    return decay * decay * total  # λ for the last symbol of either sequence
 
 
 # -- trees
@@ -152,7 +153,7 @@ def _subtree_rows(start, stop, bounds, production, links, children, by_productio
                 stack, offset,
             )  # fmt: skip
         for k in range(bounds[i], bounds[i + 1]):
-            count[production[by_production[k]]] = 0
+            count[production[by_production[k]]] = 0  # cleared for the next tree
 
 
 @jit(nogil=True)
@@ -166,16 +167,17 @@ def _subtree_pair(start, stop, production, links, children, by_production, place
             stack = np.concatenate((stack, np.empty(len(stack) + count[p])))
         for r in range(count[p]):
             w = by_production[head[p] + r]
-            value = decay
+            value = decay  # C(v, w) = λ Π_i (1 + C(v_i, w_i)) (Collins and Duffy 2001)
             for c in range(links[v + 1] - links[v]):
                 v_child, w_child = children[links[v] + c], children[links[w] + c]
                 q = production[v_child]
-                if q == production[w_child]:
+                if q == production[w_child]:  # C of different productions is 0, a factor of 1
                     value *= 1.0 + stack[offset[v_child] + place[w_child] - head[q]]
             stack[top + r] = value
             total += value
+        # children of v are the last nodes on the stack
         bottom = top if links[v] == links[v + 1] else offset[children[links[v]]]
-        if bottom < top:
+        if bottom < top:  # values of the children are no longer needed
             for r in range(count[p]):
                 stack[bottom + r] = stack[top + r]
         offset[v] = bottom

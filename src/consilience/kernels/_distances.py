@@ -55,10 +55,10 @@ def centered(Y: Block) -> tuple[Any, Block, Array]:
     The origin is the mean, or the columnwise median of some rows if outliers move the mean far from most rows.
     """
     n = Y.shape[0]
-    middle = namespace(Y).sum(Y, axis=0) / max(n, 1)
+    middle = namespace(Y).sum(Y, axis=0) / max(n, 1)  # distances do not depend on the origin, their rounding does
     moved = Y - middle
     norms = squared_norms(moved)
-    sizes = to_numpy(norms) if n > _OUTLYING else np.zeros(1)
+    sizes = to_numpy(norms) if n > _OUTLYING else np.zeros(1)  # among fewer rows none can be so far out
     if not sizes.max() > _OUTLYING * sizes.mean():
         return middle, moved, norms
     some = take_rows(Y, np.unique(np.linspace(0, n - 1, _SAMPLE).astype(int)))
@@ -73,6 +73,7 @@ def squared_distances(X: Block, Y: Block = None) -> Array:
     Y = double(X if symmetric else Y)
     X = Y if symmetric else double(X)
     middle: Any = None
+    # a moved sparse matrix would be dense
     middle, moved_Y, norms_Y = (None, Y, squared_norms(Y)) if sparse else centered(Y)
     moved_X = moved_Y if symmetric else X if sparse else X - middle
     norms_X = norms_Y if symmetric else squared_norms(moved_X)
@@ -85,12 +86,12 @@ def squared_distances(X: Block, Y: Block = None) -> Array:
         limits = share * (norms_X[:, None] + norms_Y[None, :])
         return _refined_on_host(distances, X, Y, limits, symmetric)
     if symmetric:
-        np.fill_diagonal(distances, np.inf)
-    least = distances.min(axis=1, initial=np.inf)
+        np.fill_diagonal(distances, np.inf)  # no comparison of a row with itself
+    least = distances.min(axis=1, initial=np.inf)  # most rows are far from all others, so this is enough for them
     rows = np.flatnonzero(~(least >= share * (norms_X + norms_Y.max(initial=0.0))))
     for start in range(0, len(rows), 128):
         some = rows[start : start + 128]
-        doubtful = ~(distances[some] >= share * (norms_X[some, None] + norms_Y))
+        doubtful = ~(distances[some] >= share * (norms_X[some, None] + norms_Y))  # written so that NaN is doubtful too
         _compare(distances, doubtful, X, Y, some, 1.0)
     if symmetric:
         np.fill_diagonal(distances, 0)
@@ -120,6 +121,7 @@ def _refined_on_host(distances: Array, X: Array, Y: Array, limits: Array, symmet
 
 def _compare(out: np.ndarray, doubtful: np.ndarray, X: Block, Y: Block, rows: np.ndarray, scale: float) -> None:
     """Write `scale` ‖x - z‖², computed from differences, to the doubtful places of out[rows]."""
+    # a quarter of the pairs: all at once is faster
     if not sp.issparse(X) and not sp.issparse(Y) and 4 * np.count_nonzero(doubtful) > doubtful.size:
         out[rows] = np.where(doubtful, scale * cdist(X[rows], Y, "sqeuclidean"), out[rows])
         return
@@ -155,7 +157,7 @@ class GaussianRows:
         self.given = double(Y)
         self.middle: Any
         self.middle, self.Y, norms = centered(self.given) if move else (None, self.given, squared_norms(self.given))
-        self.norms = gamma * norms
+        self.norms = gamma * norms  # γ‖z‖²
         self.farthest = float(self.norms.max(initial=0.0))
 
     def moved(self, X: Block) -> Block:
@@ -171,6 +173,7 @@ class GaussianRows:
             return
         rounding = 2 * self.rounding  # twice, since `RBF._against` lowers exponents by as much
         reach = rounding * (norms + self.farthest)
+        # rows whose exponents stay below _NEGLIGIBLE need no correction
         rows = np.flatnonzero((norms > _FAR) & ~(block.max(axis=1) + reach <= _NEGLIGIBLE))
         if len(rows):
             error = rounding * (norms[rows, None] + self.norms)

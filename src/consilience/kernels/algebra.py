@@ -5,7 +5,6 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
-from sklearn.base import clone
 
 from .._backend import is_device_array, namespace
 from ..views._blocks import Block
@@ -14,14 +13,26 @@ from .base import Array, Kernel, check_degree, check_numeric, full, integer_powe
 __all__ = ["exp"]
 
 
-class Composite(Kernel):
-    """A kernel made of kernels; resolving it resolves its parts."""
+class _OfTwo(Kernel):
+    """A kernel made of two kernels."""
 
-    def _resolved(self, X: Block) -> "Kernel":
-        parts = {
-            name: part._resolved(X) for name, part in self.get_params(deep=False).items() if isinstance(part, Kernel)
-        }
-        return clone(self).set_params(**parts)
+    def __init__(self, k1: Kernel, k2: Kernel):
+        self.k1 = k1
+        self.k2 = k2
+
+
+class _OfOne(Kernel):
+    """A kernel made of one kernel."""
+
+    def __init__(self, kernel: Kernel):
+        self.kernel = kernel
+
+
+def _nonnegative(value: Any, what: str) -> float:
+    """Validate a number that keeps kernels positive semi-definite, and return it."""
+    if not isinstance(value, numbers.Real) or not float(value) >= 0:
+        raise ValueError(f"The {what} a kernel must be a number of at least 0; got {value!r}.")
+    return float(value)
 
 
 class Constant(Kernel):
@@ -42,23 +53,17 @@ class Constant(Kernel):
     def __init__(self, value: float):
         self.value = value
 
-    def _number(self) -> float:
-        """Validate the parameter and return it."""
-        if not isinstance(self.value, numbers.Real) or not self.value >= 0:
-            raise ValueError(f"The constant added to a kernel must be a number of at least 0; got {self.value!r}.")
-        return float(self.value)
-
     def _gram(self, X: Block, Y: Block) -> Array:
-        return full(X, (X.shape[0], (X if Y is None else Y).shape[0]), self._number())
+        return full(X, (X.shape[0], (X if Y is None else Y).shape[0]), _nonnegative(self.value, "constant added to"))
 
     def _diagonal(self, X: Block) -> Array:
-        return full(X, (X.shape[0],), self._number())
+        return full(X, (X.shape[0],), _nonnegative(self.value, "constant added to"))
 
     def _expression(self) -> str:
         return value_text(self.value)
 
 
-class Sum(Composite):
+class Sum(_OfTwo):
     """The sum of two kernels, as in ``k1 + k2``.
 
     Parameters
@@ -75,13 +80,9 @@ class Sum(Composite):
 
     _precedence = 1
 
-    def __init__(self, k1: Kernel, k2: Kernel):
-        self.k1 = k1
-        self.k2 = k2
-
     def _gram(self, X: Block, Y: Block) -> Array:
         total, other = self.k1._gram(X, Y), self.k2._gram(X, Y)
-        if total.dtype != other.dtype:
+        if total.dtype != other.dtype:  # in place, single precision would round the sum
             return total + other
         total += other
         return total
@@ -90,10 +91,10 @@ class Sum(Composite):
         return self.k1._diagonal(X) + self.k2._diagonal(X)
 
     def _expression(self) -> str:
-        return f"{self.k1._within(1)} + {self.k2._within(2)}"
+        return f"{self.k1._within(1)} + {self.k2._within(2)}"  # a sum on the right keeps its parentheses
 
 
-class Product(Composite):
+class Product(_OfTwo):
     """The elementwise product of two kernels, as in ``k1 * k2``.
 
     Parameters
@@ -110,13 +111,9 @@ class Product(Composite):
 
     _precedence = 2
 
-    def __init__(self, k1: Kernel, k2: Kernel):
-        self.k1 = k1
-        self.k2 = k2
-
     def _gram(self, X: Block, Y: Block) -> Array:
         total, other = self.k1._gram(X, Y), self.k2._gram(X, Y)
-        if total.dtype != other.dtype:
+        if total.dtype != other.dtype:  # in place, single precision would round the product
             return total * other
         total *= other
         return total
@@ -128,7 +125,7 @@ class Product(Composite):
         return f"{self.k1._within(2)} * {self.k2._within(3)}"
 
 
-class Scaled(Composite):
+class Scaled(Kernel):
     """A kernel times a number, as in ``0.5 * k``.
 
     Parameters
@@ -151,26 +148,20 @@ class Scaled(Composite):
         self.kernel = kernel
         self.scale = scale
 
-    def _number(self) -> float:
-        """Validate the parameter and return it."""
-        if not isinstance(self.scale, numbers.Real) or not self.scale >= 0:
-            raise ValueError(f"The factor of a kernel must be a number of at least 0; got {self.scale!r}.")
-        return float(self.scale)
-
     def _gram(self, X: Block, Y: Block) -> Array:
-        scale = self._number()
+        scale = _nonnegative(self.scale, "factor of")
         matrix = self.kernel._gram(X, Y)
         matrix *= scale
         return matrix
 
     def _diagonal(self, X: Block) -> Array:
-        return self._number() * self.kernel._diagonal(X)
+        return _nonnegative(self.scale, "factor of") * self.kernel._diagonal(X)
 
     def _expression(self) -> str:
         return f"{value_text(self.scale)} * {self.kernel._within(3)}"
 
 
-class Power(Composite):
+class Power(Kernel):
     """An integer power of a kernel, elementwise, as in ``k ** 2``.
 
     Parameters
@@ -205,7 +196,7 @@ class Power(Composite):
         return f"{self.kernel._within(4)} ** {self.degree}"
 
 
-class Exponential(Composite):
+class Exponential(_OfOne):
     """The exponential of a kernel, elementwise, as in ``exp(k)``.
 
     Parameters
@@ -220,9 +211,6 @@ class Exponential(Composite):
     exp(0.1 * Linear())
     """
 
-    def __init__(self, kernel: Kernel):
-        self.kernel = kernel
-
     def _gram(self, X: Block, Y: Block) -> Array:
         exponent = self.kernel._gram(X, Y)
         return namespace(exponent).exp(exponent) if is_device_array(exponent) else np.exp(exponent, out=exponent)
@@ -235,7 +223,7 @@ class Exponential(Composite):
         return f"exp({self.kernel!r})"
 
 
-class OnColumns(Composite):
+class OnColumns(Kernel):
     """A kernel on a subset of the columns, as in ``k.on([0, 1])``.
 
     Parameters
@@ -263,7 +251,7 @@ class OnColumns(Composite):
         """Return the selected columns."""
         check_numeric(self, X, None)
         try:
-            columns = np.atleast_1d(np.arange(X.shape[1])[self.columns])
+            columns = np.atleast_1d(np.arange(X.shape[1])[self.columns])  # slices, lists and masks become positions
         except (IndexError, TypeError) as error:
             raise ValueError(f"{self!r} selects columns that data of {X.shape[1]} columns do not have.") from error
         return namespace(X).take(X, namespace(X).asarray(columns), axis=1) if is_device_array(X) else X[:, columns]
@@ -278,7 +266,7 @@ class OnColumns(Composite):
         return f"{self.kernel._within(4)}.on({self.columns!r})"
 
 
-class Mapped(Composite):
+class Mapped(Kernel):
     """A kernel of mapped data, k(φ(x), φ(z)), as in ``k.mapped(func)``.
 
     Parameters
@@ -305,7 +293,7 @@ class Mapped(Composite):
 
     def _map(self, X: Block) -> Block:
         """Return the mapped data."""
-        mapped = read(self.func(X))
+        mapped = read(self.func(X))  # validated like data of the user
         if mapped.shape[0] != X.shape[0]:
             raise ValueError(f"{self!r}: the function must return {X.shape[0]} rows; it returned {mapped.shape[0]}.")
         return mapped

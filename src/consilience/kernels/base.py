@@ -80,8 +80,9 @@ class Kernel(BaseEstimator, ABC):
         return self._resolved(read(X))
 
     def _resolved(self, X: Block) -> "Kernel":
-        """Resolve on a validated block."""
-        return clone(self)
+        """Resolve on a validated block: a copy whose kernels are resolved."""
+        own = self.get_params(deep=False).items()  # kernels made of kernels resolve their parts
+        return clone(self).set_params(**{name: part._resolved(X) for name, part in own if isinstance(part, Kernel)})
 
     @property
     def reads_gram(self) -> bool:
@@ -129,6 +130,7 @@ class Kernel(BaseEstimator, ABC):
 
     def _diagonal(self, X: Block) -> Array:
         """Return k(x, x) of each sample."""
+        # n values instead of an n x n matrix
         one_by_one = [self._gram(_blocks.take(X, np.array([i])), None)[0] for i in range(X.shape[0])]
         return namespace(*one_by_one[:1]).concat(one_by_one)
 
@@ -248,6 +250,7 @@ def check_overflow(what: str, K: Array) -> None:
     """Raise if kernel values are not finite; `what` names the kernel in the message."""
     xp = namespace(K)
     with np.errstate(over="ignore", invalid="ignore"):  # a finite sum proves all values finite, in one pass
+        # a sum may overflow although its terms are finite
         if bool(xp.isfinite(xp.sum(K))) or bool(xp.all(xp.isfinite(K))):
             return
     raise ValueError(
@@ -286,7 +289,7 @@ def integer_power(values: Array, degree: int) -> Array:
     result = None
     while degree:
         if degree % 2:
-            result = values if result is None else result * values
+            result = values if result is None else result * values  # a binary digit of the degree
         degree //= 2
         values = values * values if degree else values
     return result

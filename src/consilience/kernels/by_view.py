@@ -136,7 +136,7 @@ def reference_block(kernel: Kernel, block: Block) -> Block:
     if block is None or not kernel.reads_gram:
         return block
     gram = block if isinstance(block, Gram) else Gram(block)
-    return gram.reference(strip=not kernel.keeps_gram)
+    return gram.reference(strip=not kernel.keeps_gram)  # a look-up against new samples needs no training values
 
 
 def view_grams(
@@ -254,5 +254,6 @@ def _place(K: Array, rows: np.ndarray, columns: np.ndarray) -> Array:
     xp = namespace(K)  # not every device array can be assigned to: take rows and columns, zeros from a border
     bordered = xp.concat([K, xp.zeros((1, K.shape[1]), dtype=K.dtype, device=K.device)], axis=0)
     bordered = xp.concat([bordered, xp.zeros((bordered.shape[0], 1), dtype=K.dtype, device=K.device)], axis=1)
+    # position among the present samples, or that of the border
     where = [np.where(present, np.cumsum(present) - 1, present.sum()) for present in (rows, columns)]
     return xp.take(xp.take(bordered, like(where[0], K), axis=0), like(where[1], K), axis=1)

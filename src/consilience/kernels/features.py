@@ -85,6 +85,7 @@ class _Features(TransformerMixin, ViewEstimator, auto_wrap_output_keys=None):  #
 
     def _random_state_of(self, name: str) -> np.random.RandomState:
         """Return a generator for one view, so that neither the order of the views nor other views change its draws."""
+        # unlike hash(), the same in every process
         return np.random.RandomState([self._seed, zlib.crc32(name.encode())])
 
     def transform(self, X: Any) -> Views:
@@ -162,7 +163,7 @@ def _kmeans_pp(pairs: _Pairs, size: int, rng: np.random.RandomState) -> np.ndarr
     nearest = np.full(n, np.inf)
     chosen: list[int] = []
     for _ in range(size):
-        weights = np.ones(n) if not chosen else nearest.copy()
+        weights = np.ones(n) if not chosen else nearest.copy()  # the first landmark is uniform
         weights[chosen] = 0
         if not weights.sum() > 0:  # all other samples equal landmarks
             break
@@ -171,8 +172,8 @@ def _kmeans_pp(pairs: _Pairs, size: int, rng: np.random.RandomState) -> np.ndarr
         distance = np.zeros(n)
         for (kernel, block), diagonal in zip(pairs, diagonals, strict=True):
             column = to_numpy(kernel(block, take_rows(block, np.array([new]))))[:, 0]
-            distance += diagonal - 2 * column + diagonal[new]
-        nearest = np.minimum(nearest, np.maximum(distance, 0))
+            distance += diagonal - 2 * column + diagonal[new]  # ‖φ(x) - φ(z)‖², added over the views
+        nearest = np.minimum(nearest, np.maximum(distance, 0))  # rounding may make distances negative
     return np.sort(np.array(chosen))
 
 
@@ -190,11 +191,14 @@ def _leverage(pairs: _Pairs, size: int, rng: np.random.RandomState) -> np.ndarra
         features = to_numpy(kernel(block, landmarks)) @ to_numpy(inverse_root(kernel(landmarks))).astype(np.float64)
         residual = np.maximum(to_numpy(kernel.diag(block)) - np.einsum("ij,ij->i", features, features), 0)
         eigenvalues, vectors = eigh(features.T @ features)
+        # mass beyond the `size` largest eigenvalues
         tail = eigenvalues[: max(len(eigenvalues) - size, 0)].sum() + residual.sum()
         ridge = max(tail / size, np.finfo(float).eps * max(eigenvalues[-1], 1e-300))
         projected = features @ vectors
+        # φ'(Φ'Φ + λI)⁻¹φ in the basis of eigenvectors
         captured = np.einsum("ij,ij->i", projected / (np.maximum(eigenvalues, 0) + ridge), projected)
         scores += np.clip(captured + residual / ridge, 0, 1)
+    # `size` samples must have a positive probability
     scores = np.maximum(scores, 1e-12 * scores.max()) if scores.max() > 0 else np.ones(n)
     return np.sort(rng.choice(n, size=size, replace=False, p=scores / scores.sum()))
 
@@ -274,6 +278,7 @@ class Nystroem(_Features):
             for name in X.names:
                 rows = np.flatnonzero(X.present(name))
                 pairs = [(self.kernels_[name], take_rows(X.block(name), rows))]
+                # a fraction is of all samples, also of those that lack the view
                 size = min(self._size(len(X)), len(rows))
                 self.landmark_indices_[name] = rows[draw(pairs, size, self._random_state_of(name))]
         self._landmarks: dict[str, Block] = {}
@@ -375,11 +380,12 @@ class RandomFeatures(_Features):
                     "which takes any kernel."
                 )
             block, rng = X.block(name), self._random_state_of(name)
-            shape = (block.shape[1], self._size(len(X)))
+            shape = (block.shape[1], self._size(len(X)))  # (columns, features)
             if isinstance(kernel, RBF):
+                # Fourier transform of exp(-γ‖x‖²)
                 weights = rng.normal(scale=np.sqrt(2 * float(kernel.gamma)), size=shape)
             else:
-                weights = float(kernel.gamma) * rng.standard_cauchy(size=shape)
+                weights = float(kernel.gamma) * rng.standard_cauchy(size=shape)  # and of exp(-γ‖x‖₁), column by column
             dtype = np.float32 if _blocks.is_single(block) else np.float64
             self._weights[name] = like(weights.astype(dtype), block)
             self._phases[name] = like(rng.uniform(0, 2 * np.pi, size=shape[1]).astype(dtype), block)

@@ -46,7 +46,8 @@ class Precomputed(Kernel):
         if Y is not None:
             reference = self.as_gram(Y)
             if isinstance(X, Gram):
-                return X.block(reference)
+                return X.block(reference)  # positions of X and of the reference in one shared matrix
+            # test-by-train blocks: the columns of the training samples kept
             block = reference.columns_of(X.toarray() if sp.issparse(X) else X)
             _blocks.check_finite("The block", block, np.ones(len(block), dtype=bool))
             return block
@@ -117,7 +118,7 @@ class FromCallable(Kernel):
             return np.array([[self.func(x, z) for z in Y] for x in X], dtype=np.float64).reshape(X.shape[0], Y.shape[0])
         matrix = np.empty((X.shape[0], X.shape[0]))
         for i in range(X.shape[0]):
-            for j in range(i + 1):
+            for j in range(i + 1):  # each pair once
                 matrix[i, j] = matrix[j, i] = self.func(X[i], X[j])
         return matrix
 
@@ -158,6 +159,7 @@ def as_kernel(kernel: Any) -> Kernel:
         return kernel
     if isinstance(kernel, str) and kernel in NAMED:
         return NAMED[kernel]()
+    # a class such as RBF is callable too, but lacks its parameters
     if callable(kernel) and not isinstance(kernel, type):
         return FromCallable(kernel)
     raise ValueError(

@@ -44,7 +44,7 @@ def is_psd(K: Any, *, tol: float | None = None) -> bool:
     if K.size == 0:
         return True
     tol = max(1e-9, len(K) * float(np.finfo(K.dtype).eps)) if tol is None else tol
-    largest = np.abs(K).max()
+    largest = np.abs(K).max()  # at most the largest absolute eigenvalue, and cheaper
     if not np.isfinite(largest) or np.abs(K - K.T).max() > tol * largest:
         return False
     eigenvalues = linalg.eigvalsh(K)
@@ -78,7 +78,7 @@ def nearest_psd(K: Any) -> np.ndarray:
     if not np.isfinite(K).all():
         raise ValueError("nearest_psd needs a finite matrix; K contains NaN or infinity.")
     eigenvalues, vectors = linalg.eigh((K + K.T) / 2)
-    root = vectors * np.sqrt(np.maximum(eigenvalues, 0))
+    root = vectors * np.sqrt(np.maximum(eigenvalues, 0))  # a product of a root with itself is exactly symmetric
     return root @ root.T
 
 
@@ -86,7 +86,7 @@ def center_gram(K: Any) -> np.ndarray:
     """Return the Gram matrix of φ(x) minus the mean of φ: HKH with H = I - 11'/n."""
     K = _square(K)
     means = K.mean(axis=0)
-    return K - means[:, None] - means[None, :] + means.mean()
+    return K - means[:, None] - means[None, :] + means.mean()  # HKH without two matrix products
 
 
 def normalize_gram(K: Any) -> np.ndarray:
@@ -126,4 +126,4 @@ def alignment(K: Any, L: Any, *, centered: bool = True) -> float:
     if centered:
         K, L = center_gram(K), center_gram(L)
     norms = linalg.norm(K) * linalg.norm(L)
-    return float(min(1.0, np.vdot(K, L) / norms)) if norms > 0 else 0.0
+    return float(min(1.0, np.vdot(K, L) / norms)) if norms > 0 else 0.0  # above 1 only by rounding

@@ -65,13 +65,14 @@ class WeightLaplacian:
     ndim = 2
 
     def __init__(self, W: Any, s: np.ndarray, *, normalized: bool):
-        degrees = np.asarray(W @ s)
+        degrees = np.asarray(W @ s)  # a neighbor j counts s_j times
         self.W, self.shape = W, W.shape
         if normalized:
+            # s_i rows of I - D^{-½}WD^{-½}, added up
             self.r = np.divide(s, np.sqrt(degrees), out=np.zeros_like(degrees), where=degrees > 0)
             self.d = np.where(degrees > 0, s, 0)
         else:
-            self.r, self.d = s, s * degrees
+            self.r, self.d = s, s * degrees  # s_i rows of D - W, added up
 
     def __matmul__(self, x: np.ndarray) -> np.ndarray:
         return self.d[:, None] * x - self.r[:, None] * multiply(self.W, self.r[:, None] * x)
@@ -116,7 +117,7 @@ def nearest_neighbors(X: Any, n_neighbors: int = 10) -> sp.csr_array:
     if n < 2:
         return sp.csr_array((n, n))
     near = sp.csr_array(kneighbors_graph(X, min(n_neighbors, n - 1)))
-    return near.maximum(near.T).tocsr()
+    return near.maximum(near.T).tocsr()  # an edge if either is among the neighbors of the other
 
 
 def kernel_neighbors(K: np.ndarray, n_neighbors: int = 10) -> sp.csr_array:
@@ -127,6 +128,7 @@ def kernel_neighbors(K: np.ndarray, n_neighbors: int = 10) -> sp.csr_array:
     k = min(n_neighbors, n - 1)
     distances = K.diagonal()[None, :] - 2 * K  # k(x, x) is constant in a row, so it does not change the order
     np.fill_diagonal(distances, np.inf)
+    # the order among the k nearest does not matter
     columns = np.argpartition(distances, k - 1, axis=1)[:, :k] if k < n - 1 else _others(n)
     rows = np.repeat(np.arange(n), k)
     near = sp.csr_array((np.ones(n * k), (rows, columns.ravel())), shape=(n, n))

@@ -35,13 +35,8 @@ class ChiSquared(DistanceKernel):
     def _distances(self, X: Block, Y: Block) -> Array:
         dtype = X.dtype if Y is None or X.dtype == Y.dtype else None
         X, Y = double(X), None if Y is None else double(Y)  # in single precision the sum below would cancel
-        sums_X = _row_sums(X)
-        sums_Y = sums_X if Y is None else _row_sums(Y)
         # (x - z)² / (x + z) = x + z - 4xz / (x + z), and the harmonic sum is Σ 2xz / (x + z)
-        distances = _harmonic_sums(self, X, Y)
-        distances *= -2
-        distances += sums_X[:, None]
-        distances += sums_Y[None, :]
+        distances = _row_sums_less(_harmonic_sums(self, X, Y), 2, X, Y)
         return to_precision(_at_least_zero(distances, symmetric=Y is None), dtype)
 
 
@@ -90,12 +85,7 @@ class Intersection(Kernel):
         check_nonnegative(self, X, Y)
         dtype = X.dtype if Y is None or X.dtype == Y.dtype else None
         X, Y = double(X), None if Y is None else double(Y)  # in single precision the sum below would cancel
-        sums_X = _row_sums(X)
-        sums_Y = sums_X if Y is None else _row_sums(Y)
-        common = city_block_distances(X, Y)
-        common *= -1
-        common += sums_X[:, None]
-        common += sums_Y[None, :]
+        common = _row_sums_less(city_block_distances(X, Y), 1, X, Y)  # min(x, z) = (x + z - |x - z|) / 2
         common *= 0.5
         return to_precision(common, dtype)
 
@@ -114,8 +104,17 @@ def _harmonic_sums(kernel: Kernel, X: Block, Y: Block) -> Array:
         return like(_harmonic_sums(kernel, to_numpy(X), None if Y is None else to_numpy(Y)), X)
     if sp.issparse(X) or sp.issparse(Y):
         X = sp.csr_array(X)
-        Y = None if Y is None else sp.csr_array(Y)
+        Y = None if Y is None else sp.csr_array(Y)  # both sparse, or both dense
     return _compiled.harmonic_sums(X, Y)
+
+
+def _row_sums_less(matrix: Array, factor: int, X: Block, Y: Block) -> Array:
+    """Return Σx + Σz - factor · matrix for all pairs of rows, in place."""
+    sums = _row_sums(X)
+    matrix *= -factor
+    matrix += sums[:, None]
+    matrix += (sums if Y is None else _row_sums(Y))[None, :]
+    return matrix
 
 
 def _row_sums(X: Block) -> Array:
@@ -129,5 +128,5 @@ def _at_least_zero(distances: Array, symmetric: bool) -> Array:
         return namespace(distances).clip(distances, 0.0, None)
     np.maximum(distances, 0, out=distances)
     if symmetric:
-        np.fill_diagonal(distances, 0)
+        np.fill_diagonal(distances, 0)  # d(x, x) = 0 exactly
     return distances

@@ -52,7 +52,7 @@ class JointKernel:
         self.weights = np.ones(len(X)) if weights is None else weights
         self.terms = _terms(combine, tuple(X.names))
         self.scaled = scaled
-        self.adds = isinstance(combine, str) and combine == "sum"
+        self.adds = isinstance(combine, str) and combine == "sum"  # sums need no value for a missing view
         self.means = {} if means is None else means  # for products: of each view that a sample lacks
         if not self.adds and X.mask is not None:
             for name in X.names:
@@ -72,7 +72,7 @@ class JointKernel:
             some = present[start : start + 256]
             rows = fill(_blocks.take(self.X.block(name), some), np.empty((len(some), len(present))))
             means[some] = rows @ share
-        grand = float(means[present] @ share)
+        grand = float(means[present] @ share)  # the squared norm of the mean in feature space
         means[~self.X.present(name)] = grand
         return means, grand
 
@@ -105,7 +105,7 @@ class JointKernel:
                 if not first:
                     out += target
                 first = False
-            if scales is not None:
+            if scales is not None:  # of the reference samples; new ones follow
                 out *= scales
             if self.adds and self.scaled and X.mask is not None:
                 out *= view_scales(X)[:, None]
@@ -145,8 +145,9 @@ class JointKernel:
                 self.means[name] = self._mean(name)
             means, grand = self.means[name]
             if len(rows) and to_all is not None and everyone is not None:
-                mean_rows = to_all(own, np.empty((len(rows), len(everyone)))) @ self._shares(name)
+                mean_rows = to_all(own, np.empty((len(rows), len(everyone)))) @ self._shares(name)  # <φ(x), mean>
                 out[np.ix_(rows, np.flatnonzero(~present))] = mean_rows[:, None]
+            # <mean, φ(z)>, or <mean, mean> where z lacks the view too
             out[~present_new] = np.where(present, means[columns], grand)
             return out
 
@@ -167,10 +168,10 @@ class JointKernel:
                 check_overflow(repr(self.kernels[name]), values)
             own[name] = values
             if name in self.means:
-                values[~self.X.present(name)] = self.means[name][1]
+                values[~self.X.present(name)] = self.means[name][1]  # <mean, mean>
         total = sum(weight * np.prod([own[name] for name in names], axis=0) for weight, names in self.terms)
         if self.adds and self.scaled and self.X.mask is not None:
-            total = total * view_scales(self.X) ** 2
+            total = total * view_scales(self.X) ** 2  # once for each argument of K(x, x)
         if isinstance(self.combine, Polynomial):
             total = integer_power(total + self.combine.constant, int(self.combine.degree))
         return np.asarray(total)
@@ -200,6 +201,7 @@ def _read_term(term: Any, names: Sequence[str]) -> tuple[float, tuple[str, ...]]
     """Return the weight and the views of one entry of `combine`."""
     try:
         views, weight = term
+        # a name alone is a product of one view
         product, weight = (views,) if isinstance(views, str) else tuple(views), float(weight)
     except (TypeError, ValueError) as error:
         raise ValueError(

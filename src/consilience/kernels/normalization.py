@@ -7,7 +7,6 @@ from sklearn.base import clone
 
 from .._backend import namespace, to_numpy
 from ..views._blocks import Block, Gram, take
-from .algebra import Composite
 from .base import Array, Kernel, read
 from .given import Precomputed
 from .gram import center_gram, normalize_gram
@@ -15,7 +14,7 @@ from .gram import center_gram, normalize_gram
 __all__ = ["center", "normalize"]
 
 
-class Normalized(Composite):
+class Normalized(Kernel):
     """A kernel divided by the norms, k(x, z) / sqrt(k(x, x) k(z, z)), as in ``normalize(k)``; 0 if a norm is 0.
 
     Parameters
@@ -64,13 +63,13 @@ class Normalized(Composite):
     def _diagonal(self, X: Block) -> Array:
         diagonal = self.kernel._diagonal(X)
         xp = namespace(diagonal)
-        return xp.astype(diagonal > 0, diagonal.dtype)
+        return xp.astype(diagonal > 0, diagonal.dtype)  # 1, or 0 for samples of norm 0
 
     def _expression(self) -> str:
         return f"normalize({self.kernel!r})"
 
 
-class Centered(Composite):
+class Centered(Kernel):
     """A kernel centered at the mean of the reference samples in feature space, as in ``center(k)``.
 
     k(x, z) - mean_r k(x, r) - mean_r k(r, z) + mean_rs k(r, s), with means over reference samples r and s. These are
@@ -139,6 +138,7 @@ class Centered(Composite):
 
     def _gram(self, X: Block, Y: Block) -> Array:
         matrix = self.kernel._gram(X, Y)
+        # the matrix has the means already
         left = namespace(matrix).mean(matrix, axis=1) if Y is None and X is self.reference else self._means(X)
         right = left if Y is None else self._means(Y)
         matrix -= left[:, None]

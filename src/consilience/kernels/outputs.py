@@ -42,7 +42,7 @@ def multi_task(n_outputs: int, independence: float) -> np.ndarray:
     if not 0 < independence <= 1:
         raise ValueError(f"`independence` must be greater than 0 and at most 1; got {independence!r}.")
     share = (1 - independence) / (n_outputs * independence)
-    return np.eye(n_outputs) + share
+    return np.eye(n_outputs) + share  # adds share·11'
 
 
 def output_graph(weights: Any, strength: float = 1.0) -> np.ndarray:
@@ -74,7 +74,7 @@ def output_graph(weights: Any, strength: float = 1.0) -> np.ndarray:
         raise ValueError(f"`strength` must be at least 0; got {strength!r}.")
     L = laplacian(weights)
     L = L.toarray() if hasattr(L, "toarray") else L
-    return linalg.inverse(np.eye(len(L)) + strength * L)
+    return linalg.inverse(np.eye(len(L)) + strength * L)  # ‖f‖² has the inverse of R, here I + μL
 
 
 def simplex_vectors(n_classes: int) -> np.ndarray:
@@ -107,7 +107,7 @@ def simplex_vectors(n_classes: int) -> np.ndarray:
         raise ValueError(f"`n_classes` must be at least 2; got {n_classes!r}.")
     # Column k has the entry h_k for class k + 1 and -h_k / (k + 1) for the classes before it, so that its sum is 0.
     k = np.arange(n_classes - 1)
-    heights = np.sqrt((k + 1) / (k + 2) * n_classes / (n_classes - 1))
+    heights = np.sqrt((k + 1) / (k + 2) * n_classes / (n_classes - 1))  # h_k, so that all vectors have length 1
     vectors = np.triu(np.tile(-heights / (k + 1), (n_classes, 1)))
     vectors[k + 1, k] = heights
     return vectors

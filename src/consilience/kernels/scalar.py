@@ -114,6 +114,7 @@ class Mahalanobis(Kernel):
         self.A = A
 
     def _unresolved(self) -> bool:
+        # the check of A counts as resolving, so that it is made once
         return getattr(self, "_checked", None) is not self.A  # a new A is to be checked again
 
     def _resolved(self, X: Block) -> "Kernel":
@@ -131,7 +132,7 @@ class Mahalanobis(Kernel):
 
     def _gram(self, X: Block, Y: Block) -> Array:
         check_numeric(self, X, Y)
-        return inner(X @ self._matrix(X), X if Y is None else Y)
+        return inner(X @ self._matrix(X), X if Y is None else Y)  # x'Az as <A'x, z>
 
     def _matrix(self, X: Block) -> Array:
         """Return A with the library, device and precision of X."""
@@ -180,7 +181,7 @@ class DistanceKernel(Kernel):
     def _by_distances(self, X: Block, middle: Callable[[np.ndarray], Any]) -> float:
         """Return one over the median or mean distance between different samples; 1 if all samples are equal."""
         distances = to_numpy(self._distances(_sample_for_distances(X), None))
-        pairs = distances[np.triu_indices(distances.shape[0], 1)]
+        pairs = distances[np.triu_indices(distances.shape[0], 1)]  # each pair of different samples once
         if not len(pairs):
             return 1.0
         typical = float(middle(pairs)) or float(np.mean(pairs))  # the median is 0 if most pairs are equal
@@ -258,7 +259,7 @@ class RBF(DistanceKernel):
             if Y is None:
                 np.fill_diagonal(block[:, start:], -np.inf)  # no refinement of the diagonal, which becomes 1 below
             reference.refine(block, X[rows], norms[rows])
-            np.minimum(block, 0, out=block)
+            np.minimum(block, 0, out=block)  # rounding may make exponents positive, and values exceed 1
             np.exp(block, out=matrix[rows], casting="same_kind")
         if Y is None:
             np.fill_diagonal(matrix, 1)
@@ -291,13 +292,13 @@ class RBF(DistanceKernel):
             rows, columns = extended(moved, norms, left=True), right
             if single is not None and norms.max(initial=0.0) < 32:
                 rows, columns = rows.astype(np.float32), single
-            whole = columns.dtype == out.dtype
+            whole = columns.dtype == out.dtype  # the product can be written to `out` itself
 
             def work(first: int, last: int) -> None:
                 for start in range(first, last, size):
                     part = slice(start, min(start + size, last))
                     block = np.matmul(rows[part], columns, out=out[part]) if whole else rows[part] @ columns
-                    reference.refine(block, X[part], norms[part])
+                    reference.refine(block, X[part], norms[part])  # as in `_exponential`
                     np.exp(block, out=out[part], casting="same_kind")
 
             if out.size < 500_000:
@@ -345,6 +346,7 @@ def _variance(X: Block) -> float:
     if not values.size:
         return 0.0
     mean = values.sum(dtype=np.float64) / n
+    # entries that a sparse matrix does not store are zeros
     variance = float((np.square(values - mean).sum() + (n - values.size) * mean**2) / n)
     return variance if variance > (8 * np.finfo(float).eps * np.abs(values).max()) ** 2 else 0.0
 
@@ -359,7 +361,7 @@ def city_block_distances(X: Block, Y: Block) -> Array:
     kind = precision(X) if Y is None else np.result_type(precision(X), precision(Y))
     if 0 in shape:
         return np.empty(shape, kind)
-    if Y is not None and sp.issparse(X) != sp.issparse(Y):
+    if Y is not None and sp.issparse(X) != sp.issparse(Y):  # scikit-learn takes both sparse or both dense
         X, Y = (sp.csr_array(block) for block in (X, Y))
     return manhattan_distances(X, Y).astype(kind, copy=False)
 

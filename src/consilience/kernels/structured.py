@@ -74,8 +74,9 @@ class Spectrum(Kernel):
 
 def _substring_counts(codes: np.ndarray, bounds: np.ndarray, length: int) -> sp.csr_array:
     """Return how often each substring of the length occurs in each sequence codes[bounds[i] : bounds[i + 1]]."""
-    n_windows = np.maximum(np.diff(bounds) - length + 1, 0)
+    n_windows = np.maximum(np.diff(bounds) - length + 1, 0)  # substrings of each sequence
     ends = np.concatenate(([0], np.cumsum(n_windows)))
+    # where each substring begins among the codes
     windows = np.repeat(bounds[:-1] - ends[:-1], n_windows) + np.arange(ends[-1])
     alphabet = int(codes.max(initial=0)) + 1
     columns, n_columns = np.zeros(len(windows), dtype=np.int64), 1
@@ -86,7 +87,7 @@ def _substring_counts(codes: np.ndarray, bounds: np.ndarray, length: int) -> sp.
         n_columns *= alphabet
     columns, n_columns = _numbered(columns)
     counts = sp.csr_array((np.ones(len(columns)), columns, ends), shape=(len(n_windows), max(n_columns, 1)))
-    counts.sum_duplicates()
+    counts.sum_duplicates()  # ones of equal substrings become counts
     return counts
 
 
@@ -107,16 +108,16 @@ class _PairByPair(Kernel):
         n = X.shape[0]
         matrix = np.empty((n, n if Y is None else Y.shape[0]))
         if Y is None:
-            self._fill(X, None, np.zeros(n, dtype=np.int64), np.arange(1, n + 1), matrix)
+            self._fill(X, None, np.zeros(n, dtype=np.int64), np.arange(1, n + 1), matrix)  # row i up to the diagonal
             mirror(matrix)
         else:
-            self._fill(X, Y, np.full(n, n), np.full(n, n + Y.shape[0]), matrix)
+            self._fill(X, Y, np.full(n, n), np.full(n, n + Y.shape[0]), matrix)  # Y follows X
         return matrix
 
     def _diagonal(self, X: Block) -> Array:
         n = X.shape[0]
         diagonal = np.empty((n, 1))
-        self._fill(X, None, np.arange(n), np.arange(1, n + 1), diagonal)
+        self._fill(X, None, np.arange(n), np.arange(1, n + 1), diagonal)  # each sample with itself
         return diagonal[:, 0]
 
 
@@ -174,6 +175,7 @@ def _encode_sequences(samples: list[tuple[str, Any]]) -> tuple[np.ndarray, np.nd
     bounds = np.concatenate(([0], np.cumsum([len(sample) for _, sample in samples], dtype=np.int64)))
     if not all(isinstance(sample, str) for _, sample in samples):
         return np.array(_numbered_tokens(samples), dtype=np.int32), bounds
+    # one integer per character; lone surrogates pass
     points = "".join(sample for _, sample in samples).encode("utf-32-le", "surrogatepass")
     return np.frombuffer(points, dtype="<i4").astype(np.int32), bounds
 
@@ -281,7 +283,7 @@ def _pieces(where: str, sample: Any) -> Iterator[tuple[str, str]]:
 def _pieces_of_text(where: str, text: str) -> Iterator[tuple[str, str]]:
     depth, ended = 0, False
     for match in _PIECE.finditer(text):
-        if depth == 0 and (ended or match[1] is None):
+        if depth == 0 and (ended or match[1] is None):  # text after the tree, or before its first '('
             raise _unreadable(where, "the end of the tree" if ended else "'('", text, match.start())
         if match[1] == "":
             raise _unreadable(where, "a label after '('", text, match.end())
@@ -304,8 +306,8 @@ def _unreadable(where: str, expected: str, text: str, position: int) -> ValueErr
 
 
 def _pieces_of_tuples(where: str, tree: tuple) -> Iterator[tuple[str, str]]:
-    end = object()
-    ahead: list[Any] = [tree] if tree else []
+    end = object()  # marks in `ahead` where a node closes
+    ahead: list[Any] = [tree] if tree else []  # a stack instead of recursion, since trees may be deep
     while ahead:
         item = ahead.pop()
         if item is end:
@@ -315,7 +317,7 @@ def _pieces_of_tuples(where: str, tree: tuple) -> Iterator[tuple[str, str]]:
         elif isinstance(item, tuple):
             yield _OPEN, _label(where, item)
             ahead.append(end)
-            ahead.extend(reversed(item[1:]))
+            ahead.extend(reversed(item[1:]))  # the first child comes off the stack first
         else:
             raise TypeError(f"{where}: expected a string or a tuple as child of a node, got {type(item).__name__}.")
 

@@ -69,6 +69,7 @@ class _LinearComparators:
     def candidates(self, codes: np.ndarray, n_outputs: int) -> Iterator[np.ndarray]:
         """Yield support vector machines on all views and on each view."""
         seen = np.unique(codes)
+        # LinearSVC takes 32-bit indices only
         self.Z.indices, self.Z.indptr = self.Z.indices.astype(np.int32), self.Z.indptr.astype(np.int32)
         for span in [slice(0, self.Z.shape[1]), *(self.spans.values() if len(self.spans) > 1 else [])]:
             part = self.Z[:, span]
@@ -82,6 +83,7 @@ class _LinearComparators:
                 if n_outputs == 1:
                     U[span, 0] = machine.coef_[0]
                 elif len(seen) == 2:
+                    # the lead of one over the other is the score
                     U[span, seen[1]], U[span, seen[0]] = machine.coef_[0] / 2, -machine.coef_[0] / 2
                 else:
                     U[span, seen] = machine.coef_.T
@@ -94,6 +96,7 @@ class _LinearComparators:
     def norm(self, U: np.ndarray) -> float:
         """Return ‖U‖ with the exponent conjugate to p."""
         if self.shape == "joint":
+            # ‖u_t‖_q of each output, and their Euclidean norm
             return float(np.sqrt(np.sum(_norms(np.abs(U.T), self.p / (self.p - 1)) ** 2)))
         return float(np.sqrt(sum(_dual_norm(self._products(u), self.p) ** 2 for u in U.T)))
 
@@ -101,7 +104,7 @@ class _LinearComparators:
         """Return the inner products between the views' parts of one vector."""
         if self.shape == "views":
             return np.diag([float(u[span] @ u[span]) for span in self.spans.values()])
-        wide = np.zeros((len(self.spans), self.widest))
+        wide = np.zeros((len(self.spans), self.widest))  # views are columns of one height, padded with zeros
         for k, span in enumerate(self.spans.values()):
             wide[k, : span.stop - span.start] = u[span]
         return wide @ wide.T
@@ -114,10 +117,10 @@ class _LinearComparators:
         parts = [sp.csr_array(self.Z[:, span]) for span in self.spans.values()]
         own = np.zeros((self.Z.shape[0], len(parts), len(parts)))
         for part in parts:
-            part.resize((part.shape[0], self.widest))
+            part.resize((part.shape[0], self.widest))  # one width, so that products between views exist
         for k, left in enumerate(parts):
             for l, right in enumerate(parts):
-                if k == l or self.shape == "pairs":
+                if k == l or self.shape == "pairs":  # X'X, or its diagonal
                     own[:, k, l] = np.asarray(left.multiply(right).sum(axis=1)).ravel()
         return _primal_norms(own, self.p)
 
@@ -129,6 +132,7 @@ class _KernelComparators:
         self.grams: Grams = machine.grams
         self.X, self.p = machine.known(X), p
         m, pairs = len(self.grams.kernels), self.grams.shape == "pairs"
+        # the views with themselves
         self.groups = [k * m + k for k in range(m)] if pairs else list(range(self.grams.n_groups()))
         self.side = m if pairs else self.grams.n_groups()
 
@@ -174,7 +178,7 @@ class _KernelComparators:
 
     def norm(self, U: np.ndarray) -> float:
         """Return ‖U‖ with the exponent conjugate to p, of the comparator that was scored last."""
-        products = np.einsum("nt,ngt->tg", U, self.sums)
+        products = np.einsum("nt,ngt->tg", U, self.sums)  # <u_k, u_l> for the views k, l of a group
         return float(np.sqrt(sum(_dual_norm(self._matrix(own), self.p) ** 2 for own in products)))
 
     def _matrix(self, own: np.ndarray) -> np.ndarray:
@@ -202,13 +206,14 @@ def machine_without_intercept(Q: np.ndarray, C: float, tol: float, max_iter: int
         return rows
 
     n = len(Q)
+    # one label for all: the signs are in Q
     labels = LabelKernel.of_matrix(np.zeros(n, dtype=np.int64), np.ones((1, 1)))
     rows = KernelRows(against, Q.diagonal().copy())
     solution = solve_margin(rows, labels, np.full(n, C), tol=tol, max_iter=max_iter)
     if solution.status == "indefinite":
         return np.zeros(n), np.zeros(n)
     alpha, gradient = solution.x
-    return np.asarray(alpha), np.asarray(gradient) + 1
+    return np.asarray(alpha), np.asarray(gradient) + 1  # the gradient is Qα - 1
 
 
 def _sample_coefficients(comparator: Any, n: int) -> np.ndarray:
@@ -224,7 +229,7 @@ def _as_columns(values: Any) -> np.ndarray:
 
 def _norms(values: np.ndarray, p: float) -> np.ndarray:
     """Return the p-norm of each row of nonnegative values."""
-    top = np.maximum(values.max(axis=1), np.finfo(float).tiny)
+    top = np.maximum(values.max(axis=1), np.finfo(float).tiny)  # scaled, so that powers do not overflow
     return np.asarray(top * np.sum((values / top[:, None]) ** p, axis=1) ** (1 / p))
 
 
@@ -235,22 +240,24 @@ def _dual_norm(N: np.ndarray, p: float) -> float:
 
 def _primal_norms(own: np.ndarray, p: float) -> np.ndarray:
     """Return the norm of each sample with exponent p, from its X'X: the p-norm of the singular values."""
-    values = eigvalsh_stack((own + own.transpose(0, 2, 1)) / 2)
+    values = eigvalsh_stack((own + own.transpose(0, 2, 1)) / 2)  # squared singular values of X, from X'X
     return _norms(np.sqrt(np.maximum(values, 0.0)), p)
 
 
 def mistake_certificate(estimator: Any, given: ComparedSamples, setting: BoundSetting | None) -> MistakeCertificate:
     """Return the mistakes and their bound by the best of the comparators, rescaled; 0 is always one of them."""
     n, n_mistakes = int(estimator.n_samples_seen_), int(estimator.n_mistakes_)
+    # for independent samples, so each seen once
     risk = risk_bound(n_mistakes / n, n) if n and estimator.n_iter_ == 1 else None
     trivial = MistakeCertificate(status="streamed", n_mistakes=n_mistakes, n_samples=n, risk=risk)
     if setting is None:
         return trivial
+    # the comparator 0 has the hinge loss 1 on every sample
     best = replace(trivial, bound=float(n), loss=float(n), norm=0.0)
     if given.X is None or len(estimator.classes_) < 2:
         return best
     X, codes = estimator._read_pairs(given)
-    if n % len(codes):
+    if n % len(codes):  # passes of `fit` see all samples equally often
         raise ValueError(
             f"{type(estimator).__name__} learned {n} samples, and {len(codes)} are given. The bound needs all of them, "
             "in one chunk."
@@ -259,7 +266,7 @@ def mistake_certificate(estimator: Any, given: ComparedSamples, setting: BoundSe
     if not data.are_definite():
         return trivial
     n_classes, n_passes = len(estimator.classes_), n // len(codes)
-    sizes = data.sizes() * (2**0.5 if n_classes > 2 else 1.0)
+    sizes = data.sizes() * (2**0.5 if n_classes > 2 else 1.0)  # x enters two class vectors, with opposite signs
     best = replace(best, size=float(sizes.max()))
     n_outputs = 1 if n_classes == 2 else n_classes
     if given.comparator is not None:
@@ -274,6 +281,7 @@ def mistake_certificate(estimator: Any, given: ComparedSamples, setting: BoundSe
         margins, norm = _margins(data.scores(U), codes), data.norm(U)
         for scale in _scales(margins) if given.comparator is None else [1.0]:
             loss = np.maximum(1 - scale * margins, 0.0)
+            # a class that was not announced adds one mistake
             bound = _bound(setting, loss, sizes, scale * norm, n_passes) + estimator._n_late
             if given.comparator is not None or bound < best.bound:
                 best = replace(best, bound=bound, loss=float(n_passes * loss.sum()), norm=scale * norm)
@@ -285,12 +293,13 @@ def _margins(scores: np.ndarray, codes: np.ndarray) -> np.ndarray:
         return np.where(codes == 1, scores[:, 0], -scores[:, 0])
     own = scores[np.arange(len(codes)), codes]
     others = scores.copy()
-    others[np.arange(len(codes)), codes] = -np.inf
+    others[np.arange(len(codes)), codes] = -np.inf  # the best class but the true one
     return np.asarray(own - others.max(axis=1))
 
 
 def _scales(margins: np.ndarray) -> np.ndarray:
     top = float(np.abs(margins).max())
+    # relative to the length at which the largest margin is 1
     return np.geomspace(1e-2, 1e4, 61) / top if top > 0 else np.ones(1)
 
 

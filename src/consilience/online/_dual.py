@@ -41,6 +41,7 @@ class Grams:
         X, Y = X.align(names), Y.align(names)
         if self.shape == "joint":
             adds = isinstance(self.combine, str) and self.combine == "sum"
+            # a product has no value without a view; batch estimators take means of the training samples
             if not adds and (X.mask is not None or Y.mask is not None):
                 raise ValueError(
                     f"combine={self.combine!r} needs every view in every sample: the value for a missing view would "
@@ -86,6 +87,7 @@ class Support:
             return
         self.parts.append(X)
         self.ids = np.concatenate([self.ids, ids])
+        # as soon as the last part is half of the one before
         while len(self.parts) > 1 and 2 * len(self.parts[-1]) >= len(self.parts[-2]):
             self.parts[-2:] = [Views.concat(self.parts[-2:])]
 
@@ -122,7 +124,7 @@ def compact(X: Views) -> Views:
         block = X.block(name)
         if name in narrow:
             block = block.toarray()
-            block[~X.present(name)] = np.nan
+            block[~X.present(name)] = np.nan  # a row of zeros would not be missing
         blocks[name] = block
     return Views._of(blocks, len(X), X.mask, X.feature_names)
 
@@ -255,7 +257,7 @@ class KernelMachine(SupportMachine):
             beta[places] = self.beta
             self.beta = beta
         if len(self.events.slots):
-            history = np.zeros((len(self.events.slots), G))
+            history = np.zeros((len(self.events.slots), G))  # views that came later had the factor 0
             history[:, places] = self.events.factors
             self.events.factors = history
 
@@ -269,9 +271,9 @@ class KernelMachine(SupportMachine):
     def _learn_block(self, X: Views, codes: np.ndarray, rule: Rule, ids: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         b, S, (G, T) = len(codes), len(self.support), self.factors.F.shape
         K = self.support.against(self.grams, X, extra=b)
-        K[:, :, S:] = self.grams(X, X)
-        slots = self.support.positions(ids, np.flatnonzero(self.alive))
-        own = K[np.arange(b), :, S + np.arange(b)]
+        K[:, :, S:] = self.grams(X, X)  # samples of the block that enter the support meet later ones
+        slots = self.support.positions(ids, np.flatnonzero(self.alive))  # `fit` sees a sample once in each pass
+        own = K[np.arange(b), :, S + np.arange(b)]  # k(x_i, x_i) by group
         alpha = np.concatenate([self.alpha, np.zeros((T, b))], axis=1)
         beta = np.concatenate([self.beta, np.zeros((len(self.beta), T, b))], axis=2)
         alive = np.concatenate([self.alive, np.zeros(b, dtype=bool)])
@@ -289,11 +291,11 @@ class KernelMachine(SupportMachine):
         self.alpha, self.beta = np.take(alpha, columns, axis=1), np.take(beta, columns, axis=2)
         self.alive = alive[columns]
         if voted:
-            slots = np.where(fresh, S - 1 + np.cumsum(fresh), slots)
+            slots = np.where(fresh, S - 1 + np.cumsum(fresh), slots)  # columns of samples that did not enter are gone
             i, t = np.nonzero(steps)
             self.events.add(slots[i], t, steps[i, t], history[i, :, t], self.n_hypotheses + 1 + i)
         self.n_updates += int(stepped.sum())
-        if self.budget and len(self.support) > 2 * self.budget:
+        if self.budget and len(self.support) > 2 * self.budget:  # rarely, since it copies the support
             self._drop_unused()
         return scores, wrong
 
@@ -308,9 +310,10 @@ class KernelMachine(SupportMachine):
         """Return coefficients (n_groups, n_outputs, n_support) of the last hypothesis, or of the mean of all."""
         F = self.factors
         if self.average is True:
+            # a step at time s is part of the hypotheses after it, whose factors add up to C_T - C_s
             mean = (F.sums[:, :, None] * self.alpha - self.beta) / max(self.n_hypotheses, 1)
         else:
-            mean = F.F[:, :, None] * self.alpha
+            mean = F.F[:, :, None] * self.alpha  # W = VF for the last V
         return np.einsum("ut,gts->gus", self.output_gram, mean) if len(self.output_gram) else mean
 
     def _class_scores(self, X: Views) -> np.ndarray:

@@ -24,7 +24,7 @@ class Events:
     def add(self, slots: Any, outputs: Any, coefs: Any, factors: np.ndarray, samples: Any) -> None:
         """Append steps; those of one sample follow each other."""
         if len(self.factors) == 0 or self.factors.shape[1] < factors.shape[1]:
-            wider = np.ones((len(self.factors), factors.shape[1]))
+            wider = np.ones((len(self.factors), factors.shape[1]))  # the first steps widen an array without groups
             wider[:, : self.factors.shape[1]] = self.factors
             self.factors = wider
         self.slots = np.concatenate([self.slots, slots])
@@ -37,7 +37,7 @@ class Events:
         """Replace the outputs: a step of one output becomes a step of each output that comes from it."""
         pieces = [(t, np.flatnonzero(self.outputs == source), scale) for t, (source, scale) in enumerate(sources)]
         old = np.concatenate([which for _, which, _ in pieces])
-        order = np.argsort(old, kind="stable")
+        order = np.argsort(old, kind="stable")  # steps stay in the order of the stream
         self.outputs = np.concatenate([np.full(len(which), t) for t, which, _ in pieces])[order]
         coefs = np.concatenate([self.coefs[which] * scale for _, which, scale in pieces])
         self.slots, self.factors, self.samples = (a[old][order] for a in (self.slots, self.factors, self.samples))
@@ -51,7 +51,7 @@ class Events:
         `kernel` returns K[i, g, slot] for rows, R is the kernel between outputs (or empty). A hypothesis votes with the
         number of samples from its step to the next (Freund and Schapire 1999: one more than it predicted correctly).
         """
-        following = np.append(self.samples[1:], n_hypotheses + 1)
+        following = np.append(self.samples[1:], n_hypotheses + 1)  # the sample at which the next step is taken
         weights = (following - self.samples).astype(np.float64)
         votes = np.zeros((n, n_outputs))
         for start in range(0, n if len(self.slots) else 0, _BLOCK):
@@ -92,7 +92,7 @@ def _vote(K, slots, outputs, coefs, factors, weights, R, votes):  # type: ignore
             for g in range(G):
                 term = coefs[e] * K[i, g, slots[e]]
                 run[g, t] += term
-                terms[g, t] += abs(term)
+                terms[g, t] += abs(term)  # for the rounding of the sum
                 total[t] += factors[e, g] * run[g, t]
                 sizes[t] += abs(factors[e, g]) * terms[g, t]
             if T == 1:

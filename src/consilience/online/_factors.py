@@ -57,15 +57,15 @@ class ViewFactors:
         before, self.names = len(self.names), tuple(names)
         if self.shape == "joint":
             return
-        self.C, self.counters[0] = self.sums, 0
+        self.C, self.counters[0] = self.sums, 0  # closes the hypothesis, since F changes its shape
         places, unit = self.places(before), self._unit()
         for name in ("norms", "F", "C"):
             new = np.zeros((len(unit), self.F.shape[1]))
-            if name == "F" and self.p == 1:
+            if name == "F" and self.p == 1:  # for p > 1 the factor of a view without a step is 0
                 new += unit[:, None]
             new[places] = getattr(self, name)
             setattr(self, name, new)
-        self.prior = np.zeros(len(unit))
+        self.prior = np.zeros(len(unit))  # b_k of Fornoni 2009, appendix A.2
         if self.shape == "views" and self.prior_norms is not None:
             given = self.prior_norms
             self.prior[:] = [given.get(name, 0.0) for name in names] if isinstance(given, Mapping) else given
@@ -77,7 +77,7 @@ class ViewFactors:
         """Replace the outputs; see `Machine.remap_outputs`. Squared norms scale by squares, factors do not scale."""
         self.norms = remapped(self.norms, sources, power=2)
         self.F, self.C = (remapped(values, sources, power=0) for values in (self.F, self.C))
-        self.F[:, [source < 0 for source, _ in sources]] = self._unit()[:, None]
+        self.F[:, [source < 0 for source, _ in sources]] = self._unit()[:, None]  # new outputs have V = 0
 
     def _unit(self) -> np.ndarray:
         """Return the factors of p = 1: the identity."""

@@ -22,6 +22,7 @@ from ..views.estimator import ViewClassifier, ViewEstimator, decide
 from ..views.validation import read_labels, read_stream_labels, read_views_to_learn, read_views_to_predict, remember
 from ._bounds import BoundSetting, ComparedSamples, mistake_certificate
 from ._machine import Machine
+from ._steps import Rule
 from ._stream import (
     check_announced,
     check_kernel,
@@ -49,6 +50,8 @@ class OnlineEstimator(ViewClassifier, ViewEstimator, ABC):
     classes_: np.ndarray
     kernels_: dict[str, Kernel]
     average: Any
+    margin: float
+    eta0: float
     max_iter: int
     shuffle: bool
     random_state: Any
@@ -74,9 +77,9 @@ class OnlineEstimator(ViewClassifier, ViewEstimator, ABC):
     def _new_machine(self, n_outputs: int) -> Machine:
         """Return the empty state."""
 
-    @abstractmethod
     def _rule(self) -> Any:
-        """Return when and how far the machine steps."""
+        """Return when and how far the machine steps; by default as a perceptron, by `eta0` up to `margin`."""
+        return Rule(float(self.margin), float(self.eta0), float(self.eta0))
 
     def _is_primal(self) -> bool:
         """Return whether the state is weights of columns; else it is coefficients of samples."""
@@ -91,6 +94,11 @@ class OnlineEstimator(ViewClassifier, ViewEstimator, ABC):
         """Validate parameters; unlike scikit-learn's method, without the signature, which takes long for one sample."""
         given = {name: getattr(self, name) for name in self._parameter_constraints if hasattr(self, name)}
         validate_parameter_constraints(self._parameter_constraints, given, caller_name=type(self).__name__)
+        if given.get("budget") is not None and self._averages() == "voted":  # a vote needs every hypothesis
+            raise ValueError(
+                f"average='voted' keeps every update, but budget={given['budget']!r} limits them. Use average=True, or "
+                "budget=None."
+            )
 
     def _check_fixed(self) -> None:
         """Validate that parameters which the state depends on are those that learning began with."""
@@ -153,6 +161,7 @@ class OnlineEstimator(ViewClassifier, ViewEstimator, ABC):
         if not self._is_primal():
             new = [name for name in X.names if name not in self.kernels_ and X.present(name).any()]
             given = {name: kernel_of(getattr(self, "kernel", "linear"), name) for name in new}
+            # resolved without data
             known = {name: stream_kernel(k, name, _blocks.width(X.block(name))) for name, k in given.items()}
             self.kernels_ = {**self.kernels_, **known}
         self._machine.add_views(X, self.kernels_)
@@ -229,7 +238,7 @@ class OnlineEstimator(ViewClassifier, ViewEstimator, ABC):
                 f"`classes` are {_blocks.quoted(announced)} now, but {_blocks.quoted(self.classes_)} at the first call."
             )
         if fresh and announced is None and not self._late_classes:
-            announced = known = np.unique(labels)
+            announced = known = np.unique(labels)  # the first chunk announces them
         if known is not None and (announced is not None or (not fresh and self._announced)):
             check_announced(labels, known, self._late_classes)
         if fresh and known is None and not len(labels):
@@ -241,7 +250,7 @@ class OnlineEstimator(ViewClassifier, ViewEstimator, ABC):
                 self._begin(np.unique(labels[:1]) if announced is None else announced, announced is not None)
             remember(self, X)
             if len(labels):
-                ids = range(self._next_id, self._next_id + len(labels))
+                ids = range(self._next_id, self._next_id + len(labels))  # positions in the stream
                 self._next_id += len(labels)
                 self._learn_chunk(X if labeled.all() else X[labeled], labels, ids)
             self._used_views = self._met or self.view_names_in_
@@ -266,7 +275,9 @@ class OnlineEstimator(ViewClassifier, ViewEstimator, ABC):
         unmet = [name for name in X.names if name not in self._met and X.block(name) is not None]
         first = {name: int(X.present(name).argmax()) for name in unmet if X.present(name).any()}
         piece = self._piece
+        # cut where a view occurs for the first time
         for begin, end in pairwise([0, *sorted({row for row in first.values() if row > 0}), len(labels)]):
+            # views so far, and those that start here
             met = {*self._met, *(name for name, row in first.items() if row == begin)}
             self._met = tuple(name for name in X.names if name in met)
             chunk, own, start = self._ready(X[begin:end]), labels[begin:end], 0
@@ -278,8 +289,9 @@ class OnlineEstimator(ViewClassifier, ViewEstimator, ABC):
                 if unknown == 0:
                     with uninterrupted():
                         self._add_class(np.unique(np.append(self.classes_, own[start : start + 1])))
+                    # with the new class among the classes
                     codes, unknown = class_codes(own[start : start + piece], self.classes_)
-                stop = start + (len(codes) if unknown < 0 else unknown)
+                stop = start + (len(codes) if unknown < 0 else unknown)  # up to the next unknown class
                 yield chunk[start:stop], codes[: stop - start], ids[begin + start : begin + stop], new_class
                 start = stop
 
@@ -330,7 +342,7 @@ class OnlineEstimator(ViewClassifier, ViewEstimator, ABC):
         X = X if len(given) == len(X) else X[given]
         self.__dict__.pop("n_samples_seen_", None)  # not fitted while views are validated
         self._check_views(X, whole=True)
-        self._begin(labels.classes, announced=True)
+        self._begin(labels.classes, announced=True)  # `fit` knows all classes
         remember(self, X)
         self._resolve_kernels(X)
         self._next_id = len(labels.labeled)
@@ -367,7 +379,7 @@ class OnlineEstimator(ViewClassifier, ViewEstimator, ABC):
         """
         row = self._read_one(x)
         code = -1 if row is None else self._code_of(y)
-        if code < 0:
+        if code < 0:  # a new class or an unknown view: the long way, which validates
             return self.partial_fit(one_row(x), [y])
         _, wrong = self._machine.learn(row, np.array([code]), self._rule(), None)
         self._next_id += 1
@@ -396,7 +408,7 @@ class OnlineEstimator(ViewClassifier, ViewEstimator, ABC):
     def _read_one(self, x: Mapping[str, Any]) -> Any:
         """Return one sample as the machine takes it; None if it must be validated as Views first."""
         machine = self.__dict__.get("_machine")
-        if machine is None or len(self.classes_) < 2:
+        if machine is None or len(self.classes_) < 2:  # nothing to decide yet
             return None
         self._check_fixed()
         return machine.read_one(x)
@@ -430,7 +442,7 @@ class OnlineEstimator(ViewClassifier, ViewEstimator, ABC):
         """Count samples and mistakes, and add to the error curve."""
         first, mistaken = self.n_samples_seen_, np.flatnonzero(wrong)
         kept = curve_marks(first, first + len(wrong))
-        total = self.n_mistakes_ + np.searchsorted(mistaken, kept - first)
+        total = self.n_mistakes_ + np.searchsorted(mistaken, kept - first)  # mistakes before each mark
         self._curve.extend(zip(kept.tolist(), total.tolist(), strict=True))
         self.n_samples_seen_ += len(wrong)
         self.n_mistakes_ += len(mistaken)
@@ -438,6 +450,7 @@ class OnlineEstimator(ViewClassifier, ViewEstimator, ABC):
     def _count_one(self, wrong: bool) -> None:
         self.n_samples_seen_ += 1
         self.n_mistakes_ += wrong
+        # the counts of `curve_marks`
         if self.n_samples_seen_ % (1 << max(self.n_samples_seen_.bit_length() - 8, 0)) == 0:
             self._curve.append((self.n_samples_seen_, self.n_mistakes_))
 

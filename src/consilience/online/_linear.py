@@ -38,7 +38,7 @@ class LinearMachine(Machine):
         self.shape, self.average, self.fit_intercept, self.n_outputs = shape, average, fit_intercept, n_outputs
         self.columns = Columns(shared=shape == "pairs")
         self.factors = ViewFactors(shape, n_outputs, p, prior_norms)
-        self.V = np.zeros((0, 0 if shape == "pairs" else 1, n_outputs))
+        self.V = np.zeros((0, 0 if shape == "pairs" else 1, n_outputs))  # views that come later add columns and vectors
         self.U = np.zeros_like(self.V)
         self.intercept = np.zeros((2 if fit_intercept else 0, n_outputs))  # its weight, and what averages need
         self._forget_caches()
@@ -99,7 +99,7 @@ class LinearMachine(Machine):
         self._weights = None
         self.n_hypotheses += n
         rows, state, steps = tuple(chunk.arrays), self._state or self._pass_state(), tuple(rule)
-        if T == 1 and not self.columns.shared:
+        if T == 1 and not self.columns.shared:  # one weight per column: the faster pass
             self.n_updates += binary_pass(rows, codes, state, steps, tol, scores[:, 0], wrong)
         else:
             self.n_updates += linear_pass(rows, codes, state, steps, tol, scores, wrong)
@@ -130,6 +130,7 @@ class LinearMachine(Machine):
                 n_views += 1
                 if type(row) is np.ndarray and row.shape == (width,) and row.dtype in kinds:
                     values.append(row)
+                    # a dense row has all columns of its view
                     columns.append(np.arange(offset, offset + width, dtype=np.int32))
                 elif _is_valid_row(row, width) and row.dtype in kinds:
                     values.append(row.data)
@@ -138,17 +139,17 @@ class LinearMachine(Machine):
                     return None
                 at += len(columns[-1])
             bounds.append(at)
-        if not n_views or n_views < len(x):
+        if not n_views or n_views < len(x):  # x has a view that is not known yet
             return None
         entries, edges = joined(values), np.array([bounds])
-        if not math.isfinite(np.dot(entries, entries)):
+        if not math.isfinite(np.dot(entries, entries)):  # one product finds NaN, infinity, and squares that overflow
             return None
         return Rows(RowArrays(entries, joined(columns), edges[:, :-1], edges[:, 1:], np.array([places])))
 
     def score_one(self, row: Rows) -> np.ndarray:
         """Return the scores of one row, computed at its nonzero entries alone."""
         F = self.factors.sums if self.average else self.factors.F
-        scale = max(self.n_hypotheses, 1) if self.average else 1
+        scale = max(self.n_hypotheses, 1) if self.average else 1  # ΣF and U are sums over all hypotheses
         groups = (self._state or self._pass_state())[3]
         arrays = (groups, self.factors.side, self.V, self.U, self.intercept, F)
         return np.asarray(_row_scores(*row.arrays, *arrays)) / scale
@@ -160,19 +161,19 @@ class LinearMachine(Machine):
             F, V = self.factors.sums if self.average else self.factors.F, self.V.astype(np.float64, copy=False)
             m = len(self.columns.offsets)
             if self.columns.shared:
+                # W = VF: the weights of view l mix the vectors of all views
                 W = np.einsum("jkt,klt->jlt", V, F.reshape(m, m, -1))
             elif self.shape == "joint":
                 W = V * F[0]
             else:  # the factors of each view at its columns
                 W = V * np.repeat(F, list(self.columns.widths.values()), axis=0)[:, None]
+            # V ΣF - U: a step counts from its own time on
             self._weights = (W - self.U) / max(self.n_hypotheses, 1) if self.average else W
         return self._weights
 
     def coef(self) -> dict[str, np.ndarray]:
         """Return the weights by view, (n_columns,) or (n_columns, n_classes)."""
-        W, views = self.weights(), enumerate(self.columns.offsets)
-        parts = {name: W[self.columns.span(name), l if self.columns.shared else 0] for l, name in views}
-        return {name: own[:, 0] if own.shape[1] == 1 else own for name, own in parts.items()}
+        return self.columns.by_view(self.weights())
 
     def intercepts(self) -> np.ndarray:
         """Return the intercept of each output; 0 without one."""

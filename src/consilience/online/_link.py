@@ -77,7 +77,7 @@ class LinkMachine(Machine):
         """Learn samples in order; return their scores before learning, and where the decision was wrong."""
         n, T, voted = len(codes), self.n_outputs, self.average == "voted"
         rows = read_rows(known_views(chunk, tuple(self.columns.offsets)), self.columns, self.fit_intercept)
-        rows = _unshared(rows) if voted and self.fit_intercept else rows
+        rows = _unshared(rows) if voted and self.fit_intercept else rows  # `changes` needs a place for each row
         record = LinkRecord(
             scores=np.empty((n, T)),
             wrong=np.empty(n, dtype=bool),
@@ -115,17 +115,17 @@ class LinkMachine(Machine):
     def weights(self) -> np.ndarray:
         """Return w by column and output: of the last hypothesis, or of the mean of all."""
         known = self.power > 0
+        # `_factor` of each output
         c = np.where(known, self.scale * np.where(known, self.power, 1.0) ** (2 / self.p - 1), 1.0)
         if self.average is not True:
             return self.W * c
-        until = self.C + self.counters[0] * c
+        until = self.C + self.counters[0] * c  # Σ c up to now
+        # the value that W has now has not been added yet
         return (self.U + self.W * (until - self.last)) / max(self.n_hypotheses, 1)
 
     def coef(self) -> dict[str, np.ndarray]:
         """Return the weights by view, (n_columns,) or (n_columns, n_classes)."""
-        W = self.weights()
-        parts = {name: W[self.columns.span(name)] for name in self.columns.offsets}
-        return {name: own[:, 0] if own.shape[1] == 1 else own for name, own in parts.items()}
+        return self.columns.by_view(self.weights()[:, None])
 
     def intercepts(self) -> np.ndarray:
         """Return the intercept of each output; 0 without one."""
@@ -157,7 +157,7 @@ def _unshared(rows: RowArrays) -> RowArrays:
 @jit()
 def _factor(power, scale, p):  # type: ignore[no-untyped-def]
     """Return c = ‖v‖_p^(2-p) scale^(p-1), so that w = c W."""
-    return scale * power ** (2 / p - 1) if power > 0 else 1.0
+    return scale * power ** (2 / p - 1) if power > 0 else 1.0  # ‖v‖_p = scale · power^(1/p)
 
 
 @jit()
@@ -190,12 +190,12 @@ def _rescale(state, t):  # type: ignore[no-untyped-def]
         top = max(top, abs(V[k, t]))
     if top == 0:
         return
-    state.scale[t] = 2.0 ** np.ceil(np.log2(top))
+    state.scale[t] = 2.0 ** np.ceil(np.log2(top))  # a division by it is exact
     state.power[t] = 0
     for k in range(len(V)):
         if len(U):
             U[k, t] += W[k, t] * (state.C[t] - last[k, t])
-            last[k, t] = 0
+            last[k, t] = 0  # C starts again
         share = abs(V[k, t]) / state.scale[t]
         W[k, t] = np.sign(V[k, t]) * share ** (p - 1)
         state.power[t] += share**p
@@ -229,8 +229,9 @@ def _add_row(values, columns, start, stop, column_start, state, t, a, changes): 
             share = abs(V[k, t]) / scale[t]
             top = max(top, share)
             W[k, t] = np.sign(V[k, t]) * share ** (p - 1)
-            power[t] = max(power[t] + share**p - (abs(v) / scale[t]) ** p, 0.0)
+            power[t] = max(power[t] + share**p - (abs(v) / scale[t]) ** p, 0.0)  # below 0 only by rounding
             if len(changes):
+                # in units of the first scale, which stays
                 changes[j, t] = (W[k, t] - w) * (scale[t] / base[t]) ** (p - 1)
     return top
 
@@ -264,6 +265,7 @@ def _link_pass(values, columns, start, stop, column_start, codes, state, thresho
         if margin > threshold * (1 + tol):
             continue
         for t in range(T):
+            # closes the hypotheses in use since the last step
             C[t] += state.counters[0] * _factor(power[t], scale[t], p)
         state.counters[0] = 0
         for t in (code if T > 1 else 0, rival):

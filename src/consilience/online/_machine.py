@@ -66,7 +66,7 @@ class Machine(ABC):
 
 def remapped(values: np.ndarray, sources: Sources, *, axis: int = -1, power: int = 1) -> np.ndarray:
     """Return an array over new outputs, where `axis` is that of the outputs; scales are raised to `power`."""
-    zero = np.take(values, 0, axis=axis) * 0
+    zero = np.take(values, 0, axis=axis) * 0  # for outputs without a source
     parts = [np.take(values, s, axis=axis) * scale**power if s >= 0 else zero for s, scale in sources]
     return np.ascontiguousarray(np.stack(parts, axis=axis))
 

@@ -66,7 +66,7 @@ class ProjectronMachine(SupportMachine):
         state = ProjectronState(alpha, beta, L, np.arange(S + b), self.largest, self.budget)
         scores, wrong, updates = np.empty((b, T)), np.empty(b, dtype=bool), np.zeros(b, dtype=np.int64)
         size = _projectron_pass(K[:, 0], codes, tuple(state), S, self.n_hypotheses, tuple(rule), scores, wrong, updates)
-        entered = state.members[S:size] - S
+        entered = state.members[S:size] - S  # positions in the block
         self.keep(X[entered], ids[entered])
         self.alpha, self.beta = alpha[:, :size], beta[:, :size]
         self.L = L[:size, :size].copy()
@@ -76,6 +76,7 @@ class ProjectronMachine(SupportMachine):
 
     def coefficients(self) -> np.ndarray:
         """Return coefficients (1, n_outputs, n_support) of the last hypothesis, or of the mean of all."""
+        # a step at sample t is part of T - t of T hypotheses
         mean = self.alpha - self.beta / max(self.n_hypotheses, 1) if self.average else self.alpha
         return mean[None]
 
@@ -136,11 +137,12 @@ def _step(rule, margin, inside, residual, n_sides):  # type: ignore[no-untyped-d
     """Return τ: 1 for a mistake, less for a correct decision, 0 where the projection is too far for its loss."""
     if margin <= 0:
         return 1.0
-    distance = residual if rule.squared else np.sqrt(residual)
+    distance = residual if rule.squared else np.sqrt(residual)  # the authors' program compares δ², their paper δ
+    # ℓ - δ/η; for η = 0 only samples in the span have a step
     excess = 1 - margin - (distance / rule.threshold if rule.threshold > 0 else np.inf * (distance > 0))
     if not excess > 1e-10 or inside <= 0:
         return 0.0
-    below = inside * n_sides
+    below = inside * n_sides  # ‖Pφ‖², twice for two class vectors
     return min((1 - margin) / below, 2 * excess / below, 1.0)
 
 
@@ -160,7 +162,7 @@ def _projectron_pass(K, codes, state, size, n_before, rule, scores, wrong, updat
     for i in range(len(codes)):
         own = K[i, first + i]
         for s in range(size):
-            k[s] = K[i, members[s]]
+            k[s] = K[i, members[s]]  # kernel with the support, new members included
         for t in range(T):
             total[t] = _sum(alpha[t, :size], k[:size])
             # kept from all samples: where coefficients cancel, what is left is rounding of what they were
@@ -171,6 +173,7 @@ def _projectron_pass(K, codes, state, size, n_before, rule, scores, wrong, updat
         for t in range(T):  # loops compile faster than array expressions
             scores[i, t] = total[t]
         wrong[i] = margin <= 0
+        # no hinge loss, or a correct decision of the plain Projectron
         if margin > 1 - 1e-10 or (margin > 0 and not rule.margins):
             continue
         inside = _project(L, size, k, half, d)
@@ -178,15 +181,18 @@ def _projectron_pass(K, codes, state, size, n_before, rule, scores, wrong, updat
         tau = _step(rule, margin, inside, residual, 1 if rival < 0 else 2)
         if tau == 0:
             continue
+        # δ > η by more than rounding
         far = residual - (rule.threshold if rule.squared else rule.threshold**2) > _SPAN * own
+        # a full budget projects at any distance
         grows = margin <= 0 and far and residual > 0 and not 0 < budget <= size
         updates[i] = 2 if grows else 1
         if grows:
+            # the factor of the grown Gram matrix has the row (half', δ); the paper updates the inverse instead
             L[size, :size] = half[:size]
             L[size, size] = np.sqrt(residual)
             members[size] = first + i
             d[:size] = 0
-            d[size] = 1
+            d[size] = 1  # the sample itself, not its projection
             size += 1
         for t in (code if T > 1 else 0, rival):
             if t >= 0:

@@ -25,6 +25,7 @@ class Columns:
         for name in new:
             self.widths[name] = _blocks.width(X.block(name))
             self.offsets[name] = 0 if self.shared else self.width
+            # shared columns are as many as the widest view has
             self.width = max(self.width, self.offsets[name] + self.widths[name])
         return new
 
@@ -38,11 +39,15 @@ class Columns:
         for l, name in enumerate(self.offsets):
             if name in X.names and X.block(name) is not None:
                 own = W[self.span(name), l if self.shared else 0]
-                there = np.flatnonzero(X.present(name))
+                there, block = present_rows(X, name)
                 if len(there):
-                    block = X.block(name) if len(there) == len(X) else _blocks.take(X.block(name), there)
-                    total[there] += np.asarray((block if sp.issparse(block) else _blocks.to_numpy(block)) @ own)
+                    total[there] += np.asarray(block @ own)
         return total
+
+    def by_view(self, W: np.ndarray) -> dict[str, np.ndarray]:
+        """Return the weights of each view, (n_columns,) or (n_columns, n_outputs); W is that of `products`."""
+        parts = {name: W[self.span(name), l if self.shared else 0] for l, name in enumerate(self.offsets)}
+        return {name: own[:, 0] if own.shape[1] == 1 else own for name, own in parts.items()}
 
     def matrix(self, X: Views, ones: bool) -> sp.csr_array:
         """Return all views in one sparse matrix, missing ones as empty rows; with a first column of ones."""
@@ -51,6 +56,7 @@ class Columns:
             known = name in X.names and X.block(name) is not None
             there = np.flatnonzero(X.present(name)) if known else np.zeros(0, int)
             block = sp.csr_array(_blocks.take(X.block(name), there)) if len(there) else sp.csr_array((0, width))
+            # moves rows to their positions
             place = sp.csr_array((np.ones(len(there)), (there, np.arange(len(there)))), shape=(len(X), len(there)))
             parts.append(place @ block)
         return sp.hstack(parts, format="csr")
@@ -80,31 +86,40 @@ def read_rows(X: Views, columns: Columns, ones: bool = False) -> RowArrays:
             continue
         if sp.issparse(block):
             values.append(block.data)
-            places.append(block.indices if offset == 0 else block.indices + offset)
+            places.append(block.indices if offset == 0 else block.indices + offset)  # no copy where columns start at 0
             first, last = block.indptr[:-1], block.indptr[1:]
-            placed = first
+            placed = first  # column indices of sparse rows lie where their values do
         else:
             dense = _blocks.to_numpy(block)
             values.append(np.ascontiguousarray(dense).reshape(-1))
             places.append(np.arange(offset, offset + dense.shape[1], dtype=np.int32))
             first = np.arange(n) * dense.shape[1]
-            last, placed = first + dense.shape[1], np.zeros(n, dtype=np.int64)
+            last, placed = first + dense.shape[1], np.zeros(n, dtype=np.int64)  # dense rows share one list of columns
         if X.mask is not None:
-            last = np.where(X.present(name), last, first)
+            last = np.where(X.present(name), last, first)  # missing: no entries
         starts.append((first + before, last + before, placed + at) if before or at else (first, last, placed))
         before, at = before + len(values[-1]), at + len(places[-1])
     if ones:
-        one = np.full(n, before, dtype=np.int64)
+        one = np.full(n, before, dtype=np.int64)  # all rows share one entry
         starts.append((one, one + 1, np.full(n, at, dtype=np.int64)))
         values.append(np.ones(1, dtype=np.result_type(*values) if values else np.float64))
         places.append(np.zeros(1, dtype=np.int32))
     return RowArrays(joined(values), joined(places), *(_side_by_side([s[k] for s in starts]) for k in range(3)))
 
 
+def present_rows(X: Views, name: str) -> tuple[np.ndarray, Any]:
+    """Return which samples have a view, and their rows of it, in NumPy or sparse."""
+    there, block = np.flatnonzero(X.present(name)), X.block(name)
+    if not len(there):
+        return there, None
+    block = block if len(there) == len(X) else _blocks.take(block, there)
+    return there, block if sp.issparse(block) else _blocks.to_numpy(block)
+
+
 def known_views(X: Views, names: Sequence[str]) -> Views:
     """Return the views of these names, missing where X lacks them; samples may have none of them."""
     blocks = {name: X.block(name) if name in X.names else None for name in names}
-    views = Views.__new__(Views)
+    views = Views.__new__(Views)  # validated already, so the constructor's checks are skipped
     views.names, views.feature_names, views._blocks, views._n = tuple(names), {}, blocks, len(X)
     none = np.zeros(len(X), dtype=bool)
     mask = np.column_stack([X.present(name) if name in X.names else none for name in names])

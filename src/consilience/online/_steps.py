@@ -24,8 +24,8 @@ class Rule(NamedTuple):
     threshold: float  # largest margin that causes a step
     least: float  # bounds of the step length τ
     cap: float
-    ridge: float = 0.0
-    curvature: float = 1.0
+    ridge: float = 0.0  # 1/(2C) for PA-II
+    curvature: float = 1.0  # 2p - 1 for the passive-aggressive OMMP
     rounding: float = 0.0  # relative rounding of the samples themselves: weights that cancel up to it become 0
 
 
@@ -152,12 +152,12 @@ def set_factors(norms, prior, p, side, F):  # type: ignore[no-untyped-def]
     values, N, Q = np.empty(n), np.empty((side, side)), np.eye(side)
     if side <= 1:  # N is diagonal
         for g in range(n):
-            norms[g] = max(norms[g], 0.0)
+            norms[g] = max(norms[g], 0.0)  # a squared norm, below 0 by rounding
             values[g] = norms[g] + prior[g]
     else:
         for k in range(side):
             for l in range(side):
-                N[k, l] = (norms[k * side + l] + norms[l * side + k]) / 2
+                N[k, l] = (norms[k * side + l] + norms[l * side + k]) / 2  # symmetric but for rounding
         _diagonalize(N, Q)
         for k in range(side):
             values[k] = max(N[k, k], 0.0)
@@ -175,6 +175,7 @@ def set_factors(norms, prior, p, side, F):  # type: ignore[no-untyped-def]
 def _turn_factors(factors, dots, own, t, a):  # type: ignore[no-untyped-def]
     """Update norms and factors of output t for V += a X: V'V += a (V'X + X'V) + a² X'X."""
     for g in range(len(own)):
+        # the group (l, k) of g = (k, l)
         other = g if factors.side == 0 else (g % factors.side) * factors.side + g // factors.side
         factors.norms[g, t] += a * (dots[g, t] + dots[other, t]) + a * a * own[g]
     set_factors(factors.norms[:, t], factors.prior, factors.p, factors.side, factors.F[:, t])
@@ -185,7 +186,7 @@ def _close_hypothesis(factors):  # type: ignore[no-untyped-def]
     """Add to C the factors of the hypothesis that was in use since the last step."""
     for g in range(factors.F.shape[0]):
         for t in range(factors.F.shape[1]):
-            factors.C[g, t] += factors.counters[0] * factors.F[g, t]
+            factors.C[g, t] += factors.counters[0] * factors.F[g, t]  # counters[0] samples saw it
     factors.counters[0] = 0
 
 
@@ -214,7 +215,7 @@ def _decide(scores, code, sizes, tol):  # type: ignore[no-untyped-def]
 @jit()
 def _may_tie(scores, code, rival, margin, near):  # type: ignore[no-untyped-def]
     """Return whether the margin, or the lead of the rival, is so small that the terms must be summed to decide."""
-    close = abs(margin) <= near
+    close = abs(margin) <= near  # larger margins are taken as they are
     for t in range(rival):
         close = close or (t != code and scores[rival] - scores[t] <= near)
     return close
@@ -233,7 +234,7 @@ def _report(i, total, margin, counters, scores, wrong):  # type: ignore[no-untyp
 @jit()
 def _step(rule, margin, size):  # type: ignore[no-untyped-def]
     """Return τ, the length of the step."""
-    below = rule.curvature * size + rule.ridge
+    below = rule.curvature * size + rule.ridge  # `size` is the squared norm of the sample
     if rule.least < rule.cap and 1 - margin <= 1e-10:  # a loss this small is rounding
         return 0.0
     return max(rule.least, min(rule.cap, (1 - margin) / below)) if below > 0 else rule.least
@@ -281,7 +282,8 @@ def binary_pass(rows, codes, state, rule, tol, scores, wrong):  # type: ignore[n
     rows, rule = RowArrays(*rows), Rule(*rule)
     state = LinearState(state[0], state[1], state[2], state[3], Factors(*state[4]))
     V, B, groups, (norms, F, C, prior, counters, p, _) = state.V, state.intercept, state.groups, state.factors
-    moving, sized = p != 1, rule.least < rule.cap
+    moving, sized = p != 1, rule.least < rule.cap  # whether factors change, and whether τ depends on the sample
+    # a margin within rounding of the threshold counts as equal to it
     near, limit = tol**0.5, rule.threshold * (1 + tol)
     since, largest, n_steps = counters[0], counters[1], 0
     dots, own = np.empty(len(F)), np.empty(len(F))
@@ -301,7 +303,7 @@ def binary_pass(rows, codes, state, rule, tol, scores, wrong):  # type: ignore[n
         since += 1
         largest = max(largest, abs(score))
         scores[i] = score
-        sign = 1.0 if codes[i] == 1 else -1.0
+        sign = 1.0 if codes[i] == 1 else -1.0  # y
         wrong[i] = sign * score <= 0
         if sign * score > limit:
             continue
@@ -312,7 +314,7 @@ def binary_pass(rows, codes, state, rule, tol, scores, wrong):  # type: ignore[n
             continue
         n_steps += 1
         for g in range(len(F)):
-            C[g] += since * F[g]
+            C[g] += since * F[g]  # as in `_close_hypothesis`
         since = 0.0
         if len(B):
             B[0, 0] += a
@@ -320,7 +322,7 @@ def binary_pass(rows, codes, state, rule, tol, scores, wrong):  # type: ignore[n
         _add_row(rows, i, a, state, rule.rounding)
         if moving:
             for g in range(len(F)):
-                norms[g] += 2 * a * dots[g] + a * a * own[g]
+                norms[g] += 2 * a * dots[g] + a * a * own[g]  # ‖v + a x‖²
             set_factors(norms, prior, p, 0, F)
     counters[0], counters[1] = since, largest
     return n_steps
@@ -338,6 +340,7 @@ def _row_products(rows, i, state, absolute, dots):  # type: ignore[no-untyped-de
             for k in range(w.shape[0]):
                 for t in range(w.shape[1]):
                     z = w[k, t] * rows.values[j]
+                    # group (k, l), or (l) with one vector
                     dots[state.groups[l] + k * state.factors.side, t] += abs(z) if absolute else z
 
 
@@ -350,7 +353,7 @@ def _overlap(rows, i, k, l):  # type: ignore[no-untyped-def]
         right = rows.columns[rows.column_start[i, l] + b - rows.start[i, l]]
         if left == right:
             total += float(rows.values[a]) * rows.values[b]
-        a += left <= right
+        a += left <= right  # as in a merge of sorted lists
         b += right <= left
     return total
 
@@ -390,7 +393,7 @@ def linear_pass(rows, codes, state, rule, tol, scores, wrong):  # type: ignore[n
                 total[t] += F[g, t] * dots[g, t]
             total[t] += B[0, t] if len(B) else 0.0
         code = codes[i]
-        margin, rival = _decide(total, code, sizes, 0.0)
+        margin, rival = _decide(total, code, sizes, 0.0)  # no tolerance yet: sums of terms cost as much as scores
         if _may_tie(total, code, rival, margin, tol**0.5 * counters[1]):
             _row_products(rows, i, state, True, terms)
             for t in range(T):
@@ -402,15 +405,15 @@ def linear_pass(rows, codes, state, rule, tol, scores, wrong):  # type: ignore[n
         own[:] = 0
         for l in range(len(groups)):
             for k in range(len(groups)):
-                if k == l or side > 0:
+                if k == l or side > 0:  # products between views matter for full matrices only
                     own[groups[l] + k * side] += _overlap(rows, i, k, l)
         size = _p_norm(own, state.factors.p) + (len(B) > 0) if side == 0 else own.sum()
-        tau = _step(rule, margin, size if rival < 0 else 2 * size)
+        tau = _step(rule, margin, size if rival < 0 else 2 * size)  # two class vectors change: ‖x‖² counts twice
         if tau == 0:
             continue
         n_steps += 1
         _close_hypothesis(state.factors)
-        for t in (code if T > 1 else 0, rival):
+        for t in (code if T > 1 else 0, rival):  # the true class gains, the best other loses
             if t >= 0:
                 a = -tau if t == rival or (T == 1 and code == 0) else tau
                 _add_matrix(rows, i, t, a, state, rule.rounding)
@@ -460,7 +463,7 @@ def kernel_pass(K, own, codes, slots, state, rule, tol, scores, wrong, steps, hi
     for i in range(len(codes)):
         _kernel_sums(alpha[:, : S + i], K[i, :, : S + i], F, dots, total)
         if len(R):
-            total = R @ total
+            total = R @ total  # scores by the kernel between outputs
         code = codes[i]
         margin, rival = _decide(total, code, sizes, 0.0)
         if _may_tie(total, code, rival, margin, tol**0.5 * counters[1]):
@@ -477,7 +480,7 @@ def kernel_pass(K, own, codes, slots, state, rule, tol, scores, wrong, steps, hi
         if tau == 0:
             continue
         _close_hypothesis(factors)
-        slot = slots[i] if slots[i] >= 0 and alive[slots[i]] else S + i
+        slot = slots[i] if slots[i] >= 0 and alive[slots[i]] else S + i  # a member of the support keeps its place
         slots[i] = slot
         for t in (code if T > 1 else 0, rival):
             if t >= 0:
@@ -485,7 +488,7 @@ def kernel_pass(K, own, codes, slots, state, rule, tol, scores, wrong, steps, hi
                 steps[i, t] = a
                 alpha[t, slot] += a
                 for g in range(len(beta)):
-                    beta[g, t, slot] += a * C[g, t]
+                    beta[g, t, slot] += a * C[g, t]  # C before this step; see `KernelMachine.coefficients`
                 if factors.p != 1:
                     _turn_factors(factors, dots, own[i], t, a)
         for g in range(G if len(history) else 0):  # loops compile faster than array expressions

@@ -19,7 +19,7 @@ from ..views.container import Views
 @contextmanager
 def uninterrupted() -> Iterator[None]:
     """Delay Ctrl-C until the block ends, so that a chunk is learned completely or not at all."""
-    if threading.current_thread() is not threading.main_thread():
+    if threading.current_thread() is not threading.main_thread():  # only the main thread may handle signals
         yield
         return
     asked: list[Any] = []
@@ -28,7 +28,7 @@ def uninterrupted() -> Iterator[None]:
         yield
     finally:
         signal.signal(signal.SIGINT, before)
-        if asked and callable(before):
+        if asked and callable(before):  # Ctrl-C came meanwhile
             before(*asked[0])
 
 
@@ -39,6 +39,7 @@ def class_codes(labels: np.ndarray, classes: np.ndarray) -> tuple[np.ndarray, in
         codes = (labels == classes[-1]).astype(np.int64) if len(classes) > 1 else np.zeros(len(labels), dtype=np.int64)
         foreign = (labels != classes[0]) & (labels != classes[-1])
     else:
+        # a label above all classes would be out of bounds
         codes = np.minimum(np.searchsorted(classes, labels), len(classes) - 1)
         foreign = classes[codes] != labels
     return codes, int(foreign.argmax()) if foreign.any() else -1
@@ -95,8 +96,9 @@ def curve_marks(first: int, last: int) -> np.ndarray:
     """Return the counts in (first, last] that the error curve keeps: about 128 for each doubling."""
     marks = []
     for octave in range(int(first + 1).bit_length() - 1, int(last).bit_length()):
-        spacing = 1 << max(octave - 7, 0)
+        spacing = 1 << max(octave - 7, 0)  # 128 marks in each octave
         low, high = max(first + 1, 1 << octave), min(last, (2 << octave) - 1)
+        # multiples of the spacing, from the first at or above low
         marks.append(np.arange(-(-low // spacing) * spacing, high + 1, spacing))
     return np.concatenate(marks)
 

@@ -6,10 +6,10 @@ import numpy as np
 import scipy.sparse as sp
 
 from .._jit import jit
-from ..views import _blocks
 from ..views.container import Views
 from ._dual import Grams, Support, SupportMachine
 from ._machine import Sources
+from ._rows import present_rows
 
 
 class VectorRule(NamedTuple):
@@ -58,7 +58,7 @@ class VectorMachine(SupportMachine):
             self._add_to_weights(X, codes, alpha)
             return
         slots = self.support.positions(ids, np.arange(len(self.support)))
-        self.alpha = self.alpha.copy()
+        self.alpha = self.alpha.copy()  # a snapshot may hold the array
         self.alpha[slots[slots >= 0]] += alpha[slots >= 0]
         new = np.flatnonzero(slots < 0)
         self.keep(X[new], ids[new])
@@ -66,11 +66,12 @@ class VectorMachine(SupportMachine):
 
     def _add_to_weights(self, X: Views, codes: np.ndarray, alpha: np.ndarray) -> None:
         for name in X.names:
-            there = np.flatnonzero(X.present(name))
+            there, block = present_rows(X, name)
             if len(there):
-                block, T = _blocks.take(X.block(name), there), self.n_outputs
+                T = self.n_outputs
+                # (classes, samples): adds up samples by class
                 place = sp.csr_array((alpha[there], (codes[there], np.arange(len(there)))), shape=(T, len(there)))
-                change = place @ (block if sp.issparse(block) else _blocks.to_numpy(block))
+                change = place @ block
                 before = self.weights.get(name, np.zeros((block.shape[1], T)))
                 change = change.toarray() if sp.issparse(change) else change
                 self.weights = {**self.weights, name: before + change.T}
@@ -81,10 +82,9 @@ class VectorMachine(SupportMachine):
             return super().sums(X)
         total = np.zeros((len(X), self.n_outputs))
         for name in X.names:
-            there = np.flatnonzero(X.present(name))
+            there, block = present_rows(X, name)
             if name in self.weights and len(there):
-                block = _blocks.take(X.block(name), there)
-                total[there] += (block if sp.issparse(block) else _blocks.to_numpy(block)) @ self.weights[name]
+                total[there] += block @ self.weights[name]
         return total
 
     def _class_scores(self, X: Views) -> np.ndarray:
@@ -120,11 +120,11 @@ def _operator_pass(sums, K, codes, A, margin, eta0, updated, wrong):  # type: ig
         for t in range(len(scores)):
             tied = scores[c] - scores[t] <= 1e-10 * (sizes[c] + sizes[t])
             wrong[i] = wrong[i] or (t != c and tied)
-        updated[i] = scores[c] < margin * (1 - 1e-10)
+        updated[i] = scores[c] < margin * (1 - 1e-10)  # a margin within rounding of λ is enough
         if updated[i]:
-            change += eta0 * (2 * scores[c] + eta0 * A[c, c] * K[i, i])
+            change += eta0 * (2 * scores[c] + eta0 * A[c, c] * K[i, i])  # ‖W + s y φ'‖² - ‖W‖²
             for j in range(i + 1, len(codes)):
-                sums[j, c] += eta0 * K[i, j]
+                sums[j, c] += eta0 * K[i, j]  # later samples of the block see the update
     return change
 
 

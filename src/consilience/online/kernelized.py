@@ -15,8 +15,6 @@ from ._dual import Grams, KernelMachine
 from ._frame import OnlineEstimator
 from ._machine import Machine, from_machine
 from ._projectron import ProjectionRule, ProjectronMachine
-from ._steps import Rule
-from .perceptron import check_votes
 
 __all__ = ["KernelPerceptron", "Projectron"]
 
@@ -50,10 +48,7 @@ class KernelPerceptron(OnlineEstimator):
         announced.
     {budget}
     {max_iter}
-    {shuffle}
-    {random_state}
-    {verbose}
-    {views}
+    {stream_ending}
 
     Attributes
     ----------
@@ -63,7 +58,6 @@ class KernelPerceptron(OnlineEstimator):
     {intercept_}
     {counts_}
     {error_curve_}
-    {converged_}
 
     Examples
     --------
@@ -75,10 +69,7 @@ class KernelPerceptron(OnlineEstimator):
     (True, [0, 1, 1, 0])
     """
 
-    _parameter_constraints = {
-        **OnlineEstimator._parameter_constraints,
-        "output_kernel": ["array-like", None],
-    }
+    _parameter_constraints = {**OnlineEstimator._parameter_constraints, "output_kernel": ["array-like", None]}
     support_ = from_machine("support_")
     dual_coef_ = from_machine("dual_coef_")
     intercept_ = from_machine("intercept_")
@@ -98,15 +89,12 @@ class KernelPerceptron(OnlineEstimator):
     verbose: bool = False
     views: Any = None
 
-    def _validate_params(self) -> None:
-        super()._validate_params()
-        check_votes(self)
-
     def _new_machine(self, n_outputs: int) -> Machine:
         table, T = None, len(self.classes_)
         if self.output_kernel is not None:
             if not self._announced:
                 raise ValueError("`output_kernel` is between all classes: announce them by `classes=`, or use `fit`.")
+            # an output for each class, also for two
             table, n_outputs = np.array(self.output_kernel, dtype=np.float64, order="C"), T
             if table.shape != (T, T) or not np.isfinite(table).all() or not is_psd(table):
                 raise ValueError(
@@ -116,11 +104,8 @@ class KernelPerceptron(OnlineEstimator):
         grams = Grams("joint", self.combine, bool(self.fit_intercept))
         return KernelMachine(grams, n_outputs, average=self._averages(), budget=self.budget, output_gram=table)
 
-    def _rule(self) -> Rule:
-        return Rule(float(self.margin), float(self.eta0), float(self.eta0))
-
     def _bound_setting(self) -> BoundSetting | None:
-        if self.budget is not None or self.output_kernel is not None:
+        if self.budget is not None or self.output_kernel is not None:  # no bound is known
             return None
         return BoundSetting(2.0, float(self.margin), float(self.eta0))
 
@@ -156,10 +141,7 @@ class Projectron(OnlineEstimator):
     budget : int, optional
         Maximum number of samples kept. When it is reached, all samples are projected, at any distance.
     {max_iter}
-    {shuffle}
-    {random_state}
-    {verbose}
-    {views}
+    {stream_ending}
 
     Attributes
     ----------
@@ -171,7 +153,6 @@ class Projectron(OnlineEstimator):
         Number of updates that kept no sample.
     {counts_}
     {error_curve_}
-    {converged_}
 
     Examples
     --------

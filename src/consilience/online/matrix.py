@@ -59,10 +59,7 @@ class OrthogonalPerceptron(OnlineEstimator):
     {margin}
     {eta0}
     {max_iter}
-    {shuffle}
-    {random_state}
-    {verbose}
-    {views}
+    {stream_ending}
 
     Attributes
     ----------
@@ -73,7 +70,6 @@ class OrthogonalPerceptron(OnlineEstimator):
     {kept_samples_}
     {counts_}
     {error_curve_}
-    {converged_}
 
     Examples
     --------
@@ -124,7 +120,7 @@ class OrthogonalPerceptron(OnlineEstimator):
 
     def _new_machine(self, n_outputs: int) -> Machine:
         average, prior = self._averages(), self.prior_norms
-        prior = dict(prior) if isinstance(prior, Mapping) else prior
+        prior = dict(prior) if isinstance(prior, Mapping) else prior  # a copy: the machine keeps it
         if self._is_primal():
             return LinearMachine("views", n_outputs, p=self.p, average=average, prior_norms=prior)
         return KernelMachine(Grams("views"), n_outputs, p=self.p, average=average, prior_norms=prior)
@@ -133,10 +129,10 @@ class OrthogonalPerceptron(OnlineEstimator):
     def _pair_scale(self) -> float:  # type: ignore[override]
         return 0.5 if self.variant == "passive-aggressive" else 1.0
 
-    def _rule(self) -> Rule:
+    def _rule(self) -> Any:
         if self.variant == "passive-aggressive":
-            return Rule(1.0, 0.0, float(self.C), 0.0, 2 * float(self.p) - 1)
-        return Rule(float(self.margin), float(self.eta0), float(self.eta0))
+            return Rule(1.0, 0.0, float(self.C), 0.0, 2 * float(self.p) - 1)  # 2p - 1 bounds the curvature of ½‖V‖²
+        return super()._rule()
 
     @property
     def view_weights_(self) -> np.ndarray:
@@ -147,7 +143,7 @@ class OrthogonalPerceptron(OnlineEstimator):
         return np.array([weights.get(name, 0.0) for name in self.view_names_in_])
 
     def _bound_setting(self) -> BoundSetting | None:
-        if self.prior_norms is not None and self.p != 1:
+        if self.prior_norms is not None and self.p != 1:  # no bound is known; for p = 1 there are no factors
             return None
         variant = "PA-I" if self.variant == "passive-aggressive" else None
         return BoundSetting(2 * float(self.p), float(self.margin), float(self.eta0), variant, float(self.C))
@@ -185,10 +181,7 @@ class MatrixPerceptron(OnlineEstimator):
     {margin}
     {eta0}
     {max_iter}
-    {shuffle}
-    {random_state}
-    {verbose}
-    {views}
+    {stream_ending}
 
     Attributes
     ----------
@@ -197,7 +190,6 @@ class MatrixPerceptron(OnlineEstimator):
     {kept_samples_}
     {counts_}
     {error_curve_}
-    {converged_}
 
     Examples
     --------
@@ -242,9 +234,6 @@ class MatrixPerceptron(OnlineEstimator):
             return LinearMachine("pairs", n_outputs, p=self.p, average=self._averages())
         return KernelMachine(Grams("pairs"), n_outputs, p=self.p, average=self._averages())
 
-    def _rule(self) -> Rule:
-        return Rule(float(self.margin), float(self.eta0), float(self.eta0))
-
     # -- views of one width
     def _check_views(self, X: Views, whole: bool) -> None:
         super()._check_views(X, whole)
@@ -257,6 +246,7 @@ class MatrixPerceptron(OnlineEstimator):
                 )
         started = hasattr(self, "n_samples_seen_")
         first = {name: 0 if whole else int(X.present(name).argmax()) for name in widths}
+        # views of the first sample set the width
         at_once = [widths[name] for name, row in first.items() if row == min(first.values())]
         widest = self._width if started and not whole else max(at_once, default=1)
         self._first_width = widest
@@ -317,7 +307,7 @@ class MatrixPerceptron(OnlineEstimator):
         return None if self.unequal == "repeat" else super()._read_one(x)
 
     def _bound_setting(self) -> BoundSetting:
-        return BoundSetting(2 * float(self.p), float(self.margin), float(self.eta0))
+        return BoundSetting(2 * float(self.p), float(self.margin), float(self.eta0))  # exponent 2p of the Schatten norm
 
 
 def _widths(X: Views) -> dict[str, int]:
@@ -330,11 +320,11 @@ def _widened(block: Any, width: int, how: str) -> Any:
     if how == "repeat":
         repeated = block[:, np.arange(width) % block.shape[1]]
         if sp.issparse(repeated):
-            repeated.sort_indices()
+            repeated.sort_indices()  # compiled passes merge sorted columns
         return repeated
     if sp.issparse(block):
         return sp.csr_array((block.data, block.indices, block.indptr), shape=(block.shape[0], width))
     wide = np.zeros((block.shape[0], width), dtype=block.dtype)
     wide[:, : block.shape[1]] = block
-    wide[np.isnan(block).all(axis=1)] = np.nan
+    wide[np.isnan(block).all(axis=1)] = np.nan  # missing rows stay missing
     return wide

@@ -55,10 +55,7 @@ class MultiCueClassifier(OnlineEstimator):
     average : bool, default=False
         Whether the estimator on top predicts with the mean of its hypotheses.
     {max_iter}
-    {shuffle}
-    {random_state}
-    {verbose}
-    {views}
+    {stream_ending}
 
     Attributes
     ----------
@@ -69,7 +66,6 @@ class MultiCueClassifier(OnlineEstimator):
         Length of each view's part of w.
     {counts_}
     {error_curve_}
-    {converged_}
 
     Examples
     --------
@@ -82,7 +78,7 @@ class MultiCueClassifier(OnlineEstimator):
     """
 
     _piece = 1024
-    _pair_scale = 0.5
+    _pair_scale = 0.5  # see `PassiveAggressive`
     _parameter_constraints = {
         **OnlineEstimator._parameter_constraints,
         "threshold": [Interval(Real, 0, None, closed="left")],
@@ -144,7 +140,8 @@ class MultiCueClassifier(OnlineEstimator):
         if "estimators_" in before:
             kept = {name: copy(part) for name, part in self.estimators_.items()}
             for name, part in self.estimators_.items():
-                kept[name].__dict__ = part._snapshot()
+                kept[name].__dict__ = part._snapshot()  # the estimators of views learn in place
+            # a view may refuse samples after the machine on top has learned earlier ones
             before.update(estimators_=kept, _machine=deepcopy(self._machine))
         return before
 
@@ -172,7 +169,7 @@ class MultiCueClassifier(OnlineEstimator):
         return Rule(1.0, 0.0, float(self.C), rounding=_MARGIN_ROUNDING)
 
     def _add_class(self, classes: np.ndarray) -> None:
-        sources = new_outputs(self.classes_, classes)
+        sources = new_outputs(self.classes_, classes)  # ±1, scaled by `_mixed` for each view
         self._set_classes(classes)
         for estimator in self.estimators_.values():
             estimator._add_class(classes)
@@ -186,6 +183,7 @@ class MultiCueClassifier(OnlineEstimator):
                 if len(getattr(old, part)):
                     weights = getattr(old, part)[old.columns.span(name), 0]
                     getattr(new, part)[new.columns.span(name), 0] = _mixed(weights, sources, scale)
+        # averages count the same hypotheses as before
         new.factors.C[:], new.factors.counters = old.factors.C[0, 0], old.factors.counters
         new.n_updates, new.n_hypotheses = old.n_updates, old.n_hypotheses
         self._machine = new
@@ -203,7 +201,7 @@ class MultiCueClassifier(OnlineEstimator):
         margins = {}
         for name, estimator in self.estimators_.items():
             own, there = _present(chunk, name)
-            margins[name] = np.full((len(codes), self._machine.n_outputs), np.nan)
+            margins[name] = np.full((len(codes), self._machine.n_outputs), np.nan)  # NaN marks missing views
             if len(there):
                 scores, wrong = estimator._learn(estimator._ready(own), codes[there], ids[there])
                 if not alone:

@@ -49,10 +49,7 @@ class OnlinePerceptron(OnlineEstimator):
     fit_intercept : bool, default=True
         Whether to fit an intercept, by adding a column of ones.
     {max_iter}
-    {shuffle}
-    {random_state}
-    {verbose}
-    {views}
+    {stream_ending}
 
     Attributes
     ----------
@@ -62,7 +59,6 @@ class OnlinePerceptron(OnlineEstimator):
     {intercept_}
     {counts_}
     {error_curve_}
-    {converged_}
 
     Examples
     --------
@@ -78,10 +74,7 @@ class OnlinePerceptron(OnlineEstimator):
     True
     """
 
-    _parameter_constraints = {
-        **OnlineEstimator._parameter_constraints,
-        "p": [Interval(Real, 2, None, closed="left")],
-    }
+    _parameter_constraints = {**OnlineEstimator._parameter_constraints, "p": [Interval(Real, 2, None, closed="left")]}
     coef_ = from_machine("coef_")
     intercept_ = from_machine("intercept_")
 
@@ -102,12 +95,9 @@ class OnlinePerceptron(OnlineEstimator):
 
     def _new_machine(self, n_outputs: int) -> Machine:
         average, intercept = self._averages(), bool(self.fit_intercept)
-        if self.p == 2 and average != "voted":
+        if self.p == 2 and average != "voted":  # the link is the identity, and no history is kept
             return LinearMachine("joint", n_outputs, average=average, fit_intercept=intercept)
         return LinkMachine(n_outputs, p=self.p, average=average, fit_intercept=intercept)
-
-    def _rule(self) -> Rule:
-        return Rule(float(self.margin), float(self.eta0), float(self.eta0))
 
     def _bound_setting(self) -> BoundSetting:
         return BoundSetting(float(self.p), float(self.margin), float(self.eta0))
@@ -138,10 +128,7 @@ class PassiveAggressive(OnlineEstimator):
     {kernel_intercept}
     {budget}
     {max_iter}
-    {shuffle}
-    {random_state}
-    {verbose}
-    {views}
+    {stream_ending}
 
     Attributes
     ----------
@@ -151,7 +138,6 @@ class PassiveAggressive(OnlineEstimator):
     {intercept_}
     {counts_}
     {error_curve_}
-    {converged_}
 
     Examples
     --------
@@ -163,7 +149,7 @@ class PassiveAggressive(OnlineEstimator):
     True
     """
 
-    _pair_scale = 0.5
+    _pair_scale = 0.5  # two vectors move by half of what one alone does, for the same lead
     _parameter_constraints = {
         **OnlineEstimator._parameter_constraints,
         "variant": [StrOptions({"PA", "PA-I", "PA-II"})],
@@ -187,10 +173,6 @@ class PassiveAggressive(OnlineEstimator):
     verbose: bool = False
     views: Any = None
 
-    def _validate_params(self) -> None:
-        super()._validate_params()
-        check_votes(self)
-
     def _is_primal(self) -> bool:
         adds = isinstance(self.combine, str) and self.combine == "sum"
         return self._has_linear_kernel() and adds and self._averages() != "voted" and self.budget is None
@@ -203,18 +185,10 @@ class PassiveAggressive(OnlineEstimator):
         return KernelMachine(grams, n_outputs, average=average, budget=self.budget)
 
     def _rule(self) -> Rule:
-        cap = float(self.C) if self.variant == "PA-I" else float("inf")
+        cap = float(self.C) if self.variant == "PA-I" else float("inf")  # τ <= C for PA-I alone
+        # any hinge loss causes a step
         return Rule(1.0, 0.0, cap, 1 / (2 * float(self.C)) if self.variant == "PA-II" else 0.0)
 
     def _bound_setting(self) -> BoundSetting | None:
-        variant = "PA" if np.isinf(self.C) else self.variant
+        variant = "PA" if np.isinf(self.C) else self.variant  # no limit on the steps
         return None if self.budget is not None else BoundSetting(2.0, variant=variant, C=float(self.C))
-
-
-def check_votes(estimator: Any) -> None:
-    """Validate that no budget is set for a vote, which needs every hypothesis."""
-    if estimator.budget is not None and estimator._averages() == "voted":
-        raise ValueError(
-            f"average='voted' keeps every update, but budget={estimator.budget!r} limits them. Use average=True, or "
-            "budget=None."
-        )

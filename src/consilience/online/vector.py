@@ -59,10 +59,7 @@ class VectorPerceptron(OnlineEstimator):
     {stream_combine}
     max_iter : int, default=100
         Maximum number of passes over the samples in `fit`, which stops after the first pass without an update.
-    {shuffle}
-    {random_state}
-    {verbose}
-    {views}
+    {stream_ending}
 
     Attributes
     ----------
@@ -176,7 +173,7 @@ class VectorPerceptron(OnlineEstimator):
                 self.n_samples_seen_ += len(X)
             used = np.flatnonzero(alpha)
             machine.add(machine.known(X)[used], codes[used], alpha[used], ids[used])
-            machine.squared_norm = float(alpha @ (Q @ alpha))
+            machine.squared_norm = float(alpha @ (Q @ alpha))  # ‖W‖²
             self._used_views = tuple(self.kernels_)
         return self
 
@@ -243,8 +240,9 @@ class VectorPerceptron(OnlineEstimator):
         widest = _widest_margin(Q) if definite or is_positive(K, single=single) else None
         if self.variant != "operator" or widest is None:
             return counts
-        size = float(Q.diagonal().max())
+        size = float(Q.diagonal().max())  # R² = max ‖y_i‖²‖φ_i‖²
         bound, margin_bound = vector_perceptron_bounds(widest, self.eta0, self.margin, size)
+        # the bound on the margin is for a finished run
         reached = margin_bound if float(margins.min()) >= self.margin * (1 - 1e-9) else None
         return replace(counts, bound=bound, margin_bound=reached, widest=widest)
 
@@ -252,7 +250,7 @@ class VectorPerceptron(OnlineEstimator):
 def _widest_margin(Q: np.ndarray) -> float | None:
     """Return the margin of the hard-margin machine at its solution; None where samples are not separated."""
     scale = 1 / float(np.maximum(Q.diagonal(), 0).mean() or 1.0)
-    alpha, products = machine_without_intercept(Q, 1e6 * scale, 1e-6, 10_000)
+    alpha, products = machine_without_intercept(Q, 1e6 * scale, 1e-6, 10_000)  # C so large that the margin is hard
     squared_norm = float(alpha @ products)
-    widest = float(products.min() / np.sqrt(squared_norm)) if squared_norm > 0 else 0.0
+    widest = float(products.min() / np.sqrt(squared_norm)) if squared_norm > 0 else 0.0  # min <y_i, Wφ_i> / ‖W‖
     return widest if widest > 0 else None

@@ -1,6 +1,6 @@
 """Charts as SVG without a script. They take their colors from the page, so that they suit light, dark and print."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from html import escape
 
 import numpy as np
@@ -20,12 +20,12 @@ def heat_map(
     """Draw cells as dark as their values in [0, 1], NaN as empty cells. `axes` are the names of rows and columns."""
     longest = max([_long(short(name)) for name in columns], default=0)
     left = 12 + max([_long(short(name)) for name in rows], default=0) + (14 if axes else 0)
-    side = min(46.0, (WIDTH - left - 4) / max(len(columns), 1))
-    steep = side < 26  # labels are vertical if there is no room for slanted ones
-    if not steep:
-        side = min(46.0, (WIDTH - left - 4 - 0.7 * longest) / max(len(columns), 1))
-        steep = side < 26
-        side = min(46.0, (WIDTH - left - 4) / max(len(columns), 1)) if steep else side
+    # slanted labels need room to the right of the last column; without it, labels are vertical
+    slanted, vertical = (
+        min(46.0, (WIDTH - left - 4 - beyond) / max(len(columns), 1)) for beyond in (0.7 * longest, 0.0)
+    )
+    steep = slanted < 26
+    side = vertical if steep else slanted
     top = 12 + (18 if axes else 0) + (longest if steep else 0.72 * longest)
     height = top + side * len(rows) + 4
     size = min(10.0, side * 0.36)
@@ -49,7 +49,7 @@ def heat_map(
                     f'<rect class="cell" x="{x:.1f}" y="{y:.1f}" width="{side:.1f}" height="{side:.1f}" '
                     f'fill-opacity="{shade:.3f}">{hint}</rect>'
                 )
-            if size >= 7 or len(text) <= 2:
+            if size >= 7 or len(text) <= 2:  # smaller numbers are not legible
                 parts.append(_text(x + side / 2, y + side / 2 + size * 0.36, text, anchor="middle", size=size))
     return _svg(parts, height, label)
 
@@ -62,13 +62,13 @@ def intervals(rows: Sequence[tuple[str, float, float, float]], label: str, *, pe
     axis = _Axis(low, high, left, WIDTH - 14)
     step, top = 26, 8
     parts, bottom = _ticks(axis, top, top + step * len(rows), percent=percent)
-    parts.append(f'<line class="zero" x1="{axis(0):.1f}" x2="{axis(0):.1f}" y1="{top}" y2="{bottom}"/>')
+    parts.append(_line("zero", axis(0), top, axis(0), bottom))
     for k, (name, mean, lower, upper) in enumerate(rows):
         y = top + step * (k + 0.5)
         parts.append(_text(left - 6, y + 4, short(name), anchor="end", title=name))
         if np.isfinite(lower) and np.isfinite(upper):
-            parts.append(f'<line class="bar" x1="{axis(lower):.1f}" x2="{axis(upper):.1f}" y1="{y}" y2="{y}"/>')
-        parts.append(f'<circle class="dot" cx="{axis(mean):.1f}" cy="{y}" r="4"/>')
+            parts.append(_line("bar", axis(lower), y, axis(upper), y))
+        parts.append(_circle("dot", axis(mean), y, 4))
     summary = "; ".join(f"{name} {mean:.3g} ({lower:.3g} to {upper:.3g})" for name, mean, lower, upper in rows)
     return _svg(parts, bottom + 22, f"{label}: {summary}")
 
@@ -115,24 +115,24 @@ def lines(
     start, stop = (low, high) if square else (points[:, 0].min(), points[:, 0].max())
     across = _Axis(start, stop, left, WIDTH - 14, log=log)
     parts = _frame(across, up, left, top, bottom, x_name, y_name)
+
+    def placed(points: Iterable[Sequence[float]]) -> list[tuple[float, float]]:
+        # values beyond the range of the axis are drawn on its border
+        return [(across(x), min(max(up(y), top), bottom)) for x, y in points]
+
     if band is not None:
         there = band[np.isfinite(band).all(axis=1)]
         edge = [(x, high) for x, _, high in there] + [(x, low) for x, low, _ in there[::-1]]
-        path = " ".join(f"{across(x):.1f},{min(max(up(y), top), bottom):.1f}" for x, y in edge)
-        parts.append(f'<polygon class="band" points="{path}"/>')
+        parts.append(f'<polygon class="band" points="{_path(placed(edge))}"/>')
     for _, curve, kind in curves:
-        kept = curve[np.isfinite(curve).all(axis=1)]
-        path = " ".join(f"{across(x):.1f},{min(max(up(y), top), bottom):.1f}" for x, y in kept[:, :2])
-        parts.append(f'<polyline class="line {kind}" points="{path}"/>')
+        kept = placed(curve[np.isfinite(curve).all(axis=1)][:, :2])
+        parts.append(f'<polyline class="line {kind}" points="{_path(kept)}"/>')
         if dots and kind != "ideal" and len(kept) <= 40:
-            parts += [
-                f'<circle class="dot {kind}" cx="{across(x):.1f}" cy="{min(max(up(y), top), bottom):.1f}" r="3"/>'
-                for x, y in kept[:, :2]
-            ]
+            parts += [_circle(f"dot {kind}", x, y, 3) for x, y in kept]
     height = bottom + 44
     for k, (name, _, kind) in enumerate(curves if len(curves) > 1 else []):
         y = height + 16 * k
-        parts.append(f'<line class="line {kind}" x1="{left:.1f}" x2="{left + 28:.1f}" y1="{y}" y2="{y}"/>')
+        parts.append(_line(f"line {kind}", left, y, left + 28, y))
         parts.append(_text(left + 34, y + 4, name, anchor="start"))
     return _svg(parts, height + 16 * (len(curves) if len(curves) > 1 else 0), label)
 
@@ -143,13 +143,10 @@ def scatter(x_values: np.ndarray, y_values: np.ndarray, label: str, *, x_name: s
     up = _Axis(low, high, 306, 10)
     across = _Axis(low, high, up.room(), WIDTH - 14)
     parts = _frame(across, up, up.room(), 10, 306, x_name, y_name)
-    ends = f'x1="{across(low):.1f}" y1="{up(low):.1f}" x2="{across(high):.1f}" y2="{up(high):.1f}"'
-    parts.append(f'<line class="line ideal" {ends}/>')
-    step = max(1, len(x_values) // 1500)
-    parts += [
-        f'<circle class="point" cx="{across(x):.1f}" cy="{up(y):.1f}" r="2.2"/>'
-        for x, y in zip(x_values[::step], y_values[::step], strict=True)
-    ]
+    parts.append(_line("line ideal", across(low), up(low), across(high), up(high)))
+    step = max(1, len(x_values) // 1500)  # more points only make the file larger
+    pairs = zip(x_values[::step], y_values[::step], strict=True)
+    parts += [_circle("point", across(x), up(y), 2.2) for x, y in pairs]
     return _svg(parts, 350, label)
 
 
@@ -157,11 +154,8 @@ def mini_interval(mean: float, low: float, high: float, least: float, most: floa
     """Draw an interval in a cell of a table."""
     axis = _Axis(least, most, 4, 116, pad=0.0)
     low, high = max(low, least), min(high, most)
-    return (
-        '<svg class="mini" viewBox="0 0 120 14" aria-hidden="true">'
-        f'<line class="bar" x1="{axis(low):.1f}" x2="{axis(high):.1f}" y1="7" y2="7"/>'
-        f'<circle class="dot" cx="{axis(mean):.1f}" cy="7" r="4"/></svg>'
-    )
+    drawn = _line("bar", axis(low), 7, axis(high), 7) + _circle("dot", axis(mean), 7, 4)
+    return f'<svg class="mini" viewBox="0 0 120 14" aria-hidden="true">{drawn}</svg>'
 
 
 def short(name: str, most: int = 14) -> str:
@@ -187,12 +181,9 @@ class _Axis:
     def ticks(self) -> list[float]:
         """Return 3 to 6 round numbers along the axis."""
         if self.log:
-            powers = range(int(np.ceil(self.low)), int(np.floor(self.high)) + 1)
-            values = [float(10.0**p) for p in powers]
-            if len(values) < 3:
-                values = [
-                    m * 10.0**p for p in range(int(np.floor(self.low)), int(np.ceil(self.high))) for m in (1, 2, 5)
-                ]
+            first, last = int(np.floor(self.low)), int(np.ceil(self.high))
+            few = int(np.floor(self.high)) - int(np.ceil(self.low)) < 2  # powers of ten along the axis
+            values = [m * 10.0**p for p in range(first, last + 1) for m in ((1, 2, 5) if few else (1,))]
             return [v for v in values if self.low <= np.log10(v) <= self.high]
         span = self.high - self.low
         step = 10.0 ** np.floor(np.log10(span / 3))
@@ -221,7 +212,7 @@ def _frame(across: _Axis, up: _Axis, left: float, top: float, bottom: float, x_n
     parts, _ = _ticks(across, top, bottom)
     for value in up.ticks():
         y = up(value)
-        parts.append(f'<line class="grid" x1="{left:.1f}" x2="{WIDTH - 14}" y1="{y:.1f}" y2="{y:.1f}"/>')
+        parts.append(_line("grid", left, y, WIDTH - 14, y))
         parts.append(_text(left - 4, y + 4, up.text(value), anchor="end"))
     parts.append(_text((left + WIDTH - 14) / 2, bottom + 34, x_name, anchor="middle"))
     parts.append(_text(11, (top + bottom) / 2, y_name, anchor="middle", turn=-90))
@@ -233,7 +224,7 @@ def _ticks(axis: _Axis, top: float, bottom: float, *, percent: bool = False) -> 
     parts, free = [], -np.inf
     for value in axis.ticks():
         x = axis(value)
-        parts.append(f'<line class="grid" x1="{x:.1f}" x2="{x:.1f}" y1="{top}" y2="{bottom}"/>')
+        parts.append(_line("grid", x, top, x, bottom))
         shown = f"{100 * value:.3g}%" if percent else axis.text(value)
         half = _long(shown) / 2
         if x - half > free and x + half < WIDTH + 4:
@@ -246,6 +237,18 @@ def _long(text: str) -> float:
     """Return the approximate width of a text at font size 11."""
     wide, narrow = "WMmw@%", "iljt.,:;'| I"
     return sum(12.0 if ord(c) > 0x2E80 else 10.0 if c in wide else 3.6 if c in narrow else 6.7 for c in text)
+
+
+def _line(kind: str, x1: float, y1: float, x2: float, y2: float) -> str:
+    return f'<line class="{kind}" x1="{x1:.1f}" y1="{y1:.1f}" x2="{x2:.1f}" y2="{y2:.1f}"/>'
+
+
+def _circle(kind: str, x: float, y: float, radius: float) -> str:
+    return f'<circle class="{kind}" cx="{x:.1f}" cy="{y:.1f}" r="{radius}"/>'
+
+
+def _path(points: Iterable[tuple[float, float]]) -> str:
+    return " ".join(f"{x:.1f},{y:.1f}" for x, y in points)
 
 
 def _text(

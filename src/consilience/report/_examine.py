@@ -14,7 +14,7 @@ from .._progress import progress
 from ..batch.fusion import EarlyFusion
 from ..evaluation._intervals import difference_interval
 from ..evaluation.candidates import default_kernels, final_estimator, final_views, single_view, views_of, without_view
-from ..evaluation.comparison import FIT_ERRORS, Comparison, Leaderboard, fit_quietly, score_interval
+from ..evaluation.comparison import Comparison, FoldResult, Leaderboard, fit_part, run_fold, score_interval
 from ..evaluation.inspection import view_agreement
 from ..kernels.given import as_kernel
 from ..kernels.gram import alignment
@@ -115,7 +115,7 @@ class _FoldFits:
 
     def __init__(self, board: Leaderboard, X: Views, y: np.ndarray, n_jobs: int | None):
         self.board, self.X, self.y, self.n_jobs = board, X, y, n_jobs
-        self._models: dict[str, list[Any]] = {}
+        self._models: dict[str, list[Any]] = {}  # several sections of a report need the same fits
 
     def estimator(self, row: Comparison, fold: int) -> Any:
         """Return a clone of the estimator of a row with the parameters chosen in a fold."""
@@ -126,35 +126,16 @@ class _FoldFits:
         if row.name not in self._models:
             X = views_of(row.name, self.X)
             self._models[row.name] = Parallel(n_jobs=self.n_jobs)(
-                delayed(_fit)(self.estimator(row, k), X, self.y, self.board.groups, train)
+                delayed(fit_part)(self.estimator(row, k), X, self.y, self.board.groups, train)
                 for k, (train, _) in enumerate(self.board.splits)
             )
         return self._models[row.name]
 
-    def scores(self, jobs: Sequence[tuple[Any, ...]]) -> list[Any]:
-        """Return (score, predictions) of each (estimator, X, y, groups, train, test); None if a fit fails."""
-        results: list[Any] = Parallel(n_jobs=self.n_jobs)(delayed(_score)(self.board.scorer, *job) for job in jobs)
-        return results
-
-
-def _fit(estimator: Any, X: Views, y: np.ndarray, groups: np.ndarray | None, train: np.ndarray) -> Any:
-    return fit_quietly(estimator, X[train], y[train], None if groups is None else groups[train])
-
-
-def _score(
-    scorer: Any,
-    estimator: Any,
-    X: Views,
-    y: np.ndarray,
-    groups: np.ndarray | None,
-    train: np.ndarray,
-    test: np.ndarray,
-) -> Any:
-    try:
-        model = _fit(estimator, X, y, groups, train)
-        return float(scorer(model, X[test], y[test])), model.predict(X[test])
-    except FIT_ERRORS:  # too few samples, or one class only
-        return None
+    def scores(self, jobs: Sequence[tuple[Any, ...]]) -> list[FoldResult | None]:
+        """Return the results of jobs (estimator, X, y, groups, train, test); None for a fit that fails."""
+        work = (delayed(run_fold)(estimator, self.board.scorer, *data) for estimator, *data in jobs)
+        # a part may have too few samples, or samples of one class only
+        return [None if isinstance(result, str) else result for result in Parallel(n_jobs=self.n_jobs)(work)]
 
 
 def _chosen_params(best_params: dict[str, Any], model: Any) -> dict[str, Any]:
@@ -177,12 +158,12 @@ def _alignments(X: Views, y: np.ndarray, board: Leaderboard) -> np.ndarray:
     kernels, m = default_kernels(X), len(X.names)
     regression = board.task == "regression"
     target = (y - y.mean())[:, None] if regression else (y[:, None] == np.unique(y)).astype(np.float64)
-    alignments, present = np.full((m + 1, m + 1), np.nan), presence(X)
+    alignments, present = np.full((m + 1, m + 1), np.nan), presence(X)  # the target has the last row and column
     np.fill_diagonal(alignments, 1.0)
     for v in range(m):
         for w in range(v + 1, m + 1):
             rows = np.flatnonzero(present[:, v] & (present[:, w] if w < m else True))
-            if len(rows) < 3:
+            if len(rows) < 3:  # centered matrices of two samples are always aligned
                 continue
             rows = np.sort(rng.permutation(rows)[:ALIGNED_SAMPLES])
             other = _gram(X, X.names[w], rows, kernels) if w < m else target[rows] @ target[rows].T
@@ -226,9 +207,8 @@ def _losses(fits: _FoldFits, row: Comparison) -> dict[str, tuple[float, float, f
     correct: dict[str, list[tuple[np.ndarray, np.ndarray]]] = {}
     for (name, k, test), result in zip(places, fits.scores(jobs), strict=True):
         if result is not None:
-            score, predictions = result
-            lost.setdefault(name, []).append(_score_on(fits, row, k, test) - score)
-            correct.setdefault(name, []).append((row.predictions[test] == y[test], predictions == y[test]))
+            lost.setdefault(name, []).append(_score_on(fits, row, k, test) - result.score)
+            correct.setdefault(name, []).append((row.predictions[test] == y[test], result.predictions == y[test]))
     losses = {}
     for name, values in lost.items():
         pair = tuple(np.concatenate(part) for part in zip(*correct[name], strict=True))
@@ -239,7 +219,7 @@ def _losses(fits: _FoldFits, row: Comparison) -> dict[str, tuple[float, float, f
 
 def _score_on(fits: _FoldFits, row: Comparison, fold: int, test: np.ndarray) -> float:
     """Return the score of a row on some test samples of a fold."""
-    if len(test) == len(fits.board.splits[fold][1]):
+    if len(test) == len(fits.board.splits[fold][1]):  # all test samples, whose score is known
         return row.scores[fold]
     return float(fits.board.scorer(fits.models(row)[fold], views_of(row.name, fits.X)[test], fits.y[test]))
 
@@ -333,7 +313,7 @@ def _calibration(fits: _FoldFits, row: Comparison) -> tuple[np.ndarray, str]:
         scores = model.decision_function(X[test])
         ordered = np.sort(scores, axis=1) if scores.ndim == 2 else np.column_stack([np.zeros(len(test)), abs(scores)])
         margin[test] = ordered[:, -1] - ordered[:, -2]
-    margin /= margin.std() or 1.0
+    margin /= margin.std() or 1.0  # so that the penalty of the logistic regression hardly matters
     for _, test in splits:
         others = np.setdiff1d(np.arange(len(y)), test)
         if len(np.unique(correct[others])) < 2:
@@ -356,7 +336,7 @@ def _learning_curve(fits: _FoldFits, row: Comparison) -> np.ndarray:
     X, y, board = views_of(row.name, fits.X), fits.y, fits.board
     labels = None if board.task == "regression" else y
     n_train = len(board.splits[0][0])
-    least = 10 if labels is None else 2 * len(np.unique(labels))
+    least = 10 if labels is None else 2 * len(np.unique(labels))  # fewer samples give no meaningful fit
     sizes = sorted({size for size in (int(share * n_train) for share in CURVE_SHARES) if size >= least})
     rng = np.random.default_rng(board.random_state)
     jobs = [
@@ -367,8 +347,8 @@ def _learning_curve(fits: _FoldFits, row: Comparison) -> np.ndarray:
     results, rows = fits.scores(jobs), []
     for number, size in enumerate(sizes):
         own = results[number * len(board.splits) : (number + 1) * len(board.splits)]
-        if all(result is not None for result in own):
-            scores = np.array([score for score, _ in own])
+        scores = np.array([result.score for result in own if result is not None])
+        if len(scores) == len(own):
             rows.append((size, scores.mean(), *score_interval(scores, board.test_ratio, len(y), board.scoring)))
     return np.array([*rows, (n_train, row.score, row.low, row.high)], dtype=np.float64)
 

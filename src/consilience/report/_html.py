@@ -44,6 +44,7 @@ def _cell(cell: Any, align: str) -> str:
             return f'<td data-value="{text}"><span class="{kind}" role="img" aria-label="{text}"></span></td>'
         return f'<td class="{kind}">{text}</td>' if kind else "<td></td>"
     if isinstance(cell, tuple):
+        # the script sorts by the value, not by its text
         return f'<td{align} data-value="{cell[0]}">{escape(cell[1])}</td>'
     return f"<td{align}>{escape(cell)}</td>"
 

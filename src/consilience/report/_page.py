@@ -10,7 +10,7 @@ from importlib.resources import files
 from pathlib import Path
 
 from .. import __version__
-from ..io.writing import write_atomically
+from ..io.writing import check_output, write_atomically
 from ._findings import Findings, StreamFindings
 from ._sections import comparison_section
 from ._stream_section import stream_section
@@ -53,10 +53,7 @@ def write_report(
     True
     """
     target = Path(path)
-    if not target.absolute().parent.is_dir():
-        raise FileNotFoundError(
-            f"The folder of the report, '{target.absolute().parent}', does not exist. Create it first."
-        )
+    check_output(target)  # before the charts are drawn
     text = _page([parts] if isinstance(parts, (Findings, StreamFindings)) else list(parts), title)
     write_atomically(target, lambda file: file.write(text.encode()))
     return target

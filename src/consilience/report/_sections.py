@@ -233,7 +233,7 @@ def certificate_text(certificate: Any) -> str:
 def _importance(findings: Findings) -> str:
     figures, text = [], ""
     weights = np.array(list(findings.weights.values()))
-    if len(weights) > 1 and np.ptp(weights) < 1e-9:
+    if len(weights) > 1 and np.ptp(weights) < 1e-9:  # a chart of equal bars says nothing
         text = "<p>The chosen model weights all views equally.</p>"
     elif len(weights) > 1:
         chart = charts.bars(list(findings.weights.items()), "Weights of the views", percent=True)
@@ -307,7 +307,7 @@ def _errors(findings: Findings) -> str:
 def _curve_chart(findings: Findings) -> str:
     sizes, means, lows, highs = findings.learning_curve.T
     bounded = findings.board.scoring in ("accuracy", "r2")  # at most 1: long intervals below must not hide the curve
-    floor = float(2 * means.min() - 1) if bounded else float(lows.min())
+    floor = float(2 * means.min() - 1) if bounded else float(lows.min())  # twice the distance of the lowest mean from 1
     chart = charts.lines(
         [("", np.column_stack([sizes, means]), "")], "Learning curve", x_name="training samples",
         y_name=_score_name(findings), band=np.column_stack([sizes, np.maximum(lows, floor), highs]),
@@ -333,7 +333,7 @@ def _confusion(findings: Findings) -> str:
             "the share of the row."
         )
         return html_figure(caption, chart)
-    off = counts - np.diag(np.diag(counts))
+    off = counts - np.diag(np.diag(counts))  # without the correct predictions
     order = np.argsort(-off, axis=None, kind="stable")[:MOST_CONFUSIONS]
     pairs = [(int(k // len(names)), int(k % len(names))) for k in order if off.flat[k] > 0]
     rows = [[names[i], names[j], (int(off[i, j]), str(off[i, j]))] for i, j in pairs]

@@ -35,7 +35,7 @@ def _curves(findings: StreamFindings) -> str:
     for k, (name, other) in enumerate(findings.others.items()):
         if len(other.curve):
             curves.append((name, other.curve, ("third", "fourth")[k % 2]))
-    if bound is not None and bound < result.n_samples and len(result.curve):
+    if bound is not None and bound < result.n_samples and len(result.curve):  # a larger bound says nothing
         seen = result.curve[:, 0]
         share = np.column_stack([seen, np.minimum(bound / seen, 1.0)])
         curves.append((f"bound: {bound:,.0f} mistakes", share, "second"))

@@ -27,10 +27,10 @@ def violations(a, g, upper, out):  # type: ignore[no-untyped-def]
     for i in range(len(a)):
         v = g[i]
         if v >= 0.0:
-            out[i] = v if a[i] > 0.0 else 0.0
+            out[i] = v if a[i] > 0.0 else 0.0  # at 0 a positive gradient is optimal
             gap += a[i] * v
         else:
-            out[i] = -v if a[i] < upper[i] else 0.0
+            out[i] = -v if a[i] < upper[i] else 0.0  # at the upper bound a negative one is
             gap -= (upper[i] - a[i]) * v
     return gap
 
@@ -39,7 +39,7 @@ def violations(a, g, upper, out):  # type: ignore[no-untyped-def]
 def _minimum(a, v, q, upper):  # type: ignore[no-untyped-def]
     """Return where a variable has its minimum within 0..upper, at gradient v and curvature q."""
     if q <= 0.0:
-        return upper if v < 0.0 else 0.0
+        return upper if v < 0.0 else 0.0  # no curvature: the minimum is at a bound
     return min(max(a - v / q, 0.0), upper)
 
 
@@ -83,7 +83,7 @@ def kernel_steps(chosen, rows, K, A, of, g, a, upper, eps, sweeps):  # type: ign
 
     K[rows[k]] is the row of the input kernel of sample chosen[k], A the kernel of the labels.
     """
-    Q = np.empty((len(chosen), len(chosen)))
+    Q = np.empty((len(chosen), len(chosen)))  # Q = A ∘ K between the chosen samples alone
     for k in range(len(chosen)):
         labels = A[of[chosen[k]]]
         for l in range(len(chosen)):
@@ -107,7 +107,7 @@ def spread(change, of_rows, rows, K, ends, labels, g):  # type: ignore[no-untype
         if change[k] == 0.0:
             continue
         row, t = K[rows[k]], of_rows[k]
-        if base != 0.0:
+        if base != 0.0:  # row t of Q is base·K for all labels, and extra[p]·K more for the labels listed
             _add(change[k] * base, row, g)
         for p in range(starts[t], starts[t + 1]):
             u = others[p]
@@ -140,6 +140,7 @@ def class_steps(ends, grams, starts, base, features, w, seen, g, a, upper, eps, 
         g_c, a_c, upper_c, features_c = g[first:last], a[first:last], upper[first:last], features[first:last]
         first = last
         if base != 0.0:
+            # what other classes have changed since the last visit; own changes are part of seen[c]
             g_c += np.dot(features_c, (base * (w - seen[c])).astype(features.dtype))
         for _ in range(sweeps):
             rested = True
@@ -153,7 +154,7 @@ def class_steps(ends, grams, starts, base, features, w, seen, g, a, upper, eps, 
                     rested = False
                     moved += 1
                     a_c[i] = new
-                    _add(d, own[i], g_c)
+                    _add(d, own[i], g_c)  # b ΦΦ' included
                     _add(d, features_c[i], w)
             if rested:
                 break
@@ -184,13 +185,13 @@ def dense_steps(order, Phi, labels, W, variables, least):  # type: ignore[no-unt
     for position in range(len(order)):
         i = order[position]
         c = of[i]
-        v = -target[i]
+        v = -target[i]  # the gradient <y_c, Wφ_i> - target
         for k in range(rows.shape[1]):
-            if read[c, k] != 0.0:
+            if read[c, k] != 0.0:  # coordinates of labels are often 0
                 v += read[c, k] * _dot(W[rows[c, k]], Phi[i])
         if _is_held(a[i], v, upper[i], least):
             continue
-        order[position], order[kept] = order[kept], i
+        order[position], order[kept] = order[kept], i  # variables that stay come first
         kept += 1
         if (a[i] <= 0.0 and v >= 0.0) or (a[i] >= upper[i] and v <= 0.0):
             continue

@@ -59,10 +59,10 @@ class AlternatingMetric:
             max_iter=problem.max_iter,
         )
         w = end.x.w if system.complete else w
-        factors = [cholesky(A.copy(order="F")) for A in end.x.metrics]
+        factors = [cholesky(A.copy(order="F")) for A in end.x.metrics]  # A = LL'
         solution = problem.measured(w, end.x.G, factors, end.n_iter, end.status)
         # the objective is that of the metric where the steps ended, not of the best one for these coefficients
-        gap = None if learn else end.objective - (solution.objective - solution.gap)  # type: ignore[operator]
+        gap = None if learn else end.objective - solution.dual  # type: ignore[operator]
         return replace(solution, objective=end.objective, gap=gap)
 
 
@@ -101,11 +101,11 @@ def alternate_metric(
     groups = [np.arange(c.shape[1])] if shared else [np.array([p]) for p in range(c.shape[1])]
     penalties = alpha, metric_penalty, view_columns(sizes) if sparse else None
     metrics = [np.eye(len(C)) for _ in groups]
-    steps = [0.25 / metric_penalty] * len(groups)
+    steps = [0.25 / metric_penalty] * len(groups)  # μ: the factor 1 - 2μη of A is then ½
     G = np.zeros_like(c)
 
     def moments(columns: np.ndarray) -> _Moments:
-        spread = np.repeat(w, sizes)
+        spread = np.repeat(w, sizes)  # w of each column of M
         return spread[:, None] * C * spread, spread[:, None] * c[:, columns], float(squares[columns].sum())
 
     def solve_all() -> list[float]:
@@ -122,6 +122,7 @@ def alternate_metric(
         report_progress(n_iter, None)
         before = sum(values)
         if learn_weights:
+            # the length stays fixed: a longer w with shorter coefficients would lower the penalty without end
             w = _sphere_weights(C, c, float(squares.sum()), G, sizes, norm(w))
             values = solve_all()
         for k, columns in enumerate(groups):
@@ -147,13 +148,13 @@ def _descend(moments: _Moments, now: _State, penalties: _Penalties, step: float)
     A, G, value = now
     alpha, metric_penalty, blocks = penalties
     H = (c - multiply(C, G)) / alpha  # A⁻¹G, as G is the best for A
-    slope = -alpha * multiply(H, H.T)
-    while step * metric_penalty > 1e-14:
+    slope = -alpha * multiply(H, H.T)  # gradient of λ tr(G'A⁻¹G) in A
+    while step * metric_penalty > 1e-14:  # shorter steps are lost in rounding
         trial = _metric_step(A, slope, step, metric_penalty, blocks)
         try:
             coefficients, reached = _coefficients(moments, trial, penalties)
         except np.linalg.LinAlgError:
-            reached = np.inf
+            reached = np.inf  # A is not positive definite so far along
         if reached <= value:
             return (trial, coefficients, reached), min(2 * step, 0.25 / metric_penalty)
         step /= 2
@@ -166,14 +167,14 @@ def _sphere_weights(
     """Return the best weights of the views' outputs for G, from moments: least squares on the sphere."""
     columns = view_columns(sizes)
     m = len(columns)
-    products = np.empty((m + 1, m + 1))
+    products = np.empty((m + 1, m + 1))  # inner products of the views' outputs M_vG_v and, last, of Y
     for v, one in enumerate(columns):
         products[v, m] = products[m, v] = float(np.sum(G[one] * c[one]))
         for x, other in enumerate(columns):
             products[v, x] = float(np.sum(G[one] * multiply(C[one, other], G[other])))
     products[m, m] = squares
     values, vectors = eigh_positive((products + products.T) / 2)
-    root = np.sqrt(values)[:, None] * vectors.T
+    root = np.sqrt(values)[:, None] * vectors.T  # m + 1 short columns with the same inner products
     return sphere_least_squares(root[:, :m], root[:, m], radius)
 
 
@@ -182,12 +183,12 @@ def _metric_step(
 ) -> np.ndarray:
     """Return A after a gradient step, or a proximal one that shrinks the blocks of pairs of views."""
     if blocks is None:
-        return (1 - 2 * step * metric_penalty) * A - step * slope
+        return (1 - 2 * step * metric_penalty) * A - step * slope  # A - μ (slope + 2ηA)
     moved = A - step * slope
     for v, one in enumerate(blocks):
         for w, other in enumerate(blocks[: v + 1]):
-            size = norm(moved[one, other]) * (1 if v == w else np.sqrt(2))
-            shrink = max(1 - step * metric_penalty / size, 0.0) if size else 0.0
+            size = norm(moved[one, other]) * (1 if v == w else np.sqrt(2))  # both blocks of a pair are one group
+            shrink = max(1 - step * metric_penalty / size, 0.0) if size else 0.0  # proximal map of μη‖A_γ‖_F
             moved[one, other] *= shrink
             if v != w:
                 moved[other, one] *= shrink
@@ -211,4 +212,5 @@ def _metric_size(A: np.ndarray, blocks: Sequence[slice] | None) -> float:
     if blocks is None:
         return float(np.sum(A**2))
     norms = np.array([[norm(A[one, other]) for other in blocks] for one in blocks])
+    # √2: the two equal blocks of a pair in one norm
     return float(np.sum(np.diag(norms)) + np.sqrt(2) * np.sum(np.triu(norms, 1)))

@@ -65,11 +65,11 @@ def class_qp(
     alpha = np.zeros_like(D) if x0 is None else np.clip(x0, 0, upper)
     # Q and Q_S are semi-definite: a variable whose diagonal entry is 0 does not interact with any other
     flat = np.outer(Q.diagonal(), program.half.diagonal()) <= 0
-    alpha[flat] = np.where(D > 0, upper, 0)[flat]
+    alpha[flat] = np.where(D > 0, upper, 0)[flat]  # only -Dα is left of the objective there
     movable = (upper > 0) & ~flat
-    if not (Q_S - np.diag(Q_S.diagonal())).any():
+    if not (Q_S - np.diag(Q_S.diagonal())).any():  # one class against the rest
         alpha = _solve_classes(program._replace(upper=np.where(movable, upper, alpha)), alpha, tol, max_iter)
-    damping, best = 0.3, Solution(alpha, np.inf, 0, "max_iter")
+    damping, best = 0.3, Solution(alpha, np.inf, 0, "max_iter")  # damping is in units of the mean diagonal of Q
     with few_threads(0):  # many small operations: threads would wait for each other most of the time
         for n_iter in range(max_iter + 1):
             gradient = program.gradient(alpha)
@@ -83,8 +83,9 @@ def class_qp(
                 best = Solution(alpha.copy(), gap, n_iter, status, primal, residual)
             if best.converged or n_iter == max_iter:
                 break
-            if n_iter > 0:
+            if n_iter > 0:  # the first visits find most of the bounds that a Newton step must respect
                 alpha, step = _newton_step(program, alpha, gradient, movable, damping)
+                # as in trust-region methods: less damping after long steps, more after short ones
                 damping = max(damping * (0.2 if step > 0.8 else 4.0 if step < 0.4 else 1.0), 1e-10)
             _visit(program, alpha)
     return Solution(best.x, best.gap, n_iter, best.status, best.objective, best.residual)
@@ -96,7 +97,7 @@ def primal_and_gap(alpha: np.ndarray, gradient: np.ndarray, D: np.ndarray, upper
     The gap is Σ u max(0, -gradient) + α gradient: every term is at least 0, and 0 where its condition holds.
     """
     slack = upper * np.maximum(0, -gradient)
-    quarter = 0.5 * float(np.sum(alpha * (gradient + D)))
+    quarter = 0.5 * float(np.sum(alpha * (gradient + D)))  # gradient + D is signs ∘ ½QAQ_S
     return float(slack.sum()) + quarter, float(np.sum(slack + alpha * gradient))
 
 
@@ -111,7 +112,7 @@ def kkt_violations(alpha: np.ndarray, gradient: np.ndarray, upper: np.ndarray) -
 def _solve_classes(program: _Program, start: np.ndarray, tol: float, max_iter: int) -> np.ndarray:
     """Solve the problem of each class by itself."""
     Q, factors = program.Q, np.ascontiguousarray(program.half.diagonal())
-    x, gradient = np.ascontiguousarray(start.T), np.ascontiguousarray(program.gradient(start).T)
+    x, gradient = np.ascontiguousarray(start.T), np.ascontiguousarray(program.gradient(start).T)  # a class is a row
     rows = [np.ascontiguousarray(part.T) for part in (program.upper, program.signs, program.D)]
     steps = max_iter * len(Q)
     by_rows(
@@ -137,7 +138,7 @@ def _row_steps(Q, factor, x, gradient, upper, sign, linear, tol, max_steps):  # 
     l = len(x)
     largest, best = -1.0, -1
     for step in range(max_steps):
-        if step % max(l // 4, 1) == 0:
+        if step % max(l // 4, 1) == 0:  # the gap costs as much as a step
             gap = primal = 0.0
             largest, best = 0.0, -1
             for i in range(l):
@@ -149,16 +150,17 @@ def _row_steps(Q, factor, x, gradient, upper, sign, linear, tol, max_steps):  # 
                     largest, best = abs(slope), i
             if gap <= tol * primal:
                 return
-        if best < 0:
+        if best < 0:  # no violation is left
             return
-        curvature = factor * Q[best, best]
+        curvature = factor * Q[best, best]  # the largest violation (Minh, Bazzani and Murino 2016, Lemma 31)
+        # a variable without curvature goes to a bound
         target = x[best] - gradient[best] / curvature if curvature > 0 else -gradient[best] * np.inf
         change = min(max(target, 0.0), upper[best]) - x[best]
         x[best] += change
         signed, row = factor * sign[best] * change, Q[best]
         largest, best = 0.0, -1
         for i in range(l):
-            slope = gradient[i] + signed * sign[i] * row[i]
+            slope = gradient[i] + signed * sign[i] * row[i]  # the next largest violation comes with the update
             gradient[i] = slope
             if (slope > largest and x[i] > 0) or (-slope > largest and x[i] < upper[i]):
                 largest, best = abs(slope), i
@@ -168,11 +170,12 @@ def _row_steps(Q, factor, x, gradient, upper, sign, linear, tol, max_steps):  # 
 def _visit(program: _Program, alpha: np.ndarray) -> None:
     """Minimize over the samples with the largest violations, one after the other; alpha is changed."""
     Q, half, D, upper, signs = program
-    H = np.ascontiguousarray(multiply(Q, signs * alpha).T)
+    H = np.ascontiguousarray(multiply(Q, signs * alpha).T)  # Q times the signed variables, a row for each class
     for _ in range(_VISITS):
         worst = kkt_violations(alpha, signs * multiply(H.T, half) - D, upper).max(axis=1)
         order = np.argsort(-worst, kind="stable")
         largest = worst[order[0]]
+        # violations within a factor of ten, worst first; each sample is settled to a hundredth of the largest
         visit_samples(Q, half, order[worst[order] > 0.1 * largest], alpha, H, D, upper, signs, 0.01 * largest)
 
 
@@ -231,12 +234,13 @@ def _newton_step(
     Damping adds a multiple of the mean diagonal to Q: without it, directions that Q hardly sees leave the box by far.
     """
     Q, upper = program.Q, program.upper
-    free = movable & ((start > 0) | (gradient < 0)) & ((start < upper) | (gradient > 0))
+    free = movable & ((start > 0) | (gradient < 0)) & ((start < upper) | (gradient > 0))  # not held by a bound
     ridge = damping * float(Q.diagonal().mean())
     end, slope, factors, goal = start, gradient, None, 0.0
     for _ in range(_SHRINKS):
         if not free.any():
             break
+        # few variables held since then are projected out; for many, new factors are cheaper
         if factors is None or (factors.free & ~free).sum() > 0.1 * free.sum():
             factors = _Factors(Q, program.half, free, ridge)
         else:
@@ -247,8 +251,9 @@ def _newton_step(
         slope = program.gradient(end)
         if (end == moved).all():
             break
-        free = free & (end == moved)
+        free = free & (end == moved)  # what left the box stays at its border
     along = end - start
+    # the objective along the line is a parabola, and its slopes at both ends are known
     descent, curvature = -float(np.sum(gradient * along)), float(np.sum(along * (slope - gradient)))
     if not (descent > 0 and curvature > 0):
         return start, 0.0
@@ -265,6 +270,7 @@ class _Factors:
     def __init__(self, Q: np.ndarray, half: np.ndarray, free: np.ndarray, ridge: float) -> None:
         scale = float(Q.diagonal().mean())
         self.free = free
+        # the Hessian of class k is ½(Q_S)_kk Q, the factors are those of Q/scale
         self.scaling = np.where(half.diagonal() > 0, scale * half.diagonal(), 1)
         self.diagonal = Q.diagonal() / scale + ridge / scale
         self.classes: list[tuple[int, np.ndarray, np.ndarray]] = []
@@ -286,10 +292,10 @@ class _Factors:
 
     def solve(self, R: np.ndarray, signs: np.ndarray) -> np.ndarray:
         """Apply the inverses to the classes' columns of R."""
-        Z = R / self.diagonal[:, None]
+        Z = R / self.diagonal[:, None]  # for classes without a factor
         for (k, rows, U), B in zip(self.classes, self.bases, strict=True):
             right = signs[rows, k] * R[rows, k]
-            size = float(np.abs(right).max()) or 1.0
+            size = float(np.abs(right).max()) or 1.0  # keeps single precision within its range
             y = upper_solve(U, (right / size).astype(np.float32), transposed=True)
             y = y if B is None else project_out(B, y)
             Z[rows, k] = size * signs[rows, k] * upper_solve(U, y)
@@ -341,7 +347,7 @@ def _conjugate_gradients(
     X = np.zeros_like(right)
     R = np.where(free, right, 0)
     Z = factors.solve(R, signs)
-    direction, size = Z, float(np.sum(R * Z))
+    direction, size = Z, float(np.sum(R * Z))  # size is the squared residual in the norm of the factors
     goal = goal or 0.01 * size
     for _ in range(_CONJUGATE):
         if size <= goal:
@@ -349,7 +355,7 @@ def _conjugate_gradients(
         signed = signs * direction
         image = np.where(free, signs * multiply(multiply(Q, signed) + ridge * signed, half), 0)
         curvature = float(np.sum(direction * image))
-        if not curvature > 0:
+        if not curvature > 0:  # rounding: the matrix is semi-definite
             break
         X += size / curvature * direction
         R -= size / curvature * image

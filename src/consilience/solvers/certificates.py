@@ -78,6 +78,13 @@ class Solution:
         """Whether the solver reached the accuracy asked for."""
         return self.status in ("converged", "exact", "settled", "streamed", "delegated")
 
+    @property
+    def dual(self) -> float:
+        """Lower bound on the optimum: the objective minus the gap, where both are known."""
+        assert self.objective is not None
+        assert self.gap is not None
+        return self.objective - self.gap
+
 
 @dataclass(frozen=True)
 class Certificate:
@@ -292,7 +299,9 @@ def perceptron_bound(
     >>> perceptron_bound(loss=0.0, size=1.0, norm=10.0)
     100.0
     """
+    # (p - 1)‖x‖²/2 bounds the growth of the potential at an update
     A = norm**2 * ((p - 1) * size**2 + 2 * margin / eta0)
+    # the updates M satisfy M <= L + √(A M), which implies this
     return float(loss + A + (A * loss) ** 0.5)
 
 
@@ -336,8 +345,8 @@ def passive_aggressive_bound(
     losses, squares = np.asarray(losses, dtype=np.float64), (p - 1) * np.asarray(sizes, dtype=np.float64) ** 2
     largest = float(squares.max())
     if variant == "PA":
-        lost = losses > 0
-        if (squares[lost] <= 0).any():
+        lost = losses > 0  # samples without a loss cause no step
+        if (squares[lost] <= 0).any():  # no step removes the loss of a sample of length 0
             return float("inf")
         b2 = float(np.sum(losses[lost] ** 2 / squares[lost]))
         return float(largest * (b2**0.5 + (b2 + norm**2) ** 0.5) ** 2)

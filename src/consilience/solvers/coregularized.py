@@ -5,7 +5,6 @@ its eigenvectors, and the ridge is divided by the eigenvalue (Minh, Bazzani and 
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -16,7 +15,7 @@ from .coupled import Coupled, CoupledGrams
 from .coupled_features import CoupledFeatures
 from .design import Design, FeatureDesign, GramDesign
 from .linalg import eigh, multiply, solve_general
-from .weights import Evaluation, alternate_weights, learn_weights
+from .weights import Evaluation, alternate_weights, learn_weights, with_learned
 
 _SYSTEMS: dict[type, Any] = {GramDesign: CoupledGrams, FeatureDesign: CoupledFeatures}
 
@@ -36,10 +35,10 @@ class Penalties(NamedTuple):
 
 def couple(design: Design, penalties: Penalties, eigenvalue: float = 1.0) -> Coupled:
     """Return the factored penalties of all views, for an eigenvalue of the output kernel."""
-    scale = design.total
+    scale = design.total  # l: the loss of the paper is a mean, here it is a sum
     system: Coupled = _SYSTEMS[type(design)](
         design,
-        ridge=penalties.alpha / eigenvalue * scale,
+        ridge=penalties.alpha / eigenvalue * scale,  # ‖f‖² is divided by the eigenvalue of R along its eigenvector
         agreement_penalty=penalties.agreement * scale,
         graph_penalty=penalties.graph * scale,
     )
@@ -72,6 +71,7 @@ class RidgeProblem:
         groups: Sequence[tuple[float, np.ndarray]],
     ):
         self.design, self.Y, self.u, self.penalties = design, Y, u, penalties
+        # eigenvalues, eigenvectors and the targets along them
         self.groups = [(value, vectors, Y @ vectors) for value, vectors in groups if value > 0]
         # outputs that R maps to 0 stay unexplained
         self.lost = sum(float(np.sum(u[:, None] * (Y @ vectors) ** 2)) for value, vectors in groups if not value)
@@ -93,7 +93,7 @@ class RidgeProblem:
         for system, _, Y in self._parts():
             own, slope, proof = system.evaluate_ridge(c, Y, self.u)
             value, gradient = value + own, gradient + slope
-            proved &= proof is not None
+            proved &= proof is not None  # no bound where views are missing
             curvature = curvature + (0 if proof is None else proof)
         scale = self.design.total
         return value / scale, gradient / scale, curvature / scale if proved else None
@@ -139,9 +139,10 @@ class RidgeProblem:
             value, worst, gap = value + part.value, max(worst, part.residual), gap + part.bound
             jitter = max(jitter, part.jitter)
             for total, own in zip(coefficients, part.coefficients, strict=True):
-                total += own @ vectors.T
+                total += own @ vectors.T  # from eigenvectors of R back to outputs
         scale = self.design.total
         objective, gap = value / scale, gap / scale
+        # a direct solution: only rounding separates it from the optimum
         status = "inexact" if not gap <= 1e-6 * abs(objective) else "jitter" if jitter else "exact"
         return Solution((coefficients, c), gap, 1, status, objective=objective, residual=worst / scale)
 
@@ -149,7 +150,7 @@ class RidgeProblem:
 def _alternate(problem: RidgeProblem, search: WeightSearch) -> Solution:
     """Return the best weights that the published scheme visits, by the objective or by hidden rows."""
     u = problem.u.copy()
-    u[search.hidden] = 0.0
+    u[search.hidden] = 0.0  # hidden rows have no loss but stay as unlabeled ones
     outputs_of = partial(problem.view_outputs, u=u)
     learned, visited = alternate_weights(outputs_of, search.starts, tol=search.tol, max_iter=search.max_iter)
     if not len(search.hidden):
@@ -163,15 +164,6 @@ def _alternate(problem: RidgeProblem, search: WeightSearch) -> Solution:
         else:
             losses.append(float(np.mean((outputs - targets) ** 2)))
     return Solution(visited[int(np.argmin(losses))], None, learned.n_iter, learned.status)
-
-
-def with_learned(solution: Solution, learned: Solution) -> Solution:
-    """Return the solution for learned weights, with the gap to the best weights where one is known."""
-    gap = None
-    if learned.gap is not None and learned.objective is not None and solution.objective is not None:
-        gap = max(solution.objective - (learned.objective - learned.gap), 0.0)
-    status = learned.status if solution.converged else solution.status
-    return replace(solution, gap=gap, n_iter=learned.n_iter, status=status)
 
 
 def right_share(outputs: np.ndarray, Y: np.ndarray, weights: np.ndarray, indicator: bool) -> float:
@@ -193,6 +185,7 @@ class HeldOut:
 
     def __init__(self, kernel: np.ndarray, Y: np.ndarray, u: np.ndarray):
         self.Y, self.root = Y, np.sqrt(u)
+        # with γ_B/γ_A and γ_W/γ_A as they are, another γ_A only divides the eigenvalues
         self.values, self.vectors = eigh(self.root[:, None] * kernel * self.root)
         self.turned = multiply(self.vectors.T, self.root[:, None] * Y)
 
@@ -201,10 +194,11 @@ class HeldOut:
         inverse = 1 / (np.maximum(self.values, 0) / alpha + 1)
         r = multiply(self.vectors, inverse[:, None] * self.turned)  # (u½ 𝒢 u½/γ_A + I)⁻¹ u½ Y
         if folds is None:
+            # (M⁻¹Y)_i / (M⁻¹)_ii, with M⁻¹ = u½ (u½ 𝒢 u½/γ_A + I)⁻¹ u½
             return self.Y - r / ((self.vectors**2 @ inverse) * self.root)[:, None]
         parts = []
         for fold in folds:
             rows = self.vectors[fold]
-            rest = solve_general((rows * inverse) @ rows.T, r[fold])
+            rest = solve_general((rows * inverse) @ rows.T, r[fold])  # the same for the rows of a fold together
             parts.append(self.Y[fold] - rest / self.root[fold, None])
         return np.concatenate(parts)

@@ -11,11 +11,11 @@ import numpy as np
 
 from .box_qp import class_qp
 from .certificates import Solution
-from .coregularized import Penalties, WeightSearch, couple, with_learned
+from .coregularized import Penalties, WeightSearch, couple
 from .coupled import Coupled, weight_slopes
 from .design import Design
 from .linalg import is_positive
-from .weights import Evaluation, learn_weights
+from .weights import Evaluation, learn_weights, with_learned
 
 
 class SVMProblem:
@@ -45,7 +45,7 @@ class SVMProblem:
         penalties: Penalties,
     ):
         self.design, self.penalties, self.scale = design, penalties, design.total
-        upper = u[:, None] / self.scale
+        upper = u[:, None] / self.scale  # 0 <= α_ik <= u_i/l
         own = classes[:, None] == np.arange(n_outputs) if n_outputs > 1 else classes[:, None] > 0
         if vectors is None:  # independent rows of signs
             self.vectors = np.eye(n_outputs)
@@ -57,8 +57,8 @@ class SVMProblem:
             self.vectors = vectors
             self.inner = vectors @ vectors.T
             self.signs = -np.ones((len(classes), n_outputs))  # the output moves away from vectors of other classes
-            self.margins = -self.inner[classes]
-            self.upper = np.where(own, 0.0, upper)
+            self.margins = -self.inner[classes]  # -<s_k, s_y>, which is 1/(P - 1) for the simplex
+            self.upper = np.where(own, 0.0, upper)  # the loss has no term for the own class
 
     def solve(self, c: np.ndarray | None, search: WeightSearch, rounds: int) -> Solution:
         """Return ((coefficients of each view, weights of the views), α) as x; see `RidgeProblem.solve`.
@@ -86,7 +86,7 @@ class SVMProblem:
         return replace(solution, x=((coefficients, c), program.x))
 
     def _program(self, kernel: np.ndarray, tol: float, rounds: int, x0: np.ndarray | None = None) -> Solution:
-        kernel *= self.scale
+        kernel *= self.scale  # Q_G = l 𝒢
         return class_qp(kernel, self.inner, self.margins, self.upper, self.signs, tol=tol, max_iter=rounds, x0=x0)
 
     def dual_residuals(self, alpha: np.ndarray) -> np.ndarray:
@@ -96,9 +96,10 @@ class SVMProblem:
     def _with_gap(self, program: Solution, outputs: tuple[Any, np.ndarray, float], tol: float) -> Solution:
         """Return the objective at the coefficients themselves, and its distance from the dual value."""
         _, g, penalty = outputs
+        # max(0, 1 - ±g_k), or max(0, -<s_k, s_y> + <s_k, g>) for class vectors
         loss = float(np.sum(self.upper * np.maximum(0, self.margins - self.signs * (g @ self.vectors.T))))
         primal = loss + penalty / self.scale
-        gap = max(primal - (float(program.objective) - float(program.gap)), 0.0)  # type: ignore[arg-type]
+        gap = max(primal - program.dual, 0.0)
         status = program.status
         if program.converged and not gap <= 2 * max(tol, 1e-9) * abs(primal):
             status = "inexact"
@@ -112,8 +113,8 @@ class SVMProblem:
         def evaluate(c: np.ndarray) -> Evaluation:
             program = self._program(system.labeled_kernel(c), 0.1 * search.tol, rounds, last[0])
             last[0] = program.x
+            # α is optimal, so only 𝒢(c) is differentiated
             gradient, curvature = weight_slopes(system, c, self.dual_residuals(program.x))
-            dual = float(program.objective) - float(program.gap)  # type: ignore[arg-type]
-            return dual, gradient / self.scale, None if curvature is None else curvature / self.scale
+            return program.dual, gradient / self.scale, None if curvature is None else curvature / self.scale
 
         return learn_weights(evaluate, search.starts, tol=0.5 * search.tol, max_iter=search.max_iter)

@@ -93,7 +93,7 @@ class _Penalized(ABC):
         """Return (aI + BK)⁻¹x = (x - BEx)/a, refined as long as the residual falls."""
         found = (x - self.penalize(self.apply(x))) / self.a
         rest = x - self.a * found - self.penalize(multiply(self.K, found))
-        for _ in range(5):
+        for _ in range(5):  # iterative refinement: E is rounded, K and B are not
             if np.abs(rest).max() <= 1e-13 * np.abs(x).max():
                 break
             better = found + (rest - self.penalize(self.apply(rest))) / self.a
@@ -110,11 +110,12 @@ class Factored(_Penalized):
     def __init__(self, K: np.ndarray, a: float, diagonal: Any, L: Any, graph_penalty: float):
         super().__init__(K, a, diagonal, L, graph_penalty)
         self.G, triangular = root(K)
+        # CC' = aI + G'BG
         self.C = cholesky(add_to_diagonal(sandwich(self.G, self._penalty(), triangular=triangular), a))
 
     def block(self, l: int) -> np.ndarray:
         """Return E between the first l rows."""
-        return gram_of(forward(self.C, self.G[:l].T))
+        return gram_of(forward(self.C, self.G[:l].T))  # E = (C⁻¹G')'(C⁻¹G')
 
     def apply(self, x: np.ndarray) -> np.ndarray:
         """Return Ex."""
@@ -130,7 +131,7 @@ class Formed(_Penalized):
         if L is None and diagonal.min() * K.diagonal().max() > 1e-5 * a:
             # P = (aI + pKp)⁻¹ and E = (I - aP)/p²: no digits cancel, because the penalty is not small
             self.complement = inverse(add_to_diagonal(p[:, None] * K * p, a))
-            self.complement *= a
+            self.complement *= a  # I - pEp = aP
             self.E = self.complement * (-1 / p)
             self.E /= p[:, None]
             add_to_diagonal(self.E, 1 / diagonal)
@@ -225,10 +226,10 @@ class Coupled(ABC):
         for v in np.flatnonzero(c).tolist():
             own = self.own(v) if self._kept is None else self._kept[0][v]
             if own is not None:
-                total += c[v] ** 2 * own
+                total += c[v] ** 2 * own  # Σ c_v² E_v
         if self.coupled:
             if self._kept is None:
-                total += gram_of(self.half(c))
+                total += gram_of(self.half(c))  # T'T for T = Σ c_v T_v
             else:
                 mixed = c[0] * self._kept[1][0]
                 for weight, half in zip(c[1:], self._kept[1][1:], strict=True):
@@ -236,7 +237,7 @@ class Coupled(ABC):
                 total += gram_of(mixed)
         if not self.present.all():
             nu = self.nu(c)
-            total *= nu
+            total *= nu  # both sides by ν
             total *= nu[:, None]
         return total
 
@@ -251,10 +252,10 @@ class Coupled(ABC):
         self.keep()
         assert self._kept is not None
         owns, halves = self._kept
-        scaled = np.hstack([self.nu(c)[:, None] * r for c, r in zip(cs, rs, strict=True)])
+        scaled = np.hstack([self.nu(c)[:, None] * r for c, r in zip(cs, rs, strict=True)])  # νr of all c, side by side
         P = rs[0].shape[1]
         parts = [slice(k * P, (k + 1) * P) for k in range(len(cs))]
-        f = np.zeros((len(cs), self.m, *rs[0].shape))
+        f = np.zeros((len(cs), self.m, *rs[0].shape))  # (c, view, row, output)
         inner = np.zeros((len(cs), self.m, self.m))
         for v, own in enumerate(owns):
             if own is None:
@@ -273,7 +274,7 @@ class Coupled(ABC):
                         inner[k, v, w] += np.sum(through[v][:, part] * through[w][:, part])
                         inner[k, w, v] = inner[k, v, w]
             for v, half in enumerate(halves):
-                back = multiply(half.T, total)
+                back = multiply(half.T, total)  # T_v'Tνr: what reaches view v through the coupling
                 for k, part in enumerate(parts):
                     f[k, v] += back[:, part]
         return list(zip(f, inner, strict=True))
@@ -305,7 +306,7 @@ def missing_slopes(c: np.ndarray, present: np.ndarray, products: np.ndarray) -> 
     there = present @ sizes
     inverse = np.divide(1.0, there, out=np.zeros_like(there), where=there > 0)
     nu = sizes.sum() * inverse
-    combined = np.where(present, products, 0) @ c
+    combined = np.where(present, products, 0) @ c  # <r_i, Σ_v c_v f_v(x_i)>
     change = np.sign(c) * (inverse[:, None] - present * (nu * inverse)[:, None])  # dν_i/dc_v
     return -2 * (nu @ np.where(present, products, 0) + combined @ change)
 
@@ -352,7 +353,7 @@ class CoupledGrams(Coupled):
             with _of_view(v):
                 self.views.append(view := Formed(K, ridge, diagonal, L, graph_penalty))
             H[np.ix_(here, here) if len(here) < self.N else ...] += view.complement
-            del view.complement
+            del view.complement  # only H needs it
         scale = (1 / np.sqrt(self.count)).astype(dtype)
         H *= scale
         H *= scale[:, None]
@@ -360,7 +361,7 @@ class CoupledGrams(Coupled):
 
     def own(self, v: int) -> np.ndarray:
         """Return E_v between the labeled rows, zero where the view is missing."""
-        block = self.views[v].block(self.known[v])
+        block = self.views[v].block(self.known[v])  # labeled rows come first in each view too
         if len(block) == self.l:
             return block
         here = self.rows[v][: self.known[v]]
@@ -423,7 +424,7 @@ class CoupledGrams(Coupled):
         parts = self._view_residuals(c, r)
         if self.coupled:
             total = self._summed([view.apply(own) for view, own in zip(self.views, parts, strict=True)])
-            total = self.q[:, None] * solve(self.H, self.q[:, None] * total)
+            total = self.q[:, None] * solve(self.H, self.q[:, None] * total)  # b s Σ_w f_w
             for own, here in zip(parts, self.rows, strict=True):
                 own += total[here]
         return [view.coefficients(own) for view, own in zip(self.views, parts, strict=True)]
@@ -432,9 +433,11 @@ class CoupledGrams(Coupled):
         """Return f_v = K_v a_v at all rows, g at the labeled ones, and the penalties, all from the coefficients."""
         f = [multiply(K, a) for K, a in zip(self.grams, coefficients, strict=True)]
         g = np.zeros((self.l, f[0].shape[1]))
+        # Σ_{v<w} ‖f_v - f_w‖² = m_i Σ_v ‖f_v‖² - ‖Σ_v f_v‖², and B has the first part
         penalty = -float(np.sum(self.shared[:, None] * self._summed(f) ** 2)) if self.coupled else 0.0
         for v, here in enumerate(self.rows):
             g[here[: self.known[v]]] += c[v] * f[v][: self.known[v]]
+            # a ‖f_v‖² + <f_v, Bf_v>
             penalty += float(np.sum(f[v] * (self.ridge * coefficients[v] + self.views[v].penalize(f[v]))))
         return f, self.nu(c)[:, None] * g, penalty
 

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from .coupled import Coupled, RidgeFit, missing_slopes, row_scale
-from .design import FeatureDesign
+from .design import FeatureDesign, view_columns
 from .linalg import add_to_diagonal, cholesky, eigh, forward, gram_of, multiply, solve
 from .weights import Evaluation
 
@@ -36,9 +36,8 @@ class CoupledFeatures(Coupled):
     ):
         self.design, self.l, self.m, self.ridge = design, design.l, len(design.sizes), ridge
         self.present = design.present[: self.l]
-        ends = np.cumsum(design.sizes)
-        self.parts = [slice(int(end - size), int(end)) for size, end in zip(design.sizes, ends, strict=True)]
-        self.R = np.zeros((int(ends[-1]), int(ends[-1])), order="F")
+        self.parts = view_columns(design.sizes)
+        self.R = np.zeros((sum(design.sizes), sum(design.sizes)), order="F")
         if agreement_penalty > 0 and self.m > 1:
             self._add_agreement(agreement_penalty)
         if graph_penalty:
@@ -53,9 +52,9 @@ class CoupledFeatures(Coupled):
         """Add the differences between views to R."""
         for rows, Phi in self.design.blocks():
             s, count = self.design.s[rows], self.design.present[rows].sum(axis=1)
-            self.R -= gram_of(np.sqrt(b * s)[:, None] * Phi)
+            self.R -= gram_of(np.sqrt(b * s)[:, None] * Phi)  # -b Σ s_i φ_iφ_i'
             for part in self.parts:
-                self.R[part, part] += gram_of(np.sqrt(b * s * count)[:, None] * Phi[:, part])
+                self.R[part, part] += gram_of(np.sqrt(b * s * count)[:, None] * Phi[:, part])  # +b Σ s_i m_i φ_vφ_v'
 
     def _spread(self, c: np.ndarray) -> np.ndarray:
         return np.repeat(c, self.design.sizes)
@@ -67,13 +66,13 @@ class CoupledFeatures(Coupled):
             return self._sums[2]
         X, Z, yy = np.zeros_like(self.R), np.zeros((len(self.R), Y.shape[1])), 0.0
         for rows, Phi in self.design.blocks(self.l):
-            here = u[rows] > 0
+            here = u[rows] > 0  # rows of weight 0 have no loss
             own, weights = Y[rows][here], u[rows][here]
-            scaled = (np.sqrt(weights) * row_scale(self.present[rows], c)[here])[:, None] * Phi[here]
+            scaled = (np.sqrt(weights) * row_scale(self.present[rows], c)[here])[:, None] * Phi[here]  # √u ν φ
             X += gram_of(scaled)
             Z = Z + multiply(scaled.T, np.sqrt(weights)[:, None] * own)
             yy += float(np.sum(weights[:, None] * own**2))
-        if self.present[u > 0].all():
+        if self.present[u > 0].all():  # ν = 1
             self._sums = Y, u, (X, Z, yy)
         return X, Z, yy
 
@@ -89,12 +88,13 @@ class CoupledFeatures(Coupled):
         right = d[:, None] * Z
         L = cholesky(A.copy(order="F"))
         W = solve(L, right)
-        W += solve(L, right - multiply(A, W))
+        W += solve(L, right - multiply(A, W))  # one step of iterative refinement
         rest = right - multiply(A, W)
-        value = yy - float(np.sum(right * W))
+        value = yy - float(np.sum(right * W))  # the minimum of a quadratic function
         rounding = np.finfo(np.float64).eps * (4 + np.sqrt(len(self.design.s)))
         sizes = np.sqrt(np.maximum(A.diagonal() - self.ridge, 0))[:, None]
         unseen = rounding * sizes * (np.sum(sizes * np.abs(W), axis=0) + np.sqrt(yy))
+        # A ⪰ aI, so a residual ρ is worth at most ‖ρ‖²/a of the objective
         bound = float(np.sum((np.abs(rest) + unseen) ** 2)) / self.ridge + rounding * yy
         return W, value, float(np.abs(rest).max()), bound
 
@@ -111,13 +111,13 @@ class CoupledFeatures(Coupled):
             return value, self._missing_gradient(c, W, Y, u), None
         d = self._spread(c)
         t = Z - multiply(X, d[:, None] * W)  # Φ'r
-        gradient = np.array([-2 * np.sum(t[part] * W[part]) for part in self.parts])
+        gradient = np.array([-2 * np.sum(t[part] * W[part]) for part in self.parts])  # -2 <Φ_v'r, W_v>
         P = Z.shape[1]
-        apart = np.zeros((len(t), self.m * P))
+        apart = np.zeros((len(t), self.m * P))  # Φ'r with each view in columns of its own
         for v, part in enumerate(self.parts):
             apart[part, v * P : (v + 1) * P] = t[part]
         half = forward(self._penalty_factor(), apart).reshape(len(t), self.m, P)
-        return value, gradient, -np.einsum("avp,awp->vw", half, half)
+        return value, gradient, -np.einsum("avp,awp->vw", half, half)  # -<νr, G_vw νr> with R = LL'
 
     def _missing_gradient(self, c: np.ndarray, W: np.ndarray, Y: np.ndarray, u: np.ndarray) -> np.ndarray:
         total = np.zeros(self.m)
@@ -144,9 +144,10 @@ class CoupledFeatures(Coupled):
             apart[part, v] = W[part]
         flat = apart.reshape(len(W), -1)
         products = multiply(flat.T, multiply(X, flat)).reshape(self.m, W.shape[1], self.m, W.shape[1])
-        values, vectors = eigh(np.einsum("vpwp->vw", products))
+        values, vectors = eigh(np.einsum("vpwp->vw", products))  # F'F between the views' outputs
         roots = np.sqrt(np.maximum(values, 0))
         right = vectors.T @ np.einsum("avp,ap->v", apart, Z)
+        # R'q = F'y where F reaches it
         q = np.divide(right, roots, out=np.zeros_like(roots), where=roots > 1e-8 * roots[-1])
         return value, roots[:, None] * vectors.T, q
 

@@ -47,7 +47,7 @@ class GramDesign:
     def of(cls, grams: Sequence[np.ndarray], l: int, **given: Any) -> "GramDesign":
         """Return the design where every view has every row, unless `rows` says otherwise."""
         rows = given.pop("rows", None) or [np.arange(len(K)) for K in grams]
-        N = 1 + max(int(here[-1]) for here in rows)
+        N = 1 + max(int(here[-1]) for here in rows)  # rows are ascending
         return cls(list(grams), list(rows), l, given.pop("s", np.ones(N)), **given)
 
     @property
@@ -104,7 +104,7 @@ class FeatureDesign:
     l: int
     s: np.ndarray
     smoothness: list[np.ndarray] = field(default_factory=list)
-    single = False
+    single = False  # sums over rows are in double precision
 
     def blocks(self, stop: int | None = None) -> Iterator[tuple[slice, np.ndarray]]:
         """Yield the features of the rows before `stop`, all rows by default, with the place of each block."""

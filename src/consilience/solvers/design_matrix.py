@@ -16,15 +16,7 @@ import numpy as np
 from .coupled import missing_slopes, row_scale
 from .design import Design, GramDesign, view_columns
 from .kernel_weights import GramFit, MomentFit
-from .linalg import (
-    add_to_diagonal,
-    cholesky,
-    drop_null_space,
-    eigh_positive,
-    forward,
-    gram_of,
-    multiply,
-)
+from .linalg import add_to_diagonal, cholesky, drop_null_space, eigh_positive, forward, gram_of, multiply
 
 _KEPT = 5e7  # entries of features that are kept between passes
 
@@ -98,7 +90,7 @@ class DesignMatrix:
     def pieces(self) -> Iterator[tuple[Any, slice, np.ndarray]]:
         """Yield rows, columns and values of the views side by side, without w, S and N; features are kept if few."""
         if self._pieces is None:
-            if not self.dual and len(self.Y) * sum(self.sizes) > _KEPT:
+            if not self.dual and len(self.Y) * sum(self.sizes) > _KEPT:  # too large: computed again in every pass
                 yield from self.design.pieces()
                 return
             self._pieces = list(self.design.pieces())
@@ -199,6 +191,7 @@ class DesignMatrix:
             return
         for here, own, K in self.pieces():
             s, u = self.s_root[own], self.u_root[here]
+            # B_vB_v' is K_v S K_v, or K_v itself for roots
             square = K if self.implicit else gram_of(K if np.all(s == 1) else s[:, None] * K)
             self._squares.append(square if np.all(u == 1) else u[:, None] * square * u)
 
@@ -210,7 +203,7 @@ class DesignMatrix:
             D = square if self.complete else nu[here][:, None] * square * nu[here]
             D = D if weight == 1 else weight**2 * D
             if len(here) < n:
-                whole = np.zeros((n, n), order="F")
+                whole = np.zeros((n, n), order="F")  # zero at rows that lack the view
                 whole[np.ix_(here, here)] = D
                 D = whole
             yield D
@@ -225,8 +218,9 @@ class DesignMatrix:
     def moments(self, w: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return M'M and M'Y."""
         if self.dual:
-            M = self.matrix(w)
+            M = self.matrix(w)  # (n, q) with q coefficients in all: for the published scheme only
             return gram_of(M), multiply(M.T, self.Y)
+        # with missing views the rows are scaled by ν, which depends on w
         if self._moments is None or not self.complete:
             q, scale = len(self.s_root), self.row_factors(w)
             C, c = np.zeros((q, q), order="F"), np.zeros((q, self.Y.shape[1]))
@@ -264,7 +258,7 @@ class DesignMatrix:
         turn = R if root is None else multiply(root, R)
         V = np.empty((len(self.Y), len(values)), order="F")
         for rows, products in self._products(w, turn / np.sqrt(np.maximum(values, np.finfo(float).tiny))):
-            V[rows] = products
+            V[rows] = products  # V = MR/√e
         return values, V
 
     def _products(self, w: np.ndarray, T: np.ndarray) -> Iterator[tuple[Any, np.ndarray]]:
@@ -279,12 +273,12 @@ class DesignMatrix:
             values, V = self.left_vectors(w)
             turned = multiply(V.T, self.Y)
             rest = np.zeros(self.Y.shape[1])
-            if V.shape[0] > V.shape[1]:
+            if V.shape[0] > V.shape[1]:  # Y may have a part along the directions dropped
                 rest = np.sum((self.Y - multiply(V, turned)) ** 2, axis=0)
             return MetricSpectrum(values, V, turned, rest)
         C, c = self.moments(w)
         values, R = drop_null_space(*eigh_positive(C))
-        turned = multiply(R.T, c) / np.sqrt(np.maximum(values, np.finfo(float).tiny))[:, None]
+        turned = multiply(R.T, c) / np.sqrt(np.maximum(values, np.finfo(float).tiny))[:, None]  # V'Y = R'M'Y/√e
         rest = np.maximum(np.sum(self.Y**2, axis=0) - np.sum(turned**2, axis=0), 0)
         return MetricSpectrum(values, R, turned, rest)
 
@@ -292,7 +286,7 @@ class DesignMatrix:
         """Return G = M'VS."""
         if self.dual:
             return self.lift(w, multiply(spectrum.vectors, S))
-        return multiply(spectrum.vectors, np.sqrt(spectrum.values)[:, None] * S)
+        return multiply(spectrum.vectors, np.sqrt(spectrum.values)[:, None] * S)  # M'V = R√e
 
     # -- weights of the views' kernels
     def kernel_fits(self, w: np.ndarray, groups: Sequence[slice]) -> Iterator[GramFit | MomentFit]:
@@ -318,11 +312,13 @@ class DesignMatrix:
             total = np.zeros((n, n), order="F")
             for weight, D in zip(d, self.kernels(w), strict=True):
                 total += weight * D
+            # the diagonal of (LL')⁻¹ has the squared lengths of the columns of L⁻¹
             half = forward(cholesky(add_to_diagonal(total, 1.0)), np.eye(n, order="F"))
             return np.sum(half**2, axis=0)
         C, _ = self.moments(w)
         root = np.repeat(np.sqrt(d), self.sizes)
         L = cholesky(add_to_diagonal(np.asfortranarray(root[:, None] * C * root), 1.0))
+        # Woodbury: (I + MΔM')⁻¹ = I - MΔ½ (I + Δ½M'MΔ½)⁻¹ Δ½M', with Δ = diag(d)
         diagonal = np.ones(len(self.Y))
         for rows, products in self._products(w, root[:, None] * forward(L, np.eye(len(L), order="F")).T):
             diagonal[rows] -= np.sum(products**2, axis=1)

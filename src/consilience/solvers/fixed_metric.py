@@ -12,20 +12,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from .certificates import Solution
-from .coregularized import with_learned
 from .design_matrix import DesignMatrix, Measured
-from .linalg import (
-    add_to_diagonal,
-    cholesky,
-    drop_null_space,
-    eigh_positive,
-    eigvalsh,
-    gram_of,
-    multiply,
-    norm,
-    solve,
-)
-from .weights import Evaluation, learn_weights
+from .linalg import add_to_diagonal, cholesky, drop_null_space, eigh_positive, eigvalsh, gram_of, multiply, norm, solve
+from .weights import Evaluation, learn_weights, with_learned
 
 
 @dataclass
@@ -44,6 +33,7 @@ class FixedFit:
 
     def dual(self, conjugate: float) -> float:
         """Return the dual value at the best multiple of the residuals."""
+        # 2t<B, Y> - t² below is largest at t = <B, Y>/below
         below = float(self.measured.losses.sum()) + conjugate
         return float(self.measured.products.sum()) ** 2 / below if below else 0.0
 
@@ -76,7 +66,7 @@ class FixedMetric:
             self.matrix = self._feature_covariance()
         if self.matrix is not None and not system.dual:
             values, vectors = eigh_positive(np.array(self.matrix, order="F"))
-            self.root = vectors * np.sqrt(values)
+            self.root = vectors * np.sqrt(values)  # A may be singular, so no Cholesky factor
 
     def _feature_covariance(self) -> np.ndarray:
         q, s = sum(self.system.sizes), self.system.s
@@ -102,6 +92,7 @@ class FixedMetric:
 
     def _solve_given(self, w: np.ndarray) -> Solution:
         fit = self.fit(w)
+        # the conjugate of the penalty at the residuals
         gap = max(fit.objective - fit.dual(float(w @ fit.between @ w) / self.alpha), 0.0)
         status = "exact" if gap <= 1e-6 * abs(fit.objective) else "inexact"
         return Solution((self.system.by_view(fit.G), w, None), gap, 1, status, objective=fit.objective)
@@ -110,6 +101,7 @@ class FixedMetric:
         """Return the optimal value for w, its gradient in w, and a lower bound over all w of this length."""
         fit = self.fit(w)
         slopes = self.system.weight_slopes(w, fit.G, fit.measured)
+        # bounds the conjugate for all w of this length
         largest = norm(w) ** 2 * float(eigvalsh(fit.between)[-1]) / self.alpha
         return fit.objective, slopes, fit.dual(largest) if self.system.complete else None
 
@@ -118,14 +110,14 @@ class FixedMetric:
         system, alpha = self.system, self.alpha
         if system.dual:
             kernel = self._kernel(w)
-            inner = solve(cholesky(add_to_diagonal(kernel.copy(order="F"), alpha)), system.Y)
+            inner = solve(cholesky(add_to_diagonal(kernel.copy(order="F"), alpha)), system.Y)  # (MAM' + λI)⁻¹Y = B/λ
             G = self._times_metric(system.lift(w, inner))
-            penalty = alpha * float(np.sum(inner * multiply(kernel, inner)))
+            penalty = alpha * float(np.sum(inner * multiply(kernel, inner)))  # A†A drops out, as G = AM'·inner
         else:
             C, c = system.moments(w)
             if self.root is not None:
                 C, c = multiply(self.root.T, multiply(C, self.root)), multiply(self.root.T, c)
-            H = solve(cholesky(add_to_diagonal(np.asfortranarray(C), alpha)), c)
+            H = solve(cholesky(add_to_diagonal(np.asfortranarray(C), alpha)), c)  # G = FH: ridge regression over MF
             G = H if self.root is None else multiply(self.root, H)
             penalty = alpha * float(np.sum(H**2))
         measured = system.measure(w, G)
@@ -159,7 +151,7 @@ class FixedMetric:
             return multiply(self.matrix, U)
         total = np.zeros((len(self.system.Y), U.shape[1]))
         for here, own, _ in self.system.pieces():
-            total[here] += U[own]
+            total[here] += U[own]  # the covariance adds the views of a sample
         total /= self.system.s.sum()
         return np.concatenate([total[here] for here, _, _ in self.system.pieces()])
 
@@ -169,7 +161,7 @@ class FixedMetric:
         between = np.empty((len(columns), len(columns)))
         for x, other in enumerate(columns):
             alone = np.zeros_like(U)
-            alone[other] = U[other]
+            alone[other] = U[other]  # one view's part, the others zero
             moved = self._times_metric(alone)
             between[:, x] = [float(np.sum(embedded[own] * moved[own])) for own in columns]
         return between

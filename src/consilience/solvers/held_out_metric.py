@@ -12,7 +12,7 @@ from .design_matrix import DesignMatrix
 from .fixed_metric import FixedMetric
 from .learned_metric import BlockSparseMetric
 from .linalg import eigh, multiply
-from .metric import kappa_of, learn_output_kernel, metric_roots
+from .metric import RootBounds, kappa_of, learn_output_kernel, metric_roots
 
 
 class HeldOutMetric(ABC):
@@ -73,6 +73,7 @@ class HeldOutShared(HeldOutLearned):
         learned = learn_output_kernel(self.system_spectrum, alpha, metric_penalty, tol=self.tol, max_iter=self.max_iter)
         self.converged &= learned.converged
         values, Q = eigh(learned.x[1])  # with C unchanged, each of its directions is a ridge problem of its own
+        # directions without weight in C predict 0
         kept = values > len(values) * np.finfo(float).eps * max(float(values[-1]), 0.0)
         Y = self.Y @ Q
         if kept.any():
@@ -100,6 +101,7 @@ class HeldOutSparse(HeldOutMetric):
         self.converged &= status == "converged"
         self.kernel_weights = problem.kernel_weights
         B = self.system.residuals(self.w, G)
+        # leave-one-out of ridge regression: the residual over the diagonal of (I + Σ_v d_v D_v)⁻¹
         return B / np.stack([self.system.inverse_diagonal(self.w, d) for d in self.kernel_weights.values()], axis=1)
 
 
@@ -116,17 +118,19 @@ class HeldOutSpectrum:
         self.squares = V**2
         self.Z = multiply(V.T, Y)
         square = V.shape[0] == V.shape[1]
+        # the part of Y that M does not reach, where Q is 1/ρ
         self.out_of_reach = np.zeros_like(Y) if square else Y - multiply(V, self.Z)
+        # the same part of the i-th unit vector, squared
         self.left = np.zeros(len(V)) if square else np.maximum(1 - np.sum(self.squares, axis=1), 0)
 
     def ridge(self, Y: np.ndarray, rho: np.ndarray) -> np.ndarray:
         """Return y_i - g(x_i) at each row with its target hidden, for ρ given, one for each column of Y."""
         inverse = 1 / (self.e[:, None] + rho)
         turned = multiply(self.V.T, Y)
-        rest = multiply(self.V, turned * inverse)
+        rest = multiply(self.V, turned * inverse)  # QY
         if self.left.any():
             rest += (Y - multiply(self.V, turned)) / rho
-        return rest / (multiply(self.squares, inverse) + self.left[:, None] / rho)
+        return rest / (multiply(self.squares, inverse) + self.left[:, None] / rho)  # (QY)_i / Q_ii
 
     def residuals(self, kappa: float) -> np.ndarray:
         """Return the same for the ρ of every row, from κ."""
@@ -137,35 +141,34 @@ class HeldOutSpectrum:
     def _of_column(self, p: int, rho: float, goal: float) -> np.ndarray:
         if not self.e.any():  # M = 0
             return self.Y[:, p].copy()
+        # log ρ with all targets is near that without one
         x = np.full(len(self.V), np.log(rho) if np.isfinite(rho) else np.log(self.e[-1]))
         _, excess = self._at(x, [part[..., 0] for part in self._sums(p, x[:1])], p, goal)
-        # slopes are between 1 and 3, as in `metric_roots`: the roots of all rows lie between these
+        # slopes are between 1 and 3, as in `RootBounds`: the roots of all rows lie between these
         low, high = float(np.min(x - np.maximum(excess, 0))), float(np.max(x - np.minimum(excess, 0)))
         half = max((high - low) / 2, 1e-9)
         rate = np.pi / half + np.hypot(np.pi / half, 1)  # of Chebyshev's points: poles are π away from the real axis
-        J = int(np.clip(np.ceil(26 / np.log(rate)), 4, 256))
+        J = int(np.clip(np.ceil(26 / np.log(rate)), 4, 256))  # exp(-26), the error of interpolation, is about 5e-12
         interpolated = half < 30  # farther apart, every row has sums of its own
         angles = np.pi * (np.arange(J) + 0.5) / J
         places, weights = (low + high) / 2 + half * np.cos(angles), (-1.0) ** np.arange(J) * np.sin(angles)
         sums = self._sums(p, places) if interpolated else []
-        lows, highs, before = np.full_like(x, low), np.full_like(x, high), np.full_like(x, np.inf)
+        bounds = RootBounds(low, high)
         old, last = np.zeros_like(x), x
         for _ in range(100):
             if interpolated:
+                # barycentric formula; at a point itself its share is infinitely larger than the others
                 shares = weights / np.where(x[:, None] == places, 1e-300, x[:, None] - places)
                 shares /= np.sum(shares, axis=1, keepdims=True)
                 at = [np.sum(shares * part, axis=1) for part in sums]
             else:
                 at = self._sums_by_row(p, x)
             residual, excess = self._at(x, at, p, goal)
-            near, far = x - excess / 3, x - excess
-            lows, highs = np.maximum(lows, np.minimum(near, far)), np.minimum(highs, np.maximum(near, far))
             secant = np.divide(excess - old, x - last, out=np.full_like(x, 2.0), where=x != last)
-            moved = np.clip(x - excess / np.clip(secant, 1, 3), lows, highs)
-            moved = np.where(np.abs(excess) > 0.5 * before, (lows + highs) / 2, moved)
+            moved = bounds.step(x, excess, np.clip(secant, 1, 3))
             if np.abs(moved - x).max() <= 1e-12 * max(float(np.abs(x).max()), 1):
                 break
-            before, old, last, x = np.abs(excess), excess, x, moved
+            old, last, x = excess, x, moved
         return residual
 
     def _sums(self, p: int, x: np.ndarray) -> list[np.ndarray]:
@@ -191,5 +194,5 @@ class HeldOutSpectrum:
         rest, own, moved, damped, norm = sums
         rho = np.exp(x)
         residual = (rest + self.out_of_reach[:, p] / rho) / (own + self.left / rho)
-        squared = norm - 2 * residual * moved + residual**2 * damped
+        squared = norm - 2 * residual * moved + residual**2 * damped  # ‖g‖² = y'QDQy with y_i less its residual
         return residual, np.where(squared > 0, 3 * x + np.log(np.maximum(squared, 1e-300)) - goal, 0.0)

@@ -32,6 +32,7 @@ from .linalg import (
 )
 
 _FEW = 64  # columns that an estimated Hessian is made of
+# C = _A I + _B 11' of Theorem 4 in docs/guide/exact_metric.md, and Q(n) = n'Cn
 _A, _B = 1 - np.sqrt(0.5), np.sqrt(0.5)
 
 
@@ -72,11 +73,11 @@ class GramFit:
             moved = [multiply(D, B) for D in self.kernels]
             descent = np.array([float(np.sum(B * one)) for one in moved])
         else:
-            T = multiply(B, B.T)
+            T = multiply(B, B.T)  # the gradient is exact, <D_v, BB'>
             descent = np.array([float(np.vdot(D, T)) for D in self.kernels])
             few = multiply(B, self.signs)
             moved = [multiply(D, few) for D in self.kernels]
-        spread = np.stack([forward(L, one).ravel() for one in moved], axis=1)
+        spread = np.stack([forward(L, one).ravel() for one in moved], axis=1)  # J_vw = 2 <D_vB, (I + Σ d D)⁻¹ D_wB>
         return Fitted(value, loss, np.maximum(descent, 0), 2 * gram_of(spread))
 
     def solve(self, d: np.ndarray) -> np.ndarray:
@@ -120,6 +121,7 @@ class MomentFit:
         loss = value - float(np.sum(G * U))  # ‖B‖² = <B, Y> - <G, M'B>
         moved = [multiply(np.asfortranarray(self.C[:, own]), U[own]) for own in self.columns]  # M'D_vB
         spread = np.stack([forward(L, root * one).ravel() for one in moved], axis=1)
+        # <D_vB, D_wB>; Woodbury's identity gives the rest
         whole = np.array([[float(np.sum(U[own] * one[own])) for own in self.columns] for one in moved])
         return Fitted(value, max(loss, 0.0), descent, whole + whole.T - 2 * gram_of(spread))
 
@@ -182,6 +184,7 @@ class BlockNorm(ViewPenalty):
         """Return the d at which Σ n_v²/d_v + λη τ(d) = Ω(n)."""
         if not n.any():
             return n
+        # the multiple of n_v/(Cn)_v that makes the bound tight
         return np.sqrt(self.squared(n) / self.product) * n / (_A * n + _B * n.sum())
 
     @staticmethod
@@ -197,9 +200,9 @@ class BlockNorm(ViewPenalty):
         tau = self._tau(d)
         if tau < 1e-280:  # τ has a corner at 0; this is one of its slopes there
             return np.full_like(d, self.product)
-        x = d / tau
-        h = _B / (1 - _A * x) ** 2
-        return self.product * h / float(h @ x)
+        x = d / tau  # on the level set τ = 1
+        h = _B / (1 - _A * x) ** 2  # its normal
+        return self.product * h / float(h @ x)  # τ is homogeneous, so its gradient times d is τ(d)
 
     def room(self, u: np.ndarray) -> float:
         """Return the largest t with the dual norm of tu at most 1."""
@@ -207,6 +210,7 @@ class BlockNorm(ViewPenalty):
             raise FloatingPointError("norms are not finite")
         u = np.sort(u)[::-1]
         k, sums, squares = np.arange(1, len(u) + 1), np.cumsum(u), np.cumsum(u**2)
+        # over k views C⁻¹ is (I - _B 11'/(_A + k _B))/_A: the maximizer keeps the k largest u while it is positive
         last = int(np.flatnonzero(u >= _B * sums / (_A + k * _B))[-1])
         inside = (squares[last] - _B * sums[last] ** 2 / (_A + k[last] * _B)) / _A
         return 2 * float(np.sqrt(self.product / inside)) if inside > 0 else np.inf
@@ -219,7 +223,7 @@ class BlockNorm(ViewPenalty):
 
     def dual(self, fitted: Fitted) -> float:
         """Return 2t<B, Y> - t²‖B‖², with t such that the dual norm of 2tM'B is at most 1."""
-        best = fitted.value / fitted.loss if fitted.loss else 1.0
+        best = fitted.value / fitted.loss if fitted.loss else 1.0  # the t without a constraint
         t = min(best, self.room(2 * np.sqrt(fitted.descent)))
         return 2 * t * fitted.value - t**2 * fitted.loss
 
@@ -271,7 +275,7 @@ class SquaredNorm(ViewPenalty):
     def step(self, d: np.ndarray, start: np.ndarray, slope: np.ndarray, hessian: np.ndarray, size: float) -> np.ndarray:
         """Return the minimizer of the model over ‖x‖_p <= 1/λ."""
         if np.isinf(self.p):
-            return self.best(np.ones_like(d))
+            return self.best(np.ones_like(d))  # J falls in d, so every d_v is 1/λ
 
         def model(x: np.ndarray) -> tuple[float, np.ndarray]:
             moved = x - d
@@ -282,7 +286,7 @@ class SquaredNorm(ViewPenalty):
             return 1 - length, -self.alpha * (self.alpha * np.maximum(x, 0) / length) ** (self.p - 1)
 
         x = _minimize_bounded(model, start, room)
-        return x / max(self._length(x), np.finfo(float).tiny)
+        return x / max(self._length(x), np.finfo(float).tiny)  # J falls in d: no length is left unused
 
 
 def _lp_norm(x: np.ndarray, p: float) -> float:
@@ -299,7 +303,7 @@ def _minimize_bounded(model: Any, start: np.ndarray, room: Any = None) -> np.nda
     Both functions return a value and a gradient. Sequential quadratic programs find which x are 0, Newton steps on the
     others the last digits.
     """
-    unit = np.maximum(start, 1e-3 * float(start.max()))
+    unit = np.maximum(start, 1e-3 * float(start.max()))  # makes variables and gradients of size 1
 
     def scaled(function: Any) -> Any:
         def of(x: np.ndarray) -> tuple[float, np.ndarray]:
@@ -322,7 +326,7 @@ def _minimize_bounded(model: Any, start: np.ndarray, room: Any = None) -> np.nda
         options={"ftol": 1e-16, "maxiter": 200},
     )
     x = np.maximum(minimum.x, 0)
-    x[x < 1e-10 * x.max()] = 0.0
+    x[x < 1e-10 * x.max()] = 0.0  # zero but for rounding
     return _polish(target, inside, x) * unit
 
 
@@ -345,6 +349,7 @@ def _polish(target: Any, inside: Any, x: np.ndarray) -> np.ndarray:
     y = x[active]
     if inside is not None:
         normal = inside(x)[1][active]
+        # the multiplier of the constraint, by least squares
         y = np.append(y, float(target(x)[1][active] @ normal) / float(normal @ normal))
     now = conditions(y)
     for _ in range(4):
@@ -392,16 +397,18 @@ def learn_kernel_weights(
         n_iter += 1
         alternated = penalty.best(now.norms(d))
         before = now.value + penalty.on_weights(d)
+        # views with equal kernels make it singular
         hessian = now.hessian + 1e-13 * np.trace(now.hessian) * np.eye(len(d))
+        # start where the alternation leads, with all d above 0, so that a view left out may come back
         goal = penalty.step(d, np.maximum(alternated, 1e-9 * alternated.max()), -now.descent, hessian, before)
         moved = None
         if goal.max() < 0.1 * d.max():  # the model of J does not hold so far down
             goal = goal + 0.1 * d
-        for share in (1.0,) if enough else (1.0, 0.5, 0.25, 0.05, 0.0):
+        for share in (1.0,) if enough else (1.0, 0.5, 0.25, 0.05, 0.0):  # 0 stands for the alternation
             trial = d + share * (goal - d) if share else alternated
             after = fit(trial)
-            value = after.value + penalty.on_weights(trial)
-            reached = after.loss + penalty.norm(after.norms(trial))
+            value = after.value + penalty.on_weights(trial)  # what steps in d lower
+            reached = after.loss + penalty.norm(after.norms(trial))  # the objective at G itself, for the gap
             dual = max(bound, penalty.dual(after))
             left = 1e-12 * abs(objective) if enough else 0.0  # where values are within rounding, the gap decides
             nearer = reached - dual < objective - bound + left and value <= before * (1 + 1e-12)

@@ -11,21 +11,11 @@ from collections.abc import Sequence
 import numpy as np
 
 from .certificates import Solution, rademacher_bound
-from .coregularized import with_learned
 from .design_matrix import DesignMatrix, Measured
 from .kernel_weights import BlockNorm, Fitted, learn_kernel_weights
-from .linalg import (
-    column_norms,
-    drop_null_space,
-    eigh_positive,
-    forward,
-    multiply,
-    norm,
-    row_space,
-    solve_general,
-)
+from .linalg import column_norms, drop_null_space, eigh_positive, forward, multiply, norm, row_space, solve_general
 from .metric import direct_metric, dual_value, kappa_of, learn_output_kernel, rank_one_metric
-from .weights import Evaluation, learn_weights
+from .weights import Evaluation, learn_weights, with_learned
 
 Minimum = tuple[np.ndarray, int, str]  # G, number of iterations, status
 
@@ -132,7 +122,7 @@ def _function_norm(G: np.ndarray, F: np.ndarray) -> float:
         return 0.0
     if F.shape[0] == F.shape[1]:  # a triangular factor, from the published scheme
         return norm(forward(F, G))
-    return norm(solve_general(multiply(F.T, F), multiply(F.T, G)))
+    return norm(solve_general(multiply(F.T, F), multiply(F.T, G)))  # F⁺ = (F'F)⁻¹F', as F has full rank
 
 
 class MetricPerOutput(LearnedMetric):
@@ -146,7 +136,7 @@ class MetricPerOutput(LearnedMetric):
             try:
                 columns = [direct_metric(A, own, self.kappa, moments=not system.dual) for own in b.T]
                 return system.from_small_side(w, np.stack(columns, axis=1)), 1, "exact"
-            except np.linalg.LinAlgError:
+            except np.linalg.LinAlgError:  # ρ is too small for Cholesky factors
                 pass
         spectrum = system.spectrum(w)
         solution = rank_one_metric(spectrum, self.kappa)
@@ -164,6 +154,7 @@ class MetricPerOutput(LearnedMetric):
 
     def dual(self, measured: Measured) -> float:
         """Return the sum of the outputs' dual values."""
+        # ‖M'b‖⁴: see the lower bounds in docs/guide/exact_metric.md
         fourth = np.sum(measured.correlations**2, axis=0) ** 2
         return float(np.sum(dual_value(measured.products, measured.losses, fourth, self.kappa)))
 
@@ -198,7 +189,7 @@ class SharedMetric(LearnedMetric):
 
     def penalty(self, G: np.ndarray) -> float:
         """Return κ Σ_i s_i^(4/3)."""
-        return self.kappa * float(np.sum(self._singular(G)[0] ** (2 / 3)))
+        return self.kappa * float(np.sum(self._singular(G)[0] ** (2 / 3)))  # the values are squares: s^(4/3)
 
     def _singular(self, G: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return the squared singular values of G and its right vectors, which lie in the space of the rows of Y."""
@@ -216,7 +207,7 @@ class SharedMetric(LearnedMetric):
 
     def dual(self, measured: Measured) -> float:
         """Return the dual value, from the singular values of M'B."""
-        fourth = np.sum(self._singular(measured.correlations)[0] ** 2)
+        fourth = np.sum(self._singular(measured.correlations)[0] ** 2)  # Σ s_i(M'B)⁴
         return float(dual_value(measured.products.sum(), measured.losses.sum(), fourth, self.kappa))
 
     def factors(self, G: np.ndarray) -> list[np.ndarray]:
@@ -254,7 +245,7 @@ class BlockSparseMetric(LearnedMetric):
 
     def minimize(self, w: np.ndarray) -> Minimum:
         """Learn weights of the views' kernels for each output."""
-        start = np.full(len(w), 1 / np.sqrt(self.alpha * self.metric_penalty))
+        start = np.full(len(w), 1 / np.sqrt(self.alpha * self.metric_penalty))  # the alternation corrects the scale
         columns, n_iter, status = [], 0, "converged"
         groups = [slice(p, p + 1) for p in range(self.system.Y.shape[1])]
         for p, fit in enumerate(self.system.kernel_fits(w, groups)):
@@ -282,10 +273,12 @@ class BlockSparseMetric(LearnedMetric):
             gradients = [2 * measured.correlations[own, p] for own in self.system.columns]
             lengths = np.array([norm(u) for u in gradients])
             if not n.any():
+                # g = 0 is optimal where the dual norm of 2M'y is at most 1
                 worst = max(worst, 1 - self.norm.room(lengths))
                 continue
             within, along = self.norm.slopes(n)
             for v, (own, u) in enumerate(zip(self.system.columns, gradients, strict=True)):
+                # Ω is smooth where n_v > 0; elsewhere all vectors of a ball are subgradients
                 excess = float(np.abs(u - along[v] * G[own, p]).max()) if n[v] else lengths[v] - within
                 worst = max(worst, excess)
         return worst

@@ -36,7 +36,7 @@ def gram_of(X: np.ndarray) -> np.ndarray:
     """X'X."""
     if not X.size:
         return np.zeros((X.shape[1], X.shape[1]), dtype=X.dtype, order="F")
-    (syrk,) = blas.get_blas_funcs(("syrk",), (X,))
+    (syrk,) = blas.get_blas_funcs(("syrk",), (X,))  # half the work of a general product: one triangle
     here, transposed = _fortran(X)
     return mirror(syrk(1.0, here, trans=1 - transposed, lower=1))
 
@@ -60,7 +60,7 @@ def mirror(A: np.ndarray) -> np.ndarray:
 
 def cholesky(A: np.ndarray) -> np.ndarray:
     """The lower factor of a symmetric positive definite matrix, which is used up."""
-    here = A if A.flags.f_contiguous else A.T
+    here = A if A.flags.f_contiguous else A.T  # symmetric, so the transpose is A in Fortran's order
     return scipy.linalg.cholesky(here, lower=True, overwrite_a=True, check_finite=False)
 
 
@@ -72,6 +72,7 @@ def cholesky_or_jitter(A: np.ndarray) -> tuple[np.ndarray, float]:
         try:
             return cholesky(add_to_diagonal(A.copy(order="F"), jitter)), jitter
         except np.linalg.LinAlgError:
+            # rounding of a matrix of this size, then ten times as much
             jitter = size * len(A) * float(np.finfo(A.dtype).eps) * 10**attempt
     raise np.linalg.LinAlgError("The matrix is not positive semi-definite.")
 
@@ -83,6 +84,7 @@ def is_positive(A: np.ndarray, *, single: bool = False) -> bool:
     """
     size = float(np.abs(A).max(initial=0.0))
     eps = float(np.finfo(np.float32 if single or A.dtype == np.float32 else np.float64).eps)
+    # Gram matrices are rounded by about n eps of their largest entry
     little = max(1e-8, 8 * len(A) * eps) * max(size, float(np.finfo(np.float64).tiny))
     try:
         cholesky(add_to_diagonal(np.array(A, dtype=np.float64, order="F"), little))
@@ -110,7 +112,7 @@ def root(K: np.ndarray) -> tuple[np.ndarray, bool]:
         factor, pivots, rank, _ = pstrf(K, lower=1)
         rank = max(rank, 1)
         G = np.empty((len(K), rank), dtype=K.dtype, order="F")
-        G[pivots - 1] = np.tril(factor)[:, :rank]
+        G[pivots - 1] = np.tril(factor)[:, :rank]  # rows back in their order; LAPACK counts from 1
         if np.abs(K - multiply(G, G.T)).max() > 1e-5 * np.abs(K).max():  # more than rounding, of single precision too
             raise
         return G, False
@@ -119,10 +121,11 @@ def root(K: np.ndarray) -> tuple[np.ndarray, bool]:
 def sandwich(G: np.ndarray, B: Any, *, triangular: bool) -> np.ndarray:
     """G'BG for a symmetric B, or its diagonal."""
     if B.ndim == 1:
-        return gram_of(np.sqrt(B)[:, None] * G)
+        return gram_of(np.sqrt(B)[:, None] * G)  # G'BG with B½ on either side
     if not triangular:
         return multiply(G.T, multiply(B, G))
     (trmm,) = blas.get_blas_funcs(("trmm",), (G,))
+    # triangular products do half the work
     inner = np.asfortranarray(B @ G) if sp.issparse(B) else trmm(1.0, G, _fortran(B)[0], side=1, lower=1)
     return trmm(1.0, G, inner, trans_a=1, lower=1, overwrite_b=1)
 
@@ -219,7 +222,7 @@ def project_out(B: np.ndarray, y: np.ndarray) -> np.ndarray:
 def eigh_positive(A: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return the eigenvalues of a positive semi-definite matrix, which is used up, and its eigenvectors as columns."""
     values, vectors = scipy.linalg.eigh(A, overwrite_a=True, check_finite=False, driver="evd")
-    return np.maximum(values, 0), vectors
+    return np.maximum(values, 0), vectors  # rounding turns zeros into small negative values
 
 
 def drop_null_space(values: np.ndarray, vectors: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -240,6 +243,7 @@ def row_space(Y: np.ndarray) -> np.ndarray:
     if n >= P:
         return drop_null_space(*eigh_positive(multiply(Y.T, Y)))[1]
     values, U = drop_null_space(*eigh_positive(multiply(Y, Y.T)))
+    # right singular vectors from the left ones
     return multiply(Y.T, U / np.sqrt(np.maximum(values, np.finfo(float).tiny)))
 
 

@@ -80,7 +80,7 @@ def solve_margin(
     """
     target = np.ones(len(upper)) if target is None else target
     if not isinstance(design, KernelRows):
-        Phi = _with_column(design, np.sqrt(shift)) if shift else design
+        Phi = _with_column(design, np.sqrt(shift)) if shift else design  # a constant column adds the shift to ΦΦ'
         rows = labels.operator_rows()
         return margin_features(Phi, rows, labels.of, upper, target, tol=tol, max_iter=max_iter, x0=x0)
     largest = (float(design.diagonal.max()) + shift) * labels.longest() * float(upper.max())
@@ -96,7 +96,7 @@ def solve_margin(
             continue
         if solution.status != "stalled":
             break
-        x0 = solution.x[0]
+        x0 = solution.x[0]  # double precision continues where single precision stalled
     return solution
 
 
@@ -133,7 +133,7 @@ class _Cache:
         fit = int(problem.design.memory / (1.5 * np.dtype(problem.dtype).itemsize * n))  # growing copies half of it
         self.limit = min(n, max(fit, _BLOCK))
         self.K = np.empty((0, n), dtype=problem.dtype)
-        self.slot = np.full(n, -1)
+        self.slot = np.full(n, -1)  # where the row of a sample is; -1: not stored
         self.holds = np.empty(0, dtype=np.int64)  # which sample's row a slot holds
         self.used = np.empty(0, dtype=np.int64)
         self.filled = self.clock = 0
@@ -164,7 +164,7 @@ class _Cache:
             if len(self.K) < min(self.filled + len(missing), self.limit):
                 self._grow(self.filled + len(missing))
             slots = self._free_slots(len(missing))
-            if (np.diff(slots) == 1).all():
+            if (np.diff(slots) == 1).all():  # one piece of memory is filled without a copy
                 self.rows(self.samples[missing], self.K[slots[0] : slots[-1] + 1])
             else:
                 rows = np.empty((len(slots), self.K.shape[1]), dtype=self.K.dtype)
@@ -178,7 +178,7 @@ class _Cache:
         self.filled += len(slots)
         if len(slots) < count:
             oldest = np.argsort(self.used[: self.filled], kind="stable")
-            oldest = oldest[self.used[oldest] < self.clock]
+            oldest = oldest[self.used[oldest] < self.clock]  # rows asked for now must stay
             oldest = oldest[~np.isin(oldest, slots)][: count - len(slots)]
             self.slot[self.holds[oldest]] = -1
             slots = np.concatenate([slots, oldest])
@@ -195,7 +195,7 @@ class _Active:
         self.ends = np.searchsorted(self.of, np.arange(len(problem.A)), side="right")
         self.cache = _Cache(problem, samples)
         self.violation = np.empty(len(samples))
-        self.mixed = np.random.default_rng(0).permutation(len(samples))
+        self.mixed = np.random.default_rng(0).permutation(len(samples))  # a random order among equal violations
 
     def gap(self) -> float:
         """Return these samples' part of the duality gap."""
@@ -211,6 +211,7 @@ class _Active:
             some = chosen[start : start + size]
             start, size = start + size, min(2 * size, _BLOCK)
             v, a = self.g[some], self.a[some]
+            # steps of earlier blocks may have settled some
             some = some[((v > eps) & (a > 0)) | ((v < -eps) & (a < self.upper[some]))]
             if len(some):
                 slots, K, A = self.cache.fetch(some), self.cache.K, self.problem.A
@@ -245,13 +246,13 @@ def _newton(Q: np.ndarray, g: np.ndarray, a: np.ndarray, upper: np.ndarray) -> n
     """
     a, g, free = a.copy(), g.copy(), np.arange(len(a))
     ridge = 1e-12 * Q.diagonal().mean()
-    for _ in range(max(5, int(1e9 / len(a) ** 3))):
+    for _ in range(max(5, int(1e9 / len(a) ** 3))):  # a factor takes n³/3 operations
         part = Q[np.ix_(free, free)]
         part[np.diag_indices(len(free))] += ridge
         try:
             step = -solve_positive(part, g[free])
         except np.linalg.LinAlgError:
-            ridge *= 100
+            ridge *= 100  # Q is singular to rounding
             continue
         new = np.clip(a[free] + step, 0, upper[free])
         change = new - a[free]
@@ -264,7 +265,7 @@ def _newton(Q: np.ndarray, g: np.ndarray, a: np.ndarray, upper: np.ndarray) -> n
             free = free[inside]
             continue
         room = np.where(step > 0, upper[free] - a[free], a[free]) / np.maximum(np.abs(step), 1e-300)
-        share = min(1.0, float(room.min()))
+        share = min(1.0, float(room.min()))  # up to the first bound
         g += Q[:, free] @ (share * step)
         a[free] = np.clip(a[free] + share * step, 0, upper[free])
         a[free[room <= share]] = np.where(step > 0, upper[free], 0.0)[room <= share]
@@ -342,7 +343,7 @@ class _Problem:
         squared_norm = float(self.alpha @ (g + self.target))
         if not np.isfinite(squared_norm + g.sum()):
             raise FloatingPointError("Q has entries that are not finite")
-        if squared_norm < -1e-6 * float(np.abs(self.target) @ self.alpha):
+        if squared_norm < -1e-6 * float(np.abs(self.target) @ self.alpha):  # α'Qα below 0 by more than rounding
             raise np.linalg.LinAlgError("Q is not positive semi-definite")
         return 0.5 * squared_norm + float(self.upper @ np.maximum(0, -g))
 
@@ -368,7 +369,9 @@ def _label_lines(A: np.ndarray) -> tuple[float, tuple[float, np.ndarray, np.ndar
 def _class_by_class(problem: _Problem) -> bool:
     """Tell whether classes are solved one by one: labels are alike, and many, or do not interact."""
     T, own, base = len(problem.A), problem.A.diagonal(), problem.base
+    # base <= 0, since only then the model of `_by_class` lies above Q
     alike = base <= 0 and (own == own[0]).all() and own[0] > 0 and not (problem.A - base - np.diag(own - base)).any()
+    # bytes of the matrices within classes
     stored = float((np.bincount(problem.of).astype(np.float64) ** 2).sum()) * np.dtype(problem.dtype).itemsize
     return bool(alike and T > 1 and (base == 0 or T >= _MANY) and stored <= problem.design.memory)
 
@@ -399,7 +402,7 @@ def _violators_first(problem: _Problem, tol: float, max_iter: int) -> tuple[int,
         gap = problem.active.gap()
         report_progress(n_iter, gap)
         lowest, since = (gap, 0) if gap < 0.99 * lowest else (lowest, since + 1)
-        if not problem.outside:
+        if not problem.outside:  # otherwise the last objective stands in for the present one
             objective = problem.objective(problem.gradient())
         if gap <= tol * objective:
             if not problem.outside:
@@ -412,8 +415,10 @@ def _violators_first(problem: _Problem, tol: float, max_iter: int) -> tuple[int,
             problem.active.leap()
             problem.active.gap()
         if problem.active.visit(eps) <= 0.05 * np.count_nonzero(problem.active.a):
+            # half, but not below a thousandth of the largest violation
             eps = max(eps / 2, min(eps, 1e-3 * float(problem.active.violation.max())))
             resting = problem.active.resting(4 * eps)
+            # leaving out is worth it where rows are computed again and again, and many samples rest
             if problem.active.cache.short and eps <= left_at / 4 and resting.mean() > 0.3:
                 problem.leave(resting)
                 left_at = eps

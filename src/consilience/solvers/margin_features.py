@@ -38,6 +38,7 @@ def margin_features(
 
     The gap is at most `tol` of the primal objective.
     """
+    # Q_ii = ‖y_i‖² ‖φ_i‖²
     norms, n = np.einsum("tk,tk->t", labels.read, labels.write)[of] * squared_lengths(Phi), len(of)
     a = np.zeros(n) if x0 is None else np.clip(x0, 0, upper)
     variables, W = Variables(a, upper, target, norms, of), _operator(Phi, labels, of, a)
@@ -47,6 +48,7 @@ def margin_features(
     for n_iter in range(1, max_iter + 1):
         rng.shuffle(active)
         largest, kept = steps(active, matrix, labels, W, variables, least)
+        # a variable held by more than the largest violation of this turn will probably stay at its bound
         active, least = active[:kept], largest if largest > 0 else np.inf
         if n_iter % 4 and len(active) and largest > tol and n_iter < max_iter:
             continue  # the gap needs a product with all features, so it is measured every fourth turn
@@ -68,7 +70,7 @@ def _operator(Phi: Any, labels: LabelRows, of: np.ndarray, a: np.ndarray) -> np.
     if not a.any():
         return np.zeros((R, Phi.shape[1]))
     weights = (a[:, None] * labels.write[of]).ravel()
-    place = sp.csr_array(
+    place = sp.csr_array(  # (rows of W, samples)
         (weights, (labels.rows[of].ravel(), np.repeat(np.arange(n), labels.rows.shape[1]))), shape=(R, n)
     )
     W = place @ Phi

@@ -40,11 +40,13 @@ def solve_margin_intercept(
     Y, of = labels.as_vectors(), labels.of
     squares = np.einsum("tp,tp->t", Y, Y)[of] * kernel_diagonal(design)  # diagonal of Q
     b, alpha = np.zeros(Y.shape[1]), x0
+    # at least the mean of Q_ii
     rho = max(float(squares.mean()), 5 / float(np.bincount(of, upper).mean()))
     n_iter, status, relative, highest = 0, "max_iter", 0.1, 1e4 * rho
     best: Solution | None = None
     history: list[tuple[np.ndarray, np.ndarray]] = []  # multipliers and the balance that each left
     for _ in range(rounds):
+        # <b, Y'α> is linear in α; the inner gap must be below the outer one
         target, inner_tol = 1 - (Y @ b)[of], max(0.1 * tol, min(1e-2, 0.1 * relative))
         inner = solve_margin(design, labels, upper, target, rho, tol=inner_tol, max_iter=max_iter, x0=alpha)
         if inner.status == "indefinite":
@@ -90,9 +92,9 @@ def _measure(
     mass = np.bincount(of, alpha, len(Y))
     balance = Y.T @ mass
     intercept = b + rho * balance  # with it g is the gradient at W and the intercept
-    squared_norm = float(alpha @ (g + target)) - rho * float(balance @ balance)
+    squared_norm = float(alpha @ (g + target)) - rho * float(balance @ balance)  # α'Qα without the shift ρ
     primal = 0.5 * squared_norm + float(upper @ np.maximum(0, -g))
-    lost = alpha * (1 - _feasible_share(Y, mass))[of]
+    lost = alpha * (1 - _feasible_share(Y, mass))[of]  # what must go so that the rest balances
     scores = g + 1 - (Y @ intercept)[of]  # Qα
     # ‖Σ lost_i y_i φ_i'‖ is at most Σ lost_i √Q_ii, so this is at most the dual value at α - lost
     lost_norm = float(lost @ np.sqrt(squares))
@@ -107,7 +109,7 @@ def _next_multiplier(history: list[tuple[np.ndarray, np.ndarray]], rho: float) -
         return b + rho * balance
     moves = np.array([b - earlier for earlier, _ in history[:-1]]).T
     changes = np.array([balance - earlier for _, earlier in history[:-1]]).T
-    shares = lstsq(changes, balance, cutoff=1e-8)
+    shares = lstsq(changes, balance, cutoff=1e-8)  # the combination of earlier steps that cancels the balance
     return np.asarray(b + rho * balance - (moves + rho * changes) @ shares)
 
 
@@ -117,10 +119,10 @@ def _feasible_share(Y: np.ndarray, mass: np.ndarray) -> np.ndarray:
     while kept.any():
         part = np.where(kept, mass, 0.0)
         own = Y[kept]
-        balanced = part[kept] - own @ lstsq(own, part[kept])
+        balanced = part[kept] - own @ lstsq(own, part[kept])  # projection on {mass: Y'mass = 0}
         if (balanced > 0).all():
             share = np.zeros(len(mass))
             share[kept] = balanced / part[kept]
-            return share / max(share.max(), 1.0)
-        kept[np.flatnonzero(kept)[balanced <= 0]] = False
+            return share / max(share.max(), 1.0)  # one factor for all keeps the balance
+        kept[np.flatnonzero(kept)[balanced <= 0]] = False  # masses must stay positive
     return np.zeros(len(mass))

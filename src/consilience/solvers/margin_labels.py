@@ -88,7 +88,7 @@ class LabelKernel:
         def rows(which: np.ndarray) -> np.ndarray:
             if alike is None:
                 return np.asarray(Y[which] @ Y.T)
-            return np.where(which[:, None] == np.arange(T), *alike)
+            return np.where(which[:, None] == np.arange(T), *alike)  # exact, where products of vectors would round
 
         return cls(of, T, rows, rows(np.arange(T)) if T <= HELD else None, Y, alike)
 
@@ -116,7 +116,7 @@ class LabelKernel:
             return self.vectors
         assert self.A is not None
         values, vectors = eigh(self.A)
-        kept = values > 1e-12 * max(values[-1], 1e-300)
+        kept = values > 1e-12 * max(values[-1], 1e-300)  # the others are zeros but for rounding
         return np.ascontiguousarray(vectors[:, kept] * np.sqrt(values[kept]))
 
     def operator_rows(self) -> LabelRows:

@@ -7,6 +7,8 @@ singular values of G, with κ = 3 η^⅓ (λ/2)^⅔: convex in G. With one outpu
 solution for a ρ that solves one equation. The singular values and left vectors of M serve every ρ.
 """
 
+from typing import Any
+
 import numpy as np
 
 from .._progress import report_progress
@@ -32,14 +34,34 @@ def kappa_of(alpha: float, metric_penalty: float) -> float:
 
 
 # -- one metric per output
+class RootBounds:
+    """Bounds on the root in x = log ρ of an increasing function whose slope is between 1 and 3, one or many at once."""
+
+    def __init__(self, low: Any = -np.inf, high: Any = np.inf):
+        self.low, self.high, self.before = low, high, np.inf
+
+    def step(self, x: Any, excess: Any, slope: Any) -> Any:
+        """Return the next x, from the function's value and slope at x.
+
+        The slopes bound the root from any x. Newton's step stays between the bounds; where the last step has not halved
+        the excess, the next x is their middle.
+        """
+        near, far = x - excess / 3, x - excess
+        self.low = np.maximum(self.low, np.minimum(near, far))
+        self.high = np.minimum(self.high, np.maximum(near, far))
+        newton = np.clip(x - excess / slope, self.low, self.high)
+        moved = np.where(np.abs(excess) > 0.5 * self.before, (self.low + self.high) / 2, newton)
+        self.before = np.abs(excess)
+        return moved
+
+
 def metric_roots(e: np.ndarray, squares: np.ndarray, kappa: float | np.ndarray) -> np.ndarray:
     """Return ρ of each column: ρ³ ‖g(ρ)‖² = (2κ/3)³ with ‖g(ρ)‖² = Σ_i squares_i/(e_i + ρ)², squares = e z².
 
-    In logarithms the left side rises with a slope between 1 and 3, which bounds the root from any x. Newton's steps
-    stay between the bounds. Where a step has not halved the excess, the next one halves the bounds. Columns of zeros
-    have no root: ρ = ∞.
+    In logarithms the left side rises with a slope between 1 and 3 (`RootBounds`). Columns of zeros have no root: ρ = ∞.
     """
     total = np.sum(squares, axis=0)
+    # Theorem 2 of docs/guide/exact_metric.md, in logarithms
     goal = 3 * np.log(2 * np.broadcast_to(np.asarray(kappa, dtype=np.float64), total.shape) / 3)
     some = total > 0
     t = np.full(total.shape, np.inf)
@@ -47,18 +69,13 @@ def metric_roots(e: np.ndarray, squares: np.ndarray, kappa: float | np.ndarray) 
         return t
     own, aim = squares[:, some], goal[some]
     x = aim - np.log(total[some])  # the root where e is small compared with ρ
-    low, high, before = np.full_like(x, -np.inf), np.full_like(x, np.inf), np.full_like(x, np.inf)
+    bounds = RootBounds()
     for _ in range(200):
         below = e[:, None] + np.exp(x)
         parts = own / below**2
         size = np.sum(parts, axis=0)
         excess = 3 * x + np.log(size) - aim
-        near, far = x - excess / 3, x - excess
-        low, high = np.maximum(low, np.minimum(near, far)), np.minimum(high, np.maximum(near, far))
-        slope = 3 - 2 * np.exp(x) * np.sum(parts / below, axis=0) / size
-        newton = np.clip(x - excess / slope, low, high)
-        moved = np.where(np.abs(excess) > 0.5 * before, (low + high) / 2, newton)
-        before = np.abs(excess)
+        moved = bounds.step(x, excess, 3 - 2 * np.exp(x) * np.sum(parts / below, axis=0) / size)
         done = np.abs(moved - x) <= 4 * np.finfo(float).eps * np.maximum(np.abs(x), 1)
         x = moved
         if done.all():
@@ -71,9 +88,9 @@ def rank_one_metric(spectrum: MetricSpectrum, kappa: float) -> Solution:
     """Return S with G = M'VS of min Σ_p ‖y_p - M g_p‖² + κ‖g_p‖^(4/3) as ``x``."""
     e, Z = spectrum.values[:, None], spectrum.turned
     rho = metric_roots(spectrum.values, e * Z**2, kappa)
-    S = Z / (e + rho)
+    S = Z / (e + rho)  # β = VS solves (MM' + ρI)β = y
     norms = np.sqrt(np.sum(e * S**2, axis=0))  # of the columns of G
-    B = Z - e * S
+    B = Z - e * S  # V'(Y - MG)
     losses = np.sum(B**2, axis=0) + spectrum.rest
     objective = losses + kappa * norms ** (4 / 3)
     products, fourth = np.sum(B * Z, axis=0) + spectrum.rest, np.sum(e * B**2, axis=0) ** 2
@@ -89,13 +106,13 @@ def direct_metric(A: np.ndarray, b: np.ndarray, kappa: float, *, moments: bool) 
     spectrum whose root is near (Gauss quadrature of ‖g(ρ)‖²); Newton's steps on the whole matrix follow. Raises
     LinAlgError where ρ is so small that rounding of A would matter.
     """
-    least = 1e-12 * float(np.trace(A))
+    least = 1e-12 * float(np.trace(A))  # a smaller ρ would be lost in the rounding of A
     nodes, shares = _lanczos(A, b, 20)
     root = metric_roots(nodes, (shares if moments else nodes * shares)[:, None], kappa)[0]
     if np.isinf(root):
         return np.zeros_like(b)
     x, goal = float(np.log(root)), 3 * np.log(2 * kappa / 3)
-    low, high, before = -np.inf, np.inf, np.inf
+    bounds = RootBounds()
     for _ in range(100):
         rho = np.exp(x)
         if not rho > least:
@@ -107,13 +124,10 @@ def direct_metric(A: np.ndarray, b: np.ndarray, kappa: float, *, moments: bool) 
         size = second if moments else float(solution @ multiply(A, solution[:, None])[:, 0])  # ‖g‖²
         change = -2 * rho * third if moments else 2 * rho * (rho * third - second)  # of ‖g‖² in log ρ
         excess = 3 * x + np.log(max(size, np.finfo(float).tiny)) - goal
-        bounds = sorted((x - excess / 3, x - excess))
-        low, high = max(low, bounds[0]), min(high, bounds[1])
-        newton = min(max(x - excess / max(3 + change / size, 1.0), low), high)
-        moved = (low + high) / 2 if abs(excess) > 0.5 * before else newton
+        moved = float(bounds.step(x, excess, max(3 + change / size, 1.0)))
         if abs(moved - x) <= 1e-12 * max(abs(x), 1):
             break
-        before, x = abs(excess), moved
+        x = moved
     return solution
 
 
@@ -128,7 +142,7 @@ def _lanczos(A: np.ndarray, b: np.ndarray, steps: int) -> tuple[np.ndarray, np.n
         v = multiply(A, basis[-1][:, None])[:, 0]
         diagonal.append(float(basis[-1] @ v))
         whole = np.array(basis)
-        for _ in range(2):
+        for _ in range(2):  # once leaves rounding along the first vectors
             v = v - whole.T @ (whole @ v)
         length = norm(v)
         if length <= 1e-12 * max(diagonal[0], np.finfo(float).tiny):
@@ -136,6 +150,7 @@ def _lanczos(A: np.ndarray, b: np.ndarray, steps: int) -> tuple[np.ndarray, np.n
         off_diagonal.append(length)
         basis.append(v / length)
     values, vectors = eigh_tridiagonal(diagonal, off_diagonal[: len(diagonal) - 1])
+    # Gauss quadrature: eigenvalues of the tridiagonal matrix, and squares of first components
     return np.maximum(values, 0), size**2 * vectors[0] ** 2
 
 
@@ -169,12 +184,12 @@ def learn_output_kernel(
     Q = row_space(Z)
     if not Z.any():
         return Solution((np.zeros_like(Z), np.zeros((P, P))), 0.0, 1, "exact", objective=rest)
-    c = np.full(Q.shape[1], scale)
+    c = np.full(Q.shape[1], scale)  # C = scale · I to start with
     objective, before, bound, status, n_iter = np.inf, np.inf, -np.inf, "max_iter", 0
     while True:
         turned = multiply(Z, Q)
-        S = turned * c / (e[:, None] * c + alpha)
-        squared, vectors = eigh_positive(multiply(S.T, e[:, None] * S))
+        S = turned * c / (e[:, None] * c + alpha)  # ridge solutions for λ/c_j
+        squared, vectors = eigh_positive(multiply(S.T, e[:, None] * S))  # G'G in the basis Q
         B = turned - e[:, None] * S
         loss = float(np.sum(B**2)) + rest
         objective = loss + kappa * float(np.sum(squared ** (2 / 3)))
@@ -191,8 +206,8 @@ def learn_output_kernel(
             break
         before = objective
         n_iter += 1
-        Q = multiply(Q, vectors)
-        c = scale * np.cbrt(squared)
+        Q = multiply(Q, vectors)  # eigenvectors of G'G are those of the next C
+        c = scale * np.cbrt(squared)  # (λ/2η)^⅓ s^⅔, Theorem 3 of docs/guide/exact_metric.md
     turned_back = multiply(Q, vectors)
     C = multiply(turned_back * (scale * np.cbrt(squared)), turned_back.T)
     return Solution((multiply(S, Q.T), C), max(objective - bound, 0.0), n_iter, status, objective=objective)

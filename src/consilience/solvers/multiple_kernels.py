@@ -34,7 +34,7 @@ class MultipleKernels:
         positive semi-definite, the status is "indefinite", and x is None.
         """
         system, m = self.system, len(self.system.sizes)
-        ones = np.ones(m)
+        ones = np.ones(m)  # the kernels have the weights, not the views
         parts, columns = [], []
         try:
             for fit in system.kernel_fits(ones, self.groups):
@@ -47,9 +47,9 @@ class MultipleKernels:
         objective = float(np.sum(system.residuals(ones, G) ** 2))
         squares = np.maximum(system.squared_norms(G), 0)  # ‖f_v‖², (m, P)
         objective += sum(self.norm.norm(np.sqrt(squares[:, group].sum(axis=1))) for group in self.groups)
-        weights = self.alpha * np.stack([part.x for part in parts], axis=1)
+        weights = self.alpha * np.stack([part.x for part in parts], axis=1)  # β of Kloft et al. (2011), ‖β‖_p = 1
         status = next((part.status for part in parts if not part.converged), "converged")
-        bound = sum(((part.objective or 0.0) - (part.gap or 0.0) for part in parts), start=0.0)
+        bound = sum(part.dual for part in parts)
         x = [m * own for own in system.by_view(G)], ones / m, weights
         return _with_gap(x, objective, bound, max(part.n_iter for part in parts), status, tol)
 
@@ -78,6 +78,7 @@ class OutputKernel:
             spectrum = system.spectrum(w)
         except np.linalg.LinAlgError:
             return Solution(None, None, 0, "indefinite")
+        # Dinuzzo et al. (2011) have one λ for both penalties
         learned = learn_output_kernel(spectrum, alpha, alpha, tol=tol, max_iter=max_iter)
         S, L = learned.x
         G = system.from_spectrum(w, spectrum, S)
@@ -86,8 +87,7 @@ class OutputKernel:
         objective = float(np.sum(system.residuals(w, G) ** 2)) + kappa_of(alpha, alpha) * float(
             np.sum(squares ** (2 / 3))
         )
-        bound = float(learned.objective) - float(learned.gap)  # type: ignore[arg-type]
-        return _with_gap((system.by_view(G), w, L), objective, bound, learned.n_iter, learned.status, tol)
+        return _with_gap((system.by_view(G), w, L), objective, learned.dual, learned.n_iter, learned.status, tol)
 
 
 def _with_gap(x: tuple, objective: float, bound: float, n_iter: int, status: str, tol: float) -> Solution:

@@ -19,25 +19,25 @@ def sphere_least_squares(A: np.ndarray, b: np.ndarray, radius: float) -> np.ndar
     _, sigma, Vt = svd(R[:, :-1], full_matrices=True)
     m = A.shape[1]
     sigma = np.concatenate([sigma, np.zeros(m - len(sigma))])
-    slack = sigma[0] * max(A.shape) * np.finfo(float).eps
+    slack = sigma[0] * max(A.shape) * np.finfo(float).eps  # rounding of the singular values
     sigma[sigma <= slack] = 0.0
     mu = sigma**2
     along = Vt @ (R[:, :-1].T @ R[:, -1])  # A'b in the basis of eigenvectors
-    along[(np.abs(along) <= slack * norm(b)) | (sigma == 0)] = 0.0
-    last = mu <= mu[-1] + slack * sigma[0]
-    rest = np.divide(along, mu - mu[-1], out=np.zeros(m), where=~last)
+    along[(np.abs(along) <= slack * norm(b)) | (sigma == 0)] = 0.0  # no part of A'b lies in the null space of A
+    last = mu <= mu[-1] + slack * sigma[0]  # the eigenspace of the smallest eigenvalue
+    rest = np.divide(along, mu - mu[-1], out=np.zeros(m), where=~last)  # x at γ = -μ, outside of that eigenspace
     if not along[last].any() and norm(rest) < radius:
-        rest[np.flatnonzero(last)[-1]] = np.sqrt(radius**2 - rest @ rest)
+        rest[np.flatnonzero(last)[-1]] = np.sqrt(radius**2 - rest @ rest)  # makes up the length; either sign would do
         return Vt.T @ rest
     low = max(-mu[-1], float(np.max(np.abs(along) / radius - mu)))  # one term alone is as long as the radius there
     high = max(norm(along) / radius - mu[-1], low)
 
     def excess(gamma: float) -> float:
         parts = np.divide(along, mu + gamma, out=np.zeros(m), where=along != 0)
-        return 1 / radius - 1 / norm(parts)
+        return 1 / radius - 1 / norm(parts)  # nearly linear in γ, unlike the length itself
 
     gamma = low
     if excess(low) > 0 and excess(high) < 0:
         gamma = scipy.optimize.brentq(excess, low, high, xtol=4 * np.finfo(float).eps * max(abs(low), abs(high)))
     x = np.divide(along, mu + gamma, out=np.zeros(m), where=along != 0)
-    return Vt.T @ (x * radius / norm(x))
+    return Vt.T @ (x * radius / norm(x))  # exactly on the sphere, also where γ is rounded

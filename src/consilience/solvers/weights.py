@@ -9,6 +9,7 @@ a bound from one m × m eigenvalue. Where it is met, c is the global optimum of 
 """
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -29,11 +30,7 @@ def lower_bound(value: float, curvature: np.ndarray, c: np.ndarray) -> float:
 
 
 def learn_weights(
-    evaluate: Callable[[np.ndarray], Evaluation],
-    starts: Sequence[np.ndarray],
-    *,
-    tol: float,
-    max_iter: int,
+    evaluate: Callable[[np.ndarray], Evaluation], starts: Sequence[np.ndarray], *, tol: float, max_iter: int
 ) -> Solution:
     """Take quasi-Newton steps on the sphere from one start after the other, until an optimum is proved global.
 
@@ -52,15 +49,17 @@ def learn_weights(
         nonlocal best, bound, n_iter
         n_iter += 1
         length = norm(u)
-        c = radius * u / length
+        c = radius * u / length  # u may leave the sphere: φ depends on its direction alone
         value, gradient, proof = evaluate(c)
         report_progress(n_iter, best[0] - bound if np.isfinite(bound) else None, unit="evaluation")
         if value < best[0]:
             best = (value, c)
         if proof is not None:
+            # ∇ has two dimensions, a bound none
             bound = max(bound, lower_bound(value, proof, c) if np.ndim(proof) else float(proof))
         if proved():
             raise _Proved
+        # the chain rule for c = radius u/‖u‖
         return value, radius / length * (gradient - (gradient @ u) * u / length**2)
 
     for start in starts:
@@ -72,7 +71,7 @@ def learn_weights(
                 method="BFGS",
                 options={"gtol": 1e-2 * tol * abs(along(start)[0]), "maxiter": max_iter},
             )
-            settled |= found.status != 1
+            settled |= found.status != 1  # 1: the limit of steps
         except _Proved:
             break
     gap = max(best[0] - bound, 0.0) if np.isfinite(bound) else None
@@ -107,15 +106,25 @@ def alternate_weights(
         n_iter += 1
         report_progress(n_iter, None)
         for k, (value, F, b) in zip(list(running), outputs_of([now[k] for k in running]), strict=True):
-            visited.append(_turned(now[k]))
+            visited.append(_turned(now[k]))  # φ and F belong to this c, not to the next one
             if value < best[0]:
                 best = (value, now[k])
-            c = sphere_least_squares(F, b, radius)
+            c = sphere_least_squares(F, b, radius)  # Minh, Bazzani and Murino 2016, Theorems 15 and 16
             if norm(c - now[k]) <= tol * radius:
                 running.remove(k)
             now[k] = c
     status = "max_iter" if running else "settled"
     return Solution(_turned(best[1]), None, n_iter, status, objective=best[0]), visited
+
+
+def with_learned(solution: Solution, learned: Solution) -> Solution:
+    """Return the solution for learned weights, with the gap to the best weights where one is known."""
+    gap = None
+    if learned.gap is not None and solution.objective is not None:
+        gap = max(solution.objective - learned.dual, 0.0)
+    # a solve that failed matters more than weights that did not converge
+    status = learned.status if solution.converged else solution.status
+    return replace(solution, gap=gap, n_iter=learned.n_iter, status=status)
 
 
 def sphere_starts(m: int, radius: float, n: int, rng: np.random.RandomState) -> list[np.ndarray]:

@@ -3,10 +3,12 @@
 A class decorated with `shared_docs` writes a line ``{name}`` in its docstring; the text under that name replaces it.
 """
 
+import inspect
 import re
-from typing import TypeVar
+from types import FunctionType
+from typing import Any, TypeVar
 
-_T = TypeVar("_T", bound=type)
+_T = TypeVar("_T", bound=Any)
 
 _TEXTS = {
     # -- parameters
@@ -99,36 +101,13 @@ metric : {"learned", "block_sparse", "covariance", "diagonal"} or array, default
     penalties ‖A‖_F² and Σ_γ ‖A_γ‖_F over pairs of views. "covariance" is A_vw = I/n for all pairs (the paper's
     MVML_Cov). "diagonal" uses the kernels alone, A_vv = K_v⁻¹ (MVML_I). An array is a symmetric positive semi-definite
     matrix with a row for each view and sample given to `fit`, view after view.""",
-    "alpha_metric": """
-alpha : float, default=0.1
-    Penalty on the norm of the function, λ > 0.""",
-    "alphas_metric": """
-alphas : array-like of float, default=(1e-4, 1e-3, 1e-2, 0.1, 1.0, 10.0, 100.0)
-    Values of `alpha` to try, the penalty λ on the norm of the function.""",
-    "metric_penalty": """
-metric_penalty : float, default=1.0
-    Penalty on the size of a learned metric, η > 0.""",
-    "metric_penalties": """
-metric_penalties : array-like of float, default=(1.0,)
-    Values of `metric_penalty` to try. Predictions of a learned metric depend on λ²η alone, those of a block-sparse
-    metric on λη.""",
     "shared_metric": """
 shared_metric : bool, default=False
     Whether all outputs share one learned metric. By default, each output has its own, as in the paper. Only for
     ``metric="learned"``.""",
-    "solver_metric": """
-solver : {"exact", "alternating"}, default="exact"
-    How a metric is learned. "alternating" is the published scheme: gradient steps from the identity, here with
-    backtracking.""",
     "view_weights_given": """
 view_weights : "uniform", dict or array of shape (n_views,), default="uniform"
     Weights of the views: 1 / n_views each, or given by name or in the order of the views, negative ones too.""",
-    "p_kernels": """
-p : float, default=2.0
-    Norm of the kernel weights, 1 <= p <= ∞. 1 leaves views out, ∞ gives every kernel the weight 1.""",
-    "shared_weights": """
-shared_weights : bool, default=True
-    Whether all outputs share the weights of the kernels. Otherwise each output has its own.""",
     "tol_gap": """
 tol : float, default=1e-6
     Relative gap at which a solution is accepted.""",
@@ -177,19 +156,6 @@ solution_ : Solution
     Objective, gap to the optimum and residual of the optimality conditions. For learned metrics also ``bound``, on the
     empirical Rademacher complexity of functions (f_1 .. f_m), before they are combined, with a metric and a norm no
     larger than these (Huusari, Kadri and Capponi 2018, Theorem 1); the largest over the outputs.""",
-    "chosen_metric_penalties": """
-alpha_, metric_penalty_ : float
-    Chosen penalties. Among equal scores the largest λ wins, then the largest η.""",
-    "cv_results_metric": """
-cv_results_ : dict of array
-    ``alpha``, ``metric_penalty`` and ``score`` of every pair.""",
-    "kernel_weights_": """
-kernel_weights_ : array of shape (n_views_used,) or (n_views_used, n_outputs)
-    Weights d of the kernels, for each output if they are not shared. Views missing in every training sample are
-    omitted.""",
-    "view_weights_equal": """
-view_weights_ : array of shape (n_views_used,)
-    1 / n_views_used each, the weights with which the views' functions are combined. The functions contain d.""",
     # -- parameters of online estimators
     "stream_kernel": """
 kernel : Kernel, str, callable or dict, default="rbf"
@@ -238,24 +204,59 @@ dual_coef_ : array of shape (n_support,) or (n_classes, n_support)
 n_mistakes_, n_updates_, n_samples_seen_ : int
     Numbers of wrong decisions before learning (a tie is one), of updates, and of samples seen.
 n_iter_ : int
-    Number of passes that `fit` made; 1 in a stream.""",
+    Number of passes that `fit` made; 1 in a stream.
+converged_ : bool
+    Whether the last pass of `fit` made no update.""",
     "error_curve_": """
 error_curve_ : array of shape (n, 2)
     Samples seen, and share of mistakes so far.""",
-    "converged_": """
-converged_ : bool
-    Whether the last pass of `fit` made no update.""",
+    # -- displays
+    "ax": """
+ax : matplotlib Axes, optional
+    Axes to draw on. Default: those of a new figure.""",
+    "ax_": """
+ax_, figure_ : matplotlib Axes and Figure
+    Axes and figure that hold the drawing.""",
+    "returns_display": """
+Returns
+-------
+object
+    The display, drawn.""",
 }
 
+_ENDING = ("shuffle", "random_state", "verbose", "views")  # the last parameters of every online estimator
+_TEXTS["stream_ending"] = "\n".join(_TEXTS[name].strip("\n") for name in _ENDING)
 
-def shared_docs(cls: _T) -> _T:
-    """Replace each line ``{name}`` of a class's docstring by the shared text of that name."""
-    if cls.__doc__ is None:  # python -OO
-        return cls
+_SECTIONS: dict[str, dict[str, list[str]]] = {}  # lines of "Parameters" and "Attributes", by class
+
+
+def _filled(doc: str) -> str:
+    """Return a docstring with each line ``{name}`` replaced."""
 
     def text(match: re.Match[str]) -> str:
-        lines = _TEXTS[match[2]].strip("\n").split("\n")
-        return "\n".join(match[1] + line for line in lines)
+        section, _, other = match[2].partition(" of ")
+        lines = _SECTIONS[other][section] if other else _TEXTS[section].strip("\n").split("\n")
+        return "\n".join(match[1] + line if line else "" for line in lines)
 
-    cls.__doc__ = re.sub(r"^( *)\{(\w+)\}$", text, cls.__doc__, flags=re.MULTILINE)
-    return cls
+    return re.sub(r"^( *)\{(\w+(?: of \w+)?)\}$", text, doc, flags=re.MULTILINE)
+
+
+def shared_docs(documented: _T) -> _T:
+    """Replace each line ``{name}`` in the docstring of a function, or of a class and its methods.
+
+    A line ``{Parameters of Other}`` or ``{Attributes of Other}`` stands for that section of another class: a
+    classifier repeats the list of its regressor and adds its own entries.
+    """
+    if documented.__doc__ is None:  # python -OO
+        return documented
+    documented.__doc__ = _filled(documented.__doc__)
+    if isinstance(documented, type):
+        for method in vars(documented).values():
+            method = getattr(method, "__func__", method)  # of a class method
+            if isinstance(method, FunctionType) and method.__doc__:
+                method.__doc__ = _filled(method.__doc__)
+        parts = re.split(r"\n *(\w[\w ]*)\n *-{3,}\n", inspect.cleandoc(documented.__doc__))
+        _SECTIONS[documented.__name__] = {
+            title: body.rstrip().split("\n") for title, body in zip(parts[1::2], parts[2::2], strict=True)
+        }
+    return documented

@@ -417,11 +417,7 @@ class Views:
 
 
 def as_views(
-    X: Any,
-    views: Any = None,
-    *,
-    mask: Any = None,
-    precomputed: bool | str | Sequence[str] | None = None,
+    X: Any, views: Any = None, *, mask: Any = None, precomputed: bool | str | Sequence[str] | None = None
 ) -> Views:
     """Read multi-view data of any form as `Views`.
 

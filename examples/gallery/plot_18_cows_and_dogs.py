@@ -2,9 +2,12 @@
 Cows and dogs in four views
 ===========================
 
-Images of ten toy cows and ten toy dogs (ETH-80, Leibe and Schiele 2003): color, two textures, outline. As in Fornoni
-(2009, Figures 4.9 and 4.10), one pass learns 70% of 820 images, and the averaged model predicts the others. Images are
-divided, not objects, so objects are on both sides. If the file is not available, four views are synthetic.
+The orthogonal perceptron (OMMP) has one vector per view. With p = 1 it is the perceptron; a larger p gives more weight
+to views whose updates point in the same direction. How does p change its errors?
+
+The data are images of ten toy cows and ten toy dogs (ETH-80, Leibe and Schiele 2003): color, two textures, outline. As
+in Fornoni (2009, Figures 4.9 and 4.10), one pass learns 70% of 820 images, and the averaged model predicts the others.
+Images are divided, not objects, so objects are on both sides. If the file is not available, four views are synthetic.
 """
 
 # %%
@@ -45,7 +48,7 @@ for draw in range(5):
 # %%
 # Errors during and after learning
 # --------------------------------
-# Means of five divisions. OMMP is the orthogonal perceptron, OMCL the multi-cue classifier.
+# Means of five divisions. OMCL is the multi-cue classifier.
 lines, colors = [":", "-.", "--", "-"] + ["-", "--"] * 2, ["#0072b2"] * 4 + ["black"] * 2 + ["#b35900"] * 2
 figure, axes = plt.subplots(1, 2, figsize=(9.5, 4.4), sharey=True, layout="constrained")
 for part, (axis, title) in enumerate(zip(axes, ("Images before they are learned", "New images"), strict=True)):
