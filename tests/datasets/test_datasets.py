@@ -445,7 +445,7 @@ def test_protein_is_missing_at_test_time(data_folder):
     assert bunch.data.mask is not None
     assert bunch.data[train].mask is None
     np.testing.assert_array_equal(bunch.data.mask[test], [[True, True, False]] * 70)
-    assert len(set(bunch.sample_id)) == 220
+    assert len(set(bunch.data.sample_names)) == 220
 
 
 def test_sarcos(data_folder):

@@ -253,3 +253,26 @@ def test_learning_goes_on_after_a_fit_with_unlabeled_samples():
     other = cs.KernelPerceptron(RBF(0.5), random_state=0).fit(X[known], y[known]).partial_fit(Z, z)
     assert one.n_mistakes_ == other.n_mistakes_
     np.testing.assert_allclose(one.decision_function(Z), other.decision_function(Z))
+
+
+@pytest.mark.parametrize("model", [cs.MatrixPerceptron(), cs.OrthogonalPerceptron(), cs.OnlinePerceptron()], ids=str)
+@pytest.mark.parametrize("labels", ["ab" * 10 + "abc" * 14, "bc" * 10 + "abc" * 14])
+def test_the_average_is_the_mean_of_the_hypotheses_when_a_class_comes_late(model, labels):
+    rng = np.random.default_rng(0)
+    X, probe = (Views(u=rng.normal(size=(n, 3)), v=rng.normal(size=(n, 3))) for n in (len(labels), 5))
+
+    def scores(fitted):
+        """Return scores by class; of two classes the second has the decision, of one class there is nothing to say."""
+        decision, by_class = fitted.decision_function(probe), np.zeros((5, 3))
+        if len(fitted.classes_) > 1:
+            own = np.column_stack([-decision, decision]) if len(fitted.classes_) == 2 else decision
+            by_class[:, ["abc".index(name) for name in fitted.classes_]] = own
+        return by_class
+
+    last, mean = clone(model), clone(model).set_params(average=True)
+    total = np.zeros((5, 3))  # of the hypotheses before each sample
+    for i, label in enumerate(labels):
+        total += scores(last) if i else 0
+        last.partial_fit(X[[i]], [label])
+        mean.partial_fit(X[[i]], [label])
+    np.testing.assert_allclose(scores(mean), total / len(labels), atol=1e-12)

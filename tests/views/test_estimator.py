@@ -9,6 +9,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning, DataConversionWarning, NotFittedError
 from sklearn.kernel_ridge import KernelRidge
 from sklearn.linear_model import LogisticRegression
@@ -170,17 +171,16 @@ def test_columns_are_held_against_fit_view_by_view():
     turned = {"g": frames["g"], "b": frames["b"][list("tsrqp")]}
     model = ridge(kernel={"g": "precomputed"}).fit(frames, target)
     learned = OnlinePerceptron().partial_fit({"b": frames["b"]}, y3).partial_fit({"b": B}, y3)
-    for call in (lambda: model.predict(turned), lambda: learned.partial_fit({"b": turned["b"]}, y3)):
-        with pytest.raises(ValueError, match="Column 0 of view 'b' is called 't', but 'p' at fit"):
-            call()
+    np.testing.assert_array_equal(model.predict(turned), model.predict(frames))
+    again = clone(learned).partial_fit({"b": frames["b"]}, y3).partial_fit({"b": turned["b"]}, y3)
+    np.testing.assert_array_equal(again.coef_["b"], learned.coef_["b"])
     with pytest.raises(
         ValueError, match="View 'b' holds objects, but held numbers when MultipleKernelRidge was fitted"
     ):
         model.predict({"b": ["x"] * 40})
     frame = pd.DataFrame(A, columns=["a__x", "a__y", "a__z"])
     wide = ridge(views="prefix").fit(frame, target)
-    with pytest.raises(ValueError, match="Column 0 of view 'a' is called 'a__y', but 'a__x' at fit"):
-        wide.predict(frame[["a__y", "a__x", "a__z"]])
+    np.testing.assert_array_equal(wide.predict(frame[["a__y", "a__x", "a__z"]]), wide.predict(frame))
     assert wide.predict({"a": A}).shape == (40,)
     ghost = ridge().fit(Views(a=A, ghost=None), target)
     with pytest.raises(ValueError, match="have only 'ghost', which every training sample lacked"):
@@ -287,7 +287,7 @@ def test_certificates_print_as_sentences():
 @pytest.mark.parametrize("status", STATUSES)
 def test_one_warning_when_a_solver_falls_short(status, recwarn):
     warn_unless_converged(Solution(None, gap=0.25, n_iter=7, status=status), "Ridge")
-    if status in ("converged", "exact", "settled", "streamed", "delegated"):
+    if status in ("converged", "exact", "settled", "streamed", "delegated", "shared"):
         assert not recwarn.list
     else:
         assert len(recwarn.list) == 1

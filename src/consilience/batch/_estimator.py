@@ -32,6 +32,7 @@ _CONSTRAINTS: dict[str, list[Any]] = {
     "n_components": [Interval(Integral, 1, None, closed="left"), Interval(RealNotInt, 0, 1, closed="right"), None],
     "p": [Interval(Real, 1, None, closed="left"), Options(Real, {np.inf})],
     "max_iter": [Interval(Integral, 0, None, closed="left")],
+    "missing_columns": [StrOptions({"raise", "fill"})],
     "random_state": ["random_state"],
     "verbose": ["verbose"],
 }
@@ -39,7 +40,7 @@ _CONSTRAINTS: dict[str, list[Any]] = {
 
 def constraints(*names: str, **own: list[Any]) -> dict[str, list[Any]]:
     """Return scikit-learn's constraints of parameters that batch estimators share, and of others given as lists."""
-    return {**{name: _CONSTRAINTS[name] for name in names}, **own}
+    return {**{name: _CONSTRAINTS[name] for name in (*names, "missing_columns")}, **own}
 
 
 class BatchEstimator(ViewEstimator, ABC):

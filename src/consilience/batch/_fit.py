@@ -21,7 +21,9 @@ from ..solvers.linalg import is_positive
 from ..solvers.weights import sphere_starts
 from ..views import _blocks
 from ..views._reading import checked_sparse
-from ..views.container import Views, to_float64
+from ..views._samples import in_order_of
+from ..views.container import Views
+from ..views.conversion import to_float64
 from ..views.estimator import presence
 from ..views.validation import class_weights, read_labels, read_targets, read_views_to_fit, read_weights
 
@@ -55,7 +57,8 @@ def read_training(
     samples without a target take part. With `labeled_only`, they do not even determine the parameters of kernels.
     """
     X = read_views_to_fit(estimator, X)
-    s = read_weights(sample_weight, len(X))
+    y = in_order_of(X.sample_names, y, "y")
+    s = read_weights(in_order_of(X.sample_names, sample_weight, "sample_weight"), len(X))
     codes = None
     if not is_classifier(estimator):
         Y, labeled = read_targets(y, len(X))

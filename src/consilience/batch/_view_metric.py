@@ -133,7 +133,7 @@ class ViewMetric:
         for name in X.names:
             if X.block(name) is not None:
                 blocks[name] = np.concatenate([part[name] for part in parts]) @ factor[name]
-        return Views._of(blocks, len(X), X.mask, {})
+        return Views._of(blocks, len(X), X.mask, {}, X.sample_names)
 
     def __repr__(self) -> str:
         first = self.factors[0]

@@ -108,6 +108,7 @@ class CoRegularizedRidge(ViewRegressor, BatchEstimator):
     {random_state}
     {verbose}
     {views}
+    {missing_columns}
 
     Attributes
     ----------
@@ -156,6 +157,7 @@ class CoRegularizedRidge(ViewRegressor, BatchEstimator):
     random_state: Any = None
     verbose: bool = False
     views: Any = None
+    missing_columns: str = "raise"
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Fit the functions and weights of the views.
@@ -260,6 +262,7 @@ class CoRegularizedRidgeClassifier(ViewClassifier, BatchEstimator):
     random_state: Any = None
     verbose: bool = False
     views: Any = None
+    missing_columns: str = "raise"
     class_weight: Any = None
     unlabeled: Any = None
 

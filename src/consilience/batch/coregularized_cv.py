@@ -162,6 +162,7 @@ class CoRegularizedRidgeCV(ViewRegressor, BatchEstimator):
     {output_kernel}
     {verbose}
     {views}
+    {missing_columns}
 
     Attributes
     ----------
@@ -202,6 +203,7 @@ class CoRegularizedRidgeCV(ViewRegressor, BatchEstimator):
     output_kernel: Any = None
     verbose: bool = False
     views: Any = None
+    missing_columns: str = "raise"
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Choose the penalties, then fit with them.
@@ -291,6 +293,7 @@ class CoRegularizedRidgeClassifierCV(ViewClassifier, BatchEstimator):
     output_kernel: Any = None
     verbose: bool = False
     views: Any = None
+    missing_columns: str = "raise"
     class_weight: Any = None
     unlabeled: Any = None
 

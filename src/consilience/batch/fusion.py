@@ -19,7 +19,7 @@ from ..views._blocks import Gram
 from ..views._docs import shared_docs
 from ..views.container import Views
 from ..views.estimator import combine_views, finite_outputs, presence
-from ..views.validation import labeled_rows, read_views_to_fit, read_views_to_predict
+from ..views.validation import labeled_rows, read_to_score, read_views_to_fit, read_views_to_predict
 from ._estimator import BatchEstimator, constraints
 from ._fusion import all_have, fit_wrapped, fusion_tags, one_score, output_kind, read_fusion_targets, wrapped_outputs
 
@@ -48,6 +48,7 @@ class EarlyFusion(BatchEstimator):
         it, such as ``HistGradientBoostingClassifier``.
     {unlabeled_out}
     {views}
+    {missing_columns}
 
     Attributes
     ----------
@@ -82,6 +83,7 @@ class EarlyFusion(BatchEstimator):
     fill: str = "mean"
     unlabeled: Any = None
     views: Any = None
+    missing_columns: str = "raise"
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Fit the estimator on all views side by side.
@@ -185,6 +187,7 @@ class EarlyFusion(BatchEstimator):
             Score.
         """
         classifies = is_classifier(self)
+        X, y, sample_weight = read_to_score(self, X, y, sample_weight)
         labeled, known = labeled_rows(y, self.unlabeled if classifies else None)
         weights = None if sample_weight is None else np.asarray(sample_weight)[labeled]
         metric = accuracy_score if classifies else r2_score
@@ -262,6 +265,7 @@ class LateFusion(BatchEstimator):
         Weights c > 0 of the views, in their order or by name. Views that a dict does not name get 1.
     {unlabeled_out}
     {views}
+    {missing_columns}
 
     Attributes
     ----------
@@ -295,6 +299,7 @@ class LateFusion(BatchEstimator):
     view_weights: Any = "uniform"
     unlabeled: Any = None
     views: Any = None
+    missing_columns: str = "raise"
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Fit one estimator per view, on the samples that have the view.

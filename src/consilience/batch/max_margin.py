@@ -16,6 +16,7 @@ from ..solvers.margin_intercept import solve_margin_intercept
 from ..solvers.margin_labels import LabelKernel
 from ..views import _blocks
 from ..views._docs import shared_docs
+from ..views._samples import in_order_of
 from ..views.container import Views
 from ..views.estimator import ViewClassifier
 from ..views.validation import class_weights, read_labels, read_views_to_fit, read_views_to_predict, read_weights
@@ -75,6 +76,7 @@ class MaxMarginClassifier(ViewClassifier, BatchEstimator):
     {random_state}
     {verbose}
     {views}
+    {missing_columns}
 
     Attributes
     ----------
@@ -136,6 +138,7 @@ class MaxMarginClassifier(ViewClassifier, BatchEstimator):
     random_state: Any = None
     verbose: bool = False
     views: Any = None
+    missing_columns: str = "raise"
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Fit the operator to samples and their classes.
@@ -157,7 +160,8 @@ class MaxMarginClassifier(ViewClassifier, BatchEstimator):
         with self._restore_on_error():
             self._validate_params()
             X = read_views_to_fit(self, X)
-            classes, s = read_labels(y, len(X), self.unlabeled), read_weights(sample_weight, len(X))
+            classes = read_labels(in_order_of(X.sample_names, y, "y"), len(X), self.unlabeled)
+            s = read_weights(in_order_of(X.sample_names, sample_weight, "sample_weight"), len(X))
             data = select_labeled(self, X, classes.codes, s * class_weights(self.class_weight, classes, s))
             self.classes_ = classes.classes
             self.class_vectors_, alike = _read_vectors(self.class_vectors, self.classes_, data)

@@ -19,9 +19,10 @@ from ..solvers.margin_intercept import solve_margin_intercept
 from ..solvers.margin_labels import HELD, LabelKernel
 from ..views import _blocks
 from ..views._docs import shared_docs
+from ..views._samples import in_order_of
 from ..views.container import Views
 from ..views.estimator import finite_outputs
-from ..views.validation import read_views_to_fit, read_views_to_predict, read_weights
+from ..views.validation import read_to_score, read_views_to_fit, read_views_to_predict, read_weights
 from ._estimator import BatchEstimator, constraints
 from ._max_margin import (
     check_intercept,
@@ -75,6 +76,7 @@ class MaxMarginRegressor(RegressorMixin, BatchEstimator):
     {random_state}
     {verbose}
     {views}
+    {missing_columns}
 
     Attributes
     ----------
@@ -130,6 +132,7 @@ class MaxMarginRegressor(RegressorMixin, BatchEstimator):
     random_state: Any = None
     verbose: bool = False
     views: Any = None
+    missing_columns: str = "raise"
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Fit the operator to samples and their outputs.
@@ -152,8 +155,9 @@ class MaxMarginRegressor(RegressorMixin, BatchEstimator):
             self._validate_params()
             X = read_views_to_fit(self, X)
             kernel, matrix = read_output_kernel(self.output_kernel)
-            outputs = read_outputs(y, len(X), matrix)
-            data = select_labeled(self, X, outputs.of, read_weights(sample_weight, len(X)))
+            outputs = read_outputs(in_order_of(X.sample_names, y, "y"), len(X), matrix)
+            s = read_weights(in_order_of(X.sample_names, sample_weight, "sample_weight"), len(X))
+            data = select_labeled(self, X, outputs.of, s)
             self._outputs = outputs.values
             labels = self._read_labels(data.Y, kernel, matrix)
             self.candidates_ = read_candidates(self.candidates, outputs, matrix)
@@ -289,6 +293,7 @@ class MaxMarginRegressor(RegressorMixin, BatchEstimator):
         float
             Score.
         """
+        X, y, sample_weight = read_to_score(self, X, y, sample_weight)
         predictions = self.predict(X)
         _, matrix = read_output_kernel(self.output_kernel)
         outputs = read_outputs(y, len(predictions), matrix)

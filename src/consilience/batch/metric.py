@@ -175,6 +175,7 @@ class ViewMetricRidge(ViewRegressor, BatchEstimator):
     {random_state}
     {verbose}
     {views}
+    {missing_columns}
 
     Attributes
     ----------
@@ -224,6 +225,7 @@ class ViewMetricRidge(ViewRegressor, BatchEstimator):
     random_state: Any = None
     verbose: bool = False
     views: Any = None
+    missing_columns: str = "raise"
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Fit the functions and the metric.
@@ -312,6 +314,7 @@ class ViewMetricRidgeClassifier(ViewClassifier, BatchEstimator):
     random_state: Any = None
     verbose: bool = False
     views: Any = None
+    missing_columns: str = "raise"
     class_weight: Any = None
     unlabeled: Any = None
 

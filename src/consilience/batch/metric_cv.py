@@ -131,6 +131,7 @@ class ViewMetricRidgeCV(ViewRegressor, BatchEstimator):
     {random_state}
     {verbose}
     {views}
+    {missing_columns}
 
     Attributes
     ----------
@@ -181,6 +182,7 @@ class ViewMetricRidgeCV(ViewRegressor, BatchEstimator):
     random_state: Any = None
     verbose: bool = False
     views: Any = None
+    missing_columns: str = "raise"
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Choose the penalties, then fit with them.
@@ -269,6 +271,7 @@ class ViewMetricRidgeClassifierCV(ViewClassifier, BatchEstimator):
     random_state: Any = None
     verbose: bool = False
     views: Any = None
+    missing_columns: str = "raise"
     class_weight: Any = None
     unlabeled: Any = None
 

@@ -52,6 +52,7 @@ class MultipleKernelRidge(ViewRegressor, BatchEstimator):
     {random_state}
     {verbose}
     {views}
+    {missing_columns}
 
     Attributes
     ----------
@@ -96,6 +97,7 @@ class MultipleKernelRidge(ViewRegressor, BatchEstimator):
     random_state: Any = None
     verbose: bool = False
     views: Any = None
+    missing_columns: str = "raise"
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Fit the functions and the weights of the kernels.
@@ -178,6 +180,7 @@ class MultipleKernelRidgeClassifier(ViewClassifier, BatchEstimator):
     random_state: Any = None
     verbose: bool = False
     views: Any = None
+    missing_columns: str = "raise"
     class_weight: Any = None
     unlabeled: Any = None
 
@@ -213,6 +216,7 @@ class OutputKernelRidge(ViewRegressor, BatchEstimator):
     {random_state}
     {verbose}
     {views}
+    {missing_columns}
 
     Attributes
     ----------
@@ -257,6 +261,7 @@ class OutputKernelRidge(ViewRegressor, BatchEstimator):
     random_state: Any = None
     verbose: bool = False
     views: Any = None
+    missing_columns: str = "raise"
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Fit the functions and the kernel between outputs.

@@ -77,6 +77,7 @@ class CoRegularizedSVC(ViewClassifier, BatchEstimator):
     {random_state}
     {verbose}
     {views}
+    {missing_columns}
 
     Attributes
     ----------
@@ -126,6 +127,7 @@ class CoRegularizedSVC(ViewClassifier, BatchEstimator):
     random_state: Any = None
     verbose: bool = False
     views: Any = None
+    missing_columns: str = "raise"
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Fit the functions and weights of the views.

@@ -92,7 +92,10 @@ def fetch(data_set: DataSet, data_home: DataHome, return_X_y: bool, **options: A
 
 
 def bunch_or_pair(X: Views, y: np.ndarray, return_X_y: bool, **fields: Any) -> Fetched:
-    """Return a data set as a Bunch with further fields, or as (X, y)."""
+    """Return a data set as a Bunch with further fields, or as (X, y); X knows the names of its columns and samples."""
+    columns = {view: tuple(map(str, names)) for view, names in fields.get("feature_names", {}).items()}
+    blocks = {view: X.block(view) for view in X.names}
+    X = Views._of(blocks, len(X), X.mask, columns, fields.get("sample_names"))
     return (X, y) if return_X_y else Bunch(data=X, target=y, **fields)
 
 

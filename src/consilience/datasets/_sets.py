@@ -102,7 +102,7 @@ def _build_tcga_brca(z: Arrays) -> Built:
     views = ("mrna", "methylation", "mirna")
     split = (z["train_idx"].astype(np.intp), z["test_idx"].astype(np.intp))
     names = _columns(z, *views, suffix="_features")
-    fields = {"splits": [split], "sample_id": z["sample_id"], "feature_names": names}
+    fields = {"splits": [split], "sample_names": z["sample_id"].astype(object), "feature_names": names}
     return _dense_views(z, *views), z["class_names"][z["y"]], fields
 
 
@@ -114,7 +114,7 @@ def _build_breast_tcga(z: Arrays) -> Built:
     fields = {
         "splits": _first_and_rest(len(train), len(y)),
         "feature_names": _columns(z, *views, suffix="_features"),
-        "sample_id": np.concatenate([z["sample_id_train"], z["sample_id_test"]]),
+        "sample_names": np.concatenate([z["sample_id_train"], z["sample_id_test"]]).astype(object),
     }
     return Views.concat([train, test]), y, fields
 
@@ -327,7 +327,7 @@ TCGA_BRCA = DataSet(
     Terms: open-access tier of TCGA; the preparation has the MIT license.
     """,
     _build_tcga_brca,
-    "`sample_id`",
+    "`sample_names`",
     has_splits=True,
 )  # fmt: skip
 
@@ -345,6 +345,6 @@ BREAST_TCGA = DataSet(
     Terms: GPL 2 or later, as the package.
     """,
     _build_breast_tcga,
-    "`sample_id`",
+    "`sample_names`",
     has_splits=True,
 )  # fmt: skip

@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, clone
 
 from .._backend import is_device_array, namespace, to_numpy
-from ..views import _blocks, _reading
+from ..views import _blocks, _frames, _reading
 from ..views._blocks import Block, Gram
 
 Array = Any  # an array of NumPy, PyTorch or CuPy
@@ -213,8 +213,8 @@ def read(X: Any, *, finite: bool = True) -> Block:
     """Read one view's data as a block; raise if a sample is missing or, with `finite`, a value is not finite."""
     if isinstance(X, Gram):
         return X
-    if _reading.is_frame(X):
-        X, _ = _reading.read_frame("X", X)
+    if _frames.is_frame(X):
+        X = _frames.read_frame("X", X).block
     block = _reading.read_block("X", X)
     if block.dtype == object and any(x is None for x in block):
         raise ValueError("A kernel cannot evaluate missing samples; X contains None. Select the present rows first.")

@@ -128,7 +128,7 @@ def reference_views(kernels: Mapping[str, Kernel], X: Views) -> Views:
     [array([[0., 0.]])]
     """
     blocks = {name: reference_block(kernels[name], X.block(name)) for name in X.names}
-    return Views._of(blocks, len(X), X.mask, X.feature_names)
+    return Views._of(blocks, len(X), X.mask, X.feature_names, None)  # a model keeps no names of samples
 
 
 def reference_block(kernel: Kernel, block: Block) -> Block:

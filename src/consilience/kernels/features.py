@@ -37,6 +37,7 @@ class _Features(TransformerMixin, ViewEstimator, auto_wrap_output_keys=None):  #
     _parameter_constraints: dict[str, list[Any]] = {
         "kernel": [Kernel, str, callable, Mapping],
         "n_components": [Interval(Integral, 1, None, closed="left"), Interval(RealNotInt, 0, 1, closed="right")],
+        "missing_columns": [StrOptions({"raise", "fill"})],
         "random_state": ["random_state"],
     }
 
@@ -114,7 +115,7 @@ class _Features(TransformerMixin, ViewEstimator, auto_wrap_output_keys=None):  #
                 blocks[name] = _blocks.place_rows(self._features(name, take_rows(X.block(name), rows)), rows, len(X))
             else:
                 blocks[name] = None
-        return Views._of(blocks, len(X), X.mask, {})
+        return Views._of(blocks, len(X), X.mask, {}, X.sample_names)
 
     def _size(self, n: int) -> int:
         """Return `n_components` as a number: an integer itself, or a fraction of n samples."""
@@ -229,6 +230,7 @@ class Nystroem(_Features):
         few, other samples are added for the views that they have.
     {random_state}
     {views}
+    {missing_columns}
 
     Attributes
     ----------
@@ -268,6 +270,7 @@ class Nystroem(_Features):
     shared: bool = False
     random_state: Any = None
     views: Any = None
+    missing_columns: str = "raise"
 
     def _fit_maps(self, X: Views) -> None:
         draw = _DRAWS[self.landmarks]
@@ -344,6 +347,7 @@ class RandomFeatures(_Features):
         Number p of features of each view, or their fraction of the samples.
     {random_state}
     {views}
+    {missing_columns}
 
     Attributes
     ----------
@@ -369,6 +373,7 @@ class RandomFeatures(_Features):
     n_components: float = 100
     random_state: Any = None
     views: Any = None
+    missing_columns: str = "raise"
 
     def _fit_maps(self, X: Views) -> None:
         self._weights: dict[str, Array] = {}

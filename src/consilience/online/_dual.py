@@ -126,7 +126,7 @@ def compact(X: Views) -> Views:
             block = block.toarray()
             block[~X.present(name)] = np.nan  # a row of zeros would not be missing
         blocks[name] = block
-    return Views._of(blocks, len(X), X.mask, X.feature_names)
+    return Views._of(blocks, len(X), X.mask, X.feature_names, None)
 
 
 class SupportMachine(Machine):

@@ -17,6 +17,7 @@ from ..kernels.by_view import as_part, kernel_of, reads_gram
 from ..kernels.given import as_kernel
 from ..solvers.certificates import Certificate
 from ..views import _blocks
+from ..views._samples import in_order_of
 from ..views.container import Views
 from ..views.estimator import ViewClassifier, ViewEstimator, decide
 from ..views.validation import read_labels, read_stream_labels, read_views_to_learn, read_views_to_predict, remember
@@ -232,7 +233,7 @@ class OnlineEstimator(ViewClassifier, ViewEstimator, ABC):
         X = read_views_to_learn(self, X, fresh)
         announced = None if classes is None else read_labels(np.asarray(classes), len(classes)).classes
         known = announced if fresh else self.classes_
-        labeled, labels = read_stream_labels(y, len(X), known)
+        labeled, labels = read_stream_labels(in_order_of(X.sample_names, y, "y"), len(X), known)
         if not fresh and announced is not None and not np.isin(announced, self.classes_).all():
             raise ValueError(
                 f"`classes` are {_blocks.quoted(announced)} now, but {_blocks.quoted(self.classes_)} at the first call."
@@ -337,7 +338,7 @@ class OnlineEstimator(ViewClassifier, ViewEstimator, ABC):
     def _begin_fit(self, X: Any, y: Any) -> tuple[Views, np.ndarray, np.ndarray]:
         """Set the empty state for `fit`; return the labeled samples, their labels and positions."""
         X = read_views_to_learn(self, X, fresh=True, grams=True)
-        labels = read_labels(y, len(X))
+        labels = read_labels(in_order_of(X.sample_names, y, "y"), len(X))
         given = np.flatnonzero(labels.labeled)
         X = X if len(given) == len(X) else X[given]
         self.__dict__.pop("n_samples_seen_", None)  # not fitted while views are validated
@@ -479,7 +480,7 @@ class OnlineEstimator(ViewClassifier, ViewEstimator, ABC):
     def _read_pairs(self, comparison: ComparedSamples) -> tuple[Views, np.ndarray]:
         """Return the labeled samples of a comparison, and the codes of their classes."""
         X = read_views_to_predict(self, comparison.X)
-        labels = read_labels(comparison.y, len(X), classes=self.classes_)
+        labels = read_labels(in_order_of(X.sample_names, comparison.y, "y"), len(X), classes=self.classes_)
         given = np.flatnonzero(labels.labeled)
         return X[given], labels.codes[given]
 

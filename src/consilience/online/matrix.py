@@ -267,7 +267,7 @@ class MatrixPerceptron(OnlineEstimator):
         if not short or (self.unequal == "pad" and self._is_primal()):
             return X
         blocks = {n: _widened(X.block(n), self._width, self.unequal) if n in short else X.block(n) for n in X.names}
-        return Views._of(blocks, len(X), X.mask, {})
+        return Views._of(blocks, len(X), X.mask, {}, X.sample_names)
 
     def _ready(self, X: Views) -> Any:
         widest = max(_widths(X).values(), default=0)

@@ -252,13 +252,13 @@ def _present(X: Views, name: str) -> tuple[Views, np.ndarray]:
     if not len(there):
         return X, there
     block = X.block(name) if len(there) == len(X) else _blocks.take(X.block(name), there)
-    return Views._of({name: block}, len(there), None, X.feature_names), there
+    return Views._of({name: block}, len(there), None, X.feature_names, None), there
 
 
 def _margin_views(margins: Mapping[str, np.ndarray]) -> Views:
     """Return the margins of each view as a view; NaN where the sample lacks it."""
     mask = np.column_stack([~np.isnan(values).any(axis=1) for values in margins.values()])
-    return Views._of(dict(margins), len(mask), mask, {})
+    return Views._of(dict(margins), len(mask), mask, {}, None)
 
 
 def _mixed(weights: np.ndarray, sources: list[tuple[int, float]], scale: float) -> np.ndarray:

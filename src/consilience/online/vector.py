@@ -14,7 +14,7 @@ from ..solvers.certificates import PerceptronCertificate, vector_perceptron_boun
 from ..solvers.linalg import is_positive
 from ..views._blocks import is_single
 from ..views._docs import shared_docs
-from ..views.container import to_float64
+from ..views.conversion import to_float64
 from ._bounds import ComparedSamples, machine_without_intercept
 from ._dual import Grams
 from ._frame import OnlineEstimator

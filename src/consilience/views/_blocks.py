@@ -4,8 +4,9 @@ A block is a 2-D array (NumPy, PyTorch, CuPy), a CSR matrix, a 1-D array of obje
 missing in every sample.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -187,6 +188,17 @@ def take(block: Block, rows: np.ndarray) -> Block:
     return None if block is None else take_rows(block, rows)
 
 
+def take_columns(block: Block, columns: np.ndarray) -> Block:
+    """Return columns of a dense or sparse block by their positions."""
+    if sp.issparse(block):
+        taken = block.tocsc()[:, columns].tocsr()
+        taken.sort_indices()
+        return taken
+    if is_device_array(block):
+        return namespace(block).take(block, like(columns, block), axis=1)
+    return np.ascontiguousarray(block[:, columns])  # sums over rows round as at fit
+
+
 def between(block: Block, start: int, stop: int) -> Block:
     """Return consecutive rows; arrays and sparse matrices share memory with the block."""
     if block is None or isinstance(block, Gram) or is_device_array(block):
@@ -258,10 +270,12 @@ def missing_rows(like_block: Block, n: int) -> Block:
     return xp.full((n, like_block.shape[1]), np.nan, dtype=like_block.dtype, device=like_block.device)
 
 
-def check_finite(what: str, block: Block, present: np.ndarray) -> None:
+def check_finite(
+    what: str, block: Block, present: np.ndarray, names: np.ndarray | None = None, columns: Sequence[str] | None = None
+) -> None:
     """Raise for NaN and infinite values in rows where the view is present; of a Gram, among the present samples.
 
-    `what` names the data in the message.
+    `what` names the data in the message, `names` the samples and `columns` the columns.
     """
     places = np.arange(len(present))
     remedy = "Impute such values first, for example by PerView(SimpleImputer())."
@@ -294,10 +308,11 @@ def check_finite(what: str, block: Block, present: np.ndarray) -> None:
         row, column = map(int, np.argwhere(bad)[0])
         value = array[row, column]
     value_name = "NaN" if np.isnan(value) else "infinity"
-    column = int(places[column]) if of_gram else column
+    place, column = int(places[row]), int(places[column]) if of_gram else column
+    where = f"row {place}" if names is None else f"sample '{names[place]}'"
+    of_column = f"column {column}" if of_gram or columns is None else f"column '{columns[column]}'"
     raise ValueError(
-        f"{what} contains {value_name} in row {places[row]}, column {column}. Only a row of all NaN marks a missing "
-        f"view. {remedy}"
+        f"{what} contains {value_name} in {where}, {of_column}. Only a row of all NaN marks a missing view. {remedy}"
     )
 
 
@@ -319,12 +334,17 @@ def equal(a: Block, b: Block) -> bool:
     return np.array_equal(to_numpy(a), to_numpy(b), equal_nan=True)
 
 
-def rows_text(rows: np.ndarray) -> str:
-    """Return the beginning of a message about samples, such as "Sample 3 has"."""
+def rows_text(rows: np.ndarray, names: np.ndarray | None) -> str:
+    """Return the beginning of a message about samples, such as "Sample 3 has" or "Sample 'p3' has"."""
+    shown = [str(row) if names is None else f"'{names[row]}'" for row in rows[:5]]
     if len(rows) == 1:
-        return f"Sample {rows[0]} has"
-    listed = ", ".join(str(r) for r in rows[:5]) + (", ..." if len(rows) > 5 else "")
-    return f"{len(rows)} samples ({listed}) have"
+        return f"Sample {shown[0]} has"
+    return f"{len(rows)} samples ({', '.join(shown)}{', ...' * (len(rows) > 5)}) have"
+
+
+def some(names: Collection[str], most: int = 8) -> str:
+    """Return the first names, and how many more there are, for messages."""
+    return ", ".join(islice(names, most)) + (f" and {len(names) - most} more" if len(names) > most else "")
 
 
 def quoted(names: Iterable[Any]) -> str:

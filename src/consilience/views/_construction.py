@@ -1,13 +1,17 @@
-"""Read the arguments of `Views`: names, masks, and indices of rows."""
+"""Read the arguments of `Views`: data, names, masks, and indices of rows."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
 from .._backend import is_device_array, to_numpy
-from . import _blocks
+from . import _blocks, _frames, _reading
+from ._annotated import NamedMatrix
+from ._blocks import Block, Gram
+from ._samples import take_names
 
 
 def is_mapping(X: Any) -> bool:
@@ -33,6 +37,67 @@ def named_views(data: Any, keywords: Mapping[str, Any]) -> dict[str, Any]:
     if twice:
         raise ValueError(f"View {_blocks.quoted(twice)} is given twice. Omit one of them.")
     return {**items, **keywords}
+
+
+@dataclass
+class ReadViews:
+    """The data of views as read, each in its own order of the samples."""
+
+    blocks: dict[str, Block] = field(default_factory=dict)
+    present: dict[str, Any] = field(default_factory=dict)  # which rows hold data
+    names: dict[str, np.ndarray | None] = field(default_factory=dict)  # of the samples, where a view has its own
+    columns: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    categorical: dict[str, tuple[str, ...]] = field(default_factory=dict)
+
+
+def read_items(items: Mapping[str, Any], id_column: Any, given: Any) -> ReadViews:
+    """Read the data of all views; those of the `Views` that were given keep their names and mask."""
+    read = ReadViews()
+    if given is not None:
+        read.columns, read.categorical = dict(given.feature_names), dict(given._categorical)
+    for name, value in items.items():
+        value, read.names[name] = take_names(name, value, id_column)
+        block = read.blocks[name] = _read_item(name, value, read)
+        read.present[name] = _reading.rows_with_data(block)
+    if given is not None:
+        read.names.update(dict.fromkeys(given.names, given.sample_names))
+        for name in given.names:
+            read.present[name] = np.broadcast_to(read.present[name], len(given)) & given.present(name)
+    return read
+
+
+def _read_item(name: str, value: Any, read: ReadViews) -> Block:
+    """Return one view's data as stored; keep the names of its columns."""
+    if value is None or isinstance(value, Gram):
+        return value
+    if isinstance(value, NamedMatrix):
+        if value.columns is not None:
+            read.columns[name] = value.columns
+        value = value.values
+    elif _frames.is_frame(value):
+        value, read.columns[name], categorical = _frames.read_frame(name, value)
+        if categorical:
+            read.categorical[name] = categorical
+    return _reading.read_block(name, value)
+
+
+def names_of_grams(precomputed: bool | str | Sequence[str] | None, names: Sequence[str]) -> Sequence[str]:
+    """Return the views that are Gram matrices."""
+    if precomputed is None or precomputed is False:
+        return ()
+    return names if precomputed is True else [precomputed] if isinstance(precomputed, str) else precomputed
+
+
+def as_gram(name: str, block: Block) -> Gram:
+    """Return a square array as a Gram matrix."""
+    if isinstance(block, Gram):
+        return block
+    if len(block.shape) != 2 or block.shape[0] != block.shape[1]:
+        raise ValueError(
+            f"View '{name}' is precomputed, so it must be a square Gram matrix over all samples; got "
+            f"{_blocks.shape_text(block)}. Give the Gram matrix of all samples and select rows of the Views."
+        )
+    return Gram(block.toarray() if sp.issparse(block) else block)
 
 
 def check_names(names: Iterable[Any]) -> None:

@@ -66,6 +66,9 @@ verbose : bool, default=False
     "views": """
 views : dict, list or "prefix", optional
     How one wide table is divided into views; see `as_views`.""",
+    "missing_columns": """
+missing_columns : {"raise", "fill"}, default="raise"
+    What to do at prediction if a view lacks named columns: refuse it, or fill them with their training means.""",
     "max_iter": """
 max_iter : int, default=10
     Maximum number of passes over the samples in `fit`, which stops after the first pass without an update.""",
@@ -222,6 +225,9 @@ Returns
 -------
 object
     The display, drawn.""",
+    "converged_": """
+converged_ : bool
+    Whether the last pass of `fit` made no update.""",
 }
 
 _ENDING = ("shuffle", "random_state", "verbose", "views")  # the last parameters of every online estimator

@@ -8,24 +8,18 @@ import numpy as np
 import scipy.sparse as sp
 
 from .._backend import is_device_array, namespace, to_numpy
-from ._blocks import Block, Gram, quoted
+from ._blocks import Block, Gram
 
 
-def read_view(name: str, value: Any) -> tuple[Block, tuple[str, ...] | None, Any]:
-    """Return one view's data as stored, its column names if it has any, and which rows are present."""
-    if value is None:
-        return None, None, False
-    if isinstance(value, Gram):
-        return value, None, True
-    columns = None
-    if is_frame(value):
-        value, columns = read_frame(name, value)
-    block = read_block(name, value)
-    if sp.issparse(block):
-        return block, columns, True
+def rows_with_data(block: Block) -> Any:
+    """Return which rows of a block hold data: not only NaN, not None. All rows of sparse and Gram matrices do."""
+    if block is None:
+        return False
+    if isinstance(block, Gram) or sp.issparse(block):
+        return True
     if block.dtype == object:
-        return block, columns, np.array([x is not None for x in block], dtype=bool)
-    return block, columns, ~to_numpy(_all_nan(block))
+        return np.array([x is not None for x in block], dtype=bool)
+    return ~to_numpy(_all_nan(block))
 
 
 def read_block(name: str, value: Any) -> Block:
@@ -57,7 +51,7 @@ def read_block(name: str, value: Any) -> Block:
 def read_array(name: str, value: Any) -> np.ndarray:
     """Return the data as a NumPy array: numeric with NaN where masked, or objects."""
     if hasattr(value, "to_pylist"):  # Arrow
-        return _objects(value.to_pylist())
+        return objects_of(value.to_pylist())
     if isinstance(value, np.ma.MaskedArray):
         return np.ma.filled(value.astype(np.float64), np.nan)
     if isinstance(value, np.ndarray):
@@ -174,7 +168,7 @@ def from_sequence(name: str, value: Any) -> np.ndarray:
                 f"The samples of view '{name}' are nested lists of different shapes. Give the same columns for every "
                 "sample."
             ) from error
-    return _objects(items)
+    return objects_of(items)
 
 
 def _is_number(x: Any) -> bool:
@@ -182,7 +176,7 @@ def _is_number(x: Any) -> bool:
     return isinstance(x, (numbers.Number, np.number, np.bool_)) or is_missing(x)
 
 
-def _objects(items: Sequence[Any]) -> np.ndarray:
+def objects_of(items: Sequence[Any]) -> np.ndarray:
     """Return a 1-D array of objects; `np.array` would make a table of samples that are sequences."""
     objects = np.empty(len(items), dtype=object)
     objects[:] = items
@@ -197,7 +191,7 @@ def objects_or_numeric(value: np.ndarray) -> np.ndarray:
             return np.array([np.nan if x is None else float(x) for x in items])[:, None]
         except OverflowError as error:
             raise ValueError("A column has an integer that is too large for float64. Scale the column.") from error
-    return _objects(items)
+    return objects_of(items)
 
 
 def _floating(name: str, value: Any) -> Any:
@@ -237,51 +231,3 @@ def _all_nan(block: Any) -> Any:
     if block.shape[0] and not bool(xp.any(xp.isnan(block[:, 0]))):
         return np.zeros(block.shape[0], dtype=bool)
     return xp.all(xp.isnan(block), axis=1)
-
-
-# -- frames
-def is_frame(value: Any) -> bool:
-    """Tell whether a value is a data frame, that is, has named columns."""
-    return hasattr(value, "columns") and not hasattr(value, "__array_namespace__")
-
-
-def as_frame(value: Any) -> Any:
-    """Return a data frame in narwhals' form."""
-    try:
-        import narwhals
-    except ImportError as error:
-        raise ImportError(
-            "Reading data frames needs the package narwhals: pip install 'consilience[frames]'."
-        ) from error
-    try:
-        return narwhals.from_native(value, eager_only=True)
-    except Exception as error:  # a lazy frame, or equal column names; narwhals gives the reason
-        reason = " ".join(str(error).split()).rstrip(".")
-        raise ValueError(f"The data frame ({type(value).__name__}) cannot be read: {reason}.") from error
-
-
-def read_frame(name: str, value: Any) -> tuple[Any, tuple[str, ...]]:
-    """Return a numeric frame as a table, or a frame of one other column as objects, and the column names."""
-    frame = as_frame(value)
-    import narwhals as nw
-
-    columns = tuple(str(c) for c in frame.columns)
-    series = list(frame.iter_columns())
-    single = all(s.dtype == nw.Float32 for s in series)
-    parts, other = [], []
-    for s in series:
-        if s.dtype.is_numeric() or s.dtype == nw.Boolean:
-            parts.append(s.cast(nw.Float32 if single else nw.Float64).to_numpy()[:, None])
-        else:
-            parts.append(objects_or_numeric(_objects(s.to_list())))
-            if parts[-1].ndim == 1:
-                other.append(s.name)
-    if len(other) == len(parts) == 1:
-        return parts[0], columns
-    if other:
-        raise ValueError(
-            f"View '{name}' mixes numeric columns with the columns {quoted(other)}, which are not numeric. Move them "
-            "to views of their own, or encode them first."
-        )
-    table = np.hstack(parts) if parts else np.empty((len(frame), 0))
-    return table.astype(np.float32 if single else np.float64, copy=False), columns

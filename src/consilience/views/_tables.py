@@ -8,15 +8,18 @@ import numpy as np
 import scipy.sparse as sp
 
 from .._backend import is_device_array
-from . import _blocks, _reading
+from . import _blocks, _frames, _reading
 from ._blocks import Gram
 
 
-def divide(X: Any, views: Any) -> dict[str, Any]:
-    """Return the tables that `views` selects from the columns of a wide table, by view."""
-    framed = _reading.is_frame(X)
+def divide(X: Any, views: Any, keep: Any = None) -> dict[str, Any]:
+    """Return the tables that `views` selects from the columns of a wide table, by view.
+
+    A string `keep` is a column that all views of a data frame get: the names of the samples.
+    """
+    framed = _frames.is_frame(X)
     if framed:
-        X = _reading.as_frame(X)
+        X = _frames.as_frame(X)
         columns = [str(c) for c in X.columns]
     else:
         X = one_table(X)
@@ -31,12 +34,14 @@ def divide(X: Any, views: Any) -> dict[str, Any]:
             raise ValueError(f"`views` must be a dict, a list or 'prefix'; got {views!r}.")
         if not framed:
             raise ValueError("views='prefix' needs column names, but the table has none. Use a data frame or slices.")
-        views = by_prefix(columns)
+        views = by_prefix([column for column in columns if column != keep])
     elif not isinstance(views, Mapping):
         views = {f"view{v}": chosen for v, chosen in enumerate(views)}
     divided = {}
     for name, chosen in views.items():
         where = _columns_of(name, chosen, columns, framed)
+        if framed and isinstance(keep, str) and keep in columns:
+            where = np.append(where, columns.index(keep))
         divided[name] = X[:, where.tolist()].to_native() if framed else X[:, where]
     return divided
 
@@ -93,7 +98,7 @@ def is_list_of_views(X: Any) -> bool:
         return False
 
     def is_view(item: Any) -> bool:
-        if isinstance(item, Gram) or sp.issparse(item) or _reading.is_frame(item):
+        if isinstance(item, Gram) or sp.issparse(item) or _frames.is_frame(item):
             return True
         if hasattr(item, "shape"):
             return len(item.shape) == 2
@@ -109,7 +114,7 @@ def one_table(X: Any) -> Any:
     """Return a single view that was given without a name; errors use scikit-learn's messages."""
     if sp.issparse(X):
         return _reading.checked_sparse(X, "The data").tocsr()
-    if _reading.is_frame(X) or is_device_array(X):
+    if _frames.is_frame(X) or is_device_array(X):
         return X
     array = _reading.read_array("view0", X)
     if array.ndim == 1 and array.dtype.kind in "biuf":

@@ -8,15 +8,15 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 
-from .._backend import is_device_array
-from . import _blocks, _reading, _tables
+from . import _blocks, _export
 from ._blocks import Block, Gram
-from ._construction import check_names, is_mapping, named_views, read_mask, row_positions
+from ._columns import order_columns
+from ._construction import as_gram, check_names, named_views, names_of_grams, read_items, read_mask, row_positions
 from ._notebook import views_html, views_table
+from ._samples import as_names, pair_views, positions_of
 
-__all__ = ["Gram", "Views", "as_views"]
+__all__ = ["Gram", "Views"]
 
 
 class Views:
@@ -32,6 +32,11 @@ class Views:
         True where a view is present. Without a mask, a dense row of only NaN, or `None` in a sequence, is missing.
     precomputed : bool, str or list of str, optional
         Views that are Gram matrices over all samples (True: all views). Selected rows keep the whole Gram matrix.
+    sample_names : array-like of shape (n_samples,) or str, optional
+        Names of the samples, or the column of data frames that holds them. Default: the index of pandas frames.
+    join : {"inner", "outer"}, optional
+        Which samples to keep if views have different ones: those of all views, or all of them, with missing views. By
+        default, different samples are refused.
     **named : array-like
         Views by keyword: ``Views(audio=A, video=V)``.
 
@@ -45,9 +50,14 @@ class Views:
         Number of samples, and number of columns of the widest view.
     feature_names : dict of tuple of str
         Column names of the views that have them.
+    sample_names : array of shape (n_samples,) or None
+        Names of the samples, where they have some.
 
     Notes
     -----
+    Data frames are matched by their index, in the order of the first; an index of 0, 1, 2, ... is not a name. In
+    frames, strings and categories become one column per category, such as ``sex=F``; one column of strings is text.
+
     ``X[rows]`` selects samples by any index that scikit-learn uses, ``X["audio"]`` returns one view's data, and
     ``X[["audio"]]`` selects views. ``X | Z`` combines the views of both, and `Views.concat` stacks samples. Data are
     copied only if their type or a mask requires it, and never changed. Every sample has at least one view.
@@ -73,66 +83,68 @@ class Views:
         *,
         mask: Any = None,
         precomputed: bool | str | Sequence[str] | None = None,
+        sample_names: Any = None,
+        join: str | None = None,
         **named: Any,
     ):
         given = data if isinstance(data, Views) else None
         items = named_views(data if given is None else given._blocks, named)
         if not items:
             raise ValueError("Views needs at least one view; got none. Give arrays by name: Views(audio=A, video=V).")
+        if join not in (None, "inner", "outer"):
+            raise ValueError(f"`join` is 'inner', 'outer' or None; got {join!r}.")
         self.names: tuple[str, ...] = tuple(items)
-        self.feature_names: dict[str, tuple[str, ...]] = {} if given is None else dict(given.feature_names)
-        self._blocks: dict[str, Block] = {}
-        present = []
-        for name, value in items.items():
-            block, columns, rows = _reading.read_view(name, value)
-            self._blocks[name] = block
-            present.append(rows)
-            if columns is not None:
-                self.feature_names[name] = columns
-        self._n = _blocks.common_length(self._blocks)
-        self._set_precomputed(precomputed)
-        in_data = np.column_stack([np.broadcast_to(rows, self._n) for rows in present])
-        if given is not None and given.mask is not None:
-            in_data[:, : len(given.names)] &= given.mask
+        read = read_items(items, sample_names, given)
+        self.feature_names: dict[str, tuple[str, ...]] = read.columns
+        self._categorical: dict[str, tuple[str, ...]] = read.categorical
+        names = None if sample_names is None or isinstance(sample_names, str) else as_names(sample_names)
+        blocks, present, self.sample_names = pair_views(read.blocks, read.present, read.names, names, join)
+        if mask is not None and any(blocks[name] is not read.blocks[name] for name in blocks):
+            raise ValueError("`mask` needs views with their samples in one order. Mark missing views by rows of NaN.")
+        self._n = _blocks.common_length(blocks)
+        if self.sample_names is not None and len(self.sample_names) != self._n:
+            raise ValueError(f"`sample_names` has {len(self.sample_names)} names for {self._n} samples. Give one each.")
+        self._blocks: dict[str, Block] = blocks
+        for name in names_of_grams(precomputed, self.names):
+            self._blocks[name] = as_gram(name, self._blocks[self._known(name)])
+        in_data = np.column_stack([np.broadcast_to(present[name], self._n) for name in self.names])
         self._set_mask(in_data & read_mask(mask, self.names, self._n))
 
     # -- construction from validated parts
     @classmethod
     def _of(
-        cls, blocks: Mapping[str, Block], n: int, mask: np.ndarray | None, feature_names: Mapping[str, tuple[str, ...]]
+        cls,
+        blocks: Mapping[str, Block],
+        n: int,
+        mask: np.ndarray | None,
+        feature_names: Mapping[str, tuple[str, ...]],
+        sample_names: np.ndarray | None,
+        categorical: Mapping[str, tuple[str, ...]] | None = None,
     ) -> "Views":
         """Return views of blocks that are validated already."""
         self = cls.__new__(cls)
         self.names = tuple(blocks)
         self.feature_names = {k: v for k, v in feature_names.items() if k in blocks}
+        self.sample_names = sample_names
+        self._categorical = {k: v for k, v in categorical.items() if k in blocks} if categorical else {}
         self._blocks = dict(blocks)
         self._n = n
         self._set_mask(np.ones((n, len(blocks)), dtype=bool) if mask is None else mask)
         return self
 
-    def _set_precomputed(self, precomputed: bool | str | Sequence[str] | None) -> None:
-        """Turn square arrays into Gram matrices where `precomputed` names their view."""
-        if precomputed is None or precomputed is False:
-            return
-        chosen = self.names if precomputed is True else [precomputed] if isinstance(precomputed, str) else precomputed
-        for name in chosen:
-            block = self._blocks[self._known(name)]
-            if isinstance(block, Gram):
-                continue
-            if len(block.shape) != 2 or block.shape[0] != block.shape[1]:
-                raise ValueError(
-                    f"View '{name}' is precomputed, so it must be a square Gram matrix over all samples; got "
-                    f"{_blocks.shape_text(block)}. Give the Gram matrix of all samples and select rows of the Views."
-                )
-            self._blocks[name] = Gram(block.toarray() if sp.issparse(block) else block)
+    def _with(self, blocks: Mapping[str, Block], mask: np.ndarray | None, rows: Any = None) -> "Views":
+        """Return other blocks with the names of these views, of all samples or of some rows."""
+        names = self.sample_names if rows is None or self.sample_names is None else self.sample_names[rows]
+        n = self._n if rows is None else rows.stop - rows.start if isinstance(rows, slice) else len(rows)
+        return Views._of(blocks, n, mask, self.feature_names, names, self._categorical)
 
     def _set_mask(self, mask: np.ndarray) -> None:
         """Store which views are present, and blank the others, so that no estimator can read what they held."""
         empty = np.flatnonzero(~mask.any(axis=1))
         if len(empty):
             raise ValueError(
-                f"{_blocks.rows_text(empty)} no view at all (NaN, None or masked in {_blocks.quoted(self.names)}). "
-                "Drop such samples, or give at least one of their views."
+                f"{_blocks.rows_text(empty, self.sample_names)} no view at all (NaN, None or masked in "
+                f"{_blocks.quoted(self.names)}). Drop such samples, or give at least one of their views."
             )
         self.mask: np.ndarray | None = None if mask.all() else mask
         if self.mask is not None:
@@ -220,14 +232,13 @@ class Views:
             return self._between(*key.indices(self._n)[:2])
         rows = row_positions(key, self._n)
         blocks = {name: _blocks.take(block, rows) for name, block in self._blocks.items()}
-        mask = None if self.mask is None else self.mask[rows]
-        return Views._of(blocks, len(rows), mask, self.feature_names)
+        return self._with(blocks, None if self.mask is None else self.mask[rows], rows)
 
     def _between(self, start: int, stop: int) -> "Views":
         """Return consecutive rows, without copies."""
         stop = max(start, stop)
         blocks = {name: _blocks.between(block, start, stop) for name, block in self._blocks.items()}
-        return Views._of(blocks, stop - start, None if self.mask is None else self.mask[start:stop], self.feature_names)
+        return self._with(blocks, None if self.mask is None else self.mask[start:stop], slice(start, stop))
 
     def __iter__(self) -> Iterator["Views"]:
         return (self[i] for i in range(self._n))
@@ -243,7 +254,7 @@ class Views:
             raise ValueError(f"A view is selected twice: {_blocks.quoted(names)}. Name each view once.")
         blocks = {name: self.block(name) for name in names}
         mask = None if self.mask is None else self.mask[:, [self.names.index(name) for name in names]]
-        return Views._of(blocks, self._n, mask, self.feature_names)
+        return self._with(blocks, mask)
 
     def _cut(self, rows: np.ndarray, columns: np.ndarray) -> "Views":
         """Return rows and columns of Gram matrices: scikit-learn indexes pairwise data by ``X[np.ix_(rows, columns)]``.
@@ -261,7 +272,8 @@ class Views:
                 )
             cut = _blocks.take(block, rows)
             blocks[name] = None if cut is None else cut[:, columns]
-        return Views._of(blocks, len(rows), None if self.mask is None else self.mask[rows], {})
+        names = None if self.sample_names is None else self.sample_names[rows]
+        return Views._of(blocks, len(rows), None if self.mask is None else self.mask[rows], {}, names)
 
     # -- combination
     def __or__(self, other: "Views") -> "Views":
@@ -274,9 +286,13 @@ class Views:
             raise ValueError(
                 f"The left side has {len(self)} samples, the right side {len(other)}. Both must hold the same samples."
             )
+        if self.sample_names is not None and other.sample_names is not None:
+            other = other[positions_of(self.sample_names, other.sample_names)]
         mask = np.column_stack([X.present(name) for X in (self, other) for name in X.names])
-        blocks = {**self._blocks, **other._blocks}
-        return Views._of(blocks, self._n, mask, {**self.feature_names, **other.feature_names})
+        names = other.sample_names if self.sample_names is None else self.sample_names
+        columns = {**self.feature_names, **other.feature_names}
+        categorical = {**self._categorical, **other._categorical}
+        return Views._of({**self._blocks, **other._blocks}, self._n, mask, columns, names, categorical)
 
     @staticmethod
     def concat(parts: Iterable["Views"]) -> "Views":
@@ -308,19 +324,17 @@ class Views:
             if not isinstance(X, Views):
                 raise TypeError(f"Views.concat takes Views; got {type(X).__name__}. Use as_views first.")
         names = list(dict.fromkeys(name for X in parts for name in X.names))
-        aligned = [X.align(names) for X in parts]
+        columns: dict[str, tuple[str, ...]] = {}
+        for X in parts:
+            columns.update({name: own for name, own in X.feature_names.items() if name not in columns})
+        aligned = [X.align(names)._ordered(columns) for X in parts]
         sizes = [len(X) for X in parts]
         blocks = {name: _blocks.stack(name, [X._blocks[name] for X in aligned], sizes) for name in names}
         mask = np.vstack([np.column_stack([X.present(name) for name in names]) for X in aligned])
-        feature_names: dict[str, tuple[str, ...]] = {}
-        for X in parts:
-            for name, columns in X.feature_names.items():
-                if feature_names.setdefault(name, columns) != columns:
-                    raise ValueError(
-                        f"View '{name}' has other columns, or another order of columns, in different parts. Give the "
-                        "same columns in the same order."
-                    )
-        return Views._of(blocks, sum(sizes), mask, feature_names)
+        every = [X.sample_names for X in parts if X.sample_names is not None]
+        sample_names = np.concatenate(every) if len(every) == len(parts) else None
+        categorical = {name: own for X in parts for name, own in X._categorical.items()}
+        return Views._of(blocks, sum(sizes), mask, columns, sample_names, categorical)
 
     def align(self, names: Sequence[str]) -> "Views":
         """Return exactly the named views, in this order; an unknown one is missing in every sample.
@@ -345,7 +359,27 @@ class Views:
             return self
         none = np.zeros(self._n, dtype=bool)
         mask = np.column_stack([self.present(name) if name in self._blocks else none for name in names])
-        return Views._of({name: self._blocks.get(name) for name in names}, self._n, mask, self.feature_names)
+        return self._with({name: self._blocks.get(name) for name in names}, mask)
+
+    def _ordered(self, columns: Mapping[str, tuple[str, ...]]) -> "Views":
+        """Return the same data with the columns of each view in the order of other names; all must be there."""
+        blocks = {}
+        for name, block in self._blocks.items():
+            own, wanted = self.feature_names.get(name), columns.get(name)
+            if own is not None and wanted is not None and own != wanted:
+                if set(own) != set(wanted):
+                    raise ValueError(
+                        f"View '{name}' has other columns in different parts: "
+                        f"{_blocks.some(sorted({*own} ^ {*wanted}))} are not in all. Give the same columns."
+                    )
+                block = order_columns(f"View '{name}'", block, own, wanted)
+            blocks[name] = block
+        return self._replaced(blocks, columns)
+
+    def _replaced(self, blocks: Mapping[str, Block], columns: Mapping[str, tuple[str, ...]]) -> "Views":
+        """Return the same samples with other data, and other names of columns, of some views."""
+        names = {**self.feature_names, **{name: columns[name] for name in columns if name in self._blocks}}
+        return Views._of({**self._blocks, **blocks}, self._n, self.mask, names, self.sample_names, self._categorical)
 
     def renamed(self, names: Mapping[str, str]) -> "Views":
         """Return the same data with other names.
@@ -372,28 +406,66 @@ class Views:
         check_names(new)
         if len(set(new)) < len(new):
             raise ValueError(f"Two views would have the same name: {_blocks.quoted(new)}. Choose distinct names.")
-        feature_names = {names.get(name, name): columns for name, columns in self.feature_names.items()}
-        return Views._of(dict(zip(new, self._blocks.values(), strict=True)), self._n, self.mask, feature_names)
+        columns, categorical = (
+            {names.get(name, name): own for name, own in by_view.items()}
+            for by_view in (self.feature_names, self._categorical)
+        )
+        blocks = dict(zip(new, self._blocks.values(), strict=True))
+        return Views._of(blocks, self._n, self.mask, columns, self.sample_names, categorical)
 
     def _numbered(self) -> "Views":
         """Return the same samples, with the rows of Gram matrices marked as those given to fit in this order."""
         blocks = {name: b.numbered() if isinstance(b, Gram) else b for name, b in self._blocks.items()}
-        return Views._of(blocks, self._n, self.mask, self.feature_names)
+        return self._with(blocks, self.mask)
 
-    def check_finite(self) -> "Views":
+    def check_finite(self, names: Sequence[str] | None = None) -> "Views":
         """Raise for NaN or infinite values in views that are present; return self.
 
         A row of only NaN is a missing view and passes. Impute single values by a transformer, such as
         ``PerView(SimpleImputer())``.
+
+        Parameters
+        ----------
+        names : sequence of str, optional
+            Views to look at. Default: all.
 
         Returns
         -------
         Views
             Self.
         """
-        for name, block in self._blocks.items():
-            _blocks.check_finite(f"View '{name}'", block, self.present(name))
+        for name in self.names if names is None else names:
+            block, columns = self.block(name), self.feature_names.get(name)
+            _blocks.check_finite(f"View '{name}'", block, self.present(name), self.sample_names, columns)
         return self
+
+    # -- conversion
+    def to_frame(self) -> Any:
+        """Return all views as one wide table, which ``as_views(frame, views="prefix")`` divides again.
+
+        Returns
+        -------
+        pandas.DataFrame
+            A row per sample, with the sample names as index, and columns named ``view__column``; NaN or None where a
+            view is missing.
+
+        Examples
+        --------
+        >>> from consilience import Views
+        >>> list(Views(a=[[1.0, 2.0]], b=[[3.0]]).to_frame().columns)
+        ['a__0', 'a__1', 'b__0']
+        """
+        return _export.to_frame(self)
+
+    def to_mudata(self) -> Any:
+        """Return the views as the modalities of a MuData object, each with the samples that have it.
+
+        Returns
+        -------
+        mudata.MuData
+            Matrices with the names of samples and columns.
+        """
+        return _export.to_mudata(self)
 
     # -- comparison and display
     def __eq__(self, other: object) -> bool:
@@ -414,61 +486,3 @@ class Views:
 
     def _repr_html_(self) -> str:
         return views_html(self)
-
-
-def as_views(
-    X: Any, views: Any = None, *, mask: Any = None, precomputed: bool | str | Sequence[str] | None = None
-) -> Views:
-    """Read multi-view data of any form as `Views`.
-
-    Parameters
-    ----------
-    X : Views, dict, list, data frame, array, sparse matrix or sequence of strings
-        Several views (`Views`, a dict, a list of 2-D arrays), or one wide table that `views` divides. A plain 2-D array
-        or a sequence of strings is one view. A list of lists of strings is several views. Give samples that are lists
-        of words by name: ``{"words": [["the", "cat"], ["a", "dog"]]}``.
-    views : dict, list or "prefix", optional
-        How to divide a wide table: a dict of name -> columns, or a list of columns. Columns are a slice, a list of
-        positions, a mask, or names. With ``"prefix"`` the column ``audio__mfcc1`` belongs to the view ``audio``.
-    mask : array of bool of shape (n_samples, n_views), or dict of arrays of bool, optional
-        True where a view is present.
-    precomputed : bool, str or list of str, optional
-        Views that are Gram matrices.
-
-    Returns
-    -------
-    Views
-        The data; `X` itself if it is `Views` and no option is given.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from consilience import as_views
-    >>> as_views(np.ones((4, 5)), views={"audio": slice(0, 3), "video": [3, 4]})
-    Views of 4 samples
-      audio  dense float64  3 columns
-      video  dense float64  2 columns
-    """
-    if isinstance(X, Views):
-        if views is not None:
-            raise ValueError(f"`views` divides one wide table, but X already has {len(X.names)} views. Omit `views`.")
-        if mask is None and precomputed is None:
-            return X
-        return Views(X, mask=mask, precomputed=precomputed)
-    if views is not None:
-        return Views(_tables.divide(X, views), mask=mask, precomputed=precomputed)
-    if is_mapping(X) or _tables.is_list_of_views(X):
-        return Views(X, mask=mask, precomputed=precomputed)
-    return Views({"view0": _tables.one_table(X)}, mask=mask, precomputed=precomputed)
-
-
-def to_float64(X: Views) -> Views:
-    """Return the same samples with float32 data as float64, except Gram matrices and device arrays."""
-    blocks = {}
-    for name in X.names:
-        block = X.block(name)
-        on_host = X.kind(name) in ("dense", "sparse") and not is_device_array(block)
-        blocks[name] = block.astype(np.float64) if on_host and block.dtype == np.float32 else block
-    if all(blocks[name] is X.block(name) for name in X.names):
-        return X
-    return Views._of(blocks, len(X), X.mask, X.feature_names)

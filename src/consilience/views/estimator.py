@@ -12,7 +12,7 @@ from .._progress import show_progress
 from . import _blocks
 from ._notebook import summary
 from .container import Views
-from .validation import labeled_rows
+from .validation import labeled_rows, read_to_score
 
 
 # -- combining views
@@ -216,6 +216,7 @@ class ViewRegressor(RegressorMixin):
         float
             R², averaged over the outputs.
         """
+        X, y, sample_weight = read_to_score(self, X, y, sample_weight)
         labeled, known = labeled_rows(y)
         weights = None if sample_weight is None else np.asarray(sample_weight)[labeled]
         return float(r2_score(known, self.predict(X)[labeled], sample_weight=weights))
@@ -284,6 +285,7 @@ class ViewClassifier(ClassifierMixin):
         float
             Accuracy; with several labels per sample, all of them must be correct.
         """
+        X, y, sample_weight = read_to_score(self, X, y, sample_weight)
         labeled, known = labeled_rows(y, getattr(self, "unlabeled", None))
         weights = None if sample_weight is None else np.asarray(sample_weight)[labeled]
         return float(accuracy_score(known, self.predict(X)[labeled], sample_weight=weights))

@@ -14,7 +14,11 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._backend import is_device_array
 from . import _blocks, _reading
-from .container import Views, as_views, is_mapping
+from ._columns import bare_names, column_means, divide_by_names, has_prefix, order_columns
+from ._construction import is_mapping
+from ._samples import in_order_of
+from .container import Views
+from .conversion import as_views
 
 _LARGEST = float(np.sqrt(np.finfo(np.float64).max)) * 1e-6  # so that a million million squares can be added
 
@@ -26,8 +30,7 @@ def read_views_to_fit(estimator: Any, X: Any) -> Views:
     X = _with_grams(estimator, X)._numbered()
     for name in X.names:
         _check_numbers(name, X)
-    estimator._known = {}
-    remember(estimator, X)
+    store_views(estimator, X)
     estimator._used_views = tuple(name for name in X.names if X.present(name).any())
     return X if estimator._used_views == X.names else X[list(estimator._used_views)]
 
@@ -37,12 +40,11 @@ def read_views_to_learn(estimator: Any, X: Any, fresh: bool, grams: bool = False
 
     With `grams`, square arrays are Gram matrices where the estimator's kernel takes them.
     """
-    X = _read(estimator, X)
+    X = _read(estimator, X) if fresh else read_known(estimator, X)
     if grams:
         X = _with_grams(estimator, X)._numbered()
     if not fresh:
-        X = named_as_before(estimator, X)
-        _check_as_before(estimator, X)
+        X = _as_before(estimator, X)
         X = X.align((*estimator.view_names_in_, *(name for name in X.names if name not in estimator.view_names_in_)))
     for name in X.names:
         _check_numbers(name, X)
@@ -53,13 +55,13 @@ def _check_numbers(name: str, X: Views) -> None:
     """Refuse NaN, infinity, and values whose squares and sums may overflow; two quick passes suffice for valid data."""
     block = X.block(name)
     if X.kind(name) not in ("dense", "sparse") or is_device_array(block):
-        _blocks.check_finite(f"View '{name}'", block, X.present(name))
+        X.check_finite([name])
         return
     values = block.data if sp.issparse(block) else np.asarray(block).reshape(-1)
     limit = float(np.sqrt(np.finfo(values.dtype).max)) * 1e-6  # so that a million million squares can be added
     if not values.size or (values.max() <= limit and values.min() >= -limit):  # neither holds of NaN
         return
-    _blocks.check_finite(f"View '{name}'", block, X.present(name))
+    X.check_finite([name])
     largest = float(np.abs(values[np.isfinite(values)]).max(initial=0.0))
     if largest > limit:
         remedy = "Scale it" + (", or give float64 data." if values.dtype == np.float32 else ".")
@@ -72,15 +74,7 @@ def _check_numbers(name: str, X: Views) -> None:
 def read_views_to_predict(estimator: Any, X: Any) -> Views:
     """Validate new samples: views by name, missing where not given, with the columns of the training samples."""
     check_is_fitted(estimator, "view_names_in_")
-    X = named_as_before(estimator, _read(estimator, X))
-    expected = estimator.view_names_in_
-    unknown = [name for name in X.names if name not in expected]
-    if unknown:
-        raise ValueError(
-            f"{type(estimator).__name__} was fitted on the views {_blocks.quoted(expected)}; it does not know "
-            f"{_blocks.quoted(unknown)}. Give views by the names they had at fit."
-        )
-    _check_as_before(estimator, X)
+    X = read_as_fitted(estimator, X)
     used = [name for name in X.names if name in estimator._used_views]
     if not used:
         raise ValueError(
@@ -90,8 +84,8 @@ def read_views_to_predict(estimator: Any, X: Any) -> Views:
     bare = np.flatnonzero(~np.any([X.present(name) for name in used], axis=0))
     if len(bare):
         raise ValueError(
-            f"{_blocks.rows_text(bare)} none of the views that {type(estimator).__name__} learned from, "
-            f"{_blocks.quoted(estimator._used_views)}. Leave such samples out, or give one of these views."
+            f"{_blocks.rows_text(bare, X.sample_names)} none of the views that {type(estimator).__name__} learned "
+            f"from, {_blocks.quoted(estimator._used_views)}. Leave such samples out, or give one of these views."
         )
     for name in used:  # a plain block of kernel values is checked later, when its columns are known
         if not (estimator._view_is_gram(name) and X.kind(name) in ("dense", "sparse")):
@@ -107,10 +101,57 @@ def _read(estimator: Any, X: Any) -> Views:
     return X
 
 
+def read_known(estimator: Any, X: Any) -> Views:
+    """Read new samples; a plain data frame is divided by the column names that the estimator knows."""
+    if not isinstance(X, Views) and not is_mapping(X):
+        names = {view: columns for view, (_, _, columns) in estimator._known.items()}
+        parts = divide_by_names(X, names)
+        if parts is not None and not parts:
+            known = [column for columns in names.values() for column in columns or ()]
+            raise ValueError(
+                f"{type(estimator).__name__} was fitted on the columns {_blocks.some(known, 5)}; the data frame has "
+                f"none of them, only {_blocks.some(list(map(str, X.columns)))}."
+            )
+        X = X if parts is None else parts
+    return named_as_before(estimator, _read(estimator, X))
+
+
+def read_as_fitted(estimator: Any, X: Any) -> Views:
+    """Read new samples: views by name, with the columns of the training samples in their order."""
+    X = read_known(estimator, X)
+    expected = estimator.view_names_in_
+    unknown = [name for name in X.names if name not in expected]
+    if unknown:
+        raise ValueError(
+            f"{type(estimator).__name__} was fitted on the views {_blocks.quoted(expected)}; it does not know "
+            f"{_blocks.quoted(unknown)}. Give views by the names they had at fit."
+        )
+    return _as_before(estimator, X)
+
+
+def read_to_score(estimator: Any, X: Any, y: Any, sample_weight: Any) -> tuple[Views, Any, Any]:
+    """Read new samples, and bring their targets and weights into the order of their names."""
+    check_is_fitted(estimator, "view_names_in_")
+    X = read_as_fitted(estimator, X)
+    weights = in_order_of(X.sample_names, sample_weight, "sample_weight")
+    return X, in_order_of(X.sample_names, y, "y"), weights
+
+
 def _with_grams(estimator: Any, X: Views) -> Views:
     """Turn square arrays into Gram matrices where the kernel takes them, so that rows can be selected."""
     plain = [name for name in X.names if X.kind(name) in ("dense", "sparse") and estimator._view_is_gram(name)]
     return Views(X, precomputed=plain) if plain else X
+
+
+def store_views(estimator: Any, X: Views) -> None:
+    """Store the views at fit on the estimator, and the means of columns that have names."""
+    estimator._known = {}
+    remember(estimator, X)
+    estimator._column_means = {
+        name: column_means(X.block(name), X.present(name))
+        for name in X.feature_names
+        if X.kind(name) in ("dense", "sparse") and X.present(name).any()
+    }
 
 
 def remember(estimator: Any, X: Views) -> None:
@@ -141,8 +182,11 @@ def _kind(X: Views, name: str) -> str:
     return "numbers" if kind in ("dense", "sparse") else kind
 
 
-def _check_as_before(estimator: Any, X: Views) -> None:
+def _as_before(estimator: Any, X: Views) -> Views:
+    """Return views with the columns that they had at fit, by name; refuse other kinds and numbers of columns."""
     who = type(estimator).__name__
+    means = getattr(estimator, "_column_means", {}) if getattr(estimator, "missing_columns", None) == "fill" else {}
+    blocks, columns = {}, {}
     for name in X.names:
         kind, width = _kind(X, name), _blocks.width(X.block(name))
         if name not in estimator._known or kind == "missing" or estimator._view_is_gram(name):
@@ -150,18 +194,31 @@ def _check_as_before(estimator: Any, X: Views) -> None:
         before, width_before, names_before = estimator._known[name]
         if kind != before:
             raise ValueError(f"View '{name}' holds {kind}, but held {before} when {who} was fitted.")
-        if width != width_before:
+        names = X.feature_names.get(name)
+        if names is not None and names_before is not None and names != names_before:
+            if kind == "objects":
+                raise ValueError(
+                    f"View '{name}' is the column '{names[0]}', but was '{names_before[0]}' when {who} was fitted. "
+                    "Give the same column."
+                )
+            given, expected, own = names, names_before, X._categorical.get(name, ())
+            if has_prefix(name, names) != has_prefix(name, names_before):
+                given, expected, own = (bare_names(name, some) for some in (given, expected, own))
+            blocks[name] = order_columns(f"View '{name}'", X.block(name), given, expected, own, means.get(name))
+            columns[name] = names_before
+        elif names is None and names_before is not None and width == width_before and kind == "numbers":
+            warnings.warn(
+                f"View '{name}' has no column names, but had some when {who} was fitted; its columns are taken by "
+                "position.",
+                stacklevel=2,
+            )
+            columns[name] = names_before  # so that the next step of a pipeline does not warn again
+        elif width != width_before:
             raise ValueError(
                 f"View '{name}' of X has {width} features, but {who} is expecting {width_before} features as input. "
                 "Give the same columns as at fit."
             )
-        names = X.feature_names.get(name)
-        if names is not None and names_before is not None and names != names_before:
-            first = next(j for j in range(width) if names[j] != names_before[j])
-            raise ValueError(
-                f"Column {first} of view '{name}' is called '{names[first]}', but '{names_before[first]}' at fit. Give "
-                "the same columns in the same order."
-            )
+    return X._replaced(blocks, columns) if columns else X
 
 
 # -- reading labels, targets, weights

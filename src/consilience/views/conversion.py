@@ -1,0 +1,89 @@
+"""Conversion to and from `Views`: data of any form, data frames, MuData."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from .._backend import is_device_array
+from . import _tables
+from ._annotated import kind_of, matrices
+from ._construction import is_mapping
+from .container import Views
+
+__all__ = ["as_views"]
+
+
+def as_views(
+    X: Any,
+    views: Any = None,
+    *,
+    mask: Any = None,
+    precomputed: bool | str | Sequence[str] | None = None,
+    sample_names: Any = None,
+    join: str | None = None,
+) -> Views:
+    """Read multi-view data of any form as `Views`.
+
+    Parameters
+    ----------
+    X : Views, dict, list, data frame, array, sparse matrix, sequence of strings, AnnData or MuData
+        Several views (`Views`, a dict, a list of 2-D arrays), or one wide table that `views` divides. A plain 2-D array
+        or a sequence of strings is one view. A list of lists of strings is several views. Give samples that are lists
+        of words by name: ``{"words": [["the", "cat"], ["a", "dog"]]}``.
+    views : dict, list or "prefix", optional
+        How to divide a wide table: a dict of name -> columns, or a list of columns. Columns are a slice, a list of
+        positions, a mask, or names. With ``"prefix"`` the column ``audio__mfcc1`` belongs to the view ``audio``. Of
+        AnnData and MuData, a dict of places: ``{"rna": "X", "counts": "layers/counts", "pca": "obsm/X_pca"}``, in
+        MuData after the modality, ``"rna/layers/counts"``. Default: X, or the X of each modality.
+    mask : array of bool of shape (n_samples, n_views), or dict of arrays of bool, optional
+        True where a view is present.
+    precomputed : bool, str or list of str, optional
+        Views that are Gram matrices.
+    sample_names : array-like of shape (n_samples,) or str, optional
+        Names of the samples, or the column of data frames that holds them. Default: the index of pandas frames.
+    join : {"inner", "outer"}, optional
+        Which samples to keep if views have different ones; see `Views`.
+
+    Returns
+    -------
+    Views
+        The data; `X` itself if it is `Views` and no option is given.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from consilience import as_views
+    >>> as_views(np.ones((4, 5)), views={"audio": slice(0, 3), "video": [3, 4]})
+    Views of 4 samples
+      audio  dense float64  3 columns
+      video  dense float64  2 columns
+    """
+    options = {"mask": mask, "precomputed": precomputed, "sample_names": sample_names, "join": join}
+    if isinstance(X, Views):
+        if views is not None:
+            raise ValueError(f"`views` divides one wide table, but X already has {len(X.names)} views. Omit `views`.")
+        return X if all(option is None for option in options.values()) else Views(X, **options)
+    if kind_of(X) is not None:
+        chosen = matrices(X, views)
+        if sample_names is None:  # in the order of the whole, without samples that no chosen matrix has
+            there = {name for matrix in chosen.values() for name in matrix.names}
+            sample_names = [name for name in X.obs_names if name in there]
+        return Views(chosen, **{**options, "sample_names": sample_names, "join": join or "outer"})
+    if views is not None:
+        return Views(_tables.divide(X, views, keep=sample_names), **options)
+    if is_mapping(X) or _tables.is_list_of_views(X):
+        return Views(X, **options)
+    return Views({"view0": _tables.one_table(X)}, **options)
+
+
+def to_float64(X: Views) -> Views:
+    """Return the same samples with float32 data as float64, except Gram matrices and device arrays."""
+    blocks = {}
+    for name in X.names:
+        block = X.block(name)
+        on_host = X.kind(name) in ("dense", "sparse") and not is_device_array(block)
+        blocks[name] = block.astype(np.float64) if on_host and block.dtype == np.float32 else block
+    if all(blocks[name] is X.block(name) for name in X.names):
+        return X
+    return X._with(blocks, X.mask)
