@@ -1,10 +1,12 @@
 """Comparison of estimators: scores, scorers, groups, estimators of your own, intervals, odd data."""
 
 import sys
+import warnings
 
 import numpy as np
 import pytest
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.metrics import f1_score, get_scorer, make_scorer, r2_score
 from sklearn.model_selection import (
@@ -20,8 +22,10 @@ from sklearn.preprocessing import StandardScaler
 
 import consilience as cs
 from consilience.evaluation._intervals import difference_interval, mean_interval, share_interval
-from consilience.evaluation.candidates import final_estimator, without_view
+from consilience.evaluation._wrappers import final_estimator
+from consilience.evaluation.candidates import without_view
 from consilience.evaluation.comparison import candidates, compare, default_kernels
+from consilience.views.recipes import MostAssociated
 
 rng = np.random.default_rng(0)
 A, B = rng.normal(size=(120, 3)), rng.normal(size=(120, 2))
@@ -281,6 +285,111 @@ def test_an_estimator_without_a_view_forgets_its_parameters_by_view():
     assert less[1].kernel == {"b": "rbf"}
     assert less[1].class_weight == {"a": 2.0, "z": 1.0}
     assert list(model[0].transformers) == ["a", "b"]
+
+
+# -- preparation inside the folds
+BATCHES = np.random.default_rng(1).permutation(["p", "q", "r"] * 40)
+SHIFTED = cs.Views({"a": np.exp(A), "b": B + 4 * (BATCHES == "q")[:, None], "plate": BATCHES.tolist()})
+STEPS = [{"a": "log"}, cs.RemoveBatch("plate"), "top_k:2"]
+
+
+@pytest.mark.parametrize("y", [SIGN, F], ids=["classification", "regression"])
+def test_a_preparation_is_the_first_step_of_every_estimator(y):
+    board = compare(SHIFTED, y, prepare=STEPS, estimators=["LateFusion", "a alone"], cv=3, inner_cv=2)
+    assert not board.failed
+    task = "classification" if y is SIGN else "regression"
+    for row in board:
+        X = SHIFTED[["a", "plate"]] if row.name == "a alone" else SHIFTED
+        for score, chosen, (train, test) in zip(row.scores, row.best_params, board.splits, strict=True):
+            steps = [  # by hand, from the training part only
+                cs.PerView({"a": "log"}),
+                cs.RemoveBatch("plate"),
+                cs.PerView(MostAssociated(2, task=task)),
+                cs.PerView(StandardScaler()),
+            ]
+            fitted, held_out = X[train], X[test]
+            for step in steps:
+                fitted, held_out = step.fit_transform(fitted, y[train]), step.transform(held_out)
+            final = clone(final_estimator(board.estimators[row.name][0]))
+            (penalty,) = chosen.values()
+            final.estimator.set_params(**{"C" if y is SIGN else "alpha": penalty})
+            if y is SIGN:
+                assert score == final.fit(fitted, y[train]).score(held_out, y[test])
+            else:
+                scaler = StandardScaler().fit(y[train, None])
+                final.fit(fitted, scaler.transform(y[train, None])[:, 0])
+                predictions = scaler.inverse_transform(final.predict(held_out)[:, None])[:, 0]
+                assert score == pytest.approx(r2_score(y[test], predictions))
+
+
+def test_the_model_of_a_comparison_contains_its_preparation(tmp_path):
+    board = compare(SHIFTED, SIGN, prepare=STEPS, estimators=["b alone", "CoRegularizedSVC"], cv=2, inner_cv=2)
+    for name, views in (("b alone", ["b", "plate"]), ("CoRegularizedSVC", ["a", "b", "plate"])):
+        model = board.refit(name, SHIFTED, SIGN)
+        assert [type(step).__name__ for _, step in model.steps[:-1]] == ["PerView", "RemoveBatch", "PerView", "PerView"]
+        cs.save(model, tmp_path / "model.cons")
+        X = SHIFTED[views]
+        np.testing.assert_array_equal(cs.load(tmp_path / "model.cons").predict(X), model.predict(X))
+    assert final_estimator(model).view_names_in_ == ("a", "b")
+
+
+def test_candidates_suit_the_prepared_views():
+    mixed = cs.Views({"a": A, "w": ["ab", "b", "cc"] * 40, "plate": BATCHES.tolist()})
+    counts = {"w": CountVectorizer(analyzer="char")}
+    assert "LateFusion" not in candidates(mixed, SIGN, prepare=counts)  # the batches are still a view of text
+    with pytest.raises(ValueError, match="View 'w' is sparse, and RemoveBatch would make it dense"):
+        candidates(mixed, SIGN, prepare=[counts, cs.RemoveBatch("plate")])
+    whole = candidates(mixed, SIGN, prepare=[cs.RemoveBatch("plate"), counts])
+    assert {"LateFusion", "a alone", "w alone"} <= set(whole)
+    assert "plate alone" not in whole
+    dropped = candidates(SHIFTED, SIGN, prepare={"b": "drop", "plate": "drop"})
+    assert not [name for name in dropped if name.endswith(" alone")]
+    assert "MatrixPerceptron" in candidates(X, SIGN, prepare="top_k:2")  # both views have two columns
+    joint = candidates(X, SIGN, prepare=cs.Nystroem(n_components=5, random_state=0))
+    assert not [name for name in joint if name.endswith(" alone")]  # it may need all views
+
+
+def test_estimators_of_your_own_get_the_preparation_too():
+    own = {
+        "plain": (cs.LateFusion(LogisticRegression()), {"estimator__C": [0.1, 1.0]}),
+        "pipeline": (make_pipeline(cs.LateFusion(LogisticRegression())), {"latefusion__estimator__C": [0.1, 1.0]}),
+        "a alone": cs.LateFusion(LogisticRegression()),
+    }
+    board = compare(SHIFTED, SIGN, prepare=STEPS, estimators=own, cv=2, inner_cv=2)
+    scores = {row.name: row.scores for row in board}
+    assert not board.failed
+    assert scores["plain"] == scores["pipeline"]
+    assert {key for row in board for chosen in row.best_params for key in chosen} == {"latefusion__estimator__C"}
+    assert board.refit("a alone", SHIFTED, SIGN)[-1].view_names_in_ == ("a",)
+
+
+def test_batches_outside_of_the_training_part_are_counted_once():
+    plates = np.array(["p", "q"] * 60, dtype=object)
+    plates[:3] = "rare"
+    late = cs.Views({"a": A, "plate": plates.tolist()})
+    split = [(np.arange(60, 120), np.arange(60)), (np.arange(60), np.arange(60, 120))]
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        compare(late, SIGN, prepare=cs.RemoveBatch("plate"), estimators=["PassiveAggressive"], cv=split)
+    assert [str(warning.message) for warning in said] == [
+        "3 of 120 held-out samples are of a batch (view 'plate') that no training sample of their fold has (rare), so "
+        "they keep its effects."
+    ]
+
+
+@pytest.mark.parametrize(
+    ("prepare", "message"),
+    [
+        ("logs", "There is no recipe 'logs'"),
+        ({"z": "log"}, "a transformer for the view 'z', but the views are 'a', 'b'"),
+        (3, "`prepare` takes recipes by name, a dict of recipes or transformers by view"),
+        (cs.RemoveBatch(), "RemoveBatch needs the view 'batch'"),
+        (StandardScaler(), "Expected one table, got the views 'a', 'b'"),
+    ],
+)
+def test_bad_preparations_get_a_sentence(prepare, message):
+    with pytest.raises((TypeError, ValueError), match=message):
+        compare(X, SIGN, prepare=prepare)
 
 
 # -- intervals

@@ -11,7 +11,8 @@ from sklearn.metrics import accuracy_score, roc_auc_score
 from sklearn.naive_bayes import GaussianNB
 
 import consilience as cs
-from consilience.evaluation.candidates import candidates, final_estimator
+from consilience.evaluation._wrappers import final_estimator
+from consilience.evaluation.candidates import candidates
 from consilience.evaluation.comparison import compare
 from consilience.kernels import RBF
 from consilience.kernels.gram import alignment
@@ -40,7 +41,8 @@ def classes():
     X = cs.Views({"mean": X["mean"], HOSTILE: X["error"], "worst": X["worst"]}, mask=mask)
     names = ["ViewMetricRidgeClassifierCV", "CoRegularizedSVC", "LateFusion", "worst alone", "mean alone"]
     board = compare(X, y, estimators=names, cv=3)
-    return X, y, board, examine(X, y, board, title=TITLE, ids=[f"<b>{i}</b>" for i in range(150)])
+    X = cs.Views(X, sample_names=[f"<b>{i}</b>" for i in range(150)])
+    return X, y, board, examine(X, y, board, title=TITLE)
 
 
 @pytest.fixture(scope="module")
@@ -203,12 +205,6 @@ def test_chosen_parameters_of_the_search():
     found = examined(X80, F, "MultipleKernelRidge")
     assert [list(each) for each in found.chosen_params] == [["alpha"]] * 3
     assert found.chosen_params[1:] == [{"alpha": next(iter(chosen.values()))} for chosen in found.best.best_params]
-
-
-def test_names_of_samples_must_fit(classes):
-    X, y, board, _ = classes
-    with pytest.raises(ValueError, match="one name for each of the 150 samples; got 3 names"):
-        examine(X, y, board, ids=[1, 2, 3])
 
 
 @pytest.mark.parametrize(

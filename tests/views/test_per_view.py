@@ -98,16 +98,20 @@ def test_pipelines_inside_parameters_and_frames():
 
 ERRORS = [
     (lambda: PerView({"z": StandardScaler()}).fit(X), "a transformer for the view 'z', but the views are 'a', 'b',"),
-    (lambda: PerView({"a": "scale"}).fit(X), "or be 'passthrough' or 'drop'; got 'scale'."),
-    (lambda: PerView("scale").fit(X), "The 'transformers' parameter of PerView must be an instance of"),
+    (lambda: PerView({"a": "scale"}).fit(X), "There is no recipe 'scale'. The recipes are standardize, impute, log,"),
+    (
+        lambda: PerView({"a": 3}).fit(X),
+        "must be a recipe, have fit and transform, or be 'passthrough' or 'drop'; got 3.",
+    ),
+    (lambda: PerView(3).fit(X), "The 'transformers' parameter of PerView must be an instance of"),
     (lambda: PerView({"a": "drop"}, remainder=None).fit(X), "The 'remainder' parameter of PerView must be an object"),
     (lambda: PerView(StandardScaler()).fit(X), "View 't': "),
     (lambda: PerView(StandardScaler()).fit(Views(g=np.eye(3), precomputed=True)), "View 'g' is a Gram matrix, but"),
     (lambda: PerView(PCA()).fit(Views(a=A, b=None)).transform({"b": A[:1]}), "has none of the remaining views 'a'."),
     (lambda: PerView({"a": StandardScaler()}).fit(X, [1, 2, 3]), "X has 30 samples, but y has 3."),
-    (lambda: PerView({"a": PCA()}).fit(X).transform({"a": A[:, :2]}), "View 'a': X has 2 features, but PCA is"),
+    (lambda: PerView({"a": PCA()}).fit(X).transform({"a": A[:, :2]}), "View 'a' of X has 2 features, but PerView is"),
     (lambda: PerView(StandardScaler()).transform(X), "is not fitted yet"),
-    (lambda: PerView({"a": PCA()}).fit(X).transform({"c": A}), "View 'c' is not among the expected views 'a', 'b',"),
+    (lambda: PerView({"a": PCA()}).fit(X).transform({"c": A}), "PerView was fitted on the views 'a', 'b', 't'; it"),
 ]
 
 

@@ -1,6 +1,7 @@
 """Estimators to compare on given data, with the kernels, parameter grids and scaling that suit the data."""
 
-from collections.abc import Mapping
+import warnings
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -27,8 +28,11 @@ from ..online.matrix import MatrixPerceptron, OrthogonalPerceptron
 from ..online.multicue import MultiCueClassifier
 from ..online.perceptron import OnlinePerceptron, PassiveAggressive
 from ..online.vector import VectorPerceptron
+from ..views._blocks import some
+from ..views.batch_effects import RemoveBatch
 from ..views.container import Views
 from ..views.per_view import PerView
+from ..views.recipes import MostAssociated, check_recipe
 
 TASKS = ("classification", "regression")
 Grid = dict[str, list[Any]]
@@ -77,7 +81,9 @@ def default_kernels(X: Views) -> dict[str, Any]:
     {"X": [Views], "task": [StrOptions(set(TASKS)), None], "built_in_cv": ["boolean"]},
     prefer_skip_nested_validation=True,
 )
-def candidates(X: Views, y: Any, *, task: str | None = None, built_in_cv: bool = True) -> Candidates:
+def candidates(
+    X: Views, y: Any, *, task: str | None = None, built_in_cv: bool = True, prepare: Any = None
+) -> Candidates:
     """Return the estimators that suit the data and the task, with their parameter grids.
 
     Every estimator scales dense views and fills single missing values with the mean of the training samples. For
@@ -95,6 +101,8 @@ def candidates(X: Views, y: Any, *, task: str | None = None, built_in_cv: bool =
     built_in_cv : bool, default=True
         Whether the estimators whose names end with "CV" choose their penalties by built-in leave-one-out. Otherwise
         they get a grid of the same penalties, which any splitter and scorer can search.
+    prepare : recipe, dict, transformer of Views or list of these, optional
+        First steps of every estimator, before the scaling; see `compare`.
 
     Returns
     -------
@@ -109,6 +117,8 @@ def candidates(X: Views, y: Any, *, task: str | None = None, built_in_cv: bool =
     ['CoRegularizedRidgeClassifierCV', 'CoRegularizedSVC']
     """
     task = task_of(y) if task is None else task
+    steps = preparation_steps(prepare, task)
+    whole, X = X, prepared(steps, X, y)  # what the final estimators receive decides which of them suit
     kernel = default_kernels(X) or "rbf"
     numeric = not any(X.kind(name) in ("objects", "gram") for name in X.names)
     if task == "regression":
@@ -121,10 +131,14 @@ def candidates(X: Views, y: Any, *, task: str | None = None, built_in_cv: bool =
     if numeric:
         chosen["EarlyFusion"] = EarlyFusion(linear), grid
         chosen["LateFusion"] = LateFusion(linear), grid
-        for name in X.names if len(X.names) > 1 else ():
+        by_view = all(isinstance(step, (PerView, RemoveBatch)) for step in steps)  # others may need all views
+        for name in X.names if len(X.names) > 1 and by_view else ():
             if X.present(name).all():  # otherwise some samples would have no prediction
                 chosen[f"{name} alone"] = LateFusion(linear), grid
-    return {name: _scaled_pair(views_of(name, X), *pair, task) for name, pair in chosen.items()}
+    return {
+        name: _scaled_pair(views_of(name, X), *pair, task, _for_views(steps, views_of(name, whole, prepare).names))
+        for name, pair in chosen.items()
+    }
 
 
 def _regressors(kernel: Any, built_in_cv: bool) -> Candidates:
@@ -168,35 +182,24 @@ def _penalized(plain: Any, cv_form: Any, kernel: Any, built_in_cv: bool, agreeme
     return plain(kernel), penalties if agreement is None else {**penalties, "agreement_penalty": list(agreement)}
 
 
-def _scaled_pair(X: Views, estimator: Any, grid: Grid, task: str) -> tuple[Any, Grid]:
+def _scaled_pair(X: Views, estimator: Any, grid: Grid, task: str, steps: Sequence[Any]) -> tuple[Any, Grid]:
     """Return the estimator inside its scaling, and the grid by the parameter names there."""
     # the names of steps that `make_pipeline` and `TransformedTargetRegressor` give
     prefix = ("regressor__" if task == "regression" else "") + type(estimator).__name__.lower()
-    return scaled(X, estimator, task=task), {f"{prefix}__{name}": values for name, values in grid.items()}
+    inside = scaled(X, estimator, task=task, steps=steps)
+    return inside, {f"{prefix}__{name}": values for name, values in grid.items()}
 
 
-def scaled(X: Views, estimator: Any, *, task: str) -> Any:
-    """Return an estimator that first scales dense views and fills gaps; for regression it scales the target too."""
+def scaled(X: Views, estimator: Any, *, task: str, steps: Sequence[Any] = ()) -> Any:
+    """Return an estimator that first scales dense views and fills gaps; for regression it scales the target too.
+
+    With the steps of a preparation, which come before the scaling, X are the prepared views.
+    """
     # a column that is empty in one training part keeps its place
     impute_and_scale = make_pipeline(SimpleImputer(keep_empty_features=True), StandardScaler())
-    steps = {name: clone(impute_and_scale) for name in X.names if X.kind(name) == "dense"}
-    pipeline = make_pipeline(PerView(steps), estimator) if steps else make_pipeline(estimator)
+    by_view = {name: clone(impute_and_scale) for name in X.names if X.kind(name) == "dense"}
+    pipeline = make_pipeline(*map(clone, steps), *([PerView(by_view)] if by_view else []), estimator)
     return TransformedTargetRegressor(pipeline, transformer=StandardScaler()) if task == "regression" else pipeline
-
-
-# -- inside the scaling
-def final_estimator(model: Any) -> Any:
-    """Return the estimator inside the scaling of views and targets."""
-    if isinstance(model, TransformedTargetRegressor):
-        model = getattr(model, "regressor_", model.regressor)
-    return model[-1] if isinstance(model, Pipeline) else model
-
-
-def final_views(model: Any, X: Views) -> Views:
-    """Return the views as the final estimator of a fitted model receives them."""
-    inside = model.regressor_ if isinstance(model, TransformedTargetRegressor) else model
-    transformed: Views = inside[:-1].transform(X) if isinstance(inside, Pipeline) and len(inside) > 1 else X
-    return transformed
 
 
 def without_view(estimator: Any, view: str) -> Any:
@@ -222,7 +225,122 @@ def single_view(name: str, X: Views) -> str | None:
     return view if view != name and view in X.names else None
 
 
-def views_of(name: str, X: Views) -> Views:
-    """Return the views that an estimator of this name receives: all, or a single one."""
+def views_of(name: str, X: Views, prepare: Any = None) -> Views:
+    """Return the views that an estimator of this name receives: all, or a single one and those of batches."""
     view = single_view(name, X)
-    return X if view is None else X[[view]]
+    return X if view is None else X[[view, *(other for other in _batch_views(prepare) if other in X.names)]]
+
+
+# -- preparation
+def preparation_steps(prepare: Any, task: str | None = None) -> list[Any]:
+    """Return a preparation as transformers of `Views`, in order; recipes and dicts by view become `PerView`.
+
+    Recipes for all views do not change the batches of a `RemoveBatch` that follows.
+    """
+    steps: list[Any] = []
+    items = _items(prepare)
+    names: list[Any] = []  # recipes for all views, up to the next other step
+    for k, item in enumerate([*items, None]):
+        if isinstance(item, str):
+            names.append(_for_task(item, task))
+            continue
+        if names:
+            batches = [later.view for later in items[k:] if isinstance(later, RemoveBatch)]
+            steps.append(PerView(dict.fromkeys(batches, "passthrough"), remainder=names) if batches else PerView(names))
+            names = []
+        if isinstance(item, Mapping):
+            steps.append(PerView({view: _for_task(given, task) for view, given in item.items()}))
+        elif item is not None and not (hasattr(item, "fit") and hasattr(item, "transform")):
+            raise TypeError(
+                "`prepare` takes recipes by name, a dict of recipes or transformers by view, transformers of Views "
+                f"such as PerView, or a list of these; got {item!r}."
+            )
+        elif item is not None:
+            steps.append(item)
+    return steps
+
+
+def _items(prepare: Any) -> list[Any]:
+    """Return the parts of a preparation; those of pipelines one by one."""
+    parts = list(prepare) if isinstance(prepare, (list, tuple)) else [] if prepare is None else [prepare]
+    inside = [_items([step for _, step in part.steps]) if isinstance(part, Pipeline) else [part] for part in parts]
+    return [item for items in inside for item in items]
+
+
+def _for_task(given: Any, task: str | None) -> Any:
+    """Return recipes with those that read the target made for the task, since regression may have whole numbers."""
+    if isinstance(given, (list, tuple)):
+        return [_for_task(step, task) for step in given]
+    if not isinstance(given, str) or given in ("passthrough", "drop"):
+        return given
+    name, _, number = check_recipe(given).partition(":")
+    return MostAssociated(int(number), task=str(task)) if name == "top_k" and task is not None else given
+
+
+def prepared(steps: Sequence[Any], X: Views, y: Any) -> Views:
+    """Return samples after a preparation that is fitted on them: the views, kinds and columns that it makes."""
+    for step in steps:
+        X = clone(step).fit_transform(X, y)
+        if not isinstance(X, Views):
+            raise TypeError(
+                f"`prepare` must return Views, but {type(step).__name__} returned {type(X).__name__}. Give "
+                "transformers of tables by view: {'view': transformer}."
+            )
+    return X
+
+
+def _for_views(steps: Sequence[Any], names: Sequence[str]) -> list[Any]:
+    """Return a preparation for some of the views: parameters by view do not name the others."""
+    kept = []
+    for step in steps:
+        if isinstance(step, PerView) and isinstance(step.transformers, Mapping):
+            own = {name: given for name, given in step.transformers.items() if name in names}
+            step = clone(step).set_params(transformers=own)
+        kept.append(step)
+    return kept
+
+
+def _batch_views(prepare: Any) -> list[str]:
+    return [item.view for item in _items(prepare) if isinstance(item, RemoveBatch)]
+
+
+def tell_new_batches(X: Views, prepare: Any, splits: Sequence[tuple[np.ndarray, np.ndarray]]) -> None:
+    """Warn of held-out samples whose batch is not in the training part of their fold, with their number."""
+    for view in _batch_views(prepare):
+        if view not in X.names or X.kind(view) not in ("objects", "dense"):
+            continue
+        batches, codes = np.unique(X[view].astype(str), axis=0, return_inverse=True)
+        codes, there = codes.reshape(-1), np.flatnonzero(X.present(view))
+        new = [row for train, test in splits for row in np.intersect1d(test, there) if codes[row] not in codes[train]]
+        if new:
+            names = [" ".join(np.atleast_1d(batches[k])) for k in sorted(set(codes[new]))]
+            warnings.warn(
+                f"{len(new)} of {len(X)} held-out samples are of a batch (view '{view}') that no training sample of "
+                f"their fold has ({some(names, 5)}), so they keep its effects.",
+                stacklevel=4,  # where compare is called
+            )
+
+
+def used_views(X: Views, prepare: Any) -> list[str]:
+    """Return the views that a preparation leaves for the final estimator: without batches and dropped ones."""
+    gone = set(_batch_views(prepare))
+    for step in preparation_steps(prepare):
+        if isinstance(step, PerView) and isinstance(step.transformers, Mapping):
+            rest = [name for name in X.names if name not in step.transformers] if step.remainder == "drop" else []
+            gone.update(
+                rest, (name for name, given in step.transformers.items() if isinstance(given, str) and given == "drop")
+            )
+    return [name for name in X.names if name not in gone]
+
+
+def with_preparation(pair: tuple[Any, Grid], prepare: Any, names: Sequence[str], task: str) -> tuple[Any, Grid]:
+    """Return an estimator behind a preparation, and its grid by the parameter names there."""
+    estimator, grid = pair
+    steps = _for_views(preparation_steps(prepare, task), names)
+    if not steps:
+        return pair
+    first = [(f"prepare{k}", clone(step)) for k, step in enumerate(steps)]
+    if isinstance(estimator, Pipeline):
+        return Pipeline([*first, *estimator.steps]), grid
+    own = type(estimator).__name__.lower()
+    return Pipeline([*first, (own, estimator)]), {f"{own}__{name}": values for name, values in grid.items()}

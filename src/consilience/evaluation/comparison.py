@@ -18,10 +18,13 @@ from sklearn.model_selection._search import BaseSearchCV
 from sklearn.utils._param_validation import Interval, StrOptions, validate_params
 
 from .._progress import progress
-from ..views.container import Views, as_views
+from ..views._samples import in_order_of
+from ..views.container import Views
+from ..views.conversion import as_views
 from ._folds import check_targets, inner_splitter, outer_splits, read_groups
 from ._intervals import mean_interval, share_interval
-from .candidates import TASKS, Candidates, candidates, default_kernels, final_estimator, views_of
+from ._wrappers import final_estimator
+from .candidates import TASKS, Candidates, candidates, default_kernels, tell_new_batches, views_of, with_preparation
 
 __all__ = ["Comparison", "Leaderboard", "candidates", "compare", "default_kernels"]
 
@@ -100,6 +103,10 @@ class Leaderboard(Sequence[Comparison]):
         Seed of the folds.
     failed : dict
         Name -> error message of estimators that could not be fitted or scored.
+    sample_names : array of shape (n_samples,) or None
+        Names of the samples, in the order of the predictions.
+    prepare : object
+        The preparation of the views inside the folds, as given to `compare`.
 
     Examples
     --------
@@ -121,6 +128,8 @@ class Leaderboard(Sequence[Comparison]):
     groups: np.ndarray | None = field(default=None, repr=False)
     random_state: int = 0
     failed: dict[str, str] = field(default_factory=dict)
+    sample_names: np.ndarray | None = field(default=None, repr=False)
+    prepare: Any = field(default=None, repr=False)
 
     @property
     def test_ratio(self) -> float:
@@ -172,6 +181,20 @@ class Leaderboard(Sequence[Comparison]):
             columns[f"split{k}_score"] = [row.scores[k] for row in self.rows]
         return pd.DataFrame(columns, index=pd.Index([row.name for row in self.rows], name="name"))
 
+    def predictions_to_frame(self) -> Any:
+        """Return the held-out predictions of all estimators as a pandas DataFrame with one row per sample.
+
+        Returns
+        -------
+        pandas.DataFrame
+            One column per estimator. The index has the names of the samples, or their positions if they have none.
+        """
+        try:
+            import pandas as pd
+        except ImportError as error:
+            raise ImportError("Leaderboard.predictions_to_frame needs pandas: pip install pandas.") from error
+        return pd.DataFrame({row.name: list(row.predictions) for row in self.rows}, index=self.sample_names)
+
     def refit(self, name: str, X: Any, y: Any) -> Any:
         """Fit an estimator on all samples, with its parameters chosen as in the folds.
 
@@ -190,7 +213,9 @@ class Leaderboard(Sequence[Comparison]):
             The fitted estimator, including its scaling.
         """
         search = make_search(self.estimators[name], self.inner_cv, self.scorer)
-        model = fit_part(search, views_of(name, as_views(X)), np.asarray(y), self.groups)
+        X = as_views(X)
+        y = np.asarray(in_order_of(X.sample_names, y, "y"))
+        model = fit_part(search, views_of(name, X, self.prepare), y, self.groups)
         return model.best_estimator_ if self.estimators[name][1] else model
 
 
@@ -218,6 +243,7 @@ def compare(
     inner_cv: Any = 3,
     groups: Any = None,
     estimators: Iterable[str] | Mapping[str, Any] | None = None,
+    prepare: Any = None,
     random_state: int = 0,
     n_jobs: int | None = None,
     verbose: bool = False,
@@ -248,6 +274,10 @@ def compare(
     estimators : iterable of str, or dict, optional
         Names of `candidates` to compare. Or a dict of your own estimators by name, which must accept `Views`; a value
         may also be a pair (estimator, grid), as in `candidates`. Default: all candidates.
+    prepare : recipe, dict, transformer of Views or list of these, optional
+        First steps of every estimator, fitted on the training part of each fold only: a recipe of `PerView` such as
+        "log" or "top_k:100", a dict of recipes or transformers by view, or a transformer of `Views` such as
+        `RemoveBatch`. A list is applied in order. Candidates scale dense views after it.
     random_state : int, default=0
         Seed of the folds, if `cv` is a number and `groups` is not given.
     n_jobs : int, optional
@@ -280,17 +310,19 @@ def compare(
     'LateFusion'
     """
     X = as_views(X)
-    y, task = check_targets(X, y, task)
-    groups = read_groups(groups, len(y))
+    y, task = check_targets(X, in_order_of(X.sample_names, y, "y"), task)
+    groups = read_groups(in_order_of(X.sample_names, groups, "groups"), len(y))
     is_default = scoring in (None, _DEFAULT_SCORING[task])
     scoring = _DEFAULT_SCORING[task] if is_default else scoring
     scorer = get_scorer(scoring)
     # built-in leave-one-out knows neither groups nor other scores
-    pairs = _read_estimators(estimators, X, y, task, built_in_cv=is_default and groups is None)
+    pairs = _read_estimators(estimators, X, y, task, prepare, built_in_cv=is_default and groups is None)
     splits = outer_splits(cv, y, task, groups, random_state)
+    tell_new_batches(X, prepare, splits)
     inner = inner_splitter(inner_cv, y, task, groups, random_state, splits)
     searches = {name: make_search(pair, inner, scorer) for name, pair in pairs.items()}
-    results = _run_folds(searches, scorer, X, y, groups, splits, n_jobs, verbose)
+    by_name = {name: views_of(name, X, prepare) for name in pairs}
+    results = _run_folds(searches, scorer, by_name, y, groups, splits, n_jobs, verbose)
     failed = {
         name: next(part for part in parts if isinstance(part, str))
         for name, parts in results.items()
@@ -302,16 +334,25 @@ def compare(
     name_of_score = scoring if isinstance(scoring, str) else getattr(scoring, "__name__", str(scoring))
     rows = [_row(name, parts, splits, name_of_score) for name, parts in results.items() if name not in failed]
     rows.sort(key=lambda row: (np.isnan(row.score), -row.score))  # scores that are NaN come last
-    return Leaderboard(tuple(rows), splits, task, name_of_score, scorer, pairs, inner, groups, random_state, failed)
+    return Leaderboard(
+        tuple(rows), splits, task, name_of_score, scorer, pairs, inner, groups, random_state, failed, X.sample_names,
+        prepare,
+    )  # fmt: skip
 
 
-def _read_estimators(estimators: Any, X: Views, y: np.ndarray, task: str, *, built_in_cv: bool) -> Candidates:
+def _read_estimators(
+    estimators: Any, X: Views, y: np.ndarray, task: str, prepare: Any, *, built_in_cv: bool
+) -> Candidates:
     """Return the estimators to compare and their grids, by name."""
     if isinstance(estimators, Mapping):
         if not estimators:
             raise ValueError("`estimators` is empty. Give at least one estimator by name, or None for all candidates.")
-        return {name: own if isinstance(own, tuple) else (own, {}) for name, own in estimators.items()}
-    known = candidates(X, y, task=task, built_in_cv=built_in_cv)
+        pairs = {name: own if isinstance(own, tuple) else (own, {}) for name, own in estimators.items()}
+        return {
+            name: with_preparation(pair, prepare, views_of(name, X, prepare).names, task)
+            for name, pair in pairs.items()
+        }
+    known = candidates(X, y, task=task, built_in_cv=built_in_cv, prepare=prepare)
     if estimators is None:
         return known
     names = list(dict.fromkeys([estimators] if isinstance(estimators, str) else estimators))
@@ -335,6 +376,7 @@ def fit_part(model: Any, X: Views, y: np.ndarray, groups: np.ndarray | None, row
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         warnings.filterwarnings("ignore", message="The least populated class")
+        warnings.filterwarnings("ignore", message="The effects of batches")  # `compare` counts them
         if groups is not None and isinstance(model, BaseSearchCV):
             return model.fit(X[rows], y[rows], groups=groups[rows])  # the inner folds keep groups together too
         return model.fit(X[rows], y[rows])
@@ -354,7 +396,7 @@ class FoldResult:
 def _run_folds(
     searches: Mapping[str, Any],
     scorer: Any,
-    X: Views,
+    views: Mapping[str, Views],
     y: np.ndarray,
     groups: np.ndarray | None,
     splits: Sequence[tuple[np.ndarray, np.ndarray]],
@@ -365,7 +407,7 @@ def _run_folds(
     turns = _turns(searches, len(splits))
     # a generator gives results as they come, for the progress bar
     work = Parallel(n_jobs=n_jobs, return_as="generator")(
-        delayed(run_fold)(searches[name], scorer, views_of(name, X), y, groups, *splits[k]) for name, k in turns
+        delayed(run_fold)(searches[name], scorer, views[name], y, groups, *splits[k]) for name, k in turns
     )
     results: dict[str, list[Any]] = {name: [None] * len(splits) for name in searches}
     with progress(verbose, f"{turns[0][0]}, fold 1 of {len(splits)}") as show:
@@ -399,8 +441,10 @@ def run_fold(
         model = fit_part(clone(search), X, y, groups, train)  # a clone, because all folds get the same search
         fit_time = time.perf_counter() - start
         test_views = X[test]
-        score = float(scorer(model, test_views, y[test]))
-        return FoldResult(score, fit_time, model.predict(test_views), getattr(model, "best_params_", {}))
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", message="The effects of batches")
+            score = float(scorer(model, test_views, y[test]))
+            return FoldResult(score, fit_time, model.predict(test_views), getattr(model, "best_params_", {}))
     except _FIT_ERRORS as error:
         return (str(error).strip() or type(error).__name__).splitlines()[0]
 

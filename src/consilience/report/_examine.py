@@ -13,13 +13,16 @@ from sklearn.preprocessing import StandardScaler
 from .._progress import progress
 from ..batch.fusion import EarlyFusion
 from ..evaluation._intervals import difference_interval
-from ..evaluation.candidates import default_kernels, final_estimator, final_views, single_view, views_of, without_view
+from ..evaluation._wrappers import final_estimator
+from ..evaluation.candidates import default_kernels, single_view, used_views, views_of, without_view
 from ..evaluation.comparison import Comparison, FoldResult, Leaderboard, fit_part, run_fold, score_interval
-from ..evaluation.inspection import view_agreement
+from ..evaluation.inspection import view_agreement, view_outputs
 from ..kernels.given import as_kernel
 from ..kernels.gram import alignment
 from ..views._notebook import weights_of
-from ..views.container import Views, as_views
+from ..views._samples import in_order_of
+from ..views.container import Views
+from ..views.conversion import as_views
 from ..views.estimator import presence
 from ._findings import Disagreement, Findings
 
@@ -29,14 +32,7 @@ SHOWN_DISAGREEMENTS = 12
 
 
 def examine(
-    X: Any,
-    y: Any,
-    board: Leaderboard,
-    *,
-    title: str = "Data",
-    ids: Sequence[Any] | None = None,
-    n_jobs: int | None = None,
-    verbose: bool = False,
+    X: Any, y: Any, board: Leaderboard, *, title: str = "Data", n_jobs: int | None = None, verbose: bool = False
 ) -> Findings:
     """Examine the data and the estimators of a comparison, for a report.
 
@@ -53,8 +49,6 @@ def examine(
         Result of `compare`.
     title : str, default="Data"
         Title of the data.
-    ids : sequence, optional
-        Names of the samples. Default: their positions.
     n_jobs : int, optional
         Number of processes, each of which fits one estimator at a time; -1 uses all cores.
     verbose : bool, default=False
@@ -76,11 +70,12 @@ def examine(
     >>> findings.losses["worst"][0] > findings.losses["error"][0]
     True
     """
-    X, y = as_views(X), np.asarray(y)
-    names = [str(i) for i in (range(len(X)) if ids is None else ids)]
-    if len(names) != len(X):
-        raise ValueError(f"`ids` must have one name for each of the {len(X)} samples; got {len(names)} names.")
+    X = as_views(X)
+    y = np.asarray(in_order_of(X.sample_names, y, "y"))
+    names = [str(name) for name in (range(len(X)) if X.sample_names is None else X.sample_names)]
     best: Comparison = board[0]
+    used = used_views(X, board.prepare)
+    shown = X[used]  # without batches and dropped views, which the models do not learn from
     of_all_views = next((row for row in board if single_view(row.name, X) is None), None)
     fits = _FoldFits(board, X, y, n_jobs)
     with progress(verbose, "examining the data") as show:
@@ -89,11 +84,11 @@ def examine(
         show("comparing the predictions of the views", 0.15)
         vote_estimator, votes, spread = _votes(fits)
         show("fitting without each view", 0.4)
-        losses = {} if of_all_views is None or len(X.names) < 2 else _losses(fits, of_all_views)
+        losses = {} if of_all_views is None or len(used) < 2 else _losses(fits, of_all_views)
         show("fitting on fewer samples", 0.7)
         curve = _learning_curve(fits, best)
         show("comparing kernels", 0.95)
-        alignments = _alignments(X, y, board)
+        alignments = _alignments(shown, y, board)
     calibration, confidence = _calibration(fits, best)
     voter = next((row for row in board if row.name == vote_estimator), best)
     agreed, disputed, rows = _disagreements(votes, spread, voter.predictions, y, names, board.task)
@@ -101,7 +96,7 @@ def examine(
     chosen = [_chosen_params(best.best_params[0], model), *(_chosen_params(given, part) for given, part in each)]
     final = final_estimator(model)
     return Findings(
-        title=title, X=X, y=y, board=board, patterns=_patterns(X), alignments=alignments, model=model,
+        title=title, X=shown, y=y, board=board, patterns=_patterns(shown), alignments=alignments, model=model,
         chosen_params=chosen, certificate=final.certificate() if hasattr(final, "certificate") else None,
         weights=_weights(final), loss_estimator=(of_all_views or best).name, losses=losses,
         vote_estimator=vote_estimator, disagreements=rows, agreed=agreed, disputed=disputed, calibration=calibration,
@@ -124,7 +119,7 @@ class _FoldFits:
     def models(self, row: Comparison) -> list[Any]:
         """Return the estimator of a row, fitted on each training part."""
         if row.name not in self._models:
-            X = views_of(row.name, self.X)
+            X = views_of(row.name, self.X, self.board.prepare)
             self._models[row.name] = Parallel(n_jobs=self.n_jobs)(
                 delayed(fit_part)(self.estimator(row, k), X, self.y, self.board.groups, train)
                 for k, (train, _) in enumerate(self.board.splits)
@@ -194,8 +189,9 @@ def _losses(fits: _FoldFits, row: Comparison) -> dict[str, tuple[float, float, f
     X, y, board = fits.X, fits.y, fits.board
     jobs: list[tuple[Any, ...]] = []
     places = []
-    for v, name in enumerate(X.names):
-        kept = np.flatnonzero(np.delete(presence(X), v, axis=1).any(axis=1))  # samples that have another view
+    used = used_views(X, board.prepare)
+    for v, name in enumerate(used):
+        kept = np.flatnonzero(np.delete(presence(X[used]), v, axis=1).any(axis=1))  # samples that have another view
         others = X[kept][[other for other in X.names if other != name]]
         groups = None if board.groups is None else board.groups[kept]
         for k, split in enumerate(board.splits):
@@ -221,18 +217,22 @@ def _score_on(fits: _FoldFits, row: Comparison, fold: int, test: np.ndarray) -> 
     """Return the score of a row on some test samples of a fold."""
     if len(test) == len(fits.board.splits[fold][1]):  # all test samples, whose score is known
         return row.scores[fold]
-    return float(fits.board.scorer(fits.models(row)[fold], views_of(row.name, fits.X)[test], fits.y[test]))
+    X = views_of(row.name, fits.X, fits.board.prepare)
+    return float(fits.board.scorer(fits.models(row)[fold], X[test], fits.y[test]))
 
 
 def _votes(fits: _FoldFits) -> tuple[str, np.ndarray | None, np.ndarray]:
     """Return the best estimator whose views predict one by one, their predictions and spreads on held-out samples."""
-    X, m = fits.X, len(fits.X.names)
+    X, used = fits.X, tuple(used_views(fits.X, fits.board.prepare))
+    m = len(used)
     for row in fits.board if m > 1 else ():
         final = final_estimator(fits.board.estimators[row.name][0])
         # a metric combines pairs of views, and early fusion fills missing views: there no view predicts by itself
         together = isinstance(final, EarlyFusion) or hasattr(final, "metric")
         by_view = hasattr(final, "view_decision_function") and not together
         if single_view(row.name, X) is not None or not by_view:
+            continue
+        if final_estimator(fits.models(row)[0]).view_names_in_ != used:  # its preparation makes other views
             continue
         votes, spread = np.full((len(X), m), None, dtype=object), np.full(len(X), np.nan)
         for model, (_, test) in zip(fits.models(row), fits.board.splits, strict=True):
@@ -243,18 +243,13 @@ def _votes(fits: _FoldFits) -> tuple[str, np.ndarray | None, np.ndarray]:
 
 def _fold_votes(model: Any, X: Views) -> tuple[np.ndarray, np.ndarray]:
     """Return the prediction of each view for samples, and their spread, in the units of the target."""
-    final, views = final_estimator(model), final_views(model, X)
-    agreement = view_agreement(final, views)
+    agreement = view_agreement(model, X)
     if "votes" in agreement:
         return agreement.votes, agreement.spread
-    outputs = final.view_decision_function(views).reshape(len(X), len(X.names))
-    spread, transformer = agreement.spread, getattr(model, "transformer_", None)
-    if transformer is not None:  # it has scaled the target
-        outputs = transformer.inverse_transform(outputs.reshape(-1, 1)).reshape(outputs.shape)
-        spread = spread * transformer.scale_[0]
+    outputs = view_outputs(model, X)[0].reshape(len(X), -1)
     votes = outputs.astype(object)
     votes[np.isnan(outputs)] = None
-    return votes, spread
+    return votes, agreement.spread
 
 
 def _disagreements(
@@ -297,7 +292,7 @@ def _calibration(fits: _FoldFits, row: Comparison) -> tuple[np.ndarray, str]:
     model, or else the margin of the best score over the second best. A logistic regression on the other folds turns
     margins into probabilities.
     """
-    X, y, splits = views_of(row.name, fits.X), fits.y, fits.board.splits
+    X, y, splits = views_of(row.name, fits.X, fits.board.prepare), fits.y, fits.board.splits
     if fits.board.task == "regression":
         return _binned(row.predictions.astype(np.float64), y.astype(np.float64)), ""
     correct, models = (row.predictions == y).astype(int), fits.models(row)
@@ -333,7 +328,7 @@ def _binned(given: np.ndarray, observed: np.ndarray, bins: int = 10) -> np.ndarr
 
 def _learning_curve(fits: _FoldFits, row: Comparison) -> np.ndarray:
     """Return test scores after fits on some of the training samples, and on all of them."""
-    X, y, board = views_of(row.name, fits.X), fits.y, fits.board
+    X, y, board = views_of(row.name, fits.X, fits.board.prepare), fits.y, fits.board
     labels = None if board.task == "regression" else y
     n_train = len(board.splits[0][0])
     least = 10 if labels is None else 2 * len(np.unique(labels))  # fewer samples give no meaningful fit

@@ -7,7 +7,8 @@ import numpy as np
 from sklearn.metrics import confusion_matrix
 
 from ..evaluation._intervals import difference_interval
-from ..evaluation.candidates import final_estimator, single_view
+from ..evaluation._wrappers import final_estimator
+from ..evaluation.candidates import single_view
 from ..evaluation.comparison import Comparison
 from ..solvers.certificates import STATUSES, MistakeCertificate, PerceptronCertificate
 from ..views._notebook import kernels_of
@@ -16,6 +17,7 @@ from . import _charts as charts
 from ._examine import ALIGNED_SAMPLES
 from ._findings import Disagreement, Findings
 from ._html import Mark, Markup, html_figure, html_figures, html_table, plural
+from ._preparation import preparation_words
 
 MOST_CLASSES = 20  # in a confusion matrix that can still be read
 MOST_ROWS = 40  # in a table of classes or patterns
@@ -170,6 +172,8 @@ def _leaderboard(findings: Findings) -> str:
         "choices. The best row is chosen by its score, so its score is slightly optimistic. Fit times are means over "
         "the folds and include the choice of parameters."
     )
+    if board.prepare is not None:
+        text += " The preparation of the views is fitted within the training part of each fold, too."
     if board.groups is not None:
         text += " All samples of a group are in the same part of a fold."
     if board.failed:
@@ -197,6 +201,8 @@ def _model(findings: Findings) -> str:
     if chosen[0]:
         facts.append(("chosen on all samples", escape(chosen[0])))
         facts.append(("chosen in the folds", escape(", or ".join(dict.fromkeys(chosen[1:])))))
+    for view, words in preparation_words(findings.model).items():
+        facts.append((f"preparation of {escape(view)}", escape(words)))
     kernels = kernels_of(final)
     if kernels:
         facts.append(("kernels", escape("; ".join(f"{name}: {kernel}" for name, kernel in kernels.items()))))

@@ -1,44 +1,50 @@
-"""Preprocess each view by a scikit-learn transformer of its own."""
+"""Prepare each view by recipes or scikit-learn transformers of its own."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import KW_ONLY, dataclass
 from typing import Any, Self
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn.base import TransformerMixin, clone
+from sklearn.base import TransformerMixin
 from sklearn.utils._param_validation import HasMethods, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from .._backend import take_rows
-from . import _blocks, _reading
+from . import _blocks, _frames, _reading
 from ._blocks import Block
+from ._construction import is_mapping
 from ._docs import shared_docs
-from .container import Views, as_views, is_mapping
+from ._samples import in_order_of
+from .container import Views
+from .conversion import as_views
 from .estimator import ViewEstimator
-from .validation import named_as_before
+from .recipes import NegativeValue, chained_steps, check_recipe, fit_steps, is_recipe
+from .validation import read_as_fitted, store_views
 
 __all__ = ["PerView"]
 
-_TRANSFORMER = [HasMethods(["fit", "transform"]), StrOptions({"passthrough", "drop"})]
+_TRANSFORMER = [HasMethods(["fit", "transform"]), str, list, tuple]
 
 
 @shared_docs
 @dataclass(eq=False, repr=False)
 class PerView(TransformerMixin, ViewEstimator, auto_wrap_output_keys=None):  # type: ignore[call-arg]
-    """Transform each view by a transformer of its own; the result is again `Views`.
+    """Transform each view by recipes or a transformer of its own; the result is again `Views`.
 
     A transformer is fitted on the rows where its view is present; the view stays missing in the other rows. A view of
     strings reaches its transformer as a list of strings, so that text vectorizers work.
 
     Parameters
     ----------
-    transformers : dict, transformer, "passthrough" or "drop"
-        Transformers by view, or one transformer that is cloned for every view. ``"passthrough"`` leaves a view
-        unchanged, ``"drop"`` removes it.
-    remainder : transformer, "passthrough" or "drop", default="passthrough"
-        Transformer of the views that the dict `transformers` does not name.
+    transformers : dict, recipe, transformer or list of these
+        Recipes and transformers by view, or those of every view. A list is applied in order. Transformers are cloned
+        for each view. See the notes for the recipes. ``"passthrough"`` leaves a view unchanged, ``"drop"`` removes it.
+    remainder : recipe, transformer or list of these, default="passthrough"
+        What the views get that the dict `transformers` does not name.
     {views}
+    {missing_columns}
 
     Attributes
     ----------
@@ -51,7 +57,24 @@ class PerView(TransformerMixin, ViewEstimator, auto_wrap_output_keys=None):  # t
 
     See Also
     --------
+    RemoveBatch : Remove the effects of batches from all views.
     sklearn.compose.ColumnTransformer : Does the same for columns of one table; ``views="prefix"`` reads its output.
+
+    Notes
+    -----
+    Recipes are names of preparations for columns of numbers:
+
+    - ``"standardize"``: mean 0 and variance 1; sparse views are only divided by the standard deviation.
+    - ``"impute"``: single missing values are filled with the mean of their column.
+    - ``"log"``: log(1 + x); negative values are refused.
+    - ``"quantile"``: each column is mapped to a normal distribution by its ranks. Dense views only.
+    - ``"variance:50"``: the 50 columns with the largest variance.
+    - ``"top_k:50"``: the 50 columns most associated with y, by the F-test of classes or of the correlation. Samples
+      without a target (NaN, None) are left out.
+
+    Statistics leave out single values that are NaN. Of equal columns the first is kept, and a view with fewer columns
+    keeps all. Views of text and Gram matrices pass recipes unchanged that are given for all views, or as `remainder`;
+    a recipe that the dict gives to such a view is refused.
 
     Examples
     --------
@@ -65,14 +88,21 @@ class PerView(TransformerMixin, ViewEstimator, auto_wrap_output_keys=None):  # t
     Views of 3 samples
       audio  dense float64   2 columns
       text   sparse float64  4 columns
+    >>> PerView(["log", "standardize", "variance:1"]).fit_transform(X)["audio"].shape
+    (3, 1)
     """
 
-    _parameter_constraints = {"transformers": [Mapping, *_TRANSFORMER], "remainder": _TRANSFORMER}
+    _parameter_constraints = {
+        "transformers": [Mapping, *_TRANSFORMER],
+        "remainder": _TRANSFORMER,
+        "missing_columns": [StrOptions({"raise", "fill"})],
+    }
 
     transformers: Any
     _: KW_ONLY
     remainder: Any = "passthrough"
     views: Any = None
+    missing_columns: str = "raise"
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Fit every view's transformer on the rows where the view is present.
@@ -115,30 +145,26 @@ class PerView(TransformerMixin, ViewEstimator, auto_wrap_output_keys=None):  # t
 
     def _fit(self, X: Any, y: Any, transform: bool) -> tuple[Views, dict[str, Any]]:
         """Fit the transformers; return the samples and, if asked for, the transformed present rows of each view."""
-        X = self._read(X)
-        by_view = self._transformers_by_view(X.names)
+        X = as_views(X, None if isinstance(X, Views) or is_mapping(X) else self.views)
+        by_view = self._steps_by_view(X)
+        y = in_order_of(X.sample_names, y, "y")
         if y is not None and len(np.asarray(y)) != len(X):
             raise ValueError(f"X has {len(X)} samples, but y has {len(np.asarray(y))}. Give one target per sample.")
-        self.view_names_in_ = X.names
-        self.n_features_in_ = sum(_blocks.width(X.block(name)) for name in X.names)
+        store_views(self, X)
+        self._dense_views = tuple(name for name in X.names if X.kind(name) == "dense")
         self.transformers_: dict[str, Any] = {}
         results: dict[str, Any] = {}
-        for name, transformer in by_view.items():
-            if isinstance(transformer, str):
-                self.transformers_[name] = transformer
+        for name, steps in by_view.items():
+            if isinstance(steps, str):
+                self.transformers_[name] = steps
                 continue
             data, rows = _present(X, name)
             if data is None:  # no sample to fit on: the view stays missing
                 self.transformers_[name] = None
                 continue
-            target = None if y is None else np.asarray(y)[rows]
-            fitted = self.transformers_[name] = clone(transformer)
-            with _blocks.naming(name):
-                if transform and hasattr(fitted, "fit_transform"):
-                    results[name] = fitted.fit_transform(data, target)
-                else:
-                    fitted.fit(data, target)
-                    results[name] = fitted.transform(data) if transform else None
+            target = None if y is None else _column(y)[rows]
+            with _naming(name, X):
+                self.transformers_[name], results[name] = fit_steps(steps, data, target, transform=transform)
         return X, results
 
     def transform(self, X: Any) -> Views:
@@ -155,12 +181,15 @@ class PerView(TransformerMixin, ViewEstimator, auto_wrap_output_keys=None):  # t
             Transformed views.
         """
         check_is_fitted(self)
-        X = named_as_before(self, self._read(X)).align(self.view_names_in_)
+        X = read_as_fitted(self, X).align(self.view_names_in_)
         results = {}
+        data: Any
         for name, transformer in self.transformers_.items():
             data, _ = (None, None) if transformer is None or isinstance(transformer, str) else _present(X, name)
+            if sp.issparse(data) and name in self._dense_views:  # transformers that center take dense data alone
+                data = data.toarray()
             if data is not None:
-                with _blocks.naming(name):
+                with _naming(name, X, transformer):
                     results[name] = transformer.transform(data)
         return self._joined(X, results)
 
@@ -183,37 +212,90 @@ class PerView(TransformerMixin, ViewEstimator, auto_wrap_output_keys=None):  # t
         if len(empty):
             kept = [name for name in blocks if self.transformers_[name] is not None]
             raise ValueError(
-                f"{_blocks.rows_text(empty)} none of the remaining views {_blocks.quoted(kept)}. PerView drops the "
-                "others, or they were missing in every training sample. Drop such samples."
+                f"{_blocks.rows_text(empty, X.sample_names)} none of the remaining views {_blocks.quoted(kept)}. "
+                "PerView drops the others, or they were missing in every training sample. Drop such samples."
             )
-        return Views._of(blocks, len(X), present, {name: known for name, known in names.items() if known is not None})
+        columns = {name: known for name, known in names.items() if known is not None}
+        return Views._of(blocks, len(X), present, columns, X.sample_names)
 
-    def _read(self, X: Any) -> Views:
-        return as_views(X, None if isinstance(X, Views) or is_mapping(X) else self.views)
-
-    def _transformers_by_view(self, names: tuple[str, ...]) -> dict[str, Any]:
-        """Return the transformer of each view; raise for unknown views and for entries that are not transformers."""
+    def _steps_by_view(self, X: Views) -> dict[str, Any]:
+        """Return "passthrough", "drop" or the steps of each view; raise for unknown views and unsuitable steps."""
         if not isinstance(self.transformers, Mapping):
-            return dict.fromkeys(names, self.transformers)
-        unknown = [name for name in self.transformers if name not in names]
+            return {name: _steps(name, X, self.transformers, named=False) for name in X.names}
+        unknown = [name for name in self.transformers if name not in X.names]
         if unknown:
             raise ValueError(
                 f"PerView has a transformer for the view {_blocks.quoted(unknown)}, but the views are "
-                f"{_blocks.quoted(names)}. Remove or rename the entry."
+                f"{_blocks.quoted(X.names)}. Remove or rename the entry."
             )
-        for name, transformer in self.transformers.items():
-            if not any(constraint.is_satisfied_by(transformer) for constraint in _TRANSFORMER):
-                raise TypeError(
-                    f"The transformer of view '{name}' must have fit and transform, or be 'passthrough' or 'drop'; got "
-                    f"{transformer!r}."
-                )
-        return {name: self.transformers.get(name, self.remainder) for name in names}
+        return {
+            name: _steps(name, X, self.transformers.get(name, self.remainder), named=name in self.transformers)
+            for name in X.names
+        }
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         tags.input_tags.allow_nan = True
         return tags
+
+
+def _steps(name: str, X: Views, given: Any, *, named: bool) -> Any:
+    """Return "passthrough", "drop", or the steps of one view; `named` if they were given to this view by its name."""
+    if isinstance(given, str) and given in ("passthrough", "drop"):
+        return given
+    steps = list(given) if isinstance(given, (list, tuple)) else [given]
+    for step in steps:
+        if isinstance(step, str) and step == "drop":
+            raise ValueError(f"View '{name}' has 'drop' among other steps. Give 'drop' alone, or leave it out.")
+        if isinstance(step, str) and step != "passthrough":
+            check_recipe(step)
+        elif not isinstance(step, str) and not (hasattr(step, "fit") and hasattr(step, "transform")):
+            raise TypeError(
+                f"The transformer of view '{name}' must be a recipe, have fit and transform, or be 'passthrough' or "
+                f"'drop'; got {step!r}."
+            )
+    steps = [step for step in steps if not (isinstance(step, str) and step == "passthrough")]
+    kind = X.kind(name)
+    if steps and kind in ("objects", "gram") and is_recipe(steps[0]):
+        if not named and all(is_recipe(step) for step in steps):
+            return "passthrough"
+        what = "a Gram matrix" if kind == "gram" else "text or other objects"
+        remedy = "" if kind == "gram" else ", or put a transformer such as TfidfVectorizer() before it"
+        raise TypeError(
+            f"View '{name}' is {what}, but the recipe {steps[0]!r} needs columns of numbers. Use 'passthrough' for "
+            f"this view{remedy}."
+        )
+    return steps or "passthrough"
+
+
+def _column(y: Any) -> np.ndarray:
+    """Return targets as an array; NumPy would make text of NaN among strings."""
+    if isinstance(y, (list, tuple)) and len({type(value) for value in y}) > 1 and any(isinstance(v, str) for v in y):
+        return _reading.objects_of(y)
+    return np.asarray(y)
+
+
+@contextmanager
+def _naming(name: str, X: Views, transformer: Any = None) -> Iterator[None]:
+    """Name the view in errors about its data; in those of the recipe "log" the sample and the column too."""
+    try:
+        with _blocks.naming(name):
+            yield
+    except NegativeValue as error:
+        names = X.feature_names.get(name)
+        before = error.before if transformer is None else chained_steps(transformer)
+        for step in before:
+            if step is error.owner:
+                break
+            names = _output_names(step, names)
+        row = int(np.flatnonzero(X.present(name))[error.row])
+        where = f"row {row}" if X.sample_names is None else f"sample '{X.sample_names[row]}'"
+        column = error.column if names is None else f"'{names[error.column]}'"
+        raise ValueError(
+            f"View '{name}' has {error.value:g} in {where}, column {column}, but the recipe 'log' takes no negative "
+            "values. Correct it, or use another recipe for this view."
+        ) from error
 
 
 def _present(X: Views, name: str) -> tuple[Any, np.ndarray]:
@@ -231,8 +313,8 @@ def _present(X: Views, name: str) -> tuple[Any, np.ndarray]:
 
 def _plain(result: Any) -> Any:
     """Return what a transformer returned as an array or a sparse matrix."""
-    if _reading.is_frame(result):
-        return _reading.read_frame("output", result)[0]
+    if _frames.is_frame(result):
+        return _frames.read_frame("output", result).block
     return result if sp.issparse(result) or hasattr(result, "shape") else np.asarray(result)
 
 
