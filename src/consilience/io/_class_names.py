@@ -15,6 +15,7 @@ _LIBRARY = "consilience"
 _ROOMS = ("views", "kernels", "batch", "online")  # whose public classes may be in a file
 _PARTS = {  # what fitted models are made of besides public classes, by the modules that define it
     "views._blocks": ("Gram",),
+    "views.recipes": ("LogColumns", "MostAssociated", "MostVariable"),
     "solvers.certificates": ("Certificate", "Solution"),
     "kernels.algebra": ("Constant", "Exponential", "Mapped", "OnColumns", "Power", "Product", "Scaled", "Sum"),
     "kernels.normalization": ("Centered", "Normalized"),

@@ -367,6 +367,10 @@ def _check_batch(estimator: Any) -> None:
     if "dual_coef_" in fitted and estimator.dual_coef_.ndim == 3:
         _array(estimator, "dual_coef_", (m, len(estimator.X_fit_), None))
         _require(estimator.X_fit_.names == estimator._used_views, "X_fit_")
+    if "_features" in fitted:
+        sizes = estimator._features.n_components_
+        fits = isinstance(estimator.coef_, dict) and tuple(estimator.coef_) == estimator._used_views == tuple(sizes)
+        _require(fits and all(len(W) == sizes[name] for name, W in estimator.coef_.items()), "coef_")
     if "kernels_" in fitted:
         _require(all(isinstance(kernel, Kernel) for kernel in estimator.kernels_.values()), "kernels_")
         _require(set(estimator._used_views) <= set(estimator.kernels_), "kernels_")

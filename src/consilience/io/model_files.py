@@ -9,6 +9,7 @@ explicit list before anything is built, and states (shapes, index ranges) before
 import hashlib
 import json
 import os
+import warnings
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -18,6 +19,7 @@ from .. import __version__
 from ._class_names import from_file_names, to_file_names
 from ._states import check_state
 from ._unpacking import TooLarge, check_sizes
+from .sharing import SharedModel, shareable
 from .writing import write_atomically
 
 __all__ = ["load", "save"]
@@ -28,8 +30,20 @@ _LONGEST_HEADER = 4096
 _TRUSTED = ("numpy.dtype", "scipy.sparse._csr.csr_array", "scipy.sparse._csr.csr_matrix")
 
 
-def save(model: Any, path: str | os.PathLike[str], *, trusted: Sequence[str] = ()) -> None:
+def save(
+    model: Any,
+    path: str | os.PathLike[str],
+    *,
+    trusted: Sequence[str] = (),
+    share: bool = False,
+    X: Any = None,
+    y: Any = None,
+) -> SharedModel | None:
     """Write a fitted model to a file, completely or not at all.
+
+    Kernel models keep training samples: all of them, support vectors or landmarks, and the file holds these too. It
+    must then be protected like the data. `consilience.io.stored_samples` and the command ``consilience inspect`` say
+    how many samples a model holds. With `share`, a copy without training samples is written, as `shareable` makes it.
 
     Parameters
     ----------
@@ -41,10 +55,21 @@ def save(model: Any, path: str | os.PathLike[str], *, trusted: Sequence[str] = (
         The file; an existing one is replaced only when the new one is complete.
     trusted : sequence of str, optional
         Full names of other types inside, such as an estimator of another package; `load` must be given them too.
+    share : bool, default=False
+        Whether to write a copy without training samples. A warning says how far its predictions moved, unless it is
+        exact. A model that cannot do without its samples is refused.
+    X, y : Views and array-like, optional
+        With `share`, samples and targets on which both models are scored.
+
+    Returns
+    -------
+    SharedModel or None
+        With `share`, the copy that was written and what it costs.
 
     See Also
     --------
     load : Read it back.
+    shareable : Make a copy without training samples.
 
     Examples
     --------
@@ -56,6 +81,12 @@ def save(model: Any, path: str | os.PathLike[str], *, trusted: Sequence[str] = (
     ...     print(cs.load(Path(folder) / "kernel.cons"))
     RBF(gamma=0.5)
     """
+    shared = None
+    if share:
+        shared = shareable(model, X, y)
+        model = shared.model
+    elif X is not None or y is not None:
+        raise ValueError("`X` and `y` score a model before and after its training samples are removed: use share=True.")
     packed = _skops().dumps(model)
     payload, own = to_file_names(packed)
     foreign = _untrusted(packed, [*own, *trusted])  # an error at save is better than a file that cannot be loaded
@@ -67,6 +98,9 @@ def save(model: Any, path: str | os.PathLike[str], *, trusted: Sequence[str] = (
     header = {"format": _FORMAT, "version": __version__, "sha256": hashlib.sha256(payload).hexdigest()}
     content = _MAGIC + json.dumps(header).encode() + b"\n" + payload
     write_atomically(Path(path), lambda file: file.write(content))
+    if shared is not None and not shared.exact:
+        warnings.warn(str(shared), stacklevel=2)
+    return shared
 
 
 def load(path: str | os.PathLike[str], *, trusted: Sequence[str] = ()) -> Any:

@@ -30,6 +30,7 @@ STATUSES: dict[str, str] = {
     "indefinite": "The matrices are not positive semi-definite, so the problem has no minimum.",
     "streamed": "Learned as the samples arrived; no optimum is claimed.",
     "delegated": "The wrapped estimator solved its own problem; no gap is known for it.",
+    "shared": "A copy of the fitted function without training samples, possibly approximate; no optimum is claimed.",
 }
 
 
@@ -76,7 +77,7 @@ class Solution:
     @property
     def converged(self) -> bool:
         """Whether the solver reached the accuracy asked for."""
-        return self.status in ("converged", "exact", "settled", "streamed", "delegated")
+        return self.status in ("converged", "exact", "settled", "streamed", "delegated", "shared")
 
     @property
     def dual(self) -> float:

@@ -1,0 +1,228 @@
+"""Training samples inside fitted models: where they are, how many there are, and whether a model is free of them."""
+
+import types
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.base import BaseEstimator
+
+from .._backend import is_device_array, to_numpy
+from ..kernels import Kernel
+from ..kernels.features import Nystroem
+from ..kernels.normalization import Centered
+from ..online._dual import Support
+from ..online._link import LinkMachine
+from ..views import _blocks
+from ..views._blocks import Block, Gram
+from ..views.container import Views
+
+#: Attributes by which estimators of scikit-learn keep samples, or sorted values of each column
+ROW_ATTRIBUTES = (
+    "support_vectors_", "_fit_X", "X_fit_", "X_train_", "X_", "tree_", "_tree", "quantiles_", "X_thresholds_",
+    "x_scores_", "_x_scores", "embedding_",
+)  # fmt: skip
+_LEAVES = (
+    str, bytes, int, float, complex, np.generic, type(None), type, types.FunctionType, types.MethodType,
+    types.BuiltinFunctionType, types.ModuleType,
+)  # fmt: skip
+
+
+# -- the parts of a model
+def walk(value: Any) -> Iterator[tuple[Any, tuple[str, ...]]]:
+    """Yield a model and everything in it, each once, with the views that it is about."""
+    left: list[tuple[Any, tuple[str, ...]]] = [(value, ())]
+    seen: set[int] = set()
+    while left:
+        part, views = left.pop()
+        if isinstance(part, _LEAVES) or id(part) in seen:
+            continue
+        seen.add(id(part))
+        yield part, views
+        if hasattr(part, "view_names_in_"):
+            views = tuple(getattr(part, "_used_views", part.view_names_in_))
+        if isinstance(part, Mapping):  # dicts by view hold what is about one view
+            left += [(child, (key,) if key in views else views) for key, child in part.items()]
+        elif isinstance(part, (list, tuple, set, frozenset)):
+            left += [(child, views) for child in part]
+        elif isinstance(part, np.ndarray):
+            left += [(child, views) for child in part.ravel()] if part.dtype == object else []
+        elif not sp.issparse(part) and hasattr(part, "__dict__"):
+            left += [(child, views) for child in vars(part).values()]
+
+
+def is_ours(value: Any) -> bool:
+    """Tell whether an object is of this library."""
+    return type(value).__module__.partition(".")[0] == "consilience"
+
+
+def foreign_rows(part: Any) -> tuple[str, int] | None:
+    """Return the attribute by which an estimator of another package keeps samples, and their number."""
+    if is_ours(part) or not isinstance(part, BaseEstimator):
+        return None
+    names = [*ROW_ATTRIBUTES, *(["components_"] if type(part).__name__ == "Nystroem" else [])]
+    for name in names:
+        rows = vars(part).get(name)
+        shape: Any = getattr(getattr(rows, "data", None) if "tree" in name else rows, "shape", ())
+        if len(shape) and shape[0]:
+            return name, int(shape[0])
+    return None
+
+
+# -- how many
+def stored_samples(model: Any) -> dict[str, int]:
+    """Return how many training samples a fitted model holds, by view.
+
+    Kernel machines predict by comparing new samples with training samples, so they keep them: all of them, the support
+    vectors, or the landmarks of Nyström features. Positions in a Gram matrix are not samples.
+
+    Parameters
+    ----------
+    model : estimator
+        A fitted estimator, or anything that contains some.
+
+    Returns
+    -------
+    dict of int
+        Number of samples of each view that has some; empty for a model without training samples.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import consilience as cs
+    >>> from consilience.io import stored_samples
+    >>> X, y = cs.Views(a=np.eye(6), b=np.eye(6)), [0, 1, 0, 1, 0, 1]
+    >>> stored_samples(cs.CoRegularizedRidgeClassifier().fit(X, y))
+    {'a': 6, 'b': 6}
+    >>> stored_samples(cs.OnlinePerceptron().fit(X, y))
+    {}
+    """
+    found: dict[str, int] = {}
+    for part, views in walk(model):
+        for name, n in _held_by(part, views).items():
+            found[name] = max(n, found.get(name, 0))
+    return {name: n for name, n in found.items() if n}
+
+
+def _held_by(part: Any, views: tuple[str, ...]) -> dict[str, int]:
+    """Return how many samples of each view one part of a model holds itself."""
+    if isinstance(part, Nystroem):
+        indices = vars(part).get("landmark_indices_", {})  # empty where averages stand for samples
+        return {name: len(own) for name, own in indices.items() if _has_values(part._landmarks[name])}
+    if isinstance(part, Support):
+        return _added([_present(X) for X in part.parts])
+    if isinstance(part, LinkMachine):
+        return dict.fromkeys(part.columns.offsets, sum(change.shape[0] for change in part.changes))
+    if isinstance(part, Centered):
+        block = part.reference
+        return {} if block is None or not _has_values(block) else dict.fromkeys(views or ("",), len(block))
+    if is_ours(part):
+        X = vars(part).get("X_fit_") if hasattr(part, "__dict__") else None
+        return _present(X) if isinstance(X, Views) else {}
+    rows = foreign_rows(part)
+    return {} if rows is None else dict.fromkeys(views or ("",), rows[1])
+
+
+def _has_values(block: Block) -> bool:
+    return not isinstance(block, Gram) or block.values is not None
+
+
+def _present(X: Views) -> dict[str, int]:
+    return {name: int(X.present(name).sum()) for name in X.names if _has_values(X.block(name))}
+
+
+def _added(counts: list[dict[str, int]]) -> dict[str, int]:
+    return {name: sum(part.get(name, 0) for part in counts) for part in counts for name in part}
+
+
+def stored_text(held: Mapping[str, int]) -> str:
+    """Return numbers of samples by view in words, such as "312 training samples of the views 'rna', 'protein'"."""
+    if not held:
+        return "0 training samples"
+    if len(set(held.values())) > 1:
+        return "training samples: " + ", ".join(f"{n} of the view '{name}'" for name, n in held.items())
+    n = next(iter(held.values()))
+    where = f" of the view{'s' * (len(held) > 1)} {_blocks.quoted(held)}" if any(held) else ""
+    return f"{n} training sample{'s' * (n != 1)}{where}"
+
+
+# -- none at all
+def check_no_rows(model: Any, samples: list[Views]) -> None:
+    """Raise if any array in a model has a row, or a column, that is a row of some view of the samples.
+
+    Rows of one column and rows of equal numbers, such as zeros, tell nothing about a sample and are not compared.
+    Numbers are compared in single precision, so that a rounded copy is found too.
+
+    Parameters
+    ----------
+    model : object
+        The model.
+    samples : list of Views
+        Training samples.
+    """
+    known: dict[int, dict[bytes, str]] = {}  # rows by width, with the view that has them
+    for X in samples:
+        numbers = {name: _values(X, name) for name in X.names if X.kind(name) in ("dense", "sparse")}
+        whole = [X.mask is None or X.mask.all(), len(numbers) > 1, not any(map(sp.issparse, numbers.values()))]
+        if all(whole):  # early fusion puts the views side by side
+            numbers[" + ".join(numbers)] = np.hstack(list(numbers.values()))
+        for name, block in numbers.items():
+            known.setdefault(block.shape[1], {}).update(dict.fromkeys(row_keys(block), name))
+    for part, _ in walk(model):
+        for rows in _row_sets(part):
+            own = known.get(rows.shape[1])
+            found = next((own[key] for key in row_keys(rows) if key in own), None) if own else None
+            if found is not None:
+                raise ValueError(
+                    f"Not shared: {type(model).__name__} still holds a training sample of the view '{found}'. Share a "
+                    "model whose samples can be averaged, or fit a linear one."
+                )
+
+
+def _values(X: Views, name: str) -> Any:
+    """Return the rows of a view that are present, on the host."""
+    block = _blocks.take(X.block(name), np.flatnonzero(X.present(name)))
+    return block if sp.issparse(block) else np.asarray(to_numpy(block))
+
+
+def _row_sets(part: Any) -> Iterator[Any]:
+    """Yield an array of floating point numbers as rows, and its columns as rows."""
+    part = to_numpy(part) if is_device_array(part) else part
+    if sp.issparse(part) and part.dtype.kind == "f" and part.ndim == 2:
+        yield from (sp.csr_array(part), sp.csr_array(part.T))
+    elif isinstance(part, np.ndarray) and part.dtype.kind == "f" and part.ndim:
+        rows = part.reshape(-1, part.shape[-1]) if part.size else part.reshape(0, part.shape[-1])
+        yield rows
+        if part.ndim > 1:
+            yield rows.T
+
+
+def row_keys(block: Any) -> list[bytes]:
+    """Return what identifies each row of numbers in single precision; rows that tell nothing are left out."""
+    if block.shape[1] < 2 or not block.shape[0]:
+        return []
+    if sp.issparse(block):
+        block = sp.csr_array(block)
+        bounds = zip(block.indptr[:-1], block.indptr[1:], strict=True)
+        return [key for a, b in bounds if (key := _key(block.indices[a:b], block.data[a:b], block.shape[1]))]
+    return [key for row in np.asarray(block) if (key := _key(np.arange(len(row)), row, len(row)))]
+
+
+def _key(columns: np.ndarray, values: np.ndarray, width: int) -> bytes:
+    """Return the columns and values of a row that are not 0, as bytes; nothing if all values are equal."""
+    with np.errstate(over="ignore"):
+        values = values.astype(np.float32)
+    there = values != 0
+    columns, values = columns[there], values[there]
+    if not len(values) or (len(values) == width and (values == values[0]).all()):
+        return b""
+    order = np.argsort(columns, kind="stable")
+    return columns[order].astype(np.int64).tobytes() + values[order].tobytes()
+
+
+def kernels_inside(kernel: Kernel) -> Iterator[Kernel]:
+    """Yield a kernel and the kernels that it is made of."""
+    yield kernel
+    for child in kernel._children():
+        yield from kernels_inside(child)
