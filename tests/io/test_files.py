@@ -1,5 +1,6 @@
 """Files of samples are read by names: columns of models, layouts, annotated matrices, wide tables."""
 
+import json
 import re
 import time
 
@@ -10,6 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 import scipy.sparse as sp
 
+from consilience import CoRegularizedRidgeClassifier
 from consilience.io import read_layout, read_samples, read_stream
 
 N = 24
@@ -56,16 +58,99 @@ def test_vectors_of_an_npz_file(tmp_path):
     np.savez(path, a=np.ones((3, 2)), b=np.zeros((3, 4)), who=["x", "y", "z"], y=[0, 1, 0], version=np.array(3))
     read = read_samples([path], target="y", ids="who")
     assert read.X.names == ("a", "b")
-    assert read.ids.tolist() == ["x", "y", "z"]
+    assert read.X.sample_names.tolist() == ["x", "y", "z"]
 
 
-@pytest.mark.filterwarnings("ignore:'two.csv'")
-def test_text_that_several_files_leave_out_is_told(tmp_path):
-    files = [tmp_path / "one.csv", tmp_path / "two.csv"]
-    for file in files:
-        file.write_text(f"id,n,note_{file.stem}\n1,1.0,u\n2,2.0,v\n")
-    with pytest.warns(UserWarning, match=r"'one.csv' has columns of text besides numbers: note_one. They are ignored"):
-        read_samples(files, ids="id")
+def test_text_next_to_numbers_is_one_column_per_category_in_one_of_several_files(tmp_path):
+    (tmp_path / "blood.csv").write_text("id,n,sex,note\n1,1.0,F,\n2,2.0,M,\n3,,,\n")
+    (tmp_path / "scan.csv").write_text("id,a\n3,1\n1,2\n2,3\n")
+    X = read_samples([tmp_path / "blood.csv", tmp_path / "scan.csv"], ids="id").X
+    assert X.feature_names == {"blood": ("n", "sex=F", "sex=M", "note"), "scan": ("a",)}
+    np.testing.assert_array_equal(X["blood"][:2, :3], [[1, 1, 0], [2, 0, 1]])
+    np.testing.assert_array_equal(X["scan"], [[2], [3], [1]])
+    assert X.present("blood").tolist() == [True, True, False]
+
+
+def test_only_categories_of_the_only_file_belong_to_its_numbers(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text("n,sex,report\n" + "".join(f"{i},{'FM'[i % 2]},word {i}\n" for i in range(8)))
+    assert read_samples([path]).X.feature_names == {"t": ("n", "sex=F", "sex=M"), "report": ("report",)}
+
+
+@pytest.mark.parametrize("views", [None, {"v": ["n"]}, {"v": ["n", "m"]}])
+def test_numbers_with_unreadable_cells_are_refused(views, tmp_path):
+    (tmp_path / "t.csv").write_text("n,m\n1,1\n2,2\n<0.5,3\n4,4\nerror,5\n")
+    message = r"'t.csv': column 'n' has numbers, and 2 cells that cannot be read as numbers: '<0.5', 'error'"
+    with pytest.raises(ValueError, match=message):
+        read_samples([tmp_path / "t.csv"], views=views)
+
+
+def test_samples_without_a_view_are_left_out_by_name(tmp_path):
+    (tmp_path / "t.csv").write_text("id,a,b,y\np1,1,2,0\np2,,,1\np3,3,,1\n")
+    with pytest.warns(UserWarning, match=r"1 of 3 samples have no view at all and are left out: 'p2'"):
+        read = read_samples([tmp_path / "t.csv"], target="y", ids="id", columns=["y"])
+    assert read.X.sample_names.tolist() == ["p1", "p3"]
+    assert read.y.tolist() == read.columns["y"].tolist() == [0, 1]
+
+
+# -- names of samples
+def two_files(folder, first, second):
+    (folder / "one.csv").write_text("id,a\n" + "".join(f"{name},{k}\n" for k, name in enumerate(first)))
+    lines = [json.dumps({"id": name, "b": k}) for k, name in enumerate(second)]
+    (folder / "two.jsonl").write_text("\n".join(lines))
+    return read_samples([folder / "one.csv", folder / "two.jsonl"], ids="id").X
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "names"),
+    [
+        (["1", "2"], [2, 1], [1, 2]),
+        (["1.0", "2.0"], [2, 1], [1, 2]),
+        (["1", "2"], ["2", "1"], ["1", "2"]),
+        (["1", "x"], [1.0, "x"], ["1", "x"]),
+        (["1234567", "2"], ["2", 1234567.0], ["1234567", "2"]),
+        (["01", "2"], [1, 2], ["01", "2", "1"]),
+    ],
+)
+def test_names_match_as_numbers_and_as_text(first, second, names, tmp_path):
+    X = two_files(tmp_path, first, second)
+    assert X.sample_names.tolist() == names
+    for view, own in (("one", first), ("two", second)):
+        places = [
+            names.index(float(name) if isinstance(names[0], int) else str(name).removesuffix(".0")) for name in own
+        ]
+        np.testing.assert_array_equal(X[view][places, 0], range(len(own)))
+
+
+NAME_ERRORS = {
+    "'one.csv' has the sample 'a' more than once": (["a", "a"], ["a"]),
+    "'two.jsonl' has the sample '1' more than once": (["1", "x"], [1, "1"]),
+    "No sample of 'one.csv' is in another file: it has '01', the others '1', for example": (["01", "02"], [1, 2]),
+    "'two.jsonl' has 1 of 2 rows without a name in column 'id', the first after 1 others": (["a", "b"], ["a", None]),
+}
+
+
+@pytest.mark.parametrize("message", NAME_ERRORS)
+def test_names_that_cannot_match_get_a_sentence(message, tmp_path):
+    with pytest.raises(ValueError, match=re.escape(message)):
+        two_files(tmp_path, *NAME_ERRORS[message])
+
+
+def test_files_without_names_cannot_be_matched(tmp_path):
+    for name in ("one.csv", "two.csv"):
+        (tmp_path / name).write_text("a\n1\n2\n")
+    with pytest.raises(ValueError, match=r"Several files are matched by .*, and 'one.csv' has no names. Give"):
+        read_samples([tmp_path / "one.csv", tmp_path / "two.csv"])
+
+
+def test_the_index_of_pandas_names_the_samples(tmp_path):
+    first = pd.DataFrame({"a": [1.0, 2.0, 3.0]}, index=["p1", "p2", "p3"])
+    second = pd.DataFrame({"b": [1.0, 2.0, 3.0]}, index=["p3", "p1", "p2"])
+    first.to_csv(tmp_path / "one.csv")
+    second.to_parquet(tmp_path / "two.parquet")
+    X = read_samples([tmp_path / "one.csv", tmp_path / "two.parquet"]).X
+    assert X.sample_names.tolist() == ["p1", "p2", "p3"]
+    np.testing.assert_array_equal(np.hstack([X["one"], X["two"]]), [[1, 2], [2, 3], [3, 1]])
 
 
 def test_columns_of_libsvm_files_are_never_shifted(tmp_path):
@@ -87,12 +172,32 @@ def test_columns_are_found_by_name_in_any_order(data):
     np.testing.assert_allclose(read["a"], FRAME[["a__1", "a__2"]])
     assert read.feature_names == {"a": ("a__1", "a__2"), "b": ("b__1",)}
     read = read_samples([data], known={"other": numbers("a__2")}, views={"v": ["a__*"]}).X
-    np.testing.assert_allclose(read["other"], FRAME[["a__2"]])  # the one view of a model may have another name
+    assert read.feature_names == {"other": ("a__2", "a__1")}  # the one view of a model may have another name
+
+
+def test_names_with_the_prefix_of_their_view_are_found_without_it(data):
+    read = read_samples([data], known={"a": numbers("2", "1"), "b": numbers("1")}).X
+    assert read.feature_names == {"a": ("2", "1"), "b": ("1",)}
+    np.testing.assert_allclose(read["a"], FRAME[["a__2", "a__1"]])
+    data.write_text("c__sex,c__n,b__1\n1,2,3\n2,3,4\n")
+    read = read_samples([data], known={"c": numbers("n", "sex=1", "sex=3")}).X
+    assert read.feature_names == {"c": ("n", "sex=1", "sex=2")}
+
+
+def test_columns_that_a_file_lacks_are_left_to_the_estimator(data):
+    known = {"a": numbers("a__1", "a__2", "a__3")}
+    read = read_samples([data], known=known).X
+    assert read.feature_names == {"a": ("a__1", "a__2")}
+    fitted = CoRegularizedRidgeClassifier().fit({"a": FRAME.assign(a__3=0.5)[["a__1", "a__2", "a__3"]]}, LABELS)
+    with pytest.raises(ValueError, match=r"View 'a' has no column '(a__)?3'.* \(1 of 3 columns are missing\)"):
+        fitted.predict(read)
+    with pytest.warns(UserWarning, match=r"View 'a' lacks 1 of 3 columns"):
+        filled = fitted.set_params(missing_columns="fill").predict(read)
+    whole = fitted.predict({"a": FRAME.assign(a__3=0.5)[["a__1", "a__2", "a__3"]]})
+    assert filled.tolist() == whole.tolist()
 
 
 KNOWN_ERRORS = {
-    "View 'a' has no column 'a__3', which the model was fitted on, in 't.csv'. It has a__1, a__2, b__1, y.":
-        {"a": numbers("a__1", "a__2", "a__3")},
     "The model was fitted on the view 'q' with the column 'q1', which 't.csv' does not have: it has a__1, a__2, b__1":
         {"q": numbers("q1", "q2")},
     "The model was fitted on the views 'q', 'r', none of which is in 't.csv'":
@@ -102,7 +207,8 @@ KNOWN_ERRORS = {
     "View 'u' has 3 columns in 't.csv', but the model was fitted on 2, without names.": {"u": numbers(width=2)},
     "View 'a' has 2 columns in 't.csv', but the model was fitted on 5, without names.":
         {"a": numbers(width=5), "b": numbers(width=1)},
-    "Column 'y' of 't.csv' has no numbers.": {"a": numbers("a__1", "y")},
+    "Column 'y' of 't.csv' has no numbers, but 'p', for example. The model was fitted on numbers in this column":
+        {"a": numbers("a__1", "y")},
 }  # fmt: skip
 
 
@@ -154,7 +260,9 @@ def test_annotated_matrices_are_read_by_the_names_of_their_variables(tmp_path):
     known = {"one": numbers("g1", "g2", "g3")}
     two = read_samples([tmp_path / "two.h5ad"], target="y", known=known).X
     np.testing.assert_allclose(two["one"].toarray(), Z)
-    with pytest.raises(ValueError, match=r"View 'one' has no column 'g2', .* in 'twice.h5ad'. It has g1, g1-1, g3."):
+    assert two.feature_names == {"one": ("g1", "g2", "g3")}
+    assert two.sample_names.tolist() == [f"s{i}" for i in range(N)]
+    with pytest.raises(ValueError, match=r"'twice.h5ad': View 'twice' has several columns of one name: g1. "):
         read_samples([tmp_path / "twice.h5ad"], target="y", known=known)
 
 
@@ -165,9 +273,9 @@ def test_indices_of_a_sparse_file_that_leave_the_matrix_are_refused_before_they_
     annotated(path)
     with h5py.File(path, "r+") as file:
         file["X/indices"][:] = np.full(len(file["X/indices"]), 40_000_000)
-    with pytest.raises(ValueError, match=r"The matrix of 'evil' in 'evil.h5ad' .* index 40000000"):
+    with pytest.raises(ValueError, match=r"'evil.h5ad': View 'evil' is a damaged .* index 40000000"):
         read_samples([path], target="y")
-    with pytest.raises(ValueError, match=r"'evil.h5ad' .* index 40000000"):
+    with pytest.raises(ValueError, match=r"'evil.h5ad': .* index 40000000"):
         read_samples([path, path], target="y", ids="obs_names")
 
 
@@ -188,9 +296,11 @@ def test_annotated_matrices_and_their_modalities(tmp_path):
     both.obs["kind"] = obs["kind"]
     both.write(tmp_path / "cells.h5mu")
     cells = read_samples([tmp_path / "cells.h5mu"], target="kind", ids="obs_names")
-    place = {name: k for k, name in enumerate(cells.ids.tolist())}
+    place = {name: k for k, name in enumerate(cells.X.sample_names.tolist())}
     np.testing.assert_allclose(cells.X["rna"][[place[c] for c in obs.index]], rna.X)
-    np.testing.assert_allclose(cells.X["protein"][[place[c] for c in ("c3", "c1", "c4")]], protein.X.toarray())
+    np.testing.assert_allclose(
+        cells.X["protein"][[place[c] for c in ("c3", "c1", "c4")]].toarray(), protein.X.toarray()
+    )
     assert not cells.X.present("protein")[place["c2"]]
 
 
@@ -203,7 +313,7 @@ def test_a_layout_names_columns_target_and_samples(tmp_path):
     assert samples.X.names == ("sound", "text", "last")
     assert samples.X.mask.tolist() == [[True, True, True], [True, True, False]]
     assert samples.y.tolist() == [0, 1]
-    assert samples.ids.tolist() == ["a", "b"]
+    assert samples.X.sample_names.tolist() == ["a", "b"]
 
 
 def test_columns_that_a_layout_names_must_be_there(data, tmp_path):

@@ -48,11 +48,8 @@ FILES = {
     "missing views.csv": b"a__1,b__1,b__2,y\n1,,,p\n2,3,4,q\n3,,,p\n",
     "an empty column.csv": b"a,b,y\n1,,p\n2,,q\n3,,p\n",
     "a column that begins empty.csv": b"a,b,y\n1,,p\n2,,q\n3,5,p\n",
-    "quotes.csv": b'word,n,y\n"a,b",1,p\n"two\nlines",2,q\n"say ""hi""",3,p\n5" disk,4,q\n,5,p\n',
     "spaces, signs, infinity.csv": b"a,b,y\n 1 ,+2,p\n2, -3,q\ninf,-inf,p\n",
     "true and false.csv": b"a,b,y\n1,true,p\n2,False,q\n3,,p\n4,TRUE,q\n",
-    "digits in text.csv": b"word,n,y\nx,1,p\n007,2,q\n1_000,3,p\n",
-    "text and prefixes.csv": b"a__1,word,b__1,y\n1,x,2,p\n3,z,4,q\n5,,6,p\n",
     "prefixes of text.csv": b"a__1,w__1,y\n1,x,p\n3,z,q\n5,,p\n",
     "classes with zeros in front.csv": b"a,y\n1,01\n2,02\n3,1\n4,\n",
     "classes that are whole numbers.csv": b"a,y\n1,0\n2,-1\n3,1\n",
@@ -63,17 +60,15 @@ FILES = {
     "long numbers and others as classes.csv": b"a,y\n1,7\n2,123456789012345678901\n3,0.5\n",
     "long numbers as classes.csv": b"a,y\n1,123456789012345678901\n2,123456789012345678902\n3,5\n",
     "a mark of the encoding.csv": b"\xef\xbb\xbfa,y\n1,p\n2,q\n3,p\n",
-    "lines of Windows.csv": b'a,word,y\r\n1,"x\r\nz",p\r\n\r\n2,z,q\r\n3,x,p\r\n',
     "no last line end.csv": b"a,y\n1,p\n2,q\n3,p",
     "blank lines.csv": b"a,y\n\n1,p\n" + b"\n" * 9 + b"2,q\n3,p\n\n\n",
     "row numbers.csv": b",a,y\n0,1,p\n1,2,q\n2,3,p\n",
     "other letters.csv": "wört,y\né,ä\n漢字,é\n😀,ä\n".encode(),
     "records.jsonl": "\n".join(map(json.dumps, ROWS)).encode() + b"\n\n",
     "lists.jsonl": b'{"v": [1, 2], "w": ["x"], "y": "p"}\n{"v": null, "w": [], "y": "q"}\n{"v": [3, null], "y": "p"}\n',
-    "strings.ndjson": b'{"s": "x", "n": 1, "y": true}\n\n{"n": 2, "s": null, "y": false}\n{"s": "5", "y": null}\n',
     "types.parquet": lambda path: as_parquet(
         path, i=pa.array([1, None, 3], pa.int32()), f=pa.array([1.5, 2, None], pa.float32()), b=[True, None, False],
-        n=pa.nulls(3), d=pa.array([1, 2, None], pa.decimal128(5, 2)), t=pa.array(["x", None, "x"]).dictionary_encode(),
+        n=pa.nulls(3), d=pa.array([1, 2, None], pa.decimal128(5, 2)),
         y=pa.array([1, None, 2], pa.int8()), __index_level_0__=[7, 8, 9],
     ),
     "lists.parquet": lambda path: as_parquet(
@@ -84,8 +79,20 @@ FILES = {
     "folder": as_folder,
     "sparse.libsvm": b"1 1:0.5 3:1\n-1 # nothing\n2 2:4\n-1 1:1 5:2\n",
     "sparse.txt": b"0.5 2:1\n1.5 3:1\n",
-    "arrays.npz": lambda path: np.savez(path, m=Z, v=Z[:, 0], w=LABELS, y=np.arange(N) % 3, other=np.array(3)),
+    "arrays.npz": lambda path: np.savez(path, m=Z, v=Z[:, 0], y=np.arange(N) % 3, other=np.array(3)),
     "annotated.h5ad": as_annotated,
+    "words.npz": lambda path: np.savez(path, m=Z, w=LABELS, y=np.arange(N) % 3),
+    "lines of Windows.csv": b'word,y\r\n"x\r\nz",p\r\n\r\nz,q\r\nx,p\r\n',
+}  # fmt: skip
+WITH_TEXT = {  # next to numbers: a file shows whether it is a category, a stream does not
+    "quotes.csv": b'word,n,y\n"a,b",1,p\n"two\nlines",2,q\n"say ""hi""",3,p\n5" disk,4,q\n,5,p\n',
+    "digits in text.csv": b"word,n,y\nx,1,p\nzz,2,q\nw,5,q\n007,2,q\n",
+    "text and prefixes.csv": b"a__1,word,b__1,y\n1,x,2,p\n3,z,4,q\n5,,6,p\n",
+    "categories.csv": b"n,word,y\n1,x,p\n3,z,q\n5,x,p\n6,x,p\n",
+    "strings.ndjson": b'{"word": "x", "n": 1, "y": 0}\n\n{"n": 2, "word": null, "y": 0}\n{"word": "z", "y": 1}\n',
+    "categories.parquet": lambda path: as_parquet(
+        path, n=[1, 2, 3], word=pa.array(["x", None, "x"]).dictionary_encode(), y=[1, 2, 3]
+    ),
 }  # fmt: skip
 
 
@@ -128,6 +135,21 @@ def test_a_stream_has_the_values_of_the_file(name, chunk, tmp_path):
     assert same([label for _, labels in parts for label in labels], whole.y.tolist())
 
 
+@pytest.mark.parametrize("chunk", [2, 4096])
+@pytest.mark.parametrize("name", WITH_TEXT)
+def test_text_next_to_numbers_in_a_stream_needs_a_layout(name, chunk, tmp_path):
+    path = written(tmp_path / name, WITH_TEXT[name])
+    with pytest.raises(ValueError, match=f"Column 'word' of '{name}' has text next to columns of numbers"):
+        list(read_stream(path, chunk=chunk))
+    views = {"w": "word", "v": "a__1" if "prefixes" in name else "n"}
+    whole = read_samples([path], target="y", views=views)
+    parts = list(read_stream(path, views=views, chunk=chunk))
+    assert Views.concat([part for part, _ in parts]) == whole.X
+    assert same([label for _, labels in parts for label in labels], whole.y.tolist())
+    with pytest.raises(ValueError, match="has no numbers, and the categories of a stream are not known in advance"):
+        list(read_stream(path, views={"v": ["word", views["v"]]}, chunk=chunk))
+
+
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("views", [{"v": ["a*"], "w": "b*"}, "prefix"], ids=["patterns", "prefix"])
 def test_layouts_are_the_same(views, tmp_path):
@@ -145,10 +167,11 @@ def test_layouts_are_the_same(views, tmp_path):
 
 def test_sample_names_are_not_a_feature(tmp_path):
     path = written(tmp_path / "t.csv", b"id,a,y\n001,1,p\n002,2,q\n")
-    names = read_samples([path], target="y", ids="id").ids.tolist()
+    names = read_samples([path], target="y", ids="id").X.sample_names.tolist()
     assert names == ["001", "002"]
-    for X, _ in read_stream(path, ids="id", chunk=1):
+    for (X, _), name in zip(read_stream(path, ids="id", chunk=1), names, strict=True):
         assert X.feature_names == {"view0": ("a",)}
+        assert X.sample_names.tolist() == [name]
     lines = path.read_text().splitlines()
     assert next(read_stream(lines, format="csv", ids="id"))[0].feature_names == {"view0": ("a",)}
     with pytest.raises(ValueError, match=r"No column 'who' is in 't.csv', only id, a"):
@@ -166,7 +189,7 @@ REFUSED = {
     "csv, short row": (b"a,b,y\n1,2,0\n1,2\n", "'t.csv' cannot be read as CSV: .* Expected 3 columns, got 2"),
     "csv, blank lines": (b"\n\n", "'t.csv' cannot be read as CSV: CSV parse error: Empty CSV file"),
     "csv, control codes": (b"a,b\n\x1b[2J\x07\n", "'t.csv' cannot be read as CSV"),
-    "csv, dates": (b"d,y\n2020-01-01,0\n", "Column 'd' of 't.csv' holds date values, which are not a view"),
+    "csv, dates": (b"d,y\n2020-01-01,0\n", "'t.csv': column 'd' has dates or times. Make numbers of them"),
     "csv, no target": (b"a,b\n1,2\n", "No column 'y' is in 't.csv', only a, b. Give the name of a column"),
     "csv, no view": (b"y\n1\n2\n", "No view is left: 't.csv' has no columns besides target and names"),
     "csv, other bytes": (b"a,y\n1,\xe9\n", "'t.csv' is not encoded in UTF-8: (In CSV column #1|invalid)"),
@@ -199,7 +222,7 @@ REFUSED = {
     ),
     "npz, dates": (
         lambda path: np.savez(path, a=np.ones((3, 2)), odd=np.array(["2020"] * 3, dtype="M8[D]"), y=np.ones(3)),
-        "Column 'odd' of 't.npz' holds date values",
+        "'t.npz': column 'odd' has dates or times",
     ),
     "doc": (b"", "'t.doc' is not a file of samples: its name must end in one of .parquet, .pq, .csv"),
     "none": (lambda path: None, "There is no file or folder"),
@@ -302,10 +325,14 @@ def test_odd_lines():
 
 
 def test_a_column_of_csv_that_begins_empty_is_a_view_that_comes_late():
-    lines = ["a__1,b__1,word,y", *(f"{i},,go,{i % 2}" for i in range(70)), *(f"{i},{i},go,{i % 2}" for i in range(30))]
+    lines = [
+        "a__1,b__1,c__word,y",
+        *(f"{i},,go,{i % 2}" for i in range(70)),
+        *(f"{i},{i},go,{i % 2}" for i in range(30)),
+    ]
     pieces = read_lines(lines)
     assert [len(labels) for _, labels in pieces] == [64, 36]
-    assert pieces[0][0].names == ("a", "b", "word")
+    assert pieces[0][0].names == ("a", "b", "c")
     assert not pieces[0][0].present("b").any()
     assert pieces[1][0].present("b").sum() == 30
     assert pieces[0][1][:2] == [0, 1]  # numbers stay numbers
@@ -330,8 +357,8 @@ def test_lines_come_as_soon_as_a_chunk_is_there():
 
 
 def test_columns_of_json_lines_may_come_late():
-    lines = ['{"a__1": 1, "y": 0}', '{"a__1": 2, "w": "x", "b__1": null, "y": 0}', '{"b__1": 3, "v": [1, 2], "y": 1}']
-    pieces = read_lines([*lines, '{"w": "z", "y": 1}'], "jsonl", 1)
+    lines = ['{"a__1": 1, "y": 0}', '{"a__1": 2, "w": ["x"], "b__1": null, "y": 0}', '{"b__1": 3, "v": [1, 2], "y": 1}']
+    pieces = read_lines([*lines, '{"w": ["z"], "y": 1}'], "jsonl", 1)
     assert [X.names for X, _ in pieces] == [("a",), ("a", "w"), ("v", "a", "b", "w"), ("v", "a", "b", "w")]
     assert pieces[3][0].mask.tolist() == [[False, False, False, True]]
 

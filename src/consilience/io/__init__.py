@@ -4,16 +4,22 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from ._stored import stored_samples
     from .files import Samples, read_samples
     from .layout import read_layout
     from .model_files import load, save
+    from .sharing import SharedModel, shareable
     from .streams import read_stream
 
-__all__ = ["Samples", "load", "read_layout", "read_samples", "read_stream", "save"]
+__all__ = [
+    "Samples", "SharedModel", "load", "read_layout", "read_samples", "read_stream", "save", "shareable",
+    "stored_samples",
+]  # fmt: skip
 
 _HOMES = {
     "Samples": "files", "load": "model_files", "read_layout": "layout", "read_samples": "files",
-    "read_stream": "streams", "save": "model_files",
+    "read_stream": "streams", "save": "model_files", "SharedModel": "sharing", "shareable": "sharing",
+    "stored_samples": "_stored",
 }  # fmt: skip
 
 

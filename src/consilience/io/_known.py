@@ -1,74 +1,136 @@
 """The views that a fitted model knows, found in tables of other files by the names of their columns."""
 
 from collections.abc import Collection, Mapping, Sequence
-from typing import Any
+from dataclasses import dataclass
 
+import numpy as np
 import scipy.sparse as sp
 
-from ..views._blocks import quoted
-from .layout import Part, add_parts, listed, matrix_of, quoted_files, some
+from ..views._blocks import quoted, take_columns
+from ..views._columns import sources_of
+from ..views._frames import check_readable
+from ..views._reading import read_block
+from .layout import Part, add_parts, block_of, listed, matrix_of, quoted_files
 from .tables import Table
 
 Known = Mapping[str, tuple[str, int | None, Sequence[str] | None]]  # view -> kind, width, column names
 
 
+@dataclass(frozen=True)
+class _Claim:
+    """Columns of one table that may be a view of the model."""
+
+    view: str
+    table: Table
+    home: str | None  # the block that has the columns; None for the columns of the table
+    columns: tuple[str, ...]  # those that the table has, by its own names
+    names: tuple[str, ...]  # the same by the names that the model knows
+    whole: bool  # whether these are all columns of the view
+    named: bool  # whether the file or the block has the view's name, or the columns its prefix
+
+    @property
+    def rank(self) -> tuple[bool, bool]:
+        return (self.named, self.whole)
+
+
 def find_known_views(tables: Sequence[Table], known: Known) -> dict[str, Part]:
-    """Return the views of a model that tables have: by column names, or by view names if columns have none."""
+    """Return the views of a model that tables have: by column names, or by view names if columns have none.
+
+    A view that lacks some of its columns is returned with the others, and the model refuses it by name or fills them.
+    """
     parts: dict[str, Part] = {}
-    partly: dict[str, str] = {}
-    for table in tables:
-        add_parts(parts, _known_parts(table, known, partly))
-    for view, sentence in partly.items():
-        if view not in parts:
-            raise ValueError(sentence)
-    return parts
-
-
-def _known_parts(table: Table, known: Known, partly: dict[str, str]) -> dict[str, Part]:
-    """Return the views of a model that one table has; `partly` gets a sentence on views that lack columns."""
-    homes: dict[str | None, Mapping[str, Any]] = {None: table.columns}
-    homes.update({block: dict.fromkeys(names) for block, names in table.names.items()})
+    owners: dict[tuple[str, str | None, str], _Claim] = {}
     named = {view: names for view, (_, _, names) in known.items() if names}
-    owners: dict[tuple[str | None, str], str] = {}
-    parts: dict[str, Part] = {}
-    order = sorted(named, key=lambda view: view != table.name)  # first the view that has the name of the file
-    for view in order:
-        whole = [home for home, there in homes.items() if all(name in there for name in named[view])]
-        home = view if view in whole else next(iter(whole), None)  # None: the columns of the table itself
-        if whole and not _is_used(view, named[view], home, owners, table):
-            owners.update({(home, name): view for name in named[view]})
-            block = None if home is None else Part(table.blocks[home], table.names[home], table)
-            parts[view] = matrix_of(table, named[view]) if block is None else block
-    for view in [view for view in order if view not in parts]:
-        for home, there in homes.items():
-            lost = next((name for name in named[view] if name not in there), None)
-            if lost is not None and any(name in there and (home, name) not in owners for name in named[view]):
-                partly[view] = _without_column(view, lost, table, there)
-    used = {name for home, name in owners if home is None}
-    for view in [view for view in known if view not in parts and view not in named]:
-        part = _unnamed(table, view, known, used)
-        if part is not None:
-            parts[view] = part
+    claims = [claim for table in tables for view in named for claim in _claims(table, view, named[view])]
+    for claim in sorted(claims, key=lambda claim: claim.rank, reverse=True):  # the best claims first
+        places = [(claim.table.where, claim.home, column) for column in claim.columns]
+        taken = [place for place in places if place in owners]
+        if claim.view in parts:
+            best = next(owner for owner in owners.values() if owner.view == claim.view)
+            if claim.rank == best.rank and not taken:
+                raise ValueError(
+                    f"Columns of the view '{claim.view}', such as '{claim.columns[0]}', are in {best.table.where} and "
+                    f"in {claim.table.where}. Name the right file '{claim.view}', or keep one."
+                )
+            continue
+        if taken:
+            owner = owners[taken[0]]
+            if owner.rank == claim.rank:
+                raise ValueError(
+                    f"Column '{taken[0][2]}' of {claim.table.where} may be of the view '{owner.view}' or of "
+                    f"'{claim.view}': the model knows it in both. Name the file after its view, or say by --views "
+                    "(`views`) which columns make which view."
+                )
+            continue  # the columns are those of a view with a better claim
+        owners.update(dict.fromkeys(places, claim))
+        parts[claim.view] = _part(claim, named[claim.view] if known[claim.view][0] == "numbers" else ())
+    used = {column for _, home, column in owners if home is None}
+    for table in tables:
+        unnamed = {
+            view: _unnamed(table, view, known, used) for view in known if view not in parts and view not in named
+        }
+        add_parts(parts, {view: part for view, part in unnamed.items() if part is not None})
     return parts
 
 
-def _without_column(view: str, column: str, table: Table, there: Collection[str]) -> str:
-    has = f"It has {some(there)}." if there else "Its columns have no names."
-    return f"View '{view}' has no column '{column}', which the model was fitted on, in {table.where}. {has}"
+def known_strings(known: Known | None) -> tuple[list[str], list[str]]:
+    """Return the columns that a model knows as text, and as categories: a CSV file may have digits alone in them."""
+    texts: list[str] = []
+    categories: list[str] = []
+    for view, (kind, _, names) in (known or {}).items():
+        own = set(names or ())
+        if kind == "objects":
+            texts += [form for name in names or [view] for form in (name, f"{view}__{name}")]
+        elif kind == "numbers":
+            sources = {name.partition("=")[0] for name in own if "=" in name} - own
+            categories += [form for name in sources for form in (name, f"{view}__{name}")]
+    return texts, categories
 
 
-def _is_used(view: str, names: Sequence[str], home: Any, owners: Mapping[Any, str], table: Table) -> bool:
-    """Tell whether the columns are those of the view that has the file's name; no other views may share columns."""
-    shared = next((name for name in names if (home, name) in owners), None)
-    if shared is None:
-        return False
-    owner = owners[home, shared]
-    if owner in (table.name, home):
-        return True
-    raise ValueError(
-        f"Column '{shared}' of {table.where} may be of the view '{owner}' or of '{view}': the model knows it in both. "
-        "Name the file after its view, or say by --views (`views`) which columns make which view."
-    )
+def _claims(table: Table, view: str, names: Sequence[str]) -> list[_Claim]:
+    """Return the places of a table that have columns of a view: its own columns, or a block."""
+    homes: dict[str | None, Collection[str]] = {None: dict.fromkeys(table.columns)}
+    homes.update({block: dict.fromkeys(own) for block, own in table.names.items() if block not in table.on_request})
+    claims = []
+    for home, there in homes.items():
+        prefix = f"{view}__"
+        bare = {name.removeprefix(prefix): name for name in there if name.startswith(prefix)}
+        own: Mapping[str, str] = bare if any(name in bare for name in names) else dict(zip(there, there, strict=True))
+        wanted = sources_of(names, own)
+        have = [name for name in wanted if name in own]
+        if have:
+            by_name = view in (home, table.name) or own is bare
+            columns = tuple(own[name] for name in have)
+            claims.append(_Claim(view, table, home, columns, tuple(have), len(have) == len(wanted), by_name))
+    return claims
+
+
+def _part(claim: _Claim, known: Collection[str]) -> Part:
+    """Return the columns of a claim under the names that the model knows."""
+    table = claim.table
+    if claim.home is not None:
+        part = block_of(table, claim.home)
+        if claim.columns == part.names:
+            return part
+        place = {name: k for k, name in enumerate(part.names)}
+        chosen = take_columns(read_block(claim.view, part.block), np.array([place[name] for name in claim.columns]))
+        return part._replace(block=chosen, names=claim.names)
+    for column, name in zip(claim.columns, claim.names, strict=True):
+        values = table.columns[column]
+        if values.dtype == object and name in known:
+            there = [value for value in values if value is not None]
+            check_readable(table.where, column, there)
+            if there:
+                raise ValueError(
+                    f"Column '{column}' of {table.where} has no numbers, but {there[0]!r}, for example. The model was "
+                    f"fitted on numbers in this column of the view '{claim.view}'."
+                )
+    part = matrix_of(table, claim.columns)
+    if claim.names == claim.columns:
+        return part
+    prefix = f"{claim.view}__"  # which is not part of the names that the model knows
+    bare, categorical = (tuple(name.removeprefix(prefix) for name in own) for own in (part.names, part.categorical))
+    return part._replace(names=bare, categorical=categorical)
 
 
 def _unnamed(table: Table, view: str, known: Known, used: set[str]) -> Part | None:
@@ -76,15 +138,16 @@ def _unnamed(table: Table, view: str, known: Known, used: set[str]) -> Part | No
     kind, width, _ = known[view]
     if view not in table.blocks and view in table.columns and (kind != "numbers" or width in (None, 1)):
         return matrix_of(table, [view])
-    only = next(iter(table.blocks), None) if len(known) == len(table.blocks) == 1 else None
+    blocks = [block for block in table.blocks if block not in table.on_request]
+    only = blocks[0] if len(known) == len(blocks) == 1 else None
     name = view if view in table.blocks else only
     if name is not None:
-        return Part(table.blocks[name], table.names.get(name, ()), table)
+        return block_of(table, name)
     free = [] if table.annotations else [name for name in table.columns if name not in used]
     prefixed = [name for name in free if name.startswith(f"{view}__")]
     if prefixed:
         return matrix_of(table, prefixed)
-    if view == table.name or (len(known) == 1 and not table.blocks):
+    if view == table.name or (len(known) == 1 and not blocks):
         numeric = [name for name in free if table.columns[name].dtype != object]
         texts = [name for name in free if table.columns[name].dtype == object]
         if numeric and kind != "objects":
@@ -94,20 +157,19 @@ def _unnamed(table: Table, view: str, known: Known, used: set[str]) -> Part | No
 
 
 def as_fitted(parts: Mapping[str, Part], known: Known, tables: Sequence[Table]) -> dict[str, Part]:
-    """Return the views that a model knows, with its columns in its order."""
+    """Return the views that a model knows; views without column names must have as many columns as at fit."""
     only = next(iter(known)) if len(known) == 1 else None
     if only is not None and len(parts) == 1:
         parts = dict(zip([only], parts.values(), strict=True))  # the one view of a model may have another name
-    kept = {view: _with_columns(view, part, known[view]) for view, part in parts.items() if view in known}
+    kept = {view: _as_wide(view, part, known[view]) for view, part in parts.items() if view in known}
     if kept:
         return kept
     files, has = quoted_files(tables), "; ".join(listed(table) for table in tables)
     names = None if only is None else known[only][2]
     if names:
-        lost = next((name for name in names if not any(name in table.columns for table in tables)), names[0])
         raise ValueError(
-            f"The model was fitted on the view '{only}' with the column '{lost}', which {files} does not have: it has "
-            f"{has}. Give the columns by the names they had at fit."
+            f"The model was fitted on the view '{only}' with the column '{names[0]}', which {files} does not have: it "
+            f"has {has}. Give the columns by the names they had at fit."
         )
     raise ValueError(
         f"The model was fitted on the views {quoted(known)}, none of which is in {files}: it has {has}. Give views and "
@@ -115,22 +177,16 @@ def as_fitted(parts: Mapping[str, Part], known: Known, tables: Sequence[Table]) 
     )
 
 
-def _with_columns(view: str, part: Part, about: tuple[str, int | None, Sequence[str] | None]) -> Part:
-    """Return the columns of a view that the model knows: by name, else by position if there are as many."""
+def _as_wide(view: str, part: Part, about: tuple[str, int | None, Sequence[str] | None]) -> Part:
+    """Return a view whose columns have no names with the number of columns that the model knows."""
     kind, width, names = about
-    block, own, table = part
-    if names:
-        place = {name: k for k, name in enumerate(own)}
-        lost = next((name for name in names if name not in place), None)
-        if lost is not None:
-            raise ValueError(_without_column(view, lost, table, own))
-        if tuple(names) != own:
-            block = block[:, [place[name] for name in names]]
-        return Part(block, tuple(names), table)
-    if kind != "numbers" or width is None or block is None or len(block.shape) != 2 or block.shape[1] == width:
+    block, table = part.block, part.table
+    if names or kind != "numbers" or width is None or block is None or len(block.shape) != 2 or block.shape[1] == width:
         return part
     if table.numbered and block.shape[1] < width:  # the last columns are zero in every row
-        return Part(sp.csr_array((block.data, block.indices, block.indptr), shape=(block.shape[0], width)), own, table)
+        return part._replace(
+            block=sp.csr_array((block.data, block.indices, block.indptr), shape=(block.shape[0], width))
+        )
     raise ValueError(
         f"View '{view}' has {block.shape[1]} columns in {table.where}, but the model was fitted on {width}, without "
         "names. Give the same columns in the same order."

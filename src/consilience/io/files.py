@@ -1,17 +1,29 @@
 """Samples from files: one file, or one file per view whose rows are matched by sample names."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from ..views._reading import is_missing
+from ..views._samples import as_names, check_unique_names
 from ..views.container import Views
-from ._known import Known, as_fitted, find_known_views
+from ._known import Known, as_fitted, find_known_views, known_strings
+from ._transposing import transposed
 from .formats import read_tables
-from .layout import divide_tables, listed, read_layout, take_column, views_of_parts
-from .tables import Table, as_numbers, placed
+from .layout import (
+    divide_tables,
+    listed,
+    quoted_files,
+    read_layout,
+    settle_index,
+    take_column,
+    tell_missing_cells,
+    views_of_parts,
+)
+from .tables import Table, as_numbers, name_text, placed
 
 __all__ = ["Samples", "read_samples"]
 
@@ -23,27 +35,27 @@ class Samples:
     Parameters
     ----------
     X : Views
-        The views.
+        The views; ``X.sample_names`` are the names of the samples, where files have them.
     y : array of shape (n_samples,) or None
         The target, where one was named.
-    ids : array of shape (n_samples,) or None
-        Names of the samples, where a column of them was named.
     groups : array of shape (n_samples,) or None
         Groups of the samples, such as patients, where a column of them was named.
+    columns : dict of array
+        Other columns that were asked for, such as centre or batch.
 
     Examples
     --------
     >>> import numpy as np
     >>> from consilience import Samples, Views
     >>> samples = Samples(Views(a=[[1.0], [2.0]]), y=np.array([0, 1]))
-    >>> len(samples.X), samples.ids is None
+    >>> len(samples.X), samples.groups is None
     (2, True)
     """
 
     X: Views
     y: np.ndarray | None = None
-    ids: np.ndarray | None = None
     groups: np.ndarray | None = None
+    columns: dict[str, np.ndarray] = field(default_factory=dict)
 
 
 def read_samples(
@@ -53,41 +65,67 @@ def read_samples(
     target: str | None = None,
     ids: str | None = None,
     groups: str | None = None,
+    columns: Sequence[str] = (),
     known: Known | None = None,
+    transpose: bool = False,
+    encoding: str | None = None,
+    na_values: Sequence[str] = (),
 ) -> Samples:
     """Read samples from one file, or from one file per view.
 
     Parameters
     ----------
     paths : sequence of path
-        One file (.parquet, .csv, .tsv, .jsonl, .npz, .libsvm, .h5ad, .h5mu) or folder of Parquet files, or several
-        files whose rows are matched by the column `ids`. Then each file is a view with the file's name, and the view
-        is missing in samples that its file does not have.
+        One file or folder of Parquet files, or several files whose rows are matched by the column `ids`. Then each file
+        is a view with the file's name, and the view is missing in samples that its file does not have. The formats are
+        .csv, .tsv, .txt, .xlsx (the first sheet), .parquet, .feather, .arrow, .jsonl, .npz, .libsvm, .h5ad and .h5mu.
+        Text files may be packed, such as .csv.gz; see Notes for their separators.
     views : dict, "prefix", path of a .toml file, or None
         Columns of each view, as names or patterns (``{"audio": ["mfcc_*"]}``); a TOML file has them in ``[views]``.
-        Default: ``audio__mfcc1`` belongs to ``audio`` if all columns of numbers have such names. Otherwise the numbers
-        of a file are one view. Columns of text, and of lists of numbers, are views by themselves. The columns of a
-        libsvm file have no names and are given as slices.
+        Default: ``audio__mfcc1`` belongs to ``audio`` if all columns have such names. Otherwise the numbers and
+        categories of a file are one view, in which each category is a column, ``sex=F``. Columns of text in the only
+        file, and lists of numbers, are views by themselves. Layers of AnnData are views on request, by their place:
+        ``{"counts": "layers/counts"}``. The columns of a libsvm file have no names and are given as slices.
     target : str, optional
         The column of the class or target.
     ids : str, optional
-        The column of the sample names.
+        The column of the sample names. Default: names that files have without such a column: `obs_names` of AnnData and
+        MuData, the first column of a table if it has text and no name, and the header of transposed files.
     groups : str, optional
         The column of groups of samples, such as patients, for cross-validation.
+    columns : sequence of str, optional
+        Other columns to return, such as centre, batch or time; they are not features. With `known`, those that no file
+        has are left out.
     known : dict, optional
         What a fitted model knows of each view: a tuple of its kind ("numbers", "objects" or "gram"), its number of
-        columns and their names; the last two may be None. Columns are found by these names, in any order. A view
-        without column names is found by its own name, or by position if it is the only one; then the number of columns
-        must agree. Other columns are ignored, and a view that no file has is missing.
+        columns and their names; the last two may be None. Columns are found by these names, in any order and in files
+        of any name; where several views have a column, the file named after a view has that view's. A view without
+        column names is found by its own name, or by position if it is the only one; then the number of columns must
+        agree. Other columns are ignored, and a view that no file has is missing.
+    transpose : bool, default=False
+        Whether files have samples in columns, such as genes by samples: the header names the samples, and the first
+        column names the columns of the view. Files that have the column `ids` are read as they are.
+    encoding : str, optional
+        Encoding of text files without a byte order mark, such as ``"cp1252"``. Default: UTF-8.
+    na_values : sequence of str, optional
+        Cells to read as missing, such as ``["n.d."]``, besides empty cells and words such as NA, NaN and null. A
+        warning says how many cells these are.
 
     Returns
     -------
     Samples
-        Views, target, sample names and groups.
+        Views with the names of the samples, target, groups and other columns. Samples without any view are left out,
+        with a warning that names them.
 
     See Also
     --------
     read_stream : Read the same files a part at a time.
+
+    Notes
+    -----
+    Cells of text files are separated by commas, semicolons or tabs, as in the line of column names, or as a first line
+    ``sep=;`` says; those of .txt files also by blanks. Decimal commas are recognized where semicolons, tabs or blanks
+    separate. Numbers such as 1,234 are refused if no other number tells whether the comma separates thousands.
 
     Examples
     --------
@@ -104,36 +142,58 @@ def read_samples(
     if not given:
         raise ValueError("No file was given.")
     spec, target, ids = read_layout(views, target, ids)
-    exact = [name for name in (target, ids, groups) if name is not None]
+    others = [name for name in (target, groups, *columns) if name is not None]
+    exact = [name for name in (*others, ids) if name is not None]
+    texts, categories = known_strings(known)
+    na_values = [na_values] if isinstance(na_values, str) else list(na_values)
+    options = {"exact": exact, "texts": [*texts, *categories], "encoding": encoding, "na_values": na_values}
     tables = []
-    for path in given:  # not in a comprehension, whose own frame would shift the place that warnings name
-        tables.append(_read_table(path, exact, _known_texts(known)))
+    for path in given:  # a plain loop: warnings count the calls up to here
+        tables.append(_read_table(path, options))
+        tables[-1].texts, tables[-1].categories = set(texts), set(categories)
+    tell_missing_cells(tables, na_values)
+    tables = _turned(tables, ids, others) if transpose else tables
+    for table in tables:
+        settle_index(table)
     if target is None and len(tables) == 1 and tables[0].numbered:
         target = "y"  # the first number of each row
+        others = [target, *others]
     names: np.ndarray | None = None
     if len(tables) > 1:
         tables, names = _match_rows(tables, ids)
-    elif ids is not None:
+    elif ids is not None or tables[0].samples is not None:
         names = _take_names(tables[0], ids)
-    y, of_group = (None if name is None else as_numbers(take_column(tables, name)) for name in (target, groups))
+    if known:  # new samples may lack what is not a view
+        lost = {name for name in columns if not any(name in table.columns for table in tables)} - {target, groups}
+        others, columns = ([name for name in asked if name not in lost] for asked in (others, columns))
+    taken = {name: as_numbers(take_column(tables, name)) for name in dict.fromkeys(others)}
     if spec is None and known:
         parts = find_known_views(tables, known)
     else:
         parts = divide_tables(tables, spec, missing_allowed=bool(known))
-    X = views_of_parts(as_fitted(parts, known, tables) if known else parts)
-    for what, values in ((target, y), (ids, names), (groups, of_group)):
-        if values is not None and len(values) != len(X):
-            raise ValueError(f"'{what}' of '{given[0].name}' has {len(values)} values for {len(X)} samples.")
-    return Samples(X, y, names, of_group)
+    for what, values in (*taken.items(), *([(ids or "the names", names)] if names is not None else [])):
+        n = max(part.block.shape[0] for part in parts.values() if part.block is not None) if parts else len(values)
+        if len(values) != n:
+            raise ValueError(f"'{what}' of '{given[0].name}' has {len(values)} values for {n} samples.")
+    X, kept = views_of_parts(as_fitted(parts, known, tables) if known else parts, names)
+    taken = {name: values[kept] for name, values in taken.items()}
+    rest = {name: taken[name] for name in columns}
+    return Samples(X, taken.get(target or ""), taken.get(groups or ""), rest)
 
 
-def _known_texts(known: Known | None) -> list[str]:
-    """Return the columns that a model knows as text, also if a CSV file has digits in them."""
-    return [name for view, (kind, _, names) in (known or {}).items() if kind == "objects" for name in names or [view]]
+def _turned(tables: Sequence[Table], ids: str | None, exact: Sequence[str]) -> list[Table]:
+    """Return tables with samples in rows; those with the column `ids` have them there already."""
+    turned = [table if ids in table.columns else transposed(table, exact) for table in tables]
+    if all(new is old for new, old in zip(turned, tables, strict=True)):
+        raise ValueError(
+            f"`transpose` (--transpose) is for files with samples in columns, but {quoted_files(tables)} has a column "
+            f"'{ids}' of sample names. Omit `ids` (--id) if the header names the samples."
+        )
+    return turned
 
 
-def _read_table(path: Path, exact: Sequence[str], texts: Sequence[str]) -> Table:
-    table = next(read_tables(path, exact=exact, texts=texts), None)
+def _read_table(path: Path, options: dict[str, Any]) -> Table:
+    table = next(read_tables(path, **options), None)
     if table is None or not (
         any(len(values) for values in table.columns.values())
         or any(block is None or block.shape[0] for block in table.blocks.values())
@@ -142,32 +202,65 @@ def _read_table(path: Path, exact: Sequence[str], texts: Sequence[str]) -> Table
     return table
 
 
-def _take_names(table: Table, ids: str) -> np.ndarray:
-    if ids not in table.columns:
+def _take_names(table: Table, ids: str | None, elsewhere: bool = False) -> np.ndarray:
+    """Return the names of the samples, none of which is missing.
+
+    They are in the column `ids`, which is removed from the table. Otherwise they come with the file if `ids` is not
+    given, is a column of another file (`elsewhere`), or is not a column because the file was transposed.
+    """
+    if ids in table.columns:
+        names = as_names(as_numbers(table.columns.pop(ids)).tolist())
+    elif table.samples is not None and (ids is None or elsewhere or table.turned):
+        names = table.samples
+    elif ids is None:
+        raise ValueError(
+            f"Several files are matched by a column that names the samples, and {table.where} has no names. Give the "
+            "name of this column by `ids` (--id)."
+        )
+    else:
         raise ValueError(f"{table.where} has no column '{ids}'; its columns are {listed(table)}.")
-    return as_numbers(table.columns.pop(ids))
+    what = f"column '{ids}'" if ids is not None else "the names of its samples"
+    missing = np.flatnonzero([is_missing(name) for name in names])
+    if len(missing):
+        raise ValueError(
+            f"{table.where} has {len(missing)} of {len(names)} rows without a name in {what}, the first "
+            f"after {int(missing[0])} others. Name them, or remove them."
+        )
+    return names
 
 
 def _match_rows(tables: Sequence[Table], ids: str | None) -> tuple[list[Table], np.ndarray]:
     """Return the rows of all tables in one order, missing where a table does not have the sample."""
-    if ids is None:
-        raise ValueError("Several files are matched by a column that names the samples: give its name by `ids` (--id).")
-    keys = [_take_names(table, ids) for table in tables]
+    elsewhere = any(ids in table.columns for table in tables)
+    keys = _of_one_type([_take_names(table, ids, elsewhere) for table in tables])
     for k, own in enumerate(keys):
-        if len(set(own.tolist())) < len(own):
-            raise ValueError(f"{tables[k].where} has a sample twice in its column '{ids}'.")
-        others = [key for other in keys[:k] + keys[k + 1 :] for key in other.tolist()]
-        if len(own) and others and not set(own.tolist()) & set(others):
+        check_unique_names(as_names(own), tables[k].where)
+        others = [key for other in keys[:k] + keys[k + 1 :] for key in other]
+        if own and others and not set(own) & set(others):
             raise ValueError(
-                f"No sample of {tables[k].where} is in another file: its column '{ids}' has {own.tolist()[0]!r}, the "
-                f"others {others[0]!r}, for example. Write the names in one way, numbers or strings, in all files."
+                f"No sample of {tables[k].where} is in another file: it has {own[0]!r}, the others {others[0]!r}, for "
+                "example. Write the names in one way in all files."
             )
-    order = list(dict.fromkeys(key for own in keys for key in own.tolist()))  # as they first appear
+    order = list(dict.fromkeys(key for own in keys for key in own))
     place = {key: k for k, key in enumerate(order)}
     matched = []
     for table, own in zip(tables, keys, strict=True):
-        rows = np.array([place[key] for key in own.tolist()])
-        columns = {name: placed(values, rows, len(order)) for name, values in table.columns.items()}
-        blocks = {name: placed(block, rows, len(order)) for name, block in table.blocks.items()}
-        matched.append(replace(table, columns=columns, blocks=blocks))
-    return matched, np.array(order)
+        rows = np.array([place[key] for key in own], dtype=int)
+        columns = {name: placed(values, rows, len(order))[0] for name, values in table.columns.items()}
+        blocks, present = {}, dict(table.present)
+        for name, block in table.blocks.items():
+            blocks[name], there = placed(block, rows, len(order))
+            if name in present:
+                present[name] = placed(present[name].astype(float), rows, len(order))[0] == 1
+            elif there is not None:
+                present[name] = there
+        matched.append(replace(table, columns=columns, blocks=blocks, present=present))
+    return matched, as_names(order)
+
+
+def _of_one_type(keys: Sequence[np.ndarray]) -> list[list[Any]]:
+    """Return sample names as lists; as strings if some are numbers and others text: 1 and 1.0 are "1", not "01"."""
+    lists = [own.tolist() for own in keys]
+    if len({isinstance(name, str) for own in lists for name in own}) < 2:
+        return lists
+    return [[name_text(name) for name in own] for own in lists]

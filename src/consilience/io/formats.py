@@ -1,10 +1,13 @@
 """One reader per file format; each yields tables of rows, so that files and streams follow the same rules."""
 
+import csv
 import io
 import json
+import warnings
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from functools import partial
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -12,9 +15,24 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.datasets import load_svmlight_file
 
-from ..views._reading import checked_sparse, is_missing
-from ._arrow import read_csv, read_parquet
-from .tables import Source, Table, naming_file, naming_file_of, objects, placed, rows_of_lists
+from ..views._annotated import matrices
+from ..views._reading import is_missing
+from ._arrow import read_arrow, read_parquet
+from ._delimited import read_csv
+from ._text import OPENERS, Form, is_libsvm, open_bytes, open_lines
+from .tables import (
+    Source,
+    Table,
+    is_among,
+    missing_among,
+    naming_file,
+    naming_file_of,
+    objects,
+    placed,
+    quiet,
+    read_cells_as_missing,
+    rows_of_lists,
+)
 
 _PIECE = 1 << 22  # bytes of a libsvm file that are read at a time
 _MOST_INDEX = int(np.iinfo(np.int32).max)
@@ -30,14 +48,15 @@ def read_json_lines(source: Source) -> Iterator[Table]:
     `exact` that the first object has is required of all.
     """
     if isinstance(source.data, Path):
-        with source.data.open(encoding="utf-8-sig") as lines:
+        with open_lines(source) as lines:
             yield from read_json_lines(replace(source, data=lines))
             return
     where, exact = source.where, source.exact
+    damage = (UnicodeDecodeError, EOFError, OSError)
     kinds: dict[str, str] = {}
     records: list[dict[str, Any]] = []
     required: list[str] | None = None
-    for number, line in enumerate(naming_file_of(source.data, where, "JSON lines", UnicodeDecodeError), start=1):
+    for number, line in enumerate(naming_file_of(source.data, where, "JSON lines", damage), start=1):
         if not line.strip():
             continue
         try:
@@ -60,9 +79,15 @@ def read_json_lines(source: Source) -> Iterator[Table]:
 
 def _table_of_records(records: list[dict[str, Any]], kinds: dict[str, str], source: Source) -> Table:
     """Return records as columns; a column that had values before is there even if these records do not have it."""
-    table = Table(source.name, source.where, growing=True)
+    counts: dict[str, int] = {}
+    table = Table(source.name, source.where, growing=True, read_as_missing=counts)
+    missing = missing_among(source.na_values)
     for name in dict.fromkeys([*kinds, *(key for record in records for key in record)]):
         values, own = [record.get(name) for record in records], f"Column '{name}' of {table.where}"
+        hits = [is_among(value, missing) for value in values] if missing else []
+        if any(hits):
+            counts[name] = sum(hits)
+            values = [None if hit else value for value, hit in zip(values, hits, strict=True)]
         if name in source.exact:
             table.columns[name] = objects(values)
             continue
@@ -96,8 +121,12 @@ def _read_libsvm(source: Source) -> Iterator[Table]:
     """Yield the tables of a libsvm file by pieces of its bytes, or one; all rows are as wide as the widest."""
 
     def pieces() -> Iterator[tuple[Any, np.ndarray]]:
-        with source.data.open("rb") as file:
-            while lines := file.readlines(_PIECE if source.chunk else -1):
+        with open_bytes(source.data) as file:
+            while True:
+                with naming_file(source.where, "libsvm"):
+                    lines = file.readlines(_PIECE if source.chunk else -1)
+                if not lines:
+                    return
                 yield _load_libsvm(b"".join(lines), source.where)
 
     kept = list(pieces()) if source.chunk is None else None  # a stream is read twice instead, first for its width
@@ -131,6 +160,65 @@ def _width(X: Any) -> int:
     return int(X.indices.max(initial=0)) + 1
 
 
+def _read_txt(source: Source) -> Iterator[Table]:
+    """Yield the tables of a .txt file, which is a table with the names of columns in the first line, or libsvm."""
+    return _read_libsvm(source) if is_libsvm(source) else read_csv(source, preferred="")
+
+
+# -- Excel
+def _read_excel(source: Source) -> Iterator[Table]:
+    """Yield the tables of the first sheet of a workbook; its cells follow the rules of CSV files."""
+    try:
+        with quiet():
+            import openpyxl
+    except ImportError as error:
+        raise ImportError(
+            f"{source.where} needs the package openpyxl: pip install 'consilience[frames]'. Or save the sheet as CSV."
+        ) from error
+    with naming_file(source.where, "an Excel workbook"), quiet():
+        book = openpyxl.load_workbook(source.data, read_only=True, data_only=True)
+        sheet = book.worksheets[0]
+        sheet.reset_dimensions()  # some programs write wrong ones
+    if len(book.worksheets) > 1:
+        warnings.warn(
+            f"{source.where} has {len(book.worksheets)} sheets; the first one is read, '{sheet.title}'. Save others as "
+            "files of their own to use them.",
+            stacklevel=5,  # where read_samples is called
+        )
+    try:
+        yield from read_csv(replace(source, data=_lines_of_sheet(sheet, source.where)), form=Form(","))
+    finally:
+        book.close()
+
+
+def _lines_of_sheet(sheet: Any, where: str) -> Iterator[str]:
+    """Yield the rows of a sheet as lines of CSV, from the first row with values on; empty rows are left out."""
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    width = None
+    rows = sheet.iter_rows(values_only=True)
+    for number in count(1):
+        with naming_file(where, "an Excel workbook"), quiet():
+            row = next(rows, None)
+        if row is None:
+            return
+        cells = [cell.isoformat() if hasattr(cell, "isoformat") else cell for cell in row]
+        while cells and cells[-1] is None:
+            cells.pop()
+        if not cells:
+            continue
+        width = len(cells) if width is None else width
+        if len(cells) > width:
+            raise ValueError(
+                f"Row {number} of {where} has {len(cells)} cells, but {width} columns have names. Name the columns in "
+                "the first row, and keep notes out of the sheet."
+            )
+        writer.writerow([*cells, *[None] * (width - len(cells))])
+        yield out.getvalue()
+        out.seek(0)
+        out.truncate()
+
+
 # -- NPZ
 def _read_npz(source: Source) -> Iterator[Table]:
     """Yield the table of an NPZ file: matrices are blocks, vectors are columns, other arrays are ignored."""
@@ -160,24 +248,37 @@ def _read_annotated(source: Source) -> Iterator[Table]:
     path, where, name = source.data, source.where, source.name
     kind = "mudata" if path.suffix.lower() == ".h5mu" else "anndata"
     try:
-        module = __import__(kind)
+        with quiet():
+            module = __import__(kind)
     except ImportError as error:
         raise ImportError(f"{where} needs the package {kind}: pip install 'consilience[omics]'.") from error
-    with naming_file(where, "MuData" if kind == "mudata" else "AnnData"):
+    with naming_file(where, "MuData" if kind == "mudata" else "AnnData"), quiet():
         data = module.read_h5mu(path) if kind == "mudata" else module.read_h5ad(path)
         columns = {str(column): _values_of_series(data.obs[column]) for column in data.obs.columns}
-    table = Table(name, where, {**columns, "obs_names": objects(list(data.obs_names))}, annotations=True)
+    samples = objects(list(data.obs_names))
+    table = Table(name, where, {**columns, "obs_names": samples}, annotations=True)
+    table.samples = samples if data.obs_names.is_unique else None
     for key, part in data.mod.items() if kind == "mudata" else [(name, data)]:
-        if part.X is None:
-            raise ValueError(f"{where} has no matrix X of '{key}'. Write one, or remove '{key}'.")
-        values = checked_sparse(part.X, f"The matrix of '{key}' in {where}") if sp.issparse(part.X) else part.X
-        if kind == "mudata":
-            rows = _rows_among(part.obs_names, data.obs_names, f"'{key}' in {where}")
-            values = placed(values, rows, data.n_obs)
-        table.blocks[key] = values
-        part.var_names_make_unique()  # the second g is g-1
-        table.names[key] = tuple(map(str, part.var_names))
+        rows = _rows_among(part.obs_names, data.obs_names, f"'{key}' in {where}") if kind == "mudata" else None
+        for block, place in _places(key, part, f"{key}/" if kind == "mudata" else "").items():
+            try:
+                found = matrices(part, {block: place})[block]
+            except ValueError as error:
+                raise ValueError(f"{where}: {error}") from error
+            table.blocks[block], table.names[block] = found.values, found.columns or ()
+            if rows is not None:
+                table.blocks[block], present = placed(found.values, rows, data.n_obs)
+                table.present.update({block: present} if present is not None else {})
+            if block != key:
+                table.on_request.add(block)
     yield table
+
+
+def _places(key: str, data: Any, prefix: str) -> dict[str, str]:
+    """Return the matrices of AnnData by the names of their blocks: X, layers, and embeddings in `obsm`."""
+    others = [*(f"layers/{name}" for name in data.layers), *(f"obsm/{name}" for name in data.obsm)]
+    main = {} if data.X is None and others else {key: "X"}
+    return {**main, **{f"{prefix}{place}": place for place in others}}
 
 
 def _values_of_series(series: Any) -> np.ndarray:
@@ -202,12 +303,16 @@ def _rows_among(own: Any, every: Any, what: str) -> np.ndarray:
 _READERS: dict[str, Callable[[Source], Iterator[Table]]] = {
     **dict.fromkeys((".parquet", ".pq"), read_parquet),
     ".csv": read_csv,
-    ".tsv": partial(read_csv, delimiter="\t"),
+    ".tsv": partial(read_csv, preferred="\t"),
+    ".txt": _read_txt,
     **dict.fromkeys((".jsonl", ".ndjson"), read_json_lines),
     ".npz": _read_npz,
-    **dict.fromkeys((".libsvm", ".svm", ".svmlight", ".txt"), _read_libsvm),
+    **dict.fromkeys((".libsvm", ".svm", ".svmlight"), _read_libsvm),
+    **dict.fromkeys((".feather", ".arrow"), read_arrow),
+    ".xlsx": _read_excel,
     **dict.fromkeys((".h5ad", ".h5mu"), _read_annotated),
 }
+_TEXT = (".csv", ".tsv", ".txt", ".jsonl", ".ndjson", ".libsvm", ".svm", ".svmlight")  # which may be packed
 
 
 def read_tables(path: Path, *, name: str | None = None, **options: Any) -> Iterator[Table]:
@@ -217,7 +322,17 @@ def read_tables(path: Path, *, name: str | None = None, **options: Any) -> Itera
     """
     if not path.exists():
         raise FileNotFoundError(f"There is no file or folder '{path}'.")
-    reader = read_parquet if path.is_dir() else _READERS.get(path.suffix.lower())
+    plain = Path(path.stem) if path.suffix.lower() in OPENERS else path
+    suffix = plain.suffix.lower()
+    if plain is not path and suffix in _READERS and suffix not in _TEXT:
+        raise ValueError(f"'{path.name}' is packed. Unpack it first; text files alone are read packed.")
+    reader = read_parquet if path.is_dir() else _READERS.get(suffix)
     if reader is None:
-        raise ValueError(f"'{path.name}' is not a file of samples: its name must end in one of {', '.join(_READERS)}.")
-    yield from reader(Source(path, f"'{path.name}'", path.stem if name is None else name, **options))
+        raise ValueError(
+            f"'{path.name}' is not a file of samples: its name must end in one of {', '.join(_READERS)}; text may be "
+            "packed as .gz, .bz2 or .xz."
+        )
+    source = Source(path, f"'{path.name}'", plain.stem if name is None else name, **options)
+    for table in reader(source):
+        read_cells_as_missing(table, source.na_values)
+        yield table

@@ -3,15 +3,17 @@
 import re
 import tomllib
 import warnings
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from fnmatch import translate
-from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..views._blocks import quoted
+from ..views._blocks import common_length, quoted, some, take
+from ..views._frames import check_readable, dates, encode_columns, is_category
+from ..views._reading import read_block, rows_with_data
+from ..views._samples import sample_text
 from ..views._tables import by_prefix, divide
 from ..views.container import Views
 from .tables import Table, naming_file
@@ -23,6 +25,8 @@ class Part(NamedTuple):
     block: Any
     names: tuple[str, ...]
     table: Table
+    present: np.ndarray | None = None  # which rows hold data, where the block does not show it
+    categorical: tuple[str, ...] = ()  # columns of the table that became one-hot columns
 
 
 def read_layout(views: Any, target: str | None = None, ids: str | None = None) -> tuple[Any, str | None, str | None]:
@@ -93,6 +97,39 @@ def names_matching(names: Iterable[str], patterns: Iterable[str]) -> list[str]:
 
 
 # -- columns that are not features
+def settle_index(table: Table) -> None:
+    """Take the first column without a name as the names of the samples if it has text; tell that it is ignored if not.
+
+    Row numbers from 0 or 1 on are left out without a word.
+    """
+    index, table.index = table.index, None
+    if index is None or any(np.array_equal(index, np.arange(start, start + len(index))) for start in (0, 1)):
+        return
+    names = index.tolist()
+    if index.dtype == object and all(isinstance(name, str) for name in names) and len(set(names)) == len(names):
+        table.samples = index
+        return
+    warnings.warn(
+        f"{table.where} has a column without a name, such as pandas writes for row numbers. It is ignored; name it to "
+        "use it.",
+        stacklevel=3,  # where read_samples is called
+    )
+
+
+def tell_missing_cells(tables: Iterable[Table], na_values: Sequence[str]) -> None:
+    """Warn how many cells are missing because `na_values` says so, or that none is."""
+    counts = [(table.where, table.read_as_missing or {}) for table in tables]
+    told = [
+        f"{sum(own.values())} cells of {len(own)} columns in {where} ({some(list(own), 3)})"
+        for where, own in counts
+        if own
+    ]
+    if na_values:
+        shown = f"because they are {quoted(na_values)} (`na_values`, --na)"
+        text = f"{'; '.join(told)} are read as missing, {shown}." if told else f"No cell is read as missing {shown}."
+        warnings.warn(text, stacklevel=3)  # where read_samples is called
+
+
 def take_column(tables: Sequence[Table], name: str) -> np.ndarray:
     """Remove a column, such as the target, from the one table that has it, and return it."""
     having = [table for table in tables if name in table.columns]
@@ -114,12 +151,8 @@ def quoted_files(tables: Iterable[Table]) -> str:
 def listed(table: Table) -> str:
     """Return the first columns of a table, for messages."""
     named = [name for block in table.blocks for name in table.names.get(block, (block,))]
-    return some([*named, *table.columns] if table.annotations else [*table.columns, *named])
-
-
-def some(names: Collection[str]) -> str:
-    """Return the first names, and how many more there are, for messages."""
-    return ", ".join(islice(names, 8)) + (f" and {len(names) - 8} more" if len(names) > 8 else "")
+    text = some([*named, *table.columns] if table.annotations else [*table.columns, *named])
+    return "".join(sign if sign.isprintable() else " " for sign in text)  # no control codes for terminals
 
 
 # -- views
@@ -152,32 +185,47 @@ def add_parts(views: dict[str, Part], parts: Mapping[str, Part]) -> None:
 def _divide_table(table: Table, spec: Any, *, alone: bool) -> dict[str, Part]:
     """Return the views of one table.
 
-    By default, columns of numbers are divided by prefix if all have one, else they are one view; each column of text is
-    a view. If all columns have a prefix, or with ``"prefix"``, text is divided by prefix too.
+    By default, columns of numbers and categories are divided by prefix if all have one, else they are one view. In the
+    only file of the samples, each column of text is a view. If all columns have a prefix, or with ``"prefix"``, text is
+    divided by prefix too.
     """
     if isinstance(spec, Mapping):
         chosen = {view: _chosen(table, view, patterns) for view, patterns in spec.items()}
         return {view: part for view, part in chosen.items() if part is not None}
-    parts = {name: Part(block, table.names.get(name, ()), table) for name, block in table.blocks.items()}
+    parts = {name: block_of(table, name) for name in table.blocks if name not in table.on_request}
     names = [] if table.annotations else list(table.columns)
     for name in names:
         _check_values(table, name)
     if spec == "prefix" or (names and all("__" in name for name in names)):
         return {**parts, **{view: matrix_of(table, own) for view, own in by_prefix(names).items()}}
-    numeric = [name for name in names if table.columns[name].dtype != object]
     texts = [name for name in names if table.columns[name].dtype == object]
-    prefixed = bool(numeric) and all("__" in name for name in numeric)
-    views = by_prefix(numeric) if prefixed else {table.name: numeric} if numeric else {}
+    if table.streamed and len(texts) < len(names):
+        _refuse_strings(table, texts)
+    if alone and not table.streamed:  # a file of all views: text is a view, categories belong to the numbers
+        texts = [name for name in texts if not is_category(table.columns[name])]
+    elif not table.streamed:  # a file per view
+        texts = []
+    together = [name for name in names if name not in texts]
+    if all(table.columns[name].dtype == object for name in together):  # no numbers to belong to
+        together, texts = [], names
+    prefixed = bool(together) and all("__" in name for name in together)
+    views = by_prefix(together) if prefixed else {table.name: together} if together else {}
     parts.update({view: matrix_of(table, own) for view, own in views.items()})
-    if alone or not numeric:
-        parts.update({name: matrix_of(table, [name]) for name in texts})
-    elif texts:
-        warnings.warn(
-            f"{table.where} has columns of text besides numbers: {some(texts)}. They are ignored, since each file is "
-            "one view; give them a view by --views (`views`).",
-            stacklevel=4,  # where read_samples is called
-        )
+    parts.update({name: matrix_of(table, [name]) for name in texts})
     return parts
+
+
+def _refuse_strings(table: Table, texts: Sequence[str]) -> None:
+    """Raise if a stream has strings next to numbers: only a whole file tells whether they are categories or text."""
+    for name in texts:
+        there = [value for value in table.columns[name] if isinstance(value, str)]
+        check_readable(table.where, name, there)
+        if there:
+            raise ValueError(
+                f"Column '{name}' of {table.where} has text next to columns of numbers, and a stream does not tell "
+                "whether it is text or a category. Say by `views` (--views) which columns make which view; a column of "
+                "text is a view alone."
+            )
 
 
 def _chosen(table: Table, view: str, patterns: Any) -> Part | None:
@@ -194,13 +242,20 @@ def _chosen(table: Table, view: str, patterns: Any) -> Part | None:
             f"View '{view}' is made of {both} of {table.where}; a matrix is a view alone. Name one of them."
         )
     if blocks:
-        return Part(table.blocks[blocks[0]], table.names.get(blocks[0], ()), table)
+        return block_of(table, blocks[0])
     return matrix_of(table, names) if names else None
+
+
+def block_of(table: Table, name: str) -> Part:
+    """Return a block as a view."""
+    return Part(table.blocks[name], table.names.get(name, ()), table, table.present.get(name))
 
 
 def _check_values(table: Table, name: str) -> None:
     values = table.columns[name]
     first = next((v for v in values if v is not None), "") if values.dtype == object else ""
+    if hasattr(first, "isoformat"):
+        raise dates(table.where, name)
     if not isinstance(first, (str, bytes, list, tuple)):
         raise ValueError(
             f"Column '{name}' of {table.where} holds {type(first).__name__} values, which are not a view. Make numbers "
@@ -209,32 +264,51 @@ def _check_values(table: Table, name: str) -> None:
 
 
 def matrix_of(table: Table, names: Sequence[str]) -> Part:
-    """Return columns as one view: numbers side by side, or one column of text."""
-    for name in names:
+    """Return columns as one view: numbers and one-hot columns of categories side by side, or one column of text."""
+    columns = {name: table.columns[name] for name in names}
+    for name, values in columns.items():
         _check_values(table, name)
-    if len(names) == 1 and table.columns[names[0]].dtype == object:
-        return Part(table.columns[names[0]], tuple(names), table)
-    columns = [_numbers(table, name) for name in names]
-    short = next((name for name, own in zip(names, columns, strict=True) if len(own) != len(columns[0])), None)
-    if short is not None:
-        raise ValueError(
-            f"{table.where} has {len(columns[0])} values of '{names[0]}' and {len(table.columns[short])} of "
-            f"'{short}'; columns of one view have one value per sample."
+        if len(values) != len(columns[names[0]]):
+            raise ValueError(
+                f"{table.where} has {len(columns[names[0]])} values of '{names[0]}' and {len(values)} of '{name}'; "
+                "columns of one view have one value per sample."
+            )
+        text = values.dtype == object and any(value is not None for value in values)
+        if text and name not in table.texts and name not in table.categories:
+            check_readable(table.where, name, [value for value in values if value is not None])
+        if text and table.streamed and len(columns) > 1:
+            raise ValueError(
+                f"Column '{name}' of {table.where} has no numbers, and the categories of a stream are not known in "
+                "advance. Give it a view of its own, or none."
+            )
+    encoded = encode_columns(table.where, columns, [name for name in names if name in table.categories])
+    return Part(encoded.block, encoded.names, table, categorical=encoded.categorical)
+
+
+def views_of_parts(parts: Mapping[str, Part], names: np.ndarray | None = None) -> tuple[Views, np.ndarray]:
+    """Return parts of tables as Views with the names of samples and columns, and which rows they keep.
+
+    Samples without any view are left out, with a warning that names them.
+    """
+    blocks = {name: read_block(name, part.block) if part.block is not None else None for name, part in parts.items()}
+    n = common_length(blocks)
+    there = np.column_stack(
+        [
+            np.broadcast_to(rows_with_data(blocks[name]), n) & (True if part.present is None else part.present)
+            for name, part in parts.items()
+        ]
+    )
+    kept: np.ndarray = np.any(there, axis=1)
+    if not kept.all():
+        lost = np.flatnonzero(~kept)
+        if not kept.any():
+            raise ValueError(f"No sample has any of the views {quoted(parts)}: all values are missing.")
+        warnings.warn(
+            f"{len(lost)} of {n} samples have no view at all and are left out: {sample_text(lost, names)}.",
+            stacklevel=3,  # where read_samples is called
         )
-    return Part(np.column_stack(columns), tuple(names), table)
-
-
-def _numbers(table: Table, name: str) -> np.ndarray:
-    values = table.columns[name]
-    if values.dtype != object:
-        return values.astype(np.float64)
-    if any(value is not None for value in values):
-        raise ValueError(f"Column '{name}' of {table.where} has no numbers. Give it a view of its own, or none.")
-    return np.full(len(values), np.nan)
-
-
-def views_of_parts(parts: Mapping[str, Part]) -> Views:
-    """Return parts of tables as Views with the names of their columns."""
-    X = Views({name: part.block for name, part in parts.items()})
+        blocks = {name: take(block, np.flatnonzero(kept)) for name, block in blocks.items()}
+        names = None if names is None else names[kept]
     columns = {name: part.names for name, part in parts.items() if part.names}
-    return Views._of({name: X.block(name) for name in X.names}, len(X), X.mask, columns)
+    categorical = {name: part.categorical for name, part in parts.items() if part.categorical}
+    return Views._of(blocks, int(kept.sum()), there[kept], columns, names, categorical), kept

@@ -2,16 +2,18 @@
 
 import os
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from ..views.container import Views, as_views
-from ._arrow import read_csv
+from ..views._samples import as_names, in_order_of
+from ..views.container import Views
+from ..views.conversion import as_views
+from ._delimited import read_csv
 from .formats import read_json_lines, read_tables
-from .layout import Part, divide_tables, read_layout, take_column, views_of_parts
+from .layout import Part, divide_tables, read_layout, settle_index, take_column, tell_missing_cells, views_of_parts
 from .tables import Source, Table
 
 __all__ = ["read_stream"]
@@ -29,6 +31,8 @@ def read_stream(
     ids: str | None = None,
     format: str | None = None,
     chunk: int = 4096,
+    encoding: str | None = None,
+    na_values: Sequence[str] = (),
 ) -> Iterator[tuple[Any, Any]]:
     """Read a stream as pairs: of Views and labels by chunks, or of one sample (a dict of rows) and its label.
 
@@ -50,6 +54,11 @@ def read_stream(
         strings or numbers by name, or CSV whose first line names the columns.
     chunk : int, default=4096
         Samples read at a time.
+    encoding : str, optional
+        Encoding of a text file without a byte order mark, such as ``"cp1252"``. Default: UTF-8.
+    na_values : sequence of str, optional
+        Cells of a file or of lines to read as missing, such as ``["n.d."]``, besides empty cells and words such as NA,
+        NaN and null. A warning at the end says how many cells these are.
 
     Yields
     ------
@@ -59,6 +68,11 @@ def read_stream(
     See Also
     --------
     read_samples : Read a file at once; the values are the same.
+
+    Notes
+    -----
+    Packed files, separators and decimal commas are as in `read_samples`. Only a whole file tells categories from text.
+    So a stream of numbers and strings needs `views`, in which a column of strings is a view alone.
 
     Examples
     --------
@@ -75,13 +89,15 @@ def read_stream(
         if y is not None:
             raise ValueError("A file has its own labels; name their column by `target`, and do not give y.")
         exact = [column for column in (target, ids) if column is not None]
-        if is_path:
-            tables = read_tables(Path(stream), name=_VIEW, chunk=chunk, exact=exact)
-        else:
-            tables = _read_lines(stream, str(format), chunk, exact)
-        yield from _pairs(tables, target, views, ids, chunk)
+        options: dict[str, Any] = {
+            "name": _VIEW, "chunk": chunk, "exact": exact, "encoding": encoding,
+            "na_values": [na_values] if isinstance(na_values, str) else list(na_values),
+        }  # fmt: skip
+        tables = read_tables(Path(stream), **options) if is_path else _read_lines(stream, str(format), options)
+        yield from _pairs(tables, target, views, ids, options)
     elif y is not None:
         X = as_views(stream, None if isinstance(stream, Views) else views)
+        y = in_order_of(X.sample_names, y, "y")
         labels = y if isinstance(y, (list, np.ndarray)) else y.to_numpy() if hasattr(y, "to_numpy") else list(y)
         if len(labels) != len(X):
             raise ValueError(f"The stream has {len(X)} samples and y has {len(labels)}; they must agree.")
@@ -93,8 +109,8 @@ def read_stream(
         yield from _read_items(stream, views)
 
 
-def _read_lines(lines: Iterable[str], format: str, chunk: int, exact: list[str]) -> Iterator[Table]:
-    source = Source(lines, "standard input" if lines is sys.stdin else "the stream", _VIEW, chunk, exact)
+def _read_lines(lines: Iterable[str], format: str, options: dict[str, Any]) -> Iterator[Table]:
+    source = Source(lines, "standard input" if lines is sys.stdin else "the stream", **options)
     if format not in ("jsonl", "csv", "tsv"):
         raise ValueError(f"The format of {source.where} must be 'jsonl', 'csv' or 'tsv'; got '{format}'.")
     return read_json_lines(source) if format == "jsonl" else read_csv(source, "," if format == "csv" else "\t")
@@ -115,23 +131,33 @@ def _read_items(stream: Iterable[Any], views: Any) -> Iterator[tuple[Any, Any]]:
 
 
 def _pairs(
-    tables: Iterable[Table], target: str, views: Any, ids: str | None, chunk: int
+    tables: Iterable[Table], target: str, views: Any, ids: str | None, options: dict[str, Any]
 ) -> Iterator[tuple[Views, list[Any]]]:
     """Yield the rows of tables as views and labels, with the same columns throughout."""
     spec, _, _ = read_layout(views)
     seen: dict[str, Part] = {}
+    missing: dict[str, int] = {}
+    where, chunk = "", options["chunk"]
     for table in tables:
+        where = table.where
+        for name, count in (table.read_as_missing or {}).items():
+            missing[name] = missing.get(name, 0) + count
         labels = take_column([table], target).tolist()
-        if ids is not None:
-            take_column([table], ids)
+        settle_index(table)
+        names = table.samples if ids is None else as_names(take_column([table], ids).tolist())
         if not labels:
             continue
+        table.streamed = True
+        table.texts = set(table.columns) if seen else ()  # the first rows told what is text
         parts = _same_columns(divide_tables([table], spec, missing_allowed=table.growing), seen, table)
-        X = views_of_parts(parts)
-        if len(X) != len(labels):
-            raise ValueError(f"'{target}' of {table.where} has {len(labels)} values for {len(X)} samples.")
+        X, kept = views_of_parts(parts, names)
+        if len(kept) != len(labels):
+            raise ValueError(f"'{target}' of {table.where} has {len(labels)} values for {len(kept)} samples.")
+        labels = [label for label, there in zip(labels, kept, strict=True) if there]
         for start in range(0, len(X), chunk):
             yield X[start : start + chunk] if len(X) > chunk else X, labels[start : start + chunk]
+    if where:
+        tell_missing_cells([Table("", where, read_as_missing=missing)], options["na_values"])
 
 
 def _same_columns(parts: dict[str, Part], seen: dict[str, Part], table: Table) -> dict[str, Part]:
@@ -148,7 +174,7 @@ def _same_columns(parts: dict[str, Part], seen: dict[str, Part], table: Table) -
             lost = next((name for name in names if name not in place), None)
             if lost is not None:
                 raise ValueError(f"{table.where} has no column '{lost}', which it had before. {_SAME}")
-            part = Part(part.block[:, [place[name] for name in names]], names, table)
+            part = part._replace(block=part.block[:, [place[name] for name in names]], names=names)
         widths = {own.block.shape[1] for own in (part, seen.get(view, part)) if getattr(own.block, "ndim", 0) == 2}
         if len(widths) > 1:
             raise ValueError(f"View '{view}' of {table.where} has {min(widths)} and {max(widths)} columns. {_SAME}")

@@ -1,12 +1,15 @@
 """What readers take and yield, and the rules that the readers of all formats share."""
 
+import warnings
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+
+from ..views._blocks import place_rows
 
 
 @dataclass
@@ -18,9 +21,18 @@ class Table:
     columns: dict[str, np.ndarray] = field(default_factory=dict)
     blocks: dict[str, Any] = field(default_factory=dict)
     names: dict[str, tuple[str, ...]] = field(default_factory=dict)  # column names of blocks, where they have some
+    present: dict[str, np.ndarray] = field(default_factory=dict)  # which rows of a block hold data, where not all do
+    on_request: set[str] = field(default_factory=set)  # blocks that are views only where `views` names them
+    texts: Collection[str] = ()  # columns known to have text, which may look like numbers
+    categories: Collection[str] = ()  # columns known to have categories, which may look like numbers
+    streamed: bool = False  # whether the rows are a part of a stream, so that categories are not all known
     annotations: bool = False  # whether columns describe samples, and are views only on request
     numbered: bool = False  # whether columns are known by number, and zeros are not stored
     growing: bool = False  # whether later rows may bring further columns
+    index: np.ndarray | None = None  # the first column, if it has no name: names of the rows, or row numbers
+    samples: np.ndarray | None = None  # names of the samples that the file has without a column for them
+    turned: bool = False  # whether the samples were the columns of the file
+    read_as_missing: dict[str, int] | None = None  # cells by column that `na_values` made missing; None: not done yet
 
 
 @dataclass(frozen=True)
@@ -37,6 +49,8 @@ class Source:
     chunk: int | None = None  # rows of a table; None for all rows in one table
     exact: Collection[str] = ()
     texts: Collection[str] = ()
+    encoding: str | None = None  # of text without a byte order mark; None for UTF-8
+    na_values: Sequence[str] = ()  # cells that are missing besides the usual ones
 
 
 @contextmanager
@@ -53,8 +67,25 @@ def naming_file(where: str, kind: str, errors: Any = Exception) -> Iterator[None
         reason = "".join(c if c.isprintable() else " " for c in said[:300])  # no control codes for terminals
         reason = " ".join(reason.split()).rstrip(". ") or type(error).__name__
         if isinstance(error, UnicodeDecodeError) or "invalid UTF8" in reason:
-            raise ValueError(f"{where} is not encoded in UTF-8: {reason}. Save it as UTF-8.") from error
+            encoding = error.encoding if isinstance(error, UnicodeDecodeError) else "utf-8"
+            raise not_encoded(where, encoding, reason) from error
         raise ValueError(f"{where} cannot be read as {kind}: {reason}. It may be empty, cut off or damaged.") from error
+
+
+def not_encoded(where: str, encoding: str, reason: str) -> ValueError:
+    """Return the error for bytes that are not text in an encoding."""
+    return ValueError(
+        f"{where} is not encoded in {encoding.upper()}: {reason}. Save it as UTF-8, or name its encoding by `encoding` "
+        "(--encoding), such as cp1252 for western Windows programs."
+    )
+
+
+@contextmanager
+def quiet() -> Iterator[None]:
+    """Keep warnings of other packages from the user; put it around their calls only."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        yield
 
 
 def naming_file_of(items: Iterable[Any], where: str, kind: str, errors: Any = Exception) -> Iterator[Any]:
@@ -97,6 +128,45 @@ def as_numbers(values: np.ndarray) -> np.ndarray:
     return values
 
 
+def name_text(name: Any) -> str:
+    """Return the name of a sample or a column as text: 1 and 1.0 are "1"."""
+    whole = isinstance(name, (float, np.floating)) and np.isfinite(name) and name == np.floor(name)
+    return str(int(name)) if whole else str(name)
+
+
+# -- cells that are missing
+def missing_among(na_values: Sequence[str]) -> set[Any]:
+    """Return the cells to read as missing: the strings, and the numbers that some of them are, such as -999."""
+    given: set[Any] = set(na_values)
+    for value in na_values:
+        with suppress(ValueError):
+            given.add(float(value))
+    return given
+
+
+def is_among(value: Any, given: Collection[Any]) -> bool:
+    """Tell whether a cell is one of those to read as missing; True is not 1."""
+    return isinstance(value, (str, int, float)) and not isinstance(value, bool) and value in given
+
+
+def read_cells_as_missing(table: Table, na_values: Sequence[str]) -> None:
+    """Make the cells of a table missing that are among `na_values`, unless its reader did, and count them by column."""
+    if table.read_as_missing is not None:
+        return
+    table.read_as_missing = {}
+    given = missing_among(na_values)
+    numeric = np.array([value for value in given if isinstance(value, float)])
+    for name, values in table.columns.items() if given else ():
+        if values.dtype == object:
+            hit = np.array([is_among(value, given) for value in values], dtype=bool)
+        else:
+            hit = np.isin(values, numeric) & (values.dtype != bool)
+        if hit.any():
+            blank: Any = None if values.dtype == object else np.nan
+            table.columns[name] = np.where(hit, blank, values)
+            table.read_as_missing[name] = int(hit.sum())
+
+
 def rows_of_lists(lists: Sequence[Any], where: str) -> np.ndarray | None:
     """Return lists as the rows of a matrix, NaN where a list is missing; None if all are."""
     lengths = {len(row) for row in lists if row is not None}
@@ -108,15 +178,17 @@ def rows_of_lists(lists: Sequence[Any], where: str) -> np.ndarray | None:
     return np.array([blank if row is None else row for row in lists], dtype=np.float64)
 
 
-def placed(values: Any, rows: np.ndarray, n: int) -> Any:
-    """Return values at their rows among n; the other rows are missing."""
+def placed(values: Any, rows: np.ndarray, n: int) -> tuple[Any, np.ndarray | None]:
+    """Return values at their rows among n, and which rows hold data; None if all do."""
     if values is None or (len(rows) == n and (rows == np.arange(n)).all()):
-        return values
-    if sp.issparse(values):
-        values = values.toarray()  # a missing row is NaN, and not empty
+        return values, None
     if values.shape[0] != len(rows):
         raise ValueError(f"A column has {values.shape[0]} values for {len(rows)} samples; all of a file have as many.")
-    blank = None if values.dtype == object or values.dtype.kind in "US" else np.nan  # text has no NaN
+    there = np.zeros(n, dtype=bool)
+    there[rows] = True
+    if sp.issparse(values) or (values.ndim == 2 and values.dtype.kind == "f"):
+        return place_rows(values.tocsr() if sp.issparse(values) else values, rows, n), there
+    blank = None if values.dtype == object or values.dtype.kind in "US" else np.nan
     out = np.full((n, *values.shape[1:]), blank, dtype=object if blank is None else np.float64)
     out[rows] = values
-    return out
+    return out, there
