@@ -11,6 +11,7 @@ __version__ = "0.1.0.dev0"
 _NAMES = {
     "views": ["Views", "as_views"],
     "views.per_view": ["PerView"],
+    "views.batch_effects": ["RemoveBatch"],
     "kernels.features": ["Nystroem", "RandomFeatures"],
     "kernels.outputs": ["simplex_vectors"],
     "batch.coregularized": ["CoRegularizedRidge", "CoRegularizedRidgeClassifier"],
@@ -28,10 +29,10 @@ _NAMES = {
     "online.matrix": ["MatrixPerceptron", "OrthogonalPerceptron"],
     "online.vector": ["VectorPerceptron"],
     "online.multicue": ["MultiCueClassifier"],
-    "io": ["Samples", "load", "read_samples", "read_stream", "save"],
+    "io": ["Samples", "SharedModel", "load", "read_samples", "read_stream", "save", "shareable"],
     "evaluation.comparison": ["Comparison", "Leaderboard", "candidates", "compare", "default_kernels"],
     "evaluation.splitting": ["LabeledKFold"],
-    "evaluation.inspection": ["equal_error_rate", "view_agreement", "view_importances"],
+    "evaluation.inspection": ["certificate", "equal_error_rate", "view_agreement", "view_importances"],
     "evaluation.progressive": ["ProgressiveResult", "progressive_validation"],
     "evaluation.displays": ["AgreementDisplay", "GramDisplay", "MetricDisplay", "ViewWeightsDisplay"],
     "evaluation.curves": ["GapDisplay", "MistakesDisplay", "NystroemCurveDisplay"],
@@ -66,10 +67,10 @@ if TYPE_CHECKING:
     from .evaluation.comparison import Comparison, Leaderboard, candidates, compare, default_kernels
     from .evaluation.curves import GapDisplay, MistakesDisplay, NystroemCurveDisplay
     from .evaluation.displays import AgreementDisplay, GramDisplay, MetricDisplay, ViewWeightsDisplay
-    from .evaluation.inspection import equal_error_rate, view_agreement, view_importances
+    from .evaluation.inspection import certificate, equal_error_rate, view_agreement, view_importances
     from .evaluation.progressive import ProgressiveResult, progressive_validation
     from .evaluation.splitting import LabeledKFold
-    from .io import Samples, load, read_samples, read_stream, save
+    from .io import Samples, SharedModel, load, read_samples, read_stream, save, shareable
     from .kernels import graphs
     from .kernels.features import Nystroem, RandomFeatures
     from .kernels.outputs import simplex_vectors
@@ -80,6 +81,7 @@ if TYPE_CHECKING:
     from .online.vector import VectorPerceptron
     from .solvers import certificates
     from .views import Views, as_views
+    from .views.batch_effects import RemoveBatch
     from .views.per_view import PerView
 
 

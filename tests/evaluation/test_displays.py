@@ -1,8 +1,13 @@
 """Displays draw the numbers of the fitted estimators."""
 
 import numpy as np
+import pandas as pd
 import pytest
+from sklearn.compose import TransformedTargetRegressor
+from sklearn.model_selection import GridSearchCV, cross_validate
 from sklearn.naive_bayes import GaussianNB
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
 import consilience as cs
 from consilience import Views
@@ -54,7 +59,7 @@ def test_fixed_metrics_are_not_drawn(metric, estimator):
 
 def test_agreement_is_counted():
     model = cs.CoRegularizedRidgeClassifier(RBF(1e-3)).fit(X, y)
-    holes = Views({name: X[name].copy() for name in X.names}, mask=np.arange(450).reshape(150, 3) % 5 > 0)
+    holes = Views(X, mask=np.arange(450).reshape(150, 3) % 5 > 0)
     display = cs.AgreementDisplay.from_estimator(model, holes)
     outputs = model.view_decision_function(holes)
     for v in range(3):
@@ -101,7 +106,104 @@ def test_displays_take_axes_and_weights_by_output_have_a_legend():
     assert display.ax_.get_legend() is not None
 
 
+# -- pipelines, searches and names
+def scaled(estimator):
+    return make_pipeline(cs.PerView(StandardScaler()), estimator)
+
+
+def searched(estimator):
+    step = type(estimator).__name__.lower()
+    return GridSearchCV(scaled(estimator), {f"{step}__alpha": [1e-3, 1e-1]}, cv=2)
+
+
+NAMED = Views(X, sample_names=[f"p{k}" for k in range(len(X))])
+SERIES = pd.Series(y, index=NAMED.sample_names).sample(frac=1, random_state=0)
+KERNEL = RBF(0.1)
+
+
+@pytest.mark.parametrize("wrap", [scaled, searched])
+def test_what_was_learned_is_drawn_from_inside_pipelines_and_searches(wrap):
+    model = wrap(cs.MultipleKernelRidgeClassifier(KERNEL)).fit(X, y)
+    final = (model.best_estimator_ if wrap is searched else model)[-1]
+    display = cs.ViewWeightsDisplay.from_estimator(model)
+    np.testing.assert_array_equal(display.weights, final.kernel_weights_)
+    assert (display.name, display.names) == ("MultipleKernelRidgeClassifier", X.names)
+    model = wrap(cs.ViewMetricRidgeClassifier(KERNEL)).fit(X, y)
+    final = (model.best_estimator_ if wrap is searched else model)[-1]
+    np.testing.assert_array_equal(cs.MetricDisplay.from_estimator(model).norms, final.metric_.block_norms())
+    model = wrap(cs.CoRegularizedRidgeClassifier(KERNEL)).fit(X, y)
+    pipeline = model.best_estimator_ if wrap is searched else model
+    direct = cs.AgreementDisplay.from_estimator(pipeline[-1], pipeline[0].transform(X))
+    np.testing.assert_array_equal(cs.AgreementDisplay.from_estimator(model, X).shares, direct.shares)
+
+
+def test_correlations_are_of_predictions_in_the_units_of_the_target():
+    numbers = np.exp(X["mean"][:, 0] / X["mean"][:, 0].std())
+    model = TransformedTargetRegressor(scaled(cs.CoRegularizedRidge(KERNEL)), func=np.log, inverse_func=np.exp)
+    model.fit(X, numbers)
+    outputs = np.exp(model.regressor_[-1].view_decision_function(model.regressor_[0].transform(X)))
+    display = cs.AgreementDisplay.from_estimator(model, X)
+    np.testing.assert_allclose(display.shares, np.corrcoef(outputs.T))
+
+
+def test_gaps_of_pipelines_and_searches():
+    fitted = searched(cs.CoRegularizedSVC(KERNEL, tol=1e-6)).fit(X, y)
+    best = fitted.best_estimator_
+    direct = cs.GapDisplay.from_estimator(best[-1], best[0].transform(X), y, iterations=(1, 5))
+    for model in (fitted, best):
+        display = cs.GapDisplay.from_estimator(model, NAMED, SERIES, iterations=(1, 5))
+        np.testing.assert_allclose(display.gaps, direct.gaps, rtol=1e-6)
+        assert (display.name, display.tol) == ("CoRegularizedSVC", 1e-6)
+    target = pd.Series(NAMED["mean"][:, 0], index=NAMED.sample_names)
+    model = TransformedTargetRegressor(scaled(cs.MultipleKernelRidge(KERNEL)), transformer=StandardScaler())
+    display = cs.GapDisplay.from_estimator(model, NAMED, target.sample(frac=1, random_state=0), iterations=(1, 3))
+    scaled_target = (target - target.mean()).to_numpy() / target.std(ddof=0)
+    same = cs.GapDisplay.from_estimator(model.regressor, X, scaled_target, iterations=(1, 3))
+    np.testing.assert_allclose(display.gaps, same.gaps, rtol=1e-6)
+
+
+def test_curves_of_pipelines_over_the_number_of_features():
+    model = scaled(cs.CoRegularizedRidgeClassifier(KERNEL, random_state=0))
+    display = cs.NystroemCurveDisplay.from_estimator(model, NAMED, SERIES, n_components=(5, 40), cv=3)
+    for count, scores in zip((5, 40), display.scores, strict=True):
+        model.set_params(coregularizedridgeclassifier__n_components=count)
+        np.testing.assert_array_equal(scores, cross_validate(model, X, y, cv=3)["test_score"])
+    ridge = cs.CoRegularizedRidgeClassifier(KERNEL, random_state=0)
+    inside = scaled(GridSearchCV(ridge, {"alpha": [1e-3, 1e-1]}, cv=2)).fit(X, y)
+    given = {name: X[name] for name in X.names}
+    display = cs.NystroemCurveDisplay.from_estimator(inside, given, y, n_components=(10,), cv=3)
+    model.set_params(
+        **{
+            "coregularizedridgeclassifier__alpha": inside[-1].best_params_["alpha"],
+            "coregularizedridgeclassifier__n_components": 10,
+        }
+    )
+    np.testing.assert_array_equal(display.scores[0], cross_validate(model, X, y, cv=3)["test_score"])
+
+
+def test_mistakes_of_a_pipeline():
+    model = scaled(cs.KernelPerceptron(KERNEL, random_state=0)).fit(X, y)
+    display = cs.MistakesDisplay.from_estimator(model, NAMED, SERIES)
+    np.testing.assert_array_equal(display.curve, model[-1].error_curve_)
+    assert display.bound == model[-1].certificate(model[0].transform(X), y).bound
+    assert display.name == "KernelPerceptron"
+
+
+def test_grams_are_sorted_by_classes_with_names():
+    direct = cs.GramDisplay.from_views(X, y, kernel=RBF(1e-3))
+    np.testing.assert_array_equal(cs.GramDisplay.from_views(NAMED, SERIES, kernel=RBF(1e-3)).y, direct.y)
+
+
 ERRORS = {
+    r"OnlinePerceptron \(inside Pipeline\) has no `view_weights_`. Give an estimator that weights its views": (
+        cs.ViewWeightsDisplay,
+        scaled(cs.OnlinePerceptron()).fit(X, y),
+    ),
+    "GridSearchCV has no best estimator yet": (cs.GapDisplay, searched(cs.CoRegularizedSVC()), X, y),
+    "CoRegularizedRidgeClassifier has no `error_curve_`. Give an online": (
+        cs.MistakesDisplay,
+        cs.CoRegularizedRidgeClassifier().fit(X, y),
+    ),
     "OnlinePerceptron has no `view_weights_`": (cs.ViewWeightsDisplay, cs.OnlinePerceptron().fit(X, y)),
     "CoRegularizedRidgeClassifier has no `metric_`": (cs.MetricDisplay, cs.CoRegularizedRidgeClassifier().fit(X, y)),
     "GaussianNB has no `max_iter`": (cs.GapDisplay, GaussianNB(), X, y),

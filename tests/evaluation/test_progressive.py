@@ -197,7 +197,8 @@ def test_columns_of_a_file_go_by_their_names(tmp_path):
     result = cs.progressive_validation(model, path, views=views, chunk=20)
     assert result.n_samples == 100
     assert model.view_names_in_ == ("audio", "text", "video")
-    assert [A.names for A, _ in read_stream(path, chunk=20)][1:3] == [("audio", "text"), ("audio", "video", "text")]
+    with pytest.raises(ValueError, match=r"Column 'text' of 'a.jsonl' has text next to columns of numbers"):
+        next(read_stream(path, chunk=20))
 
 
 ERRORS = {

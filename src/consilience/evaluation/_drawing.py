@@ -84,8 +84,3 @@ def draw_matrix(ax: Any, values: np.ndarray, names: Sequence[str], label: str, *
     ax.set_yticks(range(len(names)), names)
     ax.figure.colorbar(image, ax=ax, label=label)
     return image
-
-
-def names_of_values(model: Any, n: int) -> tuple[str, ...]:
-    """Return the views that n values of a fitted estimator belong to: all of them, or those that were used."""
-    return tuple(model.view_names_in_) if len(model.view_names_in_) == n else tuple(model._used_views)

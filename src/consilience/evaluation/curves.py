@@ -10,8 +10,14 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import cross_validate
 
 from ..solvers.certificates import MistakeCertificate
+from ..views._annotated import kind_of
 from ..views._docs import shared_docs
+from ..views._samples import in_order_of, index_names, is_default
+from ..views.container import Views
+from ..views.conversion import as_views
 from ._drawing import BLUE, GRAY, ORANGE, CurveDisplay
+from ._wrappers import final_estimator, fitted_final, parameter_of_final, to_fit_again
+from .inspection import certificate
 
 __all__ = ["GapDisplay", "MistakesDisplay", "NystroemCurveDisplay"]
 
@@ -67,33 +73,35 @@ class GapDisplay(CurveDisplay):
         Parameters
         ----------
         model : estimator
-            A batch estimator with `max_iter` and a certificate with a gap.
+            A batch estimator with `max_iter` and a certificate with a gap, or a pipeline that ends with one. Of a
+            fitted search, the best estimator.
         X : Views or what `as_views` reads
             Training samples.
         y : array-like of shape (n_samples,)
-            Their targets.
+            Their targets. A pandas Series is matched by the names of the samples.
         iterations : sequence of int
             Values of `max_iter`. The last is the first with which the solver converges.
         {ax}
 
         {returns_display}
         """
-        if "max_iter" not in model.get_params():
-            raise TypeError(f"{type(model).__name__} has no `max_iter`. Give an estimator with an iterative solver.")
+        model = to_fit_again(model)
+        max_iter = parameter_of_final(model, "max_iter", "Give an estimator with an iterative solver.")
+        final = final_estimator(model)
+        X, y = _in_one_order(X, y)
         used, gaps = [], []
         for most in iterations:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", ConvergenceWarning)  # stopping early is the purpose here
-                fitted = clone(model).set_params(max_iter=most).fit(X, y)
-            certificate = fitted.certificate()
-            if certificate.gap is None or certificate.objective is None:
-                raise TypeError(f"The certificate of {type(model).__name__} has no duality gap to draw.")
+                fitted = clone(model).set_params(**{max_iter: most}).fit(X, y)
+            proof = certificate(fitted)
+            if proof.gap is None or proof.objective is None:
+                raise TypeError(f"The certificate of {type(final).__name__} has no duality gap to draw.")
             used.append(most)
-            gaps.append(certificate.gap / max(abs(certificate.objective), 1e-300))  # an objective may be 0
-            if fitted.solution_.status in ("converged", "exact"):
+            gaps.append(proof.gap / max(abs(proof.objective), 1e-300))  # an objective may be 0
+            if proof.status in ("converged", "exact"):
                 break
-        tol = model.get_params().get("tol")
-        return cls(used, gaps, tol=tol, name=type(model).__name__).plot(ax=ax)
+        return cls(used, gaps, tol=final.get_params().get("tol"), name=type(final).__name__).plot(ax=ax)
 
     def _draw(self, **line: Any) -> None:
         shown = np.maximum(self.gaps, 1e-16)  # a logarithmic axis has no 0
@@ -156,11 +164,11 @@ class NystroemCurveDisplay(CurveDisplay):
         Parameters
         ----------
         model : estimator
-            An estimator with `n_components`.
+            An estimator with `n_components`, or a pipeline that ends with one. Of a fitted search, the best estimator.
         X : Views or what `as_views` reads
             Samples.
         y : array-like of shape (n_samples,)
-            Their targets.
+            Their targets. A pandas Series is matched by the names of the samples.
         n_components : sequence of int
             Numbers of features of each view.
         cv : int or splitter, default=5
@@ -173,10 +181,11 @@ class NystroemCurveDisplay(CurveDisplay):
 
         {returns_display}
         """
-        if "n_components" not in model.get_params():
-            raise TypeError(f"{type(model).__name__} has no `n_components`. Give an estimator with Nyström features.")
+        model = to_fit_again(model)
+        parameter = parameter_of_final(model, "n_components", "Give an estimator with Nyström features.")
+        X, y = _in_one_order(X, y)
         results = [
-            cross_validate(clone(model).set_params(n_components=count), X, y, cv=cv, scoring=scoring)
+            cross_validate(clone(model).set_params(**{parameter: count}), X, y, cv=cv, scoring=scoring)
             for count in (*n_components, *([None] if exact else []))  # without a number, kernels are exact
         ]
         exact_score = float(np.mean(results.pop()["test_score"])) if exact else None
@@ -196,6 +205,14 @@ class NystroemCurveDisplay(CurveDisplay):
         times.set(ylabel="fit time in seconds", ylim=(0, None))
         handles = [*self.ax_.get_legend_handles_labels()[0], *times.get_legend_handles_labels()[0]]
         self.ax_.legend(handles=handles, loc="lower right")
+
+
+def _in_one_order(X: Any, y: Any) -> tuple[Any, Any]:
+    """Return samples that scikit-learn can split, and targets in the order of their names."""
+    if not hasattr(X, "shape") or kind_of(X) is not None:  # a dict or list of views, AnnData, MuData
+        X = as_views(X)
+    names = X.sample_names if isinstance(X, Views) else index_names(X)
+    return X, in_order_of(None if names is None or is_default(names) else names, y, "y")
 
 
 @shared_docs
@@ -241,11 +258,11 @@ class MistakesDisplay(CurveDisplay):
         Parameters
         ----------
         model : online estimator
-            An online estimator that has seen samples.
+            An online estimator that has seen samples, or a fitted pipeline, search or other wrapper around one.
         X : Views or what `as_views` reads, optional
-            The samples that it has learned from. If given, the mistake bound is drawn.
+            The samples that it has learned from, as they were given to `model`. If given, the mistake bound is drawn.
         y : array-like of shape (n_samples,), optional
-            Their classes.
+            Their classes. A pandas Series is matched by the names of the samples.
         {ax}
         name : str, optional
             Label of the curve. Default: the class of the estimator.
@@ -254,10 +271,11 @@ class MistakesDisplay(CurveDisplay):
 
         {returns_display}
         """
-        certificate = None if X is None else model.certificate(X, y)
+        final = fitted_final(model, "error_curve_", "Give an online estimator, alone or in a pipeline.")
+        proof = None if X is None else certificate(model, X, y)
         # other certificates bound the number of updates, not of mistakes
-        bound = certificate.bound if isinstance(certificate, MistakeCertificate) else None
-        return cls(model.error_curve_, bound=bound, name=name or type(model).__name__).plot(ax=ax, **line)
+        bound = proof.bound if isinstance(proof, MistakeCertificate) else None
+        return cls(final.error_curve_, bound=bound, name=name or type(final).__name__).plot(ax=ax, **line)
 
     @classmethod
     def from_result(cls, result: Any, *, ax: Any = None, name: str | None = None, **line: Any) -> Self:

@@ -4,13 +4,14 @@ from collections.abc import Sequence
 from typing import Any, Self
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted
 
 from ..kernels import kernels_by_view, resolve_kernels
 from ..views._docs import shared_docs
-from ..views.container import as_views
-from ._drawing import BLUE, ORANGE, Display, draw_matrix, load_pyplot, names_of_values
-from .inspection import view_agreement
+from ..views._samples import in_order_of
+from ..views.conversion import as_views
+from ._drawing import BLUE, ORANGE, Display, draw_matrix, load_pyplot
+from ._wrappers import final_estimator, fitted_final
+from .inspection import names_of_values, view_agreement, view_outputs
 
 __all__ = ["AgreementDisplay", "GramDisplay", "MetricDisplay", "ViewWeightsDisplay"]
 
@@ -56,19 +57,17 @@ class ViewWeightsDisplay(Display):
         Parameters
         ----------
         model : estimator
-            A fitted estimator with ``view_weights_``. If it has learned weights of kernels (``kernel_weights_``), the
-            display shows those, for each output that has its own.
+            A fitted estimator with ``view_weights_``, or a pipeline, search or other wrapper around one. If it has
+            learned weights of kernels (``kernel_weights_``), the display shows those, for each output that has its own.
         {ax}
 
         {returns_display}
         """
-        check_is_fitted(model)
-        if not hasattr(model, "view_weights_"):
-            raise TypeError(
-                f"{type(model).__name__} has no `view_weights_` to draw. Give an estimator that weights its views."
-            )
-        weights = np.asarray(getattr(model, "kernel_weights_", model.view_weights_))
-        return cls(names_of_values(model, len(weights)), weights, name=type(model).__name__).plot(ax=ax)
+        final = fitted_final(
+            model, "view_weights_", "Give an estimator that weights its views, alone or in a pipeline."
+        )
+        weights = np.asarray(getattr(final, "kernel_weights_", final.view_weights_))
+        return cls(names_of_values(final, len(weights)), weights, name=type(final).__name__).plot(ax=ax)
 
     def _figure_size(self) -> tuple[float, float]:
         return 6, 1 + 0.45 * len(self.names)
@@ -129,25 +128,24 @@ class MetricDisplay(Display):
         Parameters
         ----------
         model : estimator
-            A fitted `ViewMetricRidge` or `ViewMetricRidgeClassifier` with a learned metric.
+            A fitted `ViewMetricRidge` or `ViewMetricRidgeClassifier` with a learned metric, or a pipeline, search or
+            other wrapper around one.
         output : int, optional
             Output whose metric is drawn. Default: the norm over the metrics of all outputs.
         {ax}
 
         {returns_display}
         """
-        check_is_fitted(model)
-        if not hasattr(model, "metric_"):
+        final = fitted_final(
+            model, "metric_", "Give a fitted ViewMetricRidge or its classifier, alone or in a pipeline."
+        )
+        if final.metric_ is None:
             raise TypeError(
-                f"{type(model).__name__} has no `metric_` to draw. Give a fitted ViewMetricRidge or its classifier."
-            )
-        if model.metric_ is None:
-            raise TypeError(
-                f"{type(model).__name__} has a fixed metric, metric={model.metric!r}, and no learned one to draw. "
+                f"{type(final).__name__} has a fixed metric, metric={final.metric!r}, and no learned one to draw. "
                 "Fit it with metric='learned' or metric='block_sparse'."
             )
-        norms = model.metric_.block_norms(output)
-        return cls(names_of_values(model, len(norms)), norms, name=type(model).__name__).plot(ax=ax)
+        norms = final.metric_.block_norms(output)
+        return cls(names_of_values(final, len(norms)), norms, name=type(final).__name__).plot(ax=ax)
 
     def _draw(self) -> None:
         self.image_ = draw_matrix(self.ax_, self.norms, self.names, "norm of the block", vmin=0.0)
@@ -196,7 +194,7 @@ class AgreementDisplay(Display):
         Parameters
         ----------
         model : estimator
-            A fitted batch estimator with `view_decision_function`.
+            A fitted batch estimator with `view_decision_function`, or a pipeline, search or other wrapper around one.
         X : Views or what `as_views` reads
             Samples to predict.
         {ax}
@@ -207,10 +205,10 @@ class AgreementDisplay(Display):
         if "votes" in agreement:
             votes, similarity, label = agreement.votes, _share_of_equal, "share of equal predictions"
         else:
-            votes, similarity, label = model.view_decision_function(X), _correlation, "correlation of predictions"
+            votes, similarity, label = view_outputs(model, X)[0], _correlation, "correlation of predictions"
         m = votes.shape[1]
         shares = np.array([[similarity(votes[:, v], votes[:, w]) for w in range(m)] for v in range(m)])
-        return cls(names_of_values(model, m), shares, label=label).plot(ax=ax)
+        return cls(names_of_values(final_estimator(model), m), shares, label=label).plot(ax=ax)
 
     def _draw(self) -> None:
         low = min(0.0, float(np.nanmin(self.shares, initial=0.0)))
@@ -270,7 +268,7 @@ class GramDisplay:
         X : Views or what `as_views` reads
             Samples, a few hundred at most.
         y : array-like of shape (n_samples,), optional
-            Classes to sort by.
+            Classes to sort by. A pandas Series is matched by the names of the samples.
         kernel : Kernel, str, callable or dict, default="rbf"
             Kernel of every view, or a dict of kernels by view; views that the dict does not name get "rbf".
 
@@ -284,7 +282,7 @@ class GramDisplay:
             K = np.full((len(X), len(X)), np.nan)  # white where the view is missing
             K[np.ix_(rows, rows)] = one(X[rows].block(name))
             grams[name] = K
-        return cls(grams, y).plot()
+        return cls(grams, in_order_of(X.sample_names, y, "y")).plot()
 
     def plot(self) -> Self:
         """Draw the display.
