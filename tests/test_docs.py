@@ -7,6 +7,7 @@ import re
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import consilience
@@ -53,6 +54,9 @@ def test_code_blocks(page, tmp_path, monkeypatch):
             printed = None
 
 
+_FRAME = pd.DataFrame(np.eye(2), columns=["u", "v"])
+
+
 def _predict_with(**views):
     rows = np.random.default_rng(0).normal(size=(6, 3))
     model = CoRegularizedRidgeClassifier().fit({"audio": rows, "video": rows}, [0, 1] * 3)
@@ -62,6 +66,13 @@ def _predict_with(**views):
 ERRORS = {
     "has 90 rows, the others 100": lambda: Views(a=np.ones((90, 1)), b=np.ones((100, 1)), c=[0.0] * 100),
     "contains NaN in row 3, column 2": lambda: Views(a=[[0, 0, 0]] * 3 + [[0, 0, np.nan]]).check_finite(),
+    "have different samples": lambda: Views(a=pd.DataFrame([1.0], ["p"]), b=pd.DataFrame([1.0], ["q"])),
+    "is not that of the samples": lambda: CoRegularizedRidgeClassifier().fit(
+        pd.DataFrame(np.eye(2), ["p", "q"]), pd.Series([0, 1], ["p", "r"])
+    ),
+    "which the estimator was fitted on": lambda: (
+        CoRegularizedRidgeClassifier().fit({"a": _FRAME}, [0, 1]).predict({"a": _FRAME[["u"]]})
+    ),
     "it does not know 'text'": lambda: _predict_with(text=3),
     "features, but": lambda: _predict_with(audio=2),
     "so it must be a square Gram matrix": lambda: Views(a=np.ones((3, 2)), precomputed="a"),

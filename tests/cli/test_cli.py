@@ -95,7 +95,7 @@ def test_from_three_files_to_a_leaderboard_with_one_command(files):
 
 def test_files_of_one_view_each_are_matched_by_names(files):
     samples = read_samples(files, target="diagnosis", ids="sample")
-    rows = np.array([int(name[1:]) for name in samples.ids])
+    rows = np.array([int(name[1:]) for name in samples.X.sample_names])
     assert sorted(rows) == list(range(N))
     assert samples.y.tolist() == y[rows].tolist()
     assert samples.X.mask.sum(axis=0).tolist() == [N, N, 60]
@@ -112,9 +112,9 @@ def test_fit_predict_evaluate_inspect(files, tmp_path):
     run("predict", model, *files, *given, "--out", out)
     predictions = pd.read_csv(out, index_col="sample").prediction
     samples = read_samples(files, target="diagnosis", ids="sample")
-    assert sorted(predictions.index) == sorted(samples.ids)
+    assert sorted(predictions.index) == sorted(samples.X.sample_names)
     score = summary("evaluate", model, *files, *given, "-y", "diagnosis")
-    assert score["accuracy"] == pytest.approx(np.mean(predictions[samples.ids] == samples.y))
+    assert score["accuracy"] == pytest.approx(np.mean(predictions[samples.X.sample_names] == samples.y))
     assert len(predicted(model, files[0], *given)) == N
     inspected = summary("inspect", model)
     assert inspected["view names"] == list(X.names)
@@ -177,7 +177,7 @@ def test_samples_without_a_target_are_left_out(tmp_path):
         found = summary("evaluate", model, file, "-y", "kind")
         assert (found["samples"], found["left out"]) == (54, 6)
         assert summary("stream", file, "-y", "kind")["samples"] == 54
-    assert "6 samples without a target are left out." in run(*given, data[0]).stderr
+    assert "6 samples without a target are left out: 0, 10, 20, 30, 40 and 1 more." in run(*given, data[0]).stderr
 
 
 def test_the_demo(tmp_path, monkeypatch):

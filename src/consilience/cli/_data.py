@@ -33,6 +33,7 @@ def labeled(samples: Any, *, quiet: bool = False) -> tuple[Any, int]:
     import numpy as np
 
     from ..io import Samples
+    from ..views._samples import sample_text
 
     y = samples.y
     if y is None:
@@ -42,13 +43,15 @@ def labeled(samples: Any, *, quiet: bool = False) -> tuple[Any, int]:
         raise ValueError("No sample has a target.")
     left_out = int((~known).sum())
     if left_out and not quiet:
-        print(f"{left_out} samples without a target are left out.", file=sys.stderr)
+        lost = sample_text(np.flatnonzero(~known), samples.X.sample_names)
+        print(f"{left_out} samples without a target are left out: {lost}.", file=sys.stderr)
     # without missing values, NumPy finds a type of its own
     labels = np.array(y[known].tolist()) if y.dtype == object else y[known]
-    rest = [None if values is None else values[known] for values in (samples.ids, samples.groups)]
-    if rest[1] is not None and not _is_known(rest[1]).all():
-        raise ValueError(f"{(~_is_known(rest[1])).sum()} samples have no group. Complete the column of --groups.")
-    return Samples(samples.X if known.all() else samples.X[known], labels, *rest), left_out
+    groups = None if samples.groups is None else samples.groups[known]
+    if groups is not None and not _is_known(groups).all():
+        raise ValueError(f"{(~_is_known(groups)).sum()} samples have no group. Complete the column of --groups.")
+    columns = {name: values[known] for name, values in samples.columns.items()}
+    return Samples(samples.X if known.all() else samples.X[known], labels, groups, columns), left_out
 
 
 def _is_known(values: Any) -> Any:
@@ -63,48 +66,79 @@ def is_numeric(y: Any) -> bool:
     return y is not None and y.dtype.kind in "iuf"
 
 
+# -- preparation
+def read_preparation(prepare: list[str] | None, batch: str | None, top_k: int | None) -> list[Any] | None:
+    """Return the steps that --prepare, --batch and --top-k ask for, in this order; None if there are none."""
+    from ..views.batch_effects import RemoveBatch
+    from ..views.recipes import check_recipe
+
+    steps: list[Any] = []
+    for text in prepare or []:
+        view, equals, recipe = text.rpartition("=")
+        if (equals and not view) or (recipe == "drop" and not view):
+            raise ValueError(f"--prepare takes RECIPE, or VIEW=RECIPE for one view; got '{text}'.")
+        if recipe not in ("passthrough", "drop"):
+            check_recipe(recipe)
+        steps.append({view: recipe} if equals else recipe)
+    if batch is not None:
+        steps.append(RemoveBatch(batch))
+    if top_k is not None:
+        steps.append(f"top_k:{top_k}")
+    return steps or None
+
+
+def with_batches(samples: Any, column: str | None) -> Any:
+    """Return samples with a view of the batches, if a column of them was read."""
+    from dataclasses import replace
+
+    from ..views.batch_effects import add_batches
+
+    if column is None or column not in samples.columns:
+        return samples
+    return replace(samples, X=add_batches(samples.X, column, samples.columns[column]))
+
+
+def read_for_model(model: Any, known: Any, data: Sequence[Path], **options: Any) -> tuple[Any, dict[str, Any]]:
+    """Return new samples for a model, and the views to look for; batches come from their column, if files have it."""
+    from ..evaluation._wrappers import steps_of
+    from ..io import read_samples
+    from ..views.batch_effects import RemoveBatch
+
+    removed = [step for step in steps_of(model) if isinstance(step, RemoveBatch)]
+    columns = [step.view for step in removed if step._known[step.view][0] == "objects"]  # others are views of files
+    views = {view: about for view, about in known.items() if view not in columns}
+    samples = read_samples(data, known=views, columns=columns, **options)
+    for column in columns:
+        samples = with_batches(samples, column)
+    return samples, views
+
+
 # -- models
-def load_model(path: Path) -> Any:
-    """Return the model of a model file or of a checkpoint."""
+def load_model(path: Path, missing_columns: str | None = None) -> Any:
+    """Return the model of a model file or of a checkpoint; `missing_columns` sets the parameter of its steps."""
+    from ..evaluation._wrappers import steps_of
     from ..io import load
 
     content = load(path)
-    return content["model"] if isinstance(content, dict) and "model" in content else content
+    model = content["model"] if isinstance(content, dict) and "model" in content else content
+    for step in [] if missing_columns is None else steps_of(model):
+        if hasattr(step, "missing_columns"):
+            step.missing_columns = str(missing_columns)
+    return model
 
 
 def views_of_model(model: Any, source: Path) -> dict[str, tuple[str, int | None, Any]]:
-    """Return kind, width and column names of each view, as a model needs them before any step of a pipeline."""
-    from sklearn.compose import TransformedTargetRegressor
-    from sklearn.pipeline import Pipeline
+    """Return kind, width and column names of each view, as the first step of a model needs them."""
+    from ..evaluation._wrappers import steps_of
 
-    model = getattr(model, "best_estimator_", model)
-    inside = getattr(model, "regressor_", None) if isinstance(model, TransformedTargetRegressor) else model
-    steps = [step for _, step in inside.steps] if isinstance(inside, Pipeline) else [inside]
-    stored = getattr(steps[-1], "_known", None)
+    # as the first step read them
+    stored = next(filter(None, (getattr(step, "_known", None) for step in steps_of(model))), None)
     if not stored or not hasattr(model, "predict"):
         raise ValueError(
             f"'{source}' holds {type(model).__name__}, which does not say what views it was fitted on. Give the file "
             "of a fitted estimator of this package."
         )
-    first = steps[0] if len(steps) == 2 else None  # of longer pipelines, only the views' names are known
-    return {view: about if len(steps) == 1 else _before_step(first, view, about) for view, about in stored.items()}
-
-
-def _before_step(step: Any, view: str, about: tuple[str, int, Any]) -> tuple[str, int | None, Any]:
-    """Return what a view was before it was transformed; column names are known if the columns stay the same."""
-    transformer: Any = getattr(step, "transformers_", {}).get(view)
-    if isinstance(transformer, str):  # passthrough
-        return about
-    _, width, names = about
-    wide = getattr(transformer, "n_features_in_", None)
-    if wide is None:
-        return "", None, None
-    try:
-        probe = [f"{view}__{k}" for k in range(wide)]  # a transformer that keeps these names keeps the columns
-        same = wide == width and list(transformer.get_feature_names_out(probe)) == probe
-    except (AttributeError, TypeError, ValueError):  # the transformer names no columns
-        same = False
-    return "numbers", wide, names if same else None
+    return dict(stored)
 
 
 def warn_of_missing(known: Any, X: Any) -> dict[str, list[str]]:

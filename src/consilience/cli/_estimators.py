@@ -59,7 +59,8 @@ def task_of_class(name: str) -> str:
 
 def describe(model: Any) -> dict[str, Any]:
     """Return what is in a model, for people."""
-    from ..evaluation.candidates import final_estimator
+    from ..evaluation._wrappers import final_estimator
+    from ..io._stored import stored_samples, stored_text
 
     last = final_estimator(model)
     fitted = hasattr(last, "view_names_in_")
@@ -71,6 +72,17 @@ def describe(model: Any) -> dict[str, Any]:
             value = getattr(last, name)
             shown = value.tolist() if hasattr(value, "tolist") else value
             summary[name.strip("_").replace("_in", "").replace("_", " ")] = shown
+    summary["holds"] = stored_text(stored_samples(model))
     if hasattr(last, "certificate"):
         summary["certificate"] = str(last.certificate())
     return summary
+
+
+def without_samples(model: Any, share: bool, X: Any = None, y: Any = None) -> tuple[Any, dict[str, str]]:
+    """Return a model as it is, or with `share` a copy without training samples and what that costs, in words."""
+    from ..io import shareable
+
+    if not share:
+        return model, {}
+    shared = shareable(model, X, y)
+    return shared.model, {"shared": str(shared)}

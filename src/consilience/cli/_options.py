@@ -14,6 +14,13 @@ class Tasks(StrEnum):
     regression = "regression"
 
 
+class MissingColumns(StrEnum):
+    """What to do with a view that lacks columns of the model."""
+
+    refuse = "raise"
+    fill = "fill"
+
+
 class InputFormats(StrEnum):
     """Formats of standard input."""
 
@@ -33,8 +40,26 @@ ViewLayout = Annotated[
     Option("--views", help="'prefix' (audio__mfcc1 belongs to audio), or a TOML file with columns by view in [views]."),
 ]
 IdColumn = Annotated[str | None, Option("--id", help="Column of the sample names.")]
+TransposeFlag = Annotated[
+    bool, Option("--transpose", help="Samples are columns, as in a file of genes by samples; the header names them.")
+]
+EncodingName = Annotated[
+    str | None, Option("--encoding", help="Encoding of text files, such as cp1252 or latin-1. Default: UTF-8.")
+]
+MissingCells = Annotated[
+    list[str] | None, Option("--na", help="A cell to read as missing, such as 'n.d.'; may be repeated.")
+]
 GroupsColumn = Annotated[
     str | None, Option("--groups", help="Column of groups, such as patients; folds keep groups together.")
+]
+MissingColumnsOption = Annotated[
+    MissingColumns | None,
+    Option(
+        "--missing-columns", help="If a view lacks columns of the model: refuse it, or fill them with training means."
+    ),
+]
+ShareFlag = Annotated[
+    bool, Option("--share", help="Write the model without training samples, and print how far its predictions moved.")
 ]
 JsonFlag = Annotated[bool, Option("--json", help="Print one JSON object and nothing else.")]
 NumberOfJobs = Annotated[int, Option("--jobs", "-j", help="Number of processes; -1 uses all cores.")]
@@ -46,6 +71,22 @@ EstimatorName = Annotated[
 ]
 EstimatorNames = Annotated[
     list[str] | None, Option("--estimator", "-e", help="Compare only this estimator; may be repeated.")
+]
+Preparations = Annotated[
+    list[str] | None,
+    Option(
+        "--prepare",
+        metavar="[VIEW=]RECIPE",
+        help="Prepare all views, or one, inside the folds: standardize, impute, log, quantile, variance:K, top_k:K or "
+        "drop; may be repeated, in order.",
+    ),
+]
+TopColumns = Annotated[
+    int | None,
+    Option("--top-k", min=1, help="Keep the K columns of each view most associated with the target, as the last step."),
+]
+BatchColumn = Annotated[
+    str | None, Option("--batch", help="Column of batches, such as plates; their effects are removed after --prepare.")
 ]
 Settings = Annotated[list[str] | None, Option("--set", help="A parameter of the estimator, as name=value.")]
 TaskName = Annotated[Tasks | None, Option("--task", help="Default: regression if any target value is not an integer.")]

@@ -16,8 +16,18 @@ except ImportError as error:  # pragma: no cover
     raise SystemExit("The command line needs typer and rich: pip install 'consilience[cli]'.") from error
 
 from . import _options as option
-from ._data import check_outputs, is_numeric, labeled, load_model, views_of_model, warn_of_missing
-from ._estimators import all_estimators, as_spelled, describe, make_estimator, task_of_class
+from ._data import (
+    check_outputs,
+    is_numeric,
+    labeled,
+    load_model,
+    read_for_model,
+    read_preparation,
+    views_of_model,
+    warn_of_missing,
+    with_batches,
+)
+from ._estimators import all_estimators, as_spelled, describe, make_estimator, task_of_class, without_samples
 from ._output import BOARD, board_rows, csv_lines, show
 
 app = typer.Typer(
@@ -39,6 +49,11 @@ def _shared_options(debug: option.DebugFlag = False) -> None:
     """Learning from several views of the same samples."""
     if debug:
         os.environ["CONSILIENCE_DEBUG"] = "1"
+
+
+def _form_of_files(transpose: bool, encoding: str | None, na: list[str] | None) -> dict[str, Any]:
+    """Return the options of `read_samples` about the form of files."""
+    return {"transpose": transpose, "encoding": encoding, "na_values": na or ()}
 
 
 # -- compare
@@ -94,14 +109,21 @@ def compare_files(
     target: option.TargetColumn = None,
     views: option.ViewLayout = None,
     id_column: option.IdColumn = None,
+    transpose: option.TransposeFlag = False,
+    encoding: option.EncodingName = None,
+    na: option.MissingCells = None,
     groups: option.GroupsColumn = None,
     estimator: option.EstimatorNames = None,
     task: option.TaskName = None,
     scoring: option.ScoringName = None,
+    prepare: option.Preparations = None,
+    top_k: option.TopColumns = None,
+    batch: option.BatchColumn = None,
     cv: option.NumberOfFolds = 5,
     seed: option.Seed = 0,
     jobs: option.NumberOfJobs = -1,
     save_to: option.SavedBest = None,
+    share: option.ShareFlag = False,
     report: option.ReportFile = None,
     json_out: option.JsonFlag = False,
 ) -> None:
@@ -110,21 +132,27 @@ def compare_files(
     Nested cross-validation: parameters are chosen within the training part of each fold. The leaderboard shows scores
     with 95% confidence intervals, and fit times in seconds.
     """
+    from ..evaluation.candidates import used_views
     from ..evaluation.comparison import candidates, compare
     from ..io import read_samples, save
 
     check_outputs(save_to, report, inputs=data)  # before minutes of work
+    if share and save_to is None:
+        raise ValueError("--share is about the model file: name it by --save.")
     if jobs == 0:
         raise ValueError("--jobs is at least 1, or -1 for all cores; got 0.")
-    samples = read_samples(data, views=views, target=target, ids=id_column, groups=groups)
-    samples, left_out = labeled(samples)
+    steps = read_preparation(prepare, batch, top_k)
+    columns = [batch] if batch else []
+    form = _form_of_files(transpose, encoding, na)
+    samples = read_samples(data, views=views, target=target, ids=id_column, groups=groups, columns=columns, **form)
+    samples, left_out = labeled(with_batches(samples, batch))
     X, y = samples.X, samples.y
-    names = as_spelled(estimator, candidates(X, y, task=task)) if estimator else None
+    names = as_spelled(estimator, candidates(X, y, task=task, prepare=steps)) if estimator else None
     board = compare(
-        X, y, task=task, scoring=scoring, cv=cv, groups=samples.groups, estimators=names, random_state=seed,
-        n_jobs=jobs, verbose=not json_out,
+        X, y, task=task, scoring=scoring, cv=cv, groups=samples.groups, estimators=names, prepare=steps,
+        random_state=seed, n_jobs=jobs, verbose=not json_out,
     )  # fmt: skip
-    summary: dict[str, Any] = {"samples": len(X), "views": list(X.names), **board_rows(board)}
+    summary: dict[str, Any] = {"samples": len(X), "views": used_views(X, steps), **board_rows(board)}
     if left_out:
         summary["left out"] = left_out
     if not json_out:
@@ -134,19 +162,23 @@ def compare_files(
         _write_findings(report, samples, board, title, target or "A target", jobs, json_out)
         summary["report"] = str(report.absolute())
     if save_to is not None:
-        save(board.refit(board[0].name, X, y), save_to)
-        summary["saved"] = str(save_to)
+        best, shared = without_samples(board.refit(board[0].name, X, y), share)
+        save(best, save_to)
+        summary.update({"saved": str(save_to), **shared})
         if not json_out:
-            typer.echo(f"{board[0].name} saved to {save_to}")
+            typer.echo("\n".join([f"{board[0].name} saved to {save_to}", *shared.values()]))
     if json_out:
         show(summary, True)
 
 
 def _print_board(board: Any, X: Any, rows: Any) -> None:
     """Print a leaderboard, the views that it does not have alone, and the estimators that failed."""
+    from ..evaluation.candidates import used_views
+
     typer.echo(f"{board.scoring} on held-out samples of {len(X):,}, with 95% intervals; fit_time in seconds")
     show({}, False, BOARD, rows)
-    lost = [name for name in X.names if not X.present(name).all()] if len(X.names) > 1 else []
+    names = used_views(X, board.prepare)
+    lost = [name for name in names if not X.present(name).all()] if len(names) > 1 else []
     if lost:
         typer.echo(f"Not compared alone, because some samples lack them: {', '.join(lost)}.", err=True)
     for name, reason in board.failed.items():
@@ -157,8 +189,7 @@ def _write_findings(report: Path, samples: Any, board: Any, title: str, target: 
     """Examine a comparison, and write the report on it."""
     from ..report import examine, write_report
 
-    ids = None if samples.ids is None else samples.ids.tolist()
-    findings = examine(samples.X, samples.y, board, title=title, ids=ids, n_jobs=jobs, verbose=not json_out)
+    findings = examine(samples.X, samples.y, board, title=title, n_jobs=jobs, verbose=not json_out)
     write_report(report, findings, title=f"{target} from {title}")
     if not json_out:
         typer.echo(f"Report: {report.absolute()}")
@@ -173,20 +204,31 @@ def fit(
     target: option.TargetColumn = None,
     views: option.ViewLayout = None,
     id_column: option.IdColumn = None,
+    transpose: option.TransposeFlag = False,
+    encoding: option.EncodingName = None,
+    na: option.MissingCells = None,
     settings: option.Settings = None,
     task: option.TaskName = None,
     scale: option.ScaleFlag = True,
+    prepare: option.Preparations = None,
+    top_k: option.TopColumns = None,
+    batch: option.BatchColumn = None,
+    share: option.ShareFlag = False,
     json_out: option.JsonFlag = False,
 ) -> None:
     """Fit an estimator and write it to a model file."""
     from sklearn.base import is_regressor
     from sklearn.pipeline import make_pipeline
 
-    from ..evaluation.candidates import scaled, task_of
+    from ..evaluation.candidates import preparation_steps, prepared, scaled, task_of
     from ..io import read_samples, save
 
     check_outputs(save_to, inputs=data)
-    samples = read_samples(data, views=views, target=target, ids=id_column)
+    preparation = read_preparation(prepare, batch, top_k)
+    columns = [batch] if batch else []
+    form = _form_of_files(transpose, encoding, na)
+    samples = read_samples(data, views=views, target=target, ids=id_column, columns=columns, **form)
+    samples = with_batches(samples, batch)
     X, y = samples.X, samples.y
     if y is None:
         raise ValueError("Name the column of the class or target by --target (-y), or in the TOML file.")
@@ -194,11 +236,15 @@ def fit(
     default = task_of(y[y == y]) if numeric else "classification"  # without missing targets, which are NaN
     model = make_estimator(estimator, settings, task=task or default)
     complete = numeric and bool((y == y).all())  # samples without a target may take part; targets are then not scaled
-    steps = "regression" if is_regressor(model) and complete else "classification"
-    pipeline = scaled(X, model, task=steps) if scale else make_pipeline(model)
+    kind = "regression" if is_regressor(model) and complete else "classification"
+    steps = preparation_steps(preparation, "regression" if is_regressor(model) else "classification")
+    pipeline = make_pipeline(*steps, model)
+    if scale:
+        pipeline = scaled(prepared(steps, X, y), model, task=kind, steps=steps)
     pipeline.fit(X, y)
+    pipeline, shared = without_samples(pipeline, share, X, y)
     save(pipeline, save_to)
-    show({**describe(pipeline), "samples": len(X), "saved": str(save_to)}, json_out)
+    show({**describe(pipeline), "samples": len(X), "saved": str(save_to), **shared}, json_out)
 
 
 @app.command()
@@ -207,20 +253,25 @@ def predict(
     data: option.DataFiles,
     views: option.ViewLayout = None,
     id_column: option.IdColumn = None,
+    transpose: option.TransposeFlag = False,
+    encoding: option.EncodingName = None,
+    na: option.MissingCells = None,
     out: option.OutputTable = None,
+    missing_columns: option.MissingColumnsOption = None,
     json_out: option.JsonFlag = False,
 ) -> None:
     """Predict the samples of files."""
-    from ..io import read_samples
     from ..io.writing import is_standard_output, write_atomically
 
     check_outputs(out, inputs=[model_file, *data])
-    model = load_model(model_file)
+    model = load_model(model_file, missing_columns)
     known = views_of_model(model, model_file)
-    samples = read_samples(data, views=views, ids=id_column, known=known)
+    form = _form_of_files(transpose, encoding, na)
+    samples, known = read_for_model(model, known, data, views=views, ids=id_column, **form)
     missing = warn_of_missing(known, samples.X)
     predictions = model.predict(samples.X).tolist()
-    names = list(range(len(predictions))) if samples.ids is None else samples.ids.tolist()
+    known_names = samples.X.sample_names
+    names = list(range(len(predictions))) if known_names is None else known_names.tolist()
     pairs = list(zip(names, predictions, strict=True))
     if out is None:
         rows = [{"id": name, "prediction": prediction} for name, prediction in pairs]
@@ -242,17 +293,20 @@ def evaluate(
     target: option.TargetColumn = None,
     views: option.ViewLayout = None,
     id_column: option.IdColumn = None,
+    transpose: option.TransposeFlag = False,
+    encoding: option.EncodingName = None,
+    na: option.MissingCells = None,
+    missing_columns: option.MissingColumnsOption = None,
     json_out: option.JsonFlag = False,
 ) -> None:
     """Score a model on samples with known targets."""
     from sklearn.base import is_classifier
     from sklearn.metrics import accuracy_score, balanced_accuracy_score, mean_squared_error, r2_score
 
-    from ..io import read_samples
-
-    model = load_model(model_file)
+    model = load_model(model_file, missing_columns)
     known = views_of_model(model, model_file)
-    samples = read_samples(data, views=views, target=target, ids=id_column, known=known)
+    form = _form_of_files(transpose, encoding, na)
+    samples, known = read_for_model(model, known, data, views=views, target=target, ids=id_column, **form)
     samples, left_out = labeled(samples, quiet=True)
     missing = warn_of_missing(known, samples.X)
     if not is_classifier(model) and not is_numeric(samples.y):
@@ -274,6 +328,8 @@ def stream(
     estimator: option.EstimatorName = "OrthogonalPerceptron",
     views: option.ViewLayout = None,
     id_column: option.IdColumn = None,
+    encoding: option.EncodingName = None,
+    na: option.MissingCells = None,
     settings: option.Settings = None,
     stdin_format: option.InputFormat = option.InputFormats.jsonl,
     checkpoint: option.CheckpointFile = None,
@@ -290,10 +346,14 @@ def stream(
     check_outputs(checkpoint, save_to, report, inputs=[] if data == "-" else [Path(data)])
     model = make_estimator(estimator, settings)
     layout, target, id_column = read_layout(views, target, id_column)
-    options: dict[str, Any] = {"target": target or "y", "views": layout, "ids": id_column}
-    source = read_stream(data, **options)
+    options: dict[str, Any] = {"target": target or "y", "views": layout, "ids": id_column, "na_values": na or ()}
     if data == "-":
+        if encoding is not None:
+            sys.stdin.reconfigure(encoding=encoding)  # type: ignore[union-attr]
         source = read_stream(sys.stdin, format=stdin_format, chunk=64, **options)  # samples that come slowly
+    else:
+        options["encoding"] = encoding
+        source = read_stream(data, **options)
     try:
         result = progressive_validation(
             model, source, checkpoint=checkpoint, every=every, resume=resume, verbose=not json_out
