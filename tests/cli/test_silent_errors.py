@@ -167,6 +167,24 @@ def test_shared_symbols_are_told_apart_by_view(study, tmp_path):
     assert "the model knows it in both. Name the file after its view" in said
 
 
+def test_a_file_without_some_genes_is_not_taken_for_another_view(study, tmp_path):
+    """The second view has all genes of the first but one, and a file of unknown name lacks that one."""
+    view, other, *_ = study.train
+    width = min(study.train[view].shape[1], study.train[other].shape[1])
+    columns = [f"g{k}" for k in range(width)]
+    train = {name: study.train[name].iloc[:, :width].set_axis(columns, axis=1) for name in (view, other)}
+    train[other] = train[other].drop(columns="g0")
+    files = study.write("nearly", {**train, "labels": study.y_train.to_frame()})
+    saved = tmp_path / "model.cons"
+    commands.run("fit", *files, "-e", MODEL, "--id", "who", "-y", "kind", "--save", saved)
+    lacking = study.test[view].iloc[:, :width].set_axis(columns, axis=1).drop(columns="g0")
+    said = commands.refused("predict", saved, *study.write("odd", {"samples": lacking}), "--id", "who")
+    assert "the model knows it in both. Name the file after its view" in said
+    code, said = commands.ended("predict", saved, *study.write("odd", {view: lacking}), "--id", "who")
+    assert code == 1
+    assert f"Error: View '{view}' has no column 'g0'" in said
+
+
 def test_files_of_any_name(study):
     study.check(study.test, "{}_batch_2.csv")
 

@@ -60,6 +60,13 @@ def test_frames_are_aligned_by_their_index():
     assert Views(a=twice, b=twice).sample_names.tolist() == ["p"] * N
 
 
+def test_dates_are_names():
+    days = A.set_index(pd.date_range("2020-01-01", periods=N))
+    X = Views(a=days, b=days.iloc[MIXED])
+    assert X.sample_names[1] == pd.Timestamp("2020-01-02")
+    np.testing.assert_array_equal(X["a"], X["b"])
+
+
 def test_an_index_of_several_levels_names_samples_by_tuples():
     levels = A.set_index(pd.MultiIndex.from_product([["x", "y"], range(N // 2)]))
     X = Views(a=levels, b=levels.iloc[MIXED])

@@ -56,12 +56,11 @@ def find_known_views(tables: Sequence[Table], known: Known) -> dict[str, Part]:
         if taken:
             owner = owners[taken[0]]
             if owner.rank == claim.rank:
-                raise ValueError(
-                    f"Column '{taken[0][2]}' of {claim.table.where} may be of the view '{owner.view}' or of "
-                    f"'{claim.view}': the model knows it in both. Name the file after its view, or say by --views "
-                    "(`views`) which columns make which view."
-                )
+                raise _ambiguous(taken[0][2], owner, claim)
             continue  # the columns are those of a view with a better claim
+        rival = next((other for other in claims if other.view not in parts and _is_rival(claim, other)), None)
+        if rival is not None:
+            raise _ambiguous(next(column for column in claim.columns if column in rival.columns), claim, rival)
         owners.update(dict.fromkeys(places, claim))
         parts[claim.view] = _part(claim, named[claim.view] if known[claim.view][0] == "numbers" else ())
     used = {column for _, home, column in owners if home is None}
@@ -85,6 +84,24 @@ def known_strings(known: Known | None) -> tuple[list[str], list[str]]:
             sources = {name.partition("=")[0] for name in own if "=" in name} - own
             categories += [form for name in sources for form in (name, f"{view}__{name}")]
     return texts, categories
+
+
+def _is_rival(claim: _Claim, other: _Claim) -> bool:
+    """Tell whether the columns of a claim may as well be those of another view that lacks some of its columns.
+
+    The name of a file or block decides. Otherwise columns that only one of the two views has decide.
+    """
+    if claim.named or other.view == claim.view or other.table is not claim.table or other.home != claim.home:
+        return False
+    mine, theirs = set(claim.columns), set(other.columns)
+    return bool(mine & theirs) and (bool(theirs - mine) or not mine - theirs)
+
+
+def _ambiguous(column: str, one: _Claim, other: _Claim) -> ValueError:
+    return ValueError(
+        f"Column '{column}' of {one.table.where} may be of the view '{one.view}' or of '{other.view}': the model knows "
+        "it in both. Name the file after its view, or say by --views (`views`) which columns make which view."
+    )
 
 
 def _claims(table: Table, view: str, names: Sequence[str]) -> list[_Claim]:

@@ -23,7 +23,7 @@ def to_frame(X: Any) -> Any:
         if X.kind(name) == "gram":
             raise TypeError(f"View '{name}' is a Gram matrix, which has no columns. Select the other views first.")
         if X.kind(name) == "objects":
-            parts.append(pd.DataFrame({columns[0]: block}, index=X.sample_names))
+            parts.append(pd.DataFrame({columns[0]: block}, index=X.sample_names, dtype=object))  # None stays None
             continue
         values = block.toarray() if sp.issparse(block) else to_numpy(block)
         values = np.where(X.present(name)[:, None], values, np.nan)  # empty rows of sparse views are missing

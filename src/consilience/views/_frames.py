@@ -53,7 +53,7 @@ def read_frame(name: str, value: Any) -> Encoded:
         return Encoded(np.empty((len(frame), 0)), ())
     single = all(s.dtype == nw.Float32 for s in series)
     if _is_numeric(value):  # all columns at once
-        table = value.to_numpy(dtype=np.float32 if single else np.float64)
+        table = np.ascontiguousarray(value, dtype=np.float32 if single else np.float64)  # sums round as those of arrays
         return Encoded(table, tuple(map(str, frame.columns)))
     columns: dict[str, np.ndarray] = {}
     categories: set[str] = set()

@@ -18,7 +18,8 @@ def index_names(value: Any) -> np.ndarray | None:
     index: Any = getattr(value, "index", None)
     if not hasattr(index, "get_indexer"):  # the method `index` of a list, or a polars frame
         return None
-    return as_names(index.to_numpy())
+    kind = getattr(index.dtype, "kind", "O")
+    return as_names(index.to_numpy() if kind in "iu" else index.to_numpy(dtype=object))  # dates stay dates
 
 
 def as_names(names: Any) -> np.ndarray:
