@@ -419,7 +419,7 @@ def test_commands_take_the_form_of_files(commands, tmp_path):
     genes.rename_axis("gene").to_csv(tmp_path / "rna.csv", sep=";", encoding="cp1252")
     form = [tmp_path / "rna.csv", "--transpose", "--encoding", "cp1252", "--na", "n.d.", "--na", "k.A."]
     model = tmp_path / "m.cons"
-    with pytest.warns(UserWarning, match=r"3 cells of 1 columns in 'rna.csv' \(s2\) are read as missing"):
+    with pytest.warns(UserWarning, match=r"3 cells of 1 column in 'rna.csv' \(s2\) are read as missing"):
         fitted = commands.summary("fit", *form, "--save", model, "-e", "CoRegularizedRidgeClassifier", "-y", "kind")
     assert fitted["samples"] == 19
     with pytest.warns(UserWarning, match=r"1 of 20 samples have no view at all and are left out: 's2'"):
@@ -434,7 +434,7 @@ def test_streams_take_the_form_of_files(commands, tmp_path):
     rows = "".join(f"{i % 2},{i % 3};k.A.;{'é' if i % 2 else 'ü'}\n" for i in range(30))
     path = tmp_path / "t.csv.gz"
     path.write_bytes(gzip.compress(f"a__1;b__1;y\n1,5;2,25;é\n{rows}".encode("latin-1")))
-    with pytest.warns(UserWarning, match=r"30 cells of 1 columns in 't.csv.gz' \(b__1\) are read as missing"):
+    with pytest.warns(UserWarning, match=r"30 cells of 1 column in 't.csv.gz' \(b__1\) are read as missing"):
         ran = commands.summary("stream", path, "--encoding", "latin-1", "--na", "k.A.", "-e", "OnlinePerceptron")
     assert ran["samples"] == 31
     text = "a__1,y\n" + "1,é\n" * 5

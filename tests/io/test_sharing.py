@@ -573,7 +573,7 @@ def test_counts_of_samples():
     )
     uneven = Views(a=X["a"], b=[*X["b"][:30], *[None] * (N - 30)])
     assert stored_text(stored_samples(cs.CoRegularizedRidge().fit(uneven, TARGETS))) == (
-        "training samples: 200 of the view 'a', 30 of the view 'b'"
+        "200 training samples of the view 'a', 30 training samples of the view 'b'"
     )
     assert stored_text(stored_samples(cs.RandomFeatures().fit(X))) == "0 training samples"
     assert stored_samples(cs.LateFusion({"a": SVC(), "b": LogisticRegression()}).fit(X, TWO)).keys() == {"a"}

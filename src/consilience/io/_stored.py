@@ -141,7 +141,7 @@ def stored_text(held: Mapping[str, int]) -> str:
     if not held:
         return "0 training samples"
     if len(set(held.values())) > 1:
-        return "training samples: " + ", ".join(f"{n} of the view '{name}'" for name, n in held.items())
+        return ", ".join(f"{n} training samples of the view '{name}'" for name, n in held.items())
     n = next(iter(held.values()))
     where = f" of the view{'s' * (len(held) > 1)} {_blocks.quoted(held)}" if any(held) else ""
     return f"{n} training sample{'s' * (n != 1)}{where}"

@@ -116,11 +116,15 @@ def settle_index(table: Table) -> None:
     )
 
 
+def _count(n: int, what: str) -> str:
+    return f"{n} {what}{'s' * (n != 1)}"
+
+
 def tell_missing_cells(tables: Iterable[Table], na_values: Sequence[str]) -> None:
     """Warn how many cells are missing because `na_values` says so, or that none is."""
     counts = [(table.where, table.read_as_missing or {}) for table in tables]
     told = [
-        f"{sum(own.values())} cells of {len(own)} columns in {where} ({some(list(own), 3)})"
+        f"{_count(sum(own.values()), 'cell')} of {_count(len(own), 'column')} in {where} ({some(list(own), 3)})"
         for where, own in counts
         if own
     ]

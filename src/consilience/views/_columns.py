@@ -35,7 +35,8 @@ def order_columns(
         raise ValueError(
             f"{what} has no column {_blocks.quoted(lost[:5])}{f' and {len(lost) - 5} more' * (len(lost) > 5)}, which "
             f"the estimator was fitted on ({len(lost)} of {len(expected)} columns are missing). Give them by these "
-            "names, or set missing_columns='fill' to fill them with the means of the training samples."
+            "names, or set missing_columns='fill' (--missing-columns fill) to fill them with the means of the training "
+            "samples."
         )
     _tell_unknown(what, block, other, place, categorical)
     if lost:
