@@ -158,7 +158,7 @@ def compare_files(
     if not json_out:
         _print_board(board, X, summary["leaderboard"])
     if report is not None:
-        title = ", ".join(path.stem for path in data)
+        title = ", ".join(path.name.partition(".")[0] for path in data)  # without .csv.gz
         _write_findings(report, samples, board, title, target or "A target", jobs, json_out)
         summary["report"] = str(report.absolute())
     if save_to is not None:
