@@ -134,7 +134,7 @@ def compare_files(
     """
     from ..evaluation.candidates import used_views
     from ..evaluation.comparison import candidates, compare
-    from ..io import read_samples, save
+    from ..io import read_samples
 
     check_outputs(save_to, report, inputs=data)  # before minutes of work
     if share and save_to is None:
@@ -162,13 +162,20 @@ def compare_files(
         _write_findings(report, samples, board, title, target or "A target", jobs, json_out)
         summary["report"] = str(report.absolute())
     if save_to is not None:
-        best, shared = without_samples(board.refit(board[0].name, X, y), share)
-        save(best, save_to)
-        summary.update({"saved": str(save_to), **shared})
-        if not json_out:
-            typer.echo("\n".join([f"{board[0].name} saved to {save_to}", *shared.values()]))
+        summary.update(_save_best(board, samples, save_to, share, json_out))
     if json_out:
         show(summary, True)
+
+
+def _save_best(board: Any, samples: Any, save_to: Path, share: bool, json_out: bool) -> dict[str, str]:
+    """Fit the best estimator on all samples, save it, and return what was saved for JSON."""
+    from ..io import save
+
+    best, shared = without_samples(board.refit(board[0].name, samples.X, samples.y), share)
+    save(best, save_to)
+    if not json_out:
+        typer.echo("\n".join([f"{board[0].name} saved to {save_to}", *shared.values()]))
+    return {"saved": str(save_to), **shared}
 
 
 def _print_board(board: Any, X: Any, rows: Any) -> None:
