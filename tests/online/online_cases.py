@@ -138,6 +138,8 @@ ALL = {
     "budget of PA": cs.PassiveAggressive(RBF(0.2), budget=15),
     "matrix by kernels": cs.MatrixPerceptron(RBF(0.2)),
     "aggressive": cs.OrthogonalPerceptron(variant="passive-aggressive", C=0.1),
+    "learned prior norms": cs.OrthogonalPerceptron(prior_norms="learned", p=3),
+    "learned prior norms, kernels": cs.OrthogonalPerceptron(RBF(0.2), prior_norms="learned"),
 }
 
 

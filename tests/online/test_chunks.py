@@ -68,8 +68,9 @@ TIED = [
 VECTOR = [cs.VectorPerceptron(kernel) for kernel in ("linear", RBF(0.5), {"v0": "linear", "v1": RBF(0.5)})]
 # estimators, a stream of a seed, the number of seeds, sizes of chunks
 CUTS = [
-    ([clone(model).set_params(average=average) for name, model in ALL.items() for average in (False, True, "voted")
-      if average != "voted" or name not in NOT_VOTED], classes_come_late, 1, (1, 7, 50)),
+    ([clone(model).set_params(average=average) for name, model in ALL.items()
+      for average in (False, True, "with_last", "voted") if average != "voted" or name not in NOT_VOTED],
+     classes_come_late, 1, (1, 7, 50)),
     ([*ALL.values(), *VECTOR], views_come_and_go, 1, (17, 25)),
     (LATE, a_view_comes_late, 2, (7, 50)),
     ([cs.MatrixPerceptron(kernel, unequal="repeat") for kernel in ("linear", RBF(0.3))], a_narrow_view_comes_late, 1,
@@ -100,7 +101,7 @@ def test_the_state_does_not_depend_on_how_a_stream_is_cut(estimator, make, seed,
     same_state(once, one_by_one(estimator, X, y, classes), X)
 
 
-@pytest.mark.parametrize("average", [False, True])
+@pytest.mark.parametrize("average", [False, True, "with_last"])
 def test_light_steps_take_sparse_rows_and_single_precision(average):
     X, y = stream(8, n=80)
     single = Views({v: sp.csr_array(X[v].astype(np.float32)) for v in X.names})
@@ -269,10 +270,12 @@ def test_the_average_is_the_mean_of_the_hypotheses_when_a_class_comes_late(model
             by_class[:, ["abc".index(name) for name in fitted.classes_]] = own
         return by_class
 
-    last, mean = clone(model), clone(model).set_params(average=True)
+    last, *means = (clone(model).set_params(average=average) for average in (False, True, "with_last"))
     total = np.zeros((5, 3))  # of the hypotheses before each sample
     for i, label in enumerate(labels):
         total += scores(last) if i else 0
         last.partial_fit(X[[i]], [label])
-        mean.partial_fit(X[[i]], [label])
-    np.testing.assert_allclose(scores(mean), total / len(labels), atol=1e-12)
+        for mean in means:
+            mean.partial_fit(X[[i]], [label])
+    np.testing.assert_allclose(scores(means[0]), total / len(labels), atol=1e-12)
+    np.testing.assert_allclose(scores(means[1]), (total + scores(last)) / (len(labels) + 1), atol=1e-12)

@@ -44,10 +44,12 @@ def test_equals_its_twin_decision_by_decision(name, form, n_classes):
             mistakes = model.error_curve_.prod(axis=1).round()  # after each sample
             np.testing.assert_array_equal(np.diff(mistakes, prepend=0), wrong)
             np.testing.assert_allclose(model.decision_function(given_X), two_signs(last), atol=1e-7)
-        mean = np.mean(hypotheses[:-1], axis=0)
-        averaged = clone(estimator).set_params(average=True).partial_fit(given_X, y, classes=range(n_classes))
-        expected = np.array([[np.sum(w * x) for w in mean] for x in R])
-        np.testing.assert_allclose(averaged.decision_function(given_X), two_signs(expected), atol=1e-7)
+        # the hypotheses that predicted a sample; with the one after the last sample, those of the lecture
+        for average, used in ((True, hypotheses[:-1]), ("with_last", hypotheses)):
+            mean = np.mean(used, axis=0)
+            averaged = clone(estimator).set_params(average=average).partial_fit(given_X, y, classes=range(n_classes))
+            expected = np.array([[np.sum(w * x) for w in mean] for x in R])
+            np.testing.assert_allclose(averaged.decision_function(given_X), two_signs(expected), atol=1e-7)
 
 
 @pytest.mark.parametrize("n_classes", [2, 3])
@@ -112,7 +114,7 @@ EQUAL = {
             clone(one).set_params(average=average), [clone(other).set_params(average=average)],
             [stream(1, n=200, n_classes=n_classes, missing=True) for n_classes in (2, 3)],
         )
-        for average in (False, True, "voted")
+        for average in (False, True, "with_last", "voted")
         for one, other in [
             (PLAIN, cs.KernelPerceptron(DUAL)), (cs.PassiveAggressive(), cs.PassiveAggressive(DUAL)),
             (cs.OrthogonalPerceptron(p=3), cs.OrthogonalPerceptron(DUAL, p=3)),
@@ -287,3 +289,33 @@ def test_a_budget_over_several_epochs_is_first_in_first_out(shuffle):
         if model.n_samples_seen_ == 120:
             assert model.n_mistakes_ == mistakes
             assert dict(zip(model.support_.tolist(), model.dual_coef_, strict=True)) == kept
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_the_average_of_the_lecture_adds_up_after_each_sample(n_classes):
+    """Bunescu: w̄ += w after the update, τ = 1 and τ += 1 for each sample, and w̄ / τ at the end."""
+    X, y = stream(4, n=80, widths=(5,), n_classes=n_classes)
+    w, total, tau = np.zeros((n_classes, 5)), 0.0, 1
+    for x, c in zip(X["v0"], y, strict=True):
+        s = w @ x
+        r = max((t for t in range(n_classes) if t != c), key=lambda t: s[t])
+        if s[c] <= s[r]:
+            w[c] += x
+            w[r] -= x
+        total, tau = total + w, tau + 1
+    last = total / tau
+    model = cs.OnlinePerceptron(fit_intercept=False, average="with_last").partial_fit(X, y, classes=range(n_classes))
+    np.testing.assert_allclose(model.coef_["v0"], last[1] if n_classes == 2 else last.T, atol=1e-12)
+
+
+@pytest.mark.parametrize("threshold", [0.0, 0.3])
+def test_the_mean_of_projections_with_the_last_hypothesis(threshold):
+    X, y = stream(2, n=60, widths=(3,))
+    mean = cs.Projectron(RBF(0.3), threshold=threshold, average="with_last")
+    last, total = cs.Projectron(RBF(0.3), threshold=threshold), 0.0
+    for i in range(60):
+        last.partial_fit(X[[i]], y[[i]], **({} if i else {"classes": [0, 1]}))
+        total = total + last.decision_function(X)
+    np.testing.assert_allclose(mean.partial_fit(X, y, classes=[0, 1]).decision_function(X), total / 61, atol=1e-9)
+    with pytest.raises(ValueError, match="'average' parameter of Projectron must be"):
+        cs.Projectron(average="voted").partial_fit(X, y)

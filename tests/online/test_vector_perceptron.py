@@ -7,12 +7,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from online_cases import in_chunks, same_state
+from scipy.special import comb
 from sklearn.datasets import make_blobs
 
 import consilience as cs
 import reference
 from consilience.kernels import RBF, Linear, Polynomial
-from consilience.solvers.certificates import vector_perceptron_bounds
+from consilience.solvers.certificates import sparsity_bound, vector_perceptron_bounds
 
 
 def two_views(n=90, missing=False):
@@ -151,3 +152,51 @@ def test_streams_ask_for_numbers_and_take_new_views():
         warnings.simplefilter("error")
         model.learn_one({"a": X["a"][0]}, 1)
         assert model.predict_one({"a": X["a"][0]}) in range(3)
+
+
+# -- error rates by the number of updates
+def test_the_risk_is_that_of_the_samples_with_updates():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(300, 2))
+    y = (X[:, 0] > 0).astype(int)
+    X[:, 0] += np.where(y, 0.5, -0.5)
+    for kernel in ("linear", RBF(0.3)):
+        model = cs.VectorPerceptron(kernel, random_state=0, margin=0.01).fit(X, y)
+        proof = model.certificate(X, y)
+        d = model.n_updates_ if kernel == "linear" else len(model.support_)
+        assert proof.risk == sparsity_bound(d, 300) < 1
+        assert f"Error rate at most {proof.risk:.4g} with probability 95%" in str(proof)
+        # other samples have no effect: without them, in the same order, it is the same operator
+        plain = cs.VectorPerceptron(kernel, shuffle=False, margin=0.01, max_iter=200).fit(X, y)
+        if kernel != "linear":
+            kept = plain.support_
+            alone = cs.VectorPerceptron(kernel, shuffle=False, margin=0.01, max_iter=200).fit(X[kept], y[kept])
+            np.testing.assert_allclose(alone.decision_function(X), plain.decision_function(X))
+    stream = cs.VectorPerceptron(RBF(0.3)).partial_fit(X[:150], y[:150], classes=[0, 1]).partial_fit(X[150:], y[150:])
+    right = bool((stream.predict(X) == y).all())
+    assert stream.certificate(X, y).risk == (sparsity_bound(len(stream.support_), 300) if right else None)
+
+
+def test_no_risk_is_claimed_where_none_is_proved():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(100, 2))
+    y = (X[:, 0] > 0).astype(int)
+    X[:, 0] += np.where(y, 0.5, -0.5)
+    scaled = cs.VectorPerceptron("rbf", random_state=0).fit(X, y)  # its γ depends on all samples
+    assert scaled.certificate(X, y).margin > 0
+    assert scaled.certificate(X, y).risk is None
+    assert cs.VectorPerceptron("rbf").partial_fit(X, y, classes=[0, 1]).n_updates_ > 0  # γ of a stream does not
+    noisy = cs.VectorPerceptron(RBF(0.1), max_iter=2, random_state=0).fit(X, rng.integers(2, size=100))
+    assert noisy.certificate(X, y).risk is None
+    assert cs.VectorPerceptron(RBF(0.5), variant="coefficients").fit(X, y).certificate(X, y).risk is None
+    assert scaled.fit(X[:1], y[:1]).certificate(X[:1], y[:1]).risk is None  # one class
+
+
+def test_sparsity_bound():
+    assert sparsity_bound(0, 100) == pytest.approx(np.log(100 / 0.05) / 100)
+    assert sparsity_bound(3, 100, 0.1) == pytest.approx((np.log(161700) + np.log(1000)) / 97)
+    assert sparsity_bound(50, 100) == sparsity_bound(1e9, 100) == 1.0
+    values = [sparsity_bound(d, 200) for d in range(201)]
+    assert (np.diff(values) >= 0).all()
+    # the formula says nothing from half of the samples on
+    assert all((np.log(float(comb(200, d))) + np.log(200)) / (200 - d) > 1 for d in range(100, 200))

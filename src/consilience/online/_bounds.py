@@ -31,6 +31,7 @@ class BoundSetting(NamedTuple):
     eta0: float = 1.0
     variant: str | None = None
     C: float = 1.0
+    start: float = 0.0  # norm of V before the first sample: that of given prior norms
 
 
 class ComparedSamples(NamedTuple):
@@ -306,7 +307,9 @@ def _scales(margins: np.ndarray) -> np.ndarray:
 def _bound(setting: BoundSetting, loss: np.ndarray, sizes: np.ndarray, norm: float, n_passes: int) -> float:
     if setting.variant is None:
         total, size = n_passes * float(loss.sum()), float(sizes.max())
-        return perceptron_bound(total, size, norm, p=setting.p, margin=setting.margin, eta0=setting.eta0)
+        step = {"margin": setting.margin, "eta0": setting.eta0, "start": setting.start}
+        return perceptron_bound(total, size, norm, p=setting.p, **step)
+    norm = float(np.hypot(norm, setting.start))  # ‖U‖² + ‖V_0‖² bounds the divergence of U and V_0
     return passive_aggressive_bound(
         np.tile(loss, n_passes), np.tile(sizes, n_passes), norm, variant=setting.variant, C=setting.C, p=setting.p
     )

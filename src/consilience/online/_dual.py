@@ -12,11 +12,12 @@ from ..kernels import Kernel, reference_views
 from ..kernels.joint import JointKernel
 from ..views import _blocks
 from ..views.container import Views
+from ._arrays import KernelState, Rule
 from ._events import Events
 from ._factors import ViewFactors
-from ._machine import Machine, Sources, plain, remapped
+from ._machine import Machine, Sources, includes_last, plain, remapped, takes_means
 from ._rows import known_views
-from ._steps import KernelState, Rule, kernel_pass
+from ._steps import kernel_pass
 
 _ENTRIES = 1 << 22  # kernel values held at a time
 _BLOCK = 256  # maximum number of samples whose kernels are computed at a time
@@ -232,7 +233,7 @@ class KernelMachine(SupportMachine):
         self.support = Support()
         self.factors = ViewFactors(grams.shape, n_outputs, p, prior_norms)
         self.alpha = np.zeros((n_outputs, 0))
-        self.beta = np.zeros((grams.n_groups() if average is True else 0, n_outputs, 0))
+        self.beta = np.zeros((grams.n_groups() if takes_means(average) else 0, n_outputs, 0))
         self.alive = np.zeros(0, dtype=bool)
         self.events = Events()
 
@@ -252,7 +253,7 @@ class KernelMachine(SupportMachine):
         if self.grams.shape == "joint":
             return
         places, G = self.factors.places(before), self.grams.n_groups()
-        if self.average is True:
+        if takes_means(self.average):
             beta = np.zeros((G, *self.beta.shape[1:]))
             beta[places] = self.beta
             self.beta = beta
@@ -260,6 +261,10 @@ class KernelMachine(SupportMachine):
             history = np.zeros((len(self.events.slots), G))  # views that came later had the factor 0
             history[:, places] = self.events.factors
             self.events.factors = history
+            if self.factors.prior.any():  # prior norms of the new views changed the factors: steps of length 0
+                T = np.arange(self.n_outputs)
+                factors = np.ascontiguousarray(self.factors.F.T)
+                self.events.add(0 * T, T, np.zeros(len(T)), factors, np.full(len(T), self.n_hypotheses))
 
     def remap_outputs(self, sources: Sources) -> None:
         """Replace the outputs: each becomes a multiple of an output before, or 0."""
@@ -292,7 +297,9 @@ class KernelMachine(SupportMachine):
         self.alive = alive[columns]
         if voted:
             slots = np.where(fresh, S - 1 + np.cumsum(fresh), slots)  # columns of samples that did not enter are gone
-            i, t = np.nonzero(steps)
+            # learned prior norms change the factors of all outputs at each step
+            changed = np.outer(stepped, np.ones(T)) if len(self.factors.learned) else steps
+            i, t = np.nonzero(changed)
             self.events.add(slots[i], t, steps[i, t], history[i, :, t], self.n_hypotheses + 1 + i)
         self.n_updates += int(stepped.sum())
         if self.budget and len(self.support) > 2 * self.budget:  # rarely, since it copies the support
@@ -309,9 +316,10 @@ class KernelMachine(SupportMachine):
     def coefficients(self) -> np.ndarray:
         """Return coefficients (n_groups, n_outputs, n_support) of the last hypothesis, or of the mean of all."""
         F = self.factors
-        if self.average is True:
+        if takes_means(self.average):
             # a step at time s is part of the hypotheses after it, whose factors add up to C_T - C_s
-            mean = (F.sums[:, :, None] * self.alpha - self.beta) / max(self.n_hypotheses, 1)
+            sums = F.sums_with(includes_last(self.average))
+            mean = (sums[:, :, None] * self.alpha - self.beta) / self.n_averaged
         else:
             mean = F.F[:, :, None] * self.alpha  # W = VF for the last V
         return np.einsum("ut,gts->gus", self.output_gram, mean) if len(self.output_gram) else mean

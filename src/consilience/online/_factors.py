@@ -6,8 +6,9 @@ from typing import Any
 
 import numpy as np
 
+from ._arrays import Factors
 from ._machine import Sources, remapped
-from ._steps import Factors, set_factors
+from ._steps import set_factors
 
 
 class ViewFactors:
@@ -24,6 +25,8 @@ class ViewFactors:
         self.norms, self.C = np.zeros((groups, n_outputs)), np.zeros((groups, n_outputs))
         self.F, self.prior = np.ones((groups, n_outputs)), np.zeros(groups)
         self.counters = np.zeros(2)
+        # R of the prior norms that are learned, then q_k of each view (`_learn_prior`); without factors there are none
+        self.learned = np.zeros(1 if isinstance(prior_norms, str) and p != 1 else 0)
 
     @property
     def side(self) -> int:
@@ -33,16 +36,20 @@ class ViewFactors:
     @property
     def sums(self) -> np.ndarray:
         """Σ F over all hypotheses so far."""
-        return self.C + self.counters[0] * self.F
+        return self.sums_with(False)
+
+    def sums_with(self, last: bool) -> np.ndarray:
+        """Return Σ F over the hypotheses that were in use and, with `last`, the one that has not been used yet."""
+        return self.C + (self.counters[0] + last) * self.F
 
     def arrays(self) -> Factors:
         """Return what a compiled pass takes; it writes to these arrays."""
-        return Factors(self.norms, self.F, self.C, self.prior, self.counters, self.p, self.side)
+        return Factors(self.norms, self.F, self.C, self.prior, self.counters, self.p, self.side, self.learned)
 
     def snapshot(self) -> "ViewFactors":
         """Return a copy that further learning does not change."""
         other = copy(self)
-        for name in ("norms", "F", "C", "counters"):
+        for name in ("norms", "F", "C", "counters", "prior", "learned"):
             setattr(other, name, getattr(self, name).copy())
         return other
 
@@ -65,6 +72,10 @@ class ViewFactors:
                 new += unit[:, None]
             new[places] = getattr(self, name)
             setattr(self, name, new)
+        if isinstance(self.prior_norms, str):  # learned: those of new views are 0 up to the next update
+            self.prior = np.append(self.prior, np.zeros(len(unit) - before))
+            self.learned = np.append(self.learned, np.ones(len(unit) - before if self.p != 1 else 0))
+            return
         self.prior = np.zeros(len(unit))  # b_k of Fornoni 2009, appendix A.2
         if self.shape == "views" and self.prior_norms is not None:
             given = self.prior_norms
@@ -75,6 +86,7 @@ class ViewFactors:
 
     def remap(self, sources: Sources) -> None:
         """Replace the outputs; see `Machine.remap_outputs`. Squared norms scale by squares, factors do not scale."""
+        self.learned[:1] *= sum(scale**2 for s, scale in sources if s >= 0) / self.norms.shape[1]  # a sum over outputs
         self.norms = remapped(self.norms, sources, power=2)
         self.F, self.C = (remapped(values, sources, power=0) for values in (self.F, self.C))
         self.F[:, [source < 0 for source, _ in sources]] = self._unit()[:, None]  # new outputs have V = 0

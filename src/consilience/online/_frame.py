@@ -21,9 +21,9 @@ from ..views._samples import in_order_of
 from ..views.container import Views
 from ..views.estimator import ViewClassifier, ViewEstimator, decide
 from ..views.validation import read_labels, read_stream_labels, read_views_to_learn, read_views_to_predict, remember
+from ._arrays import Rule
 from ._bounds import BoundSetting, ComparedSamples, mistake_certificate
 from ._machine import Machine
-from ._steps import Rule
 from ._stream import (
     check_announced,
     check_kernel,
@@ -61,7 +61,7 @@ class OnlineEstimator(ViewClassifier, ViewEstimator, ABC):
     _pair_scale = 1.0  # scale of the output of two classes when a third joins
     _parameter_constraints: dict[str, list[Any]] = {  # of those below, an estimator validates the parameters it has
         "p": [Interval(Real, 1, None, closed="left")],
-        "average": ["boolean", StrOptions({"voted"})],
+        "average": ["boolean", StrOptions({"with_last", "voted"})],
         "margin": [Interval(Real, 0, None, closed="left")],
         "eta0": [Interval(Real, 0, None, closed="neither")],
         "C": [Interval(Real, 0, None, closed="right")],  # infinity means no limit
@@ -117,7 +117,7 @@ class OnlineEstimator(ViewClassifier, ViewEstimator, ABC):
         return 65536 if self._is_primal() else 1024
 
     def _averages(self) -> Any:
-        """Return `average` as False, True or "voted"."""
+        """Return `average` as False, True, "with_last" or "voted"."""
         return self.average if isinstance(self.average, str) else bool(self.average)
 
     # -- views and kernels

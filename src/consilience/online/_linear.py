@@ -10,10 +10,11 @@ import scipy.sparse as sp
 from .._jit import jit
 from ..kernels import Kernel
 from ..views.container import Views
+from ._arrays import LinearState, RowArrays, Rule
 from ._factors import ViewFactors
-from ._machine import Machine, Sources, plain, remapped
+from ._machine import Machine, Sources, includes_last, plain, remapped
 from ._rows import Columns, Rows, joined, known_views, read_rows
-from ._steps import LinearState, RowArrays, Rule, binary_pass, linear_pass
+from ._steps import binary_pass, linear_pass
 
 _TOL = {"float32": 1e-6, "float64": 1e-12}  # scores below this fraction of their terms are rounding, and count as 0
 
@@ -31,7 +32,7 @@ class LinearMachine(Machine):
         n_outputs: int,
         *,
         p: float = 1.0,
-        average: bool = False,
+        average: Any = False,
         fit_intercept: bool = False,
         prior_norms: Any = None,
     ):
@@ -99,18 +100,22 @@ class LinearMachine(Machine):
         self._weights = None
         self.n_hypotheses += n
         rows, state, steps = tuple(chunk.arrays), self._state or self._pass_state(), tuple(rule)
-        if T == 1 and not self.columns.shared:  # one weight per column: the faster pass
+        if self._is_plain():  # the faster pass
             self.n_updates += binary_pass(rows, codes, state, steps, tol, scores[:, 0], wrong)
         else:
             self.n_updates += linear_pass(rows, codes, state, steps, tol, scores, wrong)
         return scores, wrong
+
+    def _is_plain(self) -> bool:
+        """Return whether there is one weight per column, and no prior norms are learned."""
+        return self.n_outputs == 1 and not self.columns.shared and not len(self.factors.learned)
 
     def _pass_state(self) -> tuple[Any, ...]:
         """Return the arrays of a compiled pass, kept until one of them is replaced; vectors for a single output."""
         m, factors = len(self.columns.offsets), self.factors.arrays()
         groups = np.zeros(m, dtype=np.int64) if self.shape == "joint" else np.arange(m)
         state = LinearState(self.V, self.U, self.intercept, groups, factors)
-        if self.n_outputs == 1 and not self.columns.shared:
+        if self._is_plain():
             factors = factors._replace(norms=factors.norms[:, 0], F=factors.F[:, 0], C=factors.C[:, 0])
             state = state._replace(V=self.V.reshape(-1), U=self.U.reshape(-1), factors=factors)
         self._state = plain(state)
@@ -148,17 +153,20 @@ class LinearMachine(Machine):
 
     def score_one(self, row: Rows) -> np.ndarray:
         """Return the scores of one row, computed at its nonzero entries alone."""
-        F = self.factors.sums if self.average else self.factors.F
-        scale = max(self.n_hypotheses, 1) if self.average else 1  # ΣF and U are sums over all hypotheses
+        scale = self.n_averaged if self.average else 1  # ΣF and U are sums over all hypotheses
         groups = (self._state or self._pass_state())[3]
-        arrays = (groups, self.factors.side, self.V, self.U, self.intercept, F)
+        arrays = (groups, self.factors.side, self.V, self.U, self.intercept, self._sums())
         return np.asarray(_row_scores(*row.arrays, *arrays)) / scale
 
     # -- predicting
+    def _sums(self) -> np.ndarray:
+        """Return the factors of the last hypothesis or, for averages, Σ F."""
+        return self.factors.sums_with(includes_last(self.average)) if self.average else self.factors.F
+
     def weights(self) -> np.ndarray:
         """Return W by column, view ("pairs") and output: of the last hypothesis, or of the mean of all."""
         if self._weights is None:
-            F, V = self.factors.sums if self.average else self.factors.F, self.V.astype(np.float64, copy=False)
+            F, V = self._sums(), self.V.astype(np.float64, copy=False)
             m = len(self.columns.offsets)
             if self.columns.shared:
                 # W = VF: the weights of view l mix the vectors of all views
@@ -168,7 +176,7 @@ class LinearMachine(Machine):
             else:  # the factors of each view at its columns
                 W = V * np.repeat(F, list(self.columns.widths.values()), axis=0)[:, None]
             # V ΣF - U: a step counts from its own time on
-            self._weights = (W - self.U) / max(self.n_hypotheses, 1) if self.average else W
+            self._weights = (W - self.U) / self.n_averaged if self.average else W
         return self._weights
 
     def coef(self) -> dict[str, np.ndarray]:
@@ -177,10 +185,10 @@ class LinearMachine(Machine):
 
     def intercepts(self) -> np.ndarray:
         """Return the intercept of each output; 0 without one."""
-        B, F = self.intercept, self.factors
+        B, F = self.intercept, self._sums()
         if not self.fit_intercept:
             return np.zeros(self.n_outputs)
-        return np.asarray((F.sums[0] * B[0] - B[1]) / max(self.n_hypotheses, 1) if self.average else F.F[0] * B[0])
+        return np.asarray((F[0] * B[0] - B[1]) / self.n_averaged if self.average else F[0] * B[0])
 
     def scores(self, X: Views) -> np.ndarray:
         """Return scores of shape (n, n_outputs)."""

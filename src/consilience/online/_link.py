@@ -9,10 +9,10 @@ import scipy.sparse as sp
 from .._jit import jit
 from ..kernels import Kernel
 from ..views.container import Views
+from ._arrays import RowArrays, Rule
 from ._events import Events
-from ._machine import Machine, Sources, remapped
+from ._machine import Machine, Sources, includes_last, remapped, takes_means
 from ._rows import Columns, known_views, read_rows
-from ._steps import RowArrays, Rule
 
 
 class LinkState(NamedTuple):
@@ -61,7 +61,7 @@ class LinkMachine(Machine):
         self.columns.add(X)
         for name in ("V", "W", "U", "last"):
             old = getattr(self, name)
-            new = np.zeros((self.columns.width if name in "VW" or self.average is True else 0, self.n_outputs))
+            new = np.zeros((self.columns.width if name in "VW" or takes_means(self.average) else 0, self.n_outputs))
             if len(new) > len(old):
                 new[: len(old)] = old
                 setattr(self, name, new)
@@ -117,11 +117,11 @@ class LinkMachine(Machine):
         known = self.power > 0
         # `_factor` of each output
         c = np.where(known, self.scale * np.where(known, self.power, 1.0) ** (2 / self.p - 1), 1.0)
-        if self.average is not True:
+        if not takes_means(self.average):
             return self.W * c
-        until = self.C + self.counters[0] * c  # Σ c up to now
+        until = self.C + (self.counters[0] + includes_last(self.average)) * c  # Σ c up to now
         # the value that W has now has not been added yet
-        return (self.U + self.W * (until - self.last)) / max(self.n_hypotheses, 1)
+        return (self.U + self.W * (until - self.last)) / self.n_averaged
 
     def coef(self) -> dict[str, np.ndarray]:
         """Return the weights by view, (n_columns,) or (n_columns, n_classes)."""

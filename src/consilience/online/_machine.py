@@ -23,6 +23,7 @@ class Machine(ABC):
     n_outputs: int
     n_updates: int = 0
     n_hypotheses: int = 0  # hypotheses in use so far, one for each sample
+    average: Any = False
 
     @abstractmethod
     def add_views(self, X: Views, kernels: Mapping[str, Kernel]) -> None:
@@ -44,6 +45,11 @@ class Machine(ABC):
     def remap_outputs(self, sources: Sources) -> None:
         """Replace the outputs: each becomes a multiple of an output before, or 0."""
 
+    @property
+    def n_averaged(self) -> int:
+        """The number of hypotheses in a mean: those in use so far and, with the last, one more."""
+        return max(self.n_hypotheses + includes_last(self.average), 1)
+
     def snapshot(self) -> Self:
         """Return a machine that further learning does not change.
 
@@ -62,6 +68,16 @@ class Machine(ABC):
     def score_one(self, row: Any) -> np.ndarray:
         """Return the scores of what `read_one` returned, of shape (1, n_outputs)."""
         raise NotImplementedError
+
+
+def takes_means(average: Any) -> bool:
+    """Return whether predictions are by a mean of hypotheses."""
+    return bool(average) and average != "voted"
+
+
+def includes_last(average: Any) -> bool:
+    """Return whether the mean includes the last hypothesis, which has not been used yet."""
+    return isinstance(average, str) and average == "with_last"
 
 
 def remapped(values: np.ndarray, sources: Sources, *, axis: int = -1, power: int = 1) -> np.ndarray:

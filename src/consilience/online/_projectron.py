@@ -1,7 +1,7 @@
 """The machine of the Projectron, and its compiled pass."""
 
 from copy import copy
-from typing import NamedTuple, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 
@@ -35,7 +35,7 @@ class ProjectronState(NamedTuple):
 class ProjectronMachine(SupportMachine):
     """State of a Projectron: support, the factor of its Gram matrix, coefficients."""
 
-    def __init__(self, grams: Grams, n_outputs: int, *, average: bool, budget: int | None):
+    def __init__(self, grams: Grams, n_outputs: int, *, average: Any, budget: int | None):
         self.grams, self.average, self.budget, self.n_outputs = grams, average, budget or 0, n_outputs
         self.support = Support()
         self.alpha, self.beta = np.zeros((n_outputs, 0)), np.zeros((n_outputs, 0))
@@ -76,8 +76,8 @@ class ProjectronMachine(SupportMachine):
 
     def coefficients(self) -> np.ndarray:
         """Return coefficients (1, n_outputs, n_support) of the last hypothesis, or of the mean of all."""
-        # a step at sample t is part of T - t of T hypotheses
-        mean = self.alpha - self.beta / max(self.n_hypotheses, 1) if self.average else self.alpha
+        # a step at sample t is part of T - t of T hypotheses, and of T + 1 - t of T + 1 with the last
+        mean = self.alpha - self.beta / self.n_averaged if self.average else self.alpha
         return mean[None]
 
     def dual_coef(self) -> np.ndarray:

@@ -8,7 +8,7 @@ import scipy.sparse as sp
 
 from ..views import _blocks
 from ..views.container import Views
-from ._steps import RowArrays
+from ._arrays import RowArrays
 
 
 class Columns:

@@ -11,65 +11,10 @@ The passes share their helpers, so they share this file: numba's cache does not 
 take named tuples as plain ones: numba calls are faster with these, and its cache then names no class of ours.
 """
 
-from typing import NamedTuple
-
 import numpy as np
 
 from .._jit import jit
-
-
-class Rule(NamedTuple):
-    """When and how far an estimator steps; a perceptron has least = cap, a passive-aggressive estimator least = 0."""
-
-    threshold: float  # largest margin that causes a step
-    least: float  # bounds of the step length τ
-    cap: float
-    ridge: float = 0.0  # 1/(2C) for PA-II
-    curvature: float = 1.0  # 2p - 1 for the passive-aggressive OMMP
-    rounding: float = 0.0  # relative rounding of the samples themselves: weights that cancel up to it become 0
-
-
-class RowArrays(NamedTuple):
-    """Rows of several views: entry j of view l in row i is values[start + j], in column columns[column_start + j]."""
-
-    values: np.ndarray
-    columns: np.ndarray
-    start: np.ndarray  # (n_rows, n_views), as the next two
-    stop: np.ndarray
-    column_start: np.ndarray
-
-
-class Factors(NamedTuple):
-    """The factors between views, and what they are made of; `binary_pass` takes norms, F and C as vectors."""
-
-    norms: np.ndarray  # (n_groups, n_outputs): V'V, or its diagonal
-    F: np.ndarray  # (n_groups, n_outputs)
-    C: np.ndarray  # Σ F over the hypotheses so far
-    prior: np.ndarray  # (n_groups,): added to the norms
-    counters: np.ndarray  # hypotheses that C lacks; largest |margin| so far
-    p: float
-    side: int  # number of views where V'V is a full matrix; 0: its diagonal alone
-
-
-class LinearState(NamedTuple):
-    """State of a linear pass; `binary_pass` takes V and U as vectors over the columns."""
-
-    V: np.ndarray  # (n_columns, n_vectors, n_outputs); one vector, or one for each view over shared columns
-    U: np.ndarray  # Σ ± τ C x, for the mean of all hypotheses; empty without averages
-    intercept: np.ndarray  # (2, n_outputs): its V and its U; empty without an intercept
-    groups: np.ndarray  # row of each view in the factors
-    factors: Factors
-
-
-class KernelState(NamedTuple):
-    """State of a kernel pass; arrays over the support have room for the block."""
-
-    alpha: np.ndarray  # (n_outputs, n_support)
-    beta: np.ndarray  # (n_groups, n_outputs, n_support): Σ ± τ C, for averages; empty without
-    alive: np.ndarray  # whether a member of the support is still used
-    output_gram: np.ndarray  # (n_outputs, n_outputs); empty for the identity
-    budget: int  # maximum size of the support; 0: no limit
-    factors: Factors
+from ._arrays import Factors, KernelState, LinearState, RowArrays, Rule
 
 
 # -- sums and factors
@@ -182,6 +127,29 @@ def _turn_factors(factors, dots, own, t, a):  # type: ignore[no-untyped-def]
 
 
 @jit()
+def _learn_prior(factors, dots, own, code, rival, margin, tau, tol):  # type: ignore[no-untyped-def]
+    """Set the prior norms b_k = (R - Σ_t ‖V_t‖²) q_k / (T ‖q‖_p), then the factors (`OrthogonalPerceptron`).
+
+    R is the sum over the updates of 2 τ margin + (2p-1) τ² ‖X‖², with 2 ‖X‖² for two class vectors. It bounds the
+    potential Σ_t ‖(v_k, √b_k)_k‖² after each update. q_k - 1 counts the updates at which view k alone was right.
+    """
+    norms, prior, q, T = factors.norms, factors.prior, factors.learned[1:], factors.norms.shape[1]
+    size = _p_norm(own, factors.p) * (1 if rival < 0 else 2)
+    factors.learned[0] += 2 * tau * margin + (2 * factors.p - 1) * tau**2 * size
+    left = factors.learned[0]
+    for t in range(T):
+        left -= _p_norm(norms[:, t], factors.p)
+    for g in range(len(q)):
+        lead = dots[g, code] - dots[g, rival] if rival >= 0 else (2 * code - 1) * dots[g, 0]
+        q[g] += lead > tol * np.sqrt(abs(factors.learned[0]) * own[g])  # a lead within rounding counts for no view
+    share = max(left, 0.0) / (T * _p_norm(q, factors.p))
+    for g in range(len(q)):
+        prior[g] = share * q[g]
+    for t in range(T):
+        set_factors(norms[:, t], prior, factors.p, 0, factors.F[:, t])
+
+
+@jit()
 def _close_hypothesis(factors):  # type: ignore[no-untyped-def]
     """Add to C the factors of the hypothesis that was in use since the last step."""
     for g in range(factors.F.shape[0]):
@@ -281,7 +249,7 @@ def binary_pass(rows, codes, state, rule, tol, scores, wrong):  # type: ignore[n
     """Learn rows of two classes with one weight per column; fill scores and mistakes, return the number of steps."""
     rows, rule = RowArrays(*rows), Rule(*rule)
     state = LinearState(state[0], state[1], state[2], state[3], Factors(*state[4]))
-    V, B, groups, (norms, F, C, prior, counters, p, _) = state.V, state.intercept, state.groups, state.factors
+    V, B, groups, (norms, F, C, prior, counters, p, _, _) = state.V, state.intercept, state.groups, state.factors
     moving, sized = p != 1, rule.least < rule.cap  # whether factors change, and whether τ depends on the sample
     # a margin within rounding of the threshold counts as equal to it
     near, limit = tol**0.5, rule.threshold * (1 + tol)
@@ -419,6 +387,8 @@ def linear_pass(rows, codes, state, rule, tol, scores, wrong):  # type: ignore[n
                 _add_matrix(rows, i, t, a, state, rule.rounding)
                 if state.factors.p != 1:
                     _turn_factors(state.factors, dots, own, t, a)
+        if len(state.factors.learned):
+            _learn_prior(state.factors, dots, own, code, rival, margin, tau, tol)
     return n_steps
 
 
@@ -491,6 +461,8 @@ def kernel_pass(K, own, codes, slots, state, rule, tol, scores, wrong, steps, hi
                     beta[g, t, slot] += a * C[g, t]  # C before this step; see `KernelMachine.coefficients`
                 if factors.p != 1:
                     _turn_factors(factors, dots, own[i], t, a)
+        if len(factors.learned):
+            _learn_prior(factors, dots, own[i], code, rival, margin, tau, tol)
         for g in range(G if len(history) else 0):  # loops compile faster than array expressions
             for t in range(T):
                 history[i, g, t] = F[g, t]

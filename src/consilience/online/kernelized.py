@@ -135,8 +135,7 @@ class Projectron(OnlineEstimator):
         Whether correct decisions with a small margin cause updates too, or mistakes alone.
     squared : bool, default=False
         Whether η bounds δ² instead of δ, as in the authors' own program.
-    average : bool, default=False
-        Whether to predict with the mean of all hypotheses instead of the last.
+    {mean}
     {kernel_intercept}
     budget : int, optional
         Maximum number of samples kept. When it is reached, all samples are projected, at any distance.
@@ -169,7 +168,7 @@ class Projectron(OnlineEstimator):
         "threshold": [Interval(Real, 0, None, closed="left")],
         "variant": [StrOptions({"projectron++", "projectron"})],
         "squared": ["boolean"],
-        "average": ["boolean"],
+        "average": ["boolean", StrOptions({"with_last"})],
     }
     support_ = from_machine("support_")
     dual_coef_ = from_machine("dual_coef_")
@@ -181,7 +180,7 @@ class Projectron(OnlineEstimator):
     threshold: float = 0.1
     variant: str = "projectron++"
     squared: bool = False
-    average: bool = False
+    average: Any = False
     fit_intercept: bool = False
     budget: int | None = None
     max_iter: int = 10
@@ -192,7 +191,7 @@ class Projectron(OnlineEstimator):
 
     def _new_machine(self, n_outputs: int) -> Machine:
         grams = Grams("joint", self.combine, bool(self.fit_intercept))
-        return ProjectronMachine(grams, n_outputs, average=bool(self.average), budget=self.budget)
+        return ProjectronMachine(grams, n_outputs, average=self._averages(), budget=self.budget)
 
     def _rule(self) -> ProjectionRule:
         return ProjectionRule(float(self.threshold), bool(self.squared), self.variant == "projectron++")

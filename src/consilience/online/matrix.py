@@ -14,12 +14,12 @@ from ..kernels.given import as_kernel
 from ..views import _blocks
 from ..views._docs import shared_docs
 from ..views.container import Views
+from ._arrays import Rule
 from ._bounds import BoundSetting, ComparedSamples
 from ._dual import Grams, KernelMachine
 from ._frame import OnlineEstimator
 from ._linear import LinearMachine
 from ._machine import Machine, from_machine
-from ._steps import Rule
 
 __all__ = ["MatrixPerceptron", "OrthogonalPerceptron"]
 
@@ -38,19 +38,30 @@ class OrthogonalPerceptron(OnlineEstimator):
     With p = 1 it is the perceptron on the sum of the kernels, with one view the perceptron for every p. Missing views
     add nothing. With several classes there is one V each.
 
-    `prior_norms` add to the norms: F_k = ((‖v_k‖² + b_k) / ·)^(p-1) (appendix A.2). ``variant="passive-aggressive"``
-    steps where the hinge loss ℓ is above 0, by τ = min(C, ℓ / ((2p-1)‖X‖²)). For p = 1 it is PA-I.
+    `prior_norms` add to the norms: F_k = ((‖v_k‖² + b_k) / ·)^(p-1) (appendix A.2, "leaving the span"). The thesis asks
+    whether the b_k can be learned. With "learned" they are
+
+        b_k = (R - Σ_t ‖V_t‖²) q_k / (T ‖q‖_p),   R = Σ 2 τ y f(x) + (2p-1) τ² ‖X‖²
+
+    after each update, for T vectors V_t. R sums over the updates by ±τ what the squared norm can grow. q_k - 1 counts
+    the updates at which view k alone was right, y <v_k, x_k> > 0. So views that are right more often get more weight,
+    and all get similar weights, as with p = 1, while V is short for its number of updates.
+
+    ``variant="passive-aggressive"`` steps where the hinge loss ℓ is above 0, by τ = min(C, ℓ / ((2p-1)‖X‖²)). For p = 1
+    it is PA-I.
 
     For any U with hinge loss L, the number of mistakes is at most L + A + √(A L), A = (2p-1) (X‖U‖)². Here X is the
-    largest group norm of a sample and ‖U‖ the norm with the conjugate exponent (`certificate`).
+    largest group norm of a sample and ‖U‖ the norm with the conjugate exponent (`certificate`). The same bound holds
+    for learned prior norms; given ones add ‖U‖ ‖√b‖, with the group norm of √b.
 
     Parameters
     ----------
     {linear_kernel}
     p : float, default=2.0
         Exponent of the factors, at least 1.
-    prior_norms : float or dict, optional
-        Prior norms b_k >= 0, for all views or by view.
+    prior_norms : float, dict or "learned", optional
+        Prior norms b_k >= 0, for all views or by view. "learned" sets them from the samples so far, with the mistake
+        bound of no prior norms. By default, there are none. They have no effect for p = 1 or one view.
     variant : {"perceptron", "passive-aggressive"}, default="perceptron"
         Whether to step at mistakes, or by the hinge loss; the latter does not use `margin` and `eta0`.
     C : float, default=1.0
@@ -83,7 +94,7 @@ class OrthogonalPerceptron(OnlineEstimator):
 
     _parameter_constraints = {
         **OnlineEstimator._parameter_constraints,
-        "prior_norms": [Interval(Real, 0, None, closed="left"), dict, None],
+        "prior_norms": [Interval(Real, 0, None, closed="left"), dict, StrOptions({"learned"}), None],
         "variant": [StrOptions({"perceptron", "passive-aggressive"})],
     }
     coef_ = from_machine("coef_")
@@ -143,10 +154,15 @@ class OrthogonalPerceptron(OnlineEstimator):
         return np.array([weights.get(name, 0.0) for name in self.view_names_in_])
 
     def _bound_setting(self) -> BoundSetting | None:
-        if self.prior_norms is not None and self.p != 1:  # no bound is known; for p = 1 there are no factors
-            return None
-        variant = "PA-I" if self.variant == "passive-aggressive" else None
-        return BoundSetting(2 * float(self.p), float(self.margin), float(self.eta0), variant, float(self.C))
+        variant, p = "PA-I" if self.variant == "passive-aggressive" else None, float(self.p)
+        start, factors = 0.0, self._machine.factors
+        # for p = 1 prior norms have no effect, and learned ones stay below what the bound allows anyway
+        if p != 1 and not isinstance(self.prior_norms, str) and factors.prior.any():
+            if variant is not None and self._n_late:  # the vectors are halved when a third class joins, b is not
+                return None
+            top = factors.prior.max()
+            start = (factors.F.shape[1] * top * float(np.sum((factors.prior / top) ** p)) ** (1 / p)) ** 0.5
+        return BoundSetting(2 * p, float(self.margin), float(self.eta0), variant, float(self.C), start)
 
 
 @shared_docs

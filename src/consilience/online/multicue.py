@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import clone
-from sklearn.utils._param_validation import Interval
+from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from ..kernels.by_view import kernel_of
@@ -17,9 +17,9 @@ from ..views import _blocks
 from ..views._docs import shared_docs
 from ..views.container import Views
 from ..views.validation import remember
+from ._arrays import Rule
 from ._frame import OnlineEstimator
 from ._linear import LinearMachine
-from ._steps import Rule
 from ._stream import new_outputs
 from .kernelized import Projectron
 
@@ -52,8 +52,9 @@ class MultiCueClassifier(OnlineEstimator):
     estimator : online estimator or dict, optional
         Online estimator of every view, or a dict of online estimators by view. Views without one have a Projectron++
         with `kernel` and `threshold`, which other estimators do not use.
-    average : bool, default=False
-        Whether the estimator on top predicts with the mean of its hypotheses.
+    average : {False, True, "with_last"}, default=False
+        Whether the estimator on top predicts with its last hypothesis, the mean of those that predicted a sample, or
+        the mean of these and the last.
     {max_iter}
     {stream_ending}
 
@@ -82,7 +83,7 @@ class MultiCueClassifier(OnlineEstimator):
     _parameter_constraints = {
         **OnlineEstimator._parameter_constraints,
         "threshold": [Interval(Real, 0, None, closed="left")],
-        "average": ["boolean"],
+        "average": ["boolean", StrOptions({"with_last"})],
     }
 
     kernel: Any = "rbf"
@@ -90,7 +91,7 @@ class MultiCueClassifier(OnlineEstimator):
     threshold: float = 0.1
     C: float = 0.01
     estimator: Any = None
-    average: bool = False
+    average: Any = False
     max_iter: int = 10
     shuffle: bool = True
     random_state: Any = None
@@ -163,7 +164,7 @@ class MultiCueClassifier(OnlineEstimator):
 
     # -- the estimator on top
     def _new_machine(self, n_outputs: int) -> LinearMachine:
-        return LinearMachine("joint", n_outputs, average=bool(self.average))
+        return LinearMachine("joint", n_outputs, average=self._averages())
 
     def _rule(self) -> Rule:
         return Rule(1.0, 0.0, float(self.C), rounding=_MARGIN_ROUNDING)

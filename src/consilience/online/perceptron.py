@@ -8,13 +8,13 @@ import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from ..views._docs import shared_docs
+from ._arrays import Rule
 from ._bounds import BoundSetting
 from ._dual import Grams, KernelMachine
 from ._frame import OnlineEstimator
 from ._linear import LinearMachine
 from ._link import LinkMachine
 from ._machine import Machine, from_machine
-from ._steps import Rule
 
 __all__ = ["OnlinePerceptron", "PassiveAggressive"]
 
@@ -32,9 +32,10 @@ class OnlinePerceptron(OnlineEstimator):
     columns. All views together have one vector. With K classes there is one vector each: a mistake adds x to the true
     class and subtracts it from the best other one. Two classes are the same with opposite vectors.
 
-    ``average=True`` predicts with the mean (1/T) Σ w_(t-1) of all hypotheses; correct predictions cost no extra work.
-    With ``"voted"`` each hypothesis votes with the number of samples it was in use for (Freund and Schapire 1999),
-    which keeps every update.
+    ``average=True`` predicts with (1/T) Σ w_(t-1), the mean of the hypotheses that predicted one of the T samples;
+    correct predictions cost no extra work. ``"with_last"`` adds the last hypothesis, (1/(T+1)) Σ w_t over t = 0 .. T,
+    as where w is added up after each sample (Bunescu, *The perceptron algorithm*). With ``"voted"`` each hypothesis
+    votes with the number of samples it was in use for (Freund and Schapire 1999), which keeps every update.
 
     For any u with hinge loss L, X = max‖x‖_p and 1/p + 1/q = 1, the number of mistakes is at most
     L + (p-1)(X‖u‖_q)² + X‖u‖_q √((p-1) L) (`certificate`). With L = 0 and p = 2 it is Novikoff's (R/γ)².

@@ -9,8 +9,9 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
+from ..kernels.by_view import kernel_of
 from ..kernels.outputs import read_class_vectors
-from ..solvers.certificates import PerceptronCertificate, vector_perceptron_bounds
+from ..solvers.certificates import PerceptronCertificate, sparsity_bound, vector_perceptron_bounds
 from ..solvers.linalg import is_positive
 from ..views._blocks import is_single
 from ..views._docs import shared_docs
@@ -42,8 +43,9 @@ class VectorPerceptron(OnlineEstimator):
     It changes the coefficients of all samples at once, so it cannot learn from a stream.
 
     Where ‖y‖ = ‖φ‖ = 1, λ = 1 and some W* of norm 1 has margin Γ, the first makes at most (1/Γ²)(1 + 2/s) updates and
-    ends with a margin of at least Γ/(s + 2) (Theorem 1); `certificate` returns both. With two classes and the simplex
-    it is the perceptron with margin of Li, Zaragoza, Herbrich, Shawe-Taylor and Kandola (2002) without an intercept.
+    ends with a margin of at least Γ/(s + 2) (Theorem 1). Few updates also bound the error rate on new samples (Graepel,
+    Herbrich and Williamson 2000); `certificate` returns all three. With two classes and the simplex it is the
+    perceptron with margin of Li, Zaragoza, Herbrich, Shawe-Taylor and Kandola (2002) without an intercept.
 
     Parameters
     ----------
@@ -210,7 +212,7 @@ class VectorPerceptron(OnlineEstimator):
 
     # -- proof
     def certificate(self, X: Any = None, y: Any = None) -> PerceptronCertificate:  # type: ignore[override]
-        """Return the number of updates and, for the samples learned, the bounds of Theorem 1.
+        """Return the number of updates and, for the samples learned, the bounds of Theorem 1 and on the error rate.
 
         Parameters
         ----------
@@ -223,7 +225,10 @@ class VectorPerceptron(OnlineEstimator):
         -------
         PerceptronCertificate
             The number of updates, at most ``bound``; the margin, at least ``margin_bound`` once every sample has the
-            margin λ. Bounds are for variant="operator"; they are None where no operator separates the samples.
+            margin λ. ``risk`` bounds the error rate with probability 95%, for independent samples, classes that are
+            known in advance and kernels that take no parameter from the data in `fit`; it is None if a sample is not
+            classified correctly. Bounds are for variant="operator"; those of Theorem 1 are None where no operator
+            separates the samples.
         """
         check_is_fitted(self, "n_samples_seen_")
         counts = PerceptronCertificate(status="streamed", n_updates=self.n_updates_)
@@ -232,9 +237,10 @@ class VectorPerceptron(OnlineEstimator):
         X, codes = self._read_pairs(ComparedSamples(X, y, None))
         X, machine = to_float64(X), self._machine
         K, Q = machine.products(X, codes)
-        margins = np.einsum("it,it->i", machine.sums(machine.known(X)), machine.class_gram[codes])
+        scores = machine.sums(machine.known(X)) @ machine.class_gram
+        margins = scores[np.arange(len(codes)), codes]
         margin = float(margins.min() / max(machine.squared_norm, 0.0) ** 0.5) if machine.squared_norm > 0 else 0.0
-        counts = replace(counts, margin=margin)
+        counts = replace(counts, margin=margin, risk=self._risk(scores, codes))
         single = any(is_single(X.block(name)) for name in X.names)
         definite = not any(kernel.may_be_indefinite for kernel in self.kernels_.values())
         widest = _widest_margin(Q) if definite or is_positive(K, single=single) else None
@@ -245,6 +251,21 @@ class VectorPerceptron(OnlineEstimator):
         # the bound on the margin is for a finished run
         reached = margin_bound if float(margins.min()) >= self.margin * (1 - 1e-9) else None
         return replace(counts, bound=bound, margin_bound=reached, widest=widest)
+
+    def _risk(self, scores: np.ndarray, codes: np.ndarray) -> float | None:
+        """Return the bound on the error rate by the number of samples that caused updates, where one holds."""
+        n, machine = len(codes), self._machine
+        own, others = scores[np.arange(n), codes], scores.copy()
+        others[np.arange(n), codes] = -np.inf
+        right = scores.shape[1] > 1 and bool((own > others.max(axis=1)).all())
+        # W is a function of the samples with updates only if the others did not shape the kernels
+        own_kernels = hasattr(self, "converged_") and any(
+            kernel_of(self.kernel, name)._unresolved() for name in self.kernels_
+        )
+        if not right or own_kernels or self.variant != "operator" or self.n_samples_seen_ % n:
+            return None
+        # with linear kernels, updates of several passes are not told apart
+        return sparsity_bound(self.n_updates_ if machine.linear else len(machine.support), n)
 
 
 def _widest_margin(Q: np.ndarray) -> float | None:

@@ -1,0 +1,63 @@
+"""What compiled passes take, as named tuples; a change of the order of fields needs an edit of `_steps.py` too.
+
+numba's cache notices changes of the file with the compiled function, and of the number and types of its arguments.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+
+class Rule(NamedTuple):
+    """When and how far an estimator steps; a perceptron has least = cap, a passive-aggressive estimator least = 0."""
+
+    threshold: float  # largest margin that causes a step
+    least: float  # bounds of the step length τ
+    cap: float
+    ridge: float = 0.0  # 1/(2C) for PA-II
+    curvature: float = 1.0  # 2p - 1 for the passive-aggressive OMMP
+    rounding: float = 0.0  # relative rounding of the samples themselves: weights that cancel up to it become 0
+
+
+class RowArrays(NamedTuple):
+    """Rows of several views: entry j of view l in row i is values[start + j], in column columns[column_start + j]."""
+
+    values: np.ndarray
+    columns: np.ndarray
+    start: np.ndarray  # (n_rows, n_views), as the next two
+    stop: np.ndarray
+    column_start: np.ndarray
+
+
+class Factors(NamedTuple):
+    """The factors between views, and what they are made of; `binary_pass` takes norms, F and C as vectors."""
+
+    norms: np.ndarray  # (n_groups, n_outputs): V'V, or its diagonal
+    F: np.ndarray  # (n_groups, n_outputs)
+    C: np.ndarray  # Σ F over the hypotheses so far
+    prior: np.ndarray  # (n_groups,): added to the norms
+    counters: np.ndarray  # hypotheses that C lacks; largest |margin| so far
+    p: float
+    side: int  # number of views where V'V is a full matrix; 0: its diagonal alone
+    learned: np.ndarray  # R and the q_k of learned prior norms (`_learn_prior`); empty if they are given
+
+
+class LinearState(NamedTuple):
+    """State of a linear pass; `binary_pass` takes V and U as vectors over the columns."""
+
+    V: np.ndarray  # (n_columns, n_vectors, n_outputs); one vector, or one for each view over shared columns
+    U: np.ndarray  # Σ ± τ C x, for the mean of all hypotheses; empty without averages
+    intercept: np.ndarray  # (2, n_outputs): its V and its U; empty without an intercept
+    groups: np.ndarray  # row of each view in the factors
+    factors: Factors
+
+
+class KernelState(NamedTuple):
+    """State of a kernel pass; arrays over the support have room for the block."""
+
+    alpha: np.ndarray  # (n_outputs, n_support)
+    beta: np.ndarray  # (n_groups, n_outputs, n_support): Σ ± τ C, for averages; empty without
+    alive: np.ndarray  # whether a member of the support is still used
+    output_gram: np.ndarray  # (n_outputs, n_outputs); empty for the identity
+    budget: int  # maximum size of the support; 0: no limit
+    factors: Factors
