@@ -16,7 +16,7 @@ from consilience.batch._fit import double_design, read_training
 from consilience.kernels import RBF, Linear
 from consilience.solvers import design, design_matrix, fixed_metric, learned_metric, linalg
 from consilience.solvers import metric as solvers
-from consilience.solvers.alternating_metric import alternate_metric
+from consilience.solvers.alternating_metric import MetricMoments, alternate_metric, fixed_metric_steps
 from consilience.solvers.held_out_metric import HeldOutSpectrum
 from consilience.solvers.metric import kappa_of, metric_roots
 
@@ -283,10 +283,8 @@ def test_alternating_ends_near_the_exact_solution():
 def test_the_first_step_is_the_published_one():
     grams, Y, w, _ = problem(12, n=10, m=2)
     M = reference.stacked(grams, w)
-    alternated = alternate_metric(
-        M.T @ M, M.T @ Y, np.sum(Y**2, axis=0), [10, 10], np.ones(2), 0.3, 0.4,
-        sparse=False, shared=True, learn_weights=False, tol=0, max_iter=1,
-    )  # fmt: skip
+    moments = MetricMoments(M.T @ M, M.T @ Y, np.sum(Y**2, axis=0), [10, 10], 0.3, 0.4, sparse=False, shared=True)
+    alternated = alternate_metric(moments, np.ones(2), weights="given", tol=0, max_iter=1)
     published = reference.metric_gradient_steps(M, Y[:, 0], 0.3, 0.4, 0.25 / 0.4, 1, 1)[0][0]
     np.testing.assert_allclose(alternated.x.metrics[0], published, atol=1e-9)
 
@@ -316,6 +314,186 @@ def test_alternating_learns_weights_on_the_sphere(metric):
     mask = np.arange(60).reshape(20, 3) > 0
     with pytest.raises(ValueError, match="learns weights of views only if every sample has every view"):
         both.fit(gram_views(grams, mask), Y[:, 0])
+
+
+# -- the published scheme as it is printed
+def published(alpha, penalty, w, **more):
+    """The estimator with fixed steps on precomputed kernels; rounds never end early."""
+    return ridge(alpha, penalty, w, solver="alternating", **{"tol": 0.0, **more})
+
+
+fixed_steps = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+
+
+@fixed_steps
+@pytest.mark.parametrize("free", [False, True])
+@pytest.mark.parametrize(
+    ("metric", "alpha", "penalty", "step"),
+    [("learned", 0.3, 0.4, 0.3), ("learned", 0.1, 1.0, 0.2), ("block_sparse", 0.3, 0.4, 0.4),
+     ("block_sparse", 0.3, 0.4, 0.2)],
+)  # fmt: skip
+def test_every_round_is_algorithm_1(metric, alpha, penalty, step, free):
+    grams, Y, w, _ = problem(40, n=12, m=3)
+    w, y, sparse = np.full(3, 1 / 3), Y[:, 0], metric == "block_sparse"
+    twin = reference.published_metric(grams, y, w, alpha, penalty, step, 12, sparse, free)
+    # (12) shrinks by η where the proximal map of its own penalty, μη, has μη: the same scheme has η/μ for η
+    scale = penalty / step if sparse else penalty
+    for rounds in (0, 1, 2, 5, 12):
+        model = published(alpha, scale, "least_squares" if free else w, metric=metric, step_size=step, max_iter=rounds)
+        model.fit(gram_views(grams), y)
+        A, g, weights = twin[rounds]
+        np.testing.assert_allclose(model.metric_.toarray(), A, atol=1e-8 * np.abs(A).max())
+        np.testing.assert_allclose(coefficients(model)[:, 0], g, atol=1e-8 * np.abs(g).max())
+        np.testing.assert_allclose(model.view_weights_, weights, rtol=1e-8)
+        assert model.n_iter_ == max(rounds, 1)
+    values = [np.linalg.eigvalsh(A)[0] for A, *_ in twin]
+    assert (min(values) < -1e-3) == sparse  # (9) keeps A positive, (12) does not
+
+
+@fixed_steps
+def test_certificates_say_what_fixed_steps_lack():
+    grams, Y, w, _ = problem(41, n=20, m=3)
+    X, y, M = gram_views(grams), Y[:, 0], reference.stacked(grams, w)
+    best = ridge(0.1, 1.0, w).fit(X, y).certificate().objective
+    model = published(0.1, 1.0, w, step_size=0.2, max_iter=30).fit(X, y)
+    proof, twin = model.certificate(), reference.published_metric(grams, y, w, 0.1, 1.0, 0.2, 30)
+    values = [reference.metric_objective(M, A, g, y, 0.1, 1.0) for A, g, _ in twin]
+    assert proof.objective == pytest.approx(values[-1], rel=1e-6)
+    assert proof.objective - proof.gap == pytest.approx(best, rel=1e-6)  # the bound is that of the exact solution
+    rises = int(np.sum(np.diff(values) > 0))
+    assert rises > 5
+    assert f"Fixed steps raised the objective in {rises} of 30 rounds. Lower `step_size`" in str(proof)
+    small = published(0.1, 1.0, w, step_size=1e-3, max_iter=3).fit(X, y)
+    assert str(small.certificate()).endswith("Fixed steps raised the objective in 0 of 3 rounds.")
+
+
+def test_a_block_sparse_metric_that_is_not_a_kernel(tmp_path):
+    grams, Y, w, _ = problem(42, n=15, m=3)
+    X, y = gram_views(grams), Y[:, 0]
+    model = published(0.1, 1.0, w, metric="block_sparse", step_size=0.4, max_iter=30)
+    with pytest.warns(ConvergenceWarning, match="The learned metric is not positive semi-definite, so no optimum"):
+        model.fit(X, y)
+    proof, A = model.certificate(), model.metric_.toarray()
+    least, best = np.linalg.eigvalsh(A)[0], ridge(0.1, 1.0, w, metric="block_sparse").fit(X, y).certificate().objective
+    assert least < -0.1
+    assert proof.status == "indefinite_metric"
+    assert proof.gap is None
+    assert proof.bound is None
+    assert f"The smallest eigenvalue of the metric is {least:.3g}. It is not a kernel" in str(proof)
+    assert f"may be below {best:.6g}, the optimum over positive semi-definite metrics" in str(proof)
+    blocks = [[np.linalg.norm(A[15 * v :, 15 * u :][:15, :15]) for u in range(3)] for v in range(3)]
+    np.testing.assert_allclose(model.metric_.block_norms(), blocks, rtol=1e-9)
+    with pytest.raises(ValueError, match="The metric is not positive semi-definite, so it has no coordinates"):
+        model.metric_.transform(X)
+    cs.save(model, tmp_path / "model")
+    again = cs.load(tmp_path / "model")
+    assert (again.metric_.toarray() == A).all()
+    assert str(again.certificate()) == str(proof)
+    guarded = published(0.1, 1.0, w, metric="block_sparse", max_iter=30)  # backtracking keeps it positive definite
+    with pytest.warns(ConvergenceWarning, match="maximum number of iterations"):
+        guarded.fit(X, y)
+    assert np.linalg.eigvalsh(guarded.metric_.toarray())[0] > 0
+
+
+@fixed_steps
+def test_a_view_left_out_stays_out_and_has_no_coefficients():
+    grams, Y, w, _ = problem(43, n=15, m=3)
+    grams[2] *= 0.05
+    model = published(1.0, 0.4, w, metric="block_sparse", step_size=0.1, max_iter=300).fit(gram_views(grams), Y[:, 0])
+    assert model.active_views_ == ("v0", "v1")
+    assert not model.metric_.toarray()[30:].any()
+    # (8) as it is printed, with A† = 0 there, would use the view without any penalty
+    M, A = reference.stacked(grams, w), model.metric_.toarray()
+    printed = np.linalg.lstsq(M.T @ M + np.linalg.pinv(A, rcond=1e-9, hermitian=True), M.T @ Y[:, 0], rcond=1e-12)[0]
+    assert np.linalg.norm(printed[30:]) > 1
+    none = published(1.0, 50.0, "least_squares", metric="block_sparse", step_size=0.1, max_iter=5, tol=1e-9)
+    none.fit(gram_views(grams), Y[:, 0])
+    assert none.active_views_ == ()
+    assert none.certificate().objective == pytest.approx(np.sum(Y[:, 0] ** 2))
+    assert np.isfinite(none.view_weights_).all()
+    assert not none.predict(gram_views(grams)).any()
+
+
+@fixed_steps
+@pytest.mark.parametrize("step", [None, 0.05])
+@pytest.mark.parametrize("metric", ["learned", "block_sparse"])
+def test_free_weights_drift(metric, step):
+    grams, Y, _, _ = problem(44, n=20, m=3, P=2)
+    lengths, values = [], []
+    for rounds in (1, 10, 100):
+        model = published(0.1, 0.1, "least_squares", metric=metric, step_size=step, max_iter=rounds)
+        proof = model.fit(gram_views(grams), Y).certificate()
+        lengths.append(np.linalg.norm(model.view_weights_))
+        values.append(proof.objective)
+        assert proof.gap is None
+        assert f"The length of the free weights went from 0.577 to {lengths[-1]:.3g}" in str(proof)
+    assert lengths[0] < lengths[1] < lengths[2]
+    assert lengths[2] > 3
+    fixed = ridge(0.1, 0.1, "learned", metric=metric, random_state=0).fit(gram_views(grams), Y)
+    assert values[2] < fixed.certificate().objective  # no minimum: longer weights go below that of a fixed length
+
+
+@fixed_steps
+@pytest.mark.parametrize("metric", ["learned", "block_sparse", "shared"])
+@pytest.mark.parametrize("n_components", [None, 6])
+def test_fixed_steps_with_missing_views_weights_and_outputs(metric, n_components):
+    X, y, rng = two_views(45, n=20, widths=(2, 3), outputs=2)
+    mask = rng.random((20, 2)) < 0.8
+    mask[~mask.any(axis=1)] = True
+    X, s = cs.Views(X, mask=mask), rng.integers(1, 3, size=20)
+    how = {"solver": "alternating", "step_size": 0.2, "max_iter": 5, "random_state": 0, **named(metric)}
+    model = cs.ViewMetricRidge(RBF(0.5), alpha=0.5, n_components=n_components, **how)
+    outputs, proof = model.fit(X, y, s).predict(X), model.certificate()
+    assert np.isfinite(outputs).all()
+    best = cs.ViewMetricRidge(RBF(0.5), alpha=0.5, n_components=n_components, random_state=0, **named(metric))
+    assert proof.objective - proof.gap == pytest.approx(best.fit(X, y, s).certificate().objective, rel=1e-5)
+    if metric == "learned" and n_components is None:  # a weight of 2 is a sample that stands twice
+        rows = np.repeat(np.arange(20), s)
+        np.testing.assert_allclose(outputs, model.fit(X[rows], y[rows]).predict(X), atol=1e-9)
+    with pytest.raises(ValueError, match="learns weights of views only if every sample has every view"):
+        model.set_params(view_weights="least_squares").fit(X, y)
+
+
+def test_steps_that_leave_the_range_of_doubles_keep_the_last_state():
+    M, y = np.eye(2), np.array([1.0, 2.0])
+    moments = MetricMoments(M, 1e90 * y[:, None], np.array([5e180]), [1, 1], 1e-60, 1.0, sparse=True, shared=True)
+    end = fixed_metric_steps(moments, np.ones(2), step=1e-3, weights="given", tol=0, max_iter=50)
+    assert end.status == "diverged"
+    assert np.isfinite(end.x.G).all()
+    assert np.isfinite(end.objective)
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"step_size": 0.1}, "`step_size` is for solver='alternating', .* takes no steps on the metric"),
+        (
+            {"view_weights": "least_squares"},
+            "for solver='alternating', .* no optimum, and view_weights='learned' fixes",
+        ),
+        ({"step_size": 0.1, "metric": "diagonal"}, "`step_size` is a step of the published scheme, which learns a met"),
+        ({"view_weights": "least_squares", "metric": "covariance", "solver": "alternating"}, "which learns a metric"),
+        ({"solver": "alternating", "step_size": 0.25, "metric_penalty": 2.0}, "below 1/2, .* got 0.25 times 2"),
+        ({"solver": "alternating", "step_size": 0.0}, "'step_size' parameter .* must be"),
+    ],
+)
+def test_parameters_of_the_published_scheme_are_refused_where_they_mean_nothing(settings, message):
+    X, y, _ = two_views(47)
+    with pytest.raises(ValueError, match=message):
+        cs.ViewMetricRidge(**settings).fit(X, y)
+    for other in (cs.ViewMetricRidgeCV, cs.CoRegularizedRidge, cs.OutputKernelRidge):
+        with pytest.raises(ValueError, match="'view_weights' parameter"):
+            other(view_weights="least_squares").fit(X, y)
+
+
+def test_a_constant_target_one_sample_and_one_class():
+    for y in (np.zeros(6), np.ones(6)):
+        X, _, _ = two_views(46, n=6)
+        model = cs.ViewMetricRidge(solver="alternating", step_size=0.1, view_weights="least_squares", max_iter=500)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            assert np.isfinite(model.fit(X, y).predict(X)).all()
+            assert np.isfinite(model.fit(X[:1], y[:1]).predict(X)).all()
 
 
 # -- learned weights

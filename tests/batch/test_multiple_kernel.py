@@ -309,3 +309,39 @@ def test_many_kernels():
     assert solution.status == "converged"
     assert 3 <= np.count_nonzero(solution.x) < 60
     assert solution.x[:3].sum() > 0.5 * solution.x.sum()
+
+
+# -- output kernels for classes
+@pytest.mark.parametrize("n_components", [None, 0.5])
+def test_classes_are_the_outputs_of_an_output_kernel(n_components):
+    X, y = cs.datasets.make_views(90, n_classes=3, informative=2, noise=1, random_state=0)
+    names = np.array(["a", "b", "c"])[y]
+    s = np.random.default_rng(0).random(90) + 0.5
+    how = {"kernel": RBF(0.1), "alpha": 0.3, "tol": 1e-10, "n_components": n_components, "random_state": 0}
+    model = cs.OutputKernelRidgeClassifier(**how).fit(X, names, s)
+    codes = np.where(y[:, None] == np.arange(3), 1.0, -1.0)
+    twin = cs.OutputKernelRidge(**how).fit(X, codes, s)
+    np.testing.assert_allclose(model.decision_function(X), twin.predict(X), atol=1e-9)
+    np.testing.assert_allclose(model.output_kernel_, twin.output_kernel_, atol=1e-9)
+    assert (model.predict(X) == names[[np.flatnonzero(y == k)[0] for k in twin.predict(X).argmax(axis=1)]]).all()
+    indicator = cs.OutputKernelRidgeClassifier(**how).fit(X, codes > 0, s)
+    np.testing.assert_allclose(indicator.decision_function(X), twin.predict(X), atol=1e-9)
+    assert (indicator.predict(X) == (twin.predict(X) > 0)).all()
+    assert indicator.output_kernel_.shape == (3, 3)
+
+
+def test_two_classes_are_one_output_and_unlabeled_samples_are_left_out():
+    X, y = cs.datasets.make_views(60, n_classes=2, informative=2, noise=0, random_state=0)
+    K = [RBF(0.1)(X[name]) for name in X.names]
+    L, outputs = reference.output_kernels(sum(K) / 4, np.where(y == 1, 1.0, -1.0)[:, None], 0.5, 300)
+    model = cs.OutputKernelRidgeClassifier(RBF(0.1), alpha=0.5, tol=1e-10).fit(X, y)
+    np.testing.assert_allclose(model.decision_function(X), outputs[:, 0], atol=5e-5)
+    np.testing.assert_allclose(model.output_kernel_, L, atol=5e-5)
+    some = np.where(np.arange(60) < 40, y, -7)
+    part = cs.OutputKernelRidgeClassifier(RBF(0.1), alpha=0.5, unlabeled=-7).fit(X, some)
+    alone = cs.OutputKernelRidgeClassifier(RBF(0.1), alpha=0.5).fit(X[:40], y[:40])
+    np.testing.assert_allclose(part.decision_function(X), alone.decision_function(X), atol=1e-9)
+    with pytest.raises(ValueError, match="OutputKernelRidgeClassifier takes given weights"):
+        model.set_params(view_weights="learned").fit(X, y)
+    with pytest.raises(ValueError, match="`class_weight` is for one class per sample"):
+        cs.OutputKernelRidgeClassifier(class_weight="balanced").fit(X, np.eye(2)[y])

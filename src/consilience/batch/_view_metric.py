@@ -22,6 +22,9 @@ class ViewMetric:
     the coordinates of x in the space of the metric (Huusari, Kadri and Capponi 2018). There is one metric for each
     output, of rank one if it is exact, or one for all outputs (``shared``).
 
+    Fixed steps of the published scheme may end at a metric that is not positive semi-definite. It is A = F diag(s) F'
+    with `signs` s of ±1, is not a kernel, and has no `transform`.
+
     Estimators create it; see `ViewMetricRidge`.
 
     Attributes
@@ -33,6 +36,8 @@ class ViewMetric:
     factors : list of dict of array of shape (n_v, rank)
         F_v by view, for each output, or one for all. With exact kernels the rows are the samples at ``support_`` of the
         estimator, 0 where the view is missing; with `n_components` they are the features.
+    signs : list of array of shape (rank,) or None, or None
+        s for each metric, None for a positive semi-definite one; None if all are.
 
     Examples
     --------
@@ -51,11 +56,19 @@ class ViewMetric:
     names: tuple[str, ...]
     shared: bool
     factors: list[dict[str, np.ndarray]]
+    signs: list[np.ndarray | None] | None = None
     _space: "MetricSpace"
 
     @classmethod
-    def _of(cls, estimator: Any, factors: list[dict[str, np.ndarray]], shared: bool) -> "ViewMetric":
+    def _of(
+        cls,
+        estimator: Any,
+        factors: list[dict[str, np.ndarray]],
+        shared: bool,
+        signs: list[np.ndarray | None] | None = None,
+    ) -> "ViewMetric":
         metric = cls()
+        metric.signs = signs
         metric.names, metric.factors, metric.shared = estimator._used_views, factors, shared
         # only what evaluates kernels: the estimator itself holds this metric
         needed = ("view_names_in_", "_used_views", "_known", "kernels_", "X_fit_", "_features")
@@ -68,12 +81,13 @@ class ViewMetric:
         """Rank of each metric."""
         return max(int(factor[self.names[0]].shape[1]) for factor in self.factors)
 
-    def _factor(self, output: int) -> dict[str, np.ndarray]:
+    def _factor(self, output: int) -> tuple[dict[str, np.ndarray], np.ndarray | None]:
+        """Return the factors of an output's metric and their signs."""
         if self.shared:
             output = 0
         if not -len(self.factors) <= output < len(self.factors):
             raise ValueError(f"There are metrics for {len(self.factors)} outputs; got output={output!r}.")
-        return self.factors[output]
+        return self.factors[output], None if self.signs is None else self.signs[output]
 
     def toarray(self, output: int = 0) -> np.ndarray:
         """Return A as one matrix, view after view.
@@ -88,8 +102,9 @@ class ViewMetric:
         array of shape (Σ n_v, Σ n_v)
             A.
         """
-        F = np.concatenate([self._factor(output)[name] for name in self.names])
-        return F @ F.T
+        factor, signs = self._factor(output)
+        F = np.concatenate([factor[name] for name in self.names])
+        return (F if signs is None else F * signs) @ F.T
 
     def block_norms(self, output: int | None = None) -> np.ndarray:
         """Return the Frobenius norms of the blocks A_vw: the importance of each pair of views.
@@ -104,11 +119,12 @@ class ViewMetric:
         array of shape (n_views, n_views)
             ‖A_vw‖_F; 0 where a view is left out.
         """
-        used = self.factors if output is None else [self._factor(output)]
+        used = [self._factor(k) for k in (range(len(self.factors)) if output is None else [output])]
         squares = np.zeros((len(self.names), len(self.names)))
-        for factor in used:
+        for factor, signs in used:
             inner = [factor[name].T @ factor[name] for name in self.names]
-            squares += [[float(np.sum(one * other)) for other in inner] for one in inner]
+            turned = inner if signs is None else [signs[:, None] * one * signs for one in inner]
+            squares += [[float(np.sum(one * other)) for other in inner] for one in turned]
         return np.sqrt(np.maximum(squares, 0))
 
     def transform(self, X: Any, output: int = 0) -> Views:
@@ -126,7 +142,12 @@ class ViewMetric:
         Views
             F_v'k_v(x) for each view, missing where the view is.
         """
-        factor = self._factor(output)
+        factor, signs = self._factor(output)
+        if signs is not None:
+            raise ValueError(
+                "The metric is not positive semi-definite, so it has no coordinates. Fit with solver='exact', or with "
+                "step_size=None."
+            )
         X = read_views_to_predict(self._space, X)
         parts = [self._space.evaluate(X[start : start + BLOCK]) for start in range(0, len(X), BLOCK)]
         blocks: dict[str, Any] = dict.fromkeys(X.names)

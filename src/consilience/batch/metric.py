@@ -1,10 +1,12 @@
 """Multi-view metric learning (MVML), exactly: a metric within and between views, learned with the function."""
 
+from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass, replace
+from numbers import Real
 from typing import Any, Self
 
 import numpy as np
-from sklearn.utils._param_validation import StrOptions
+from sklearn.utils._param_validation import Interval, StrOptions
 
 from .._backend import few_threads
 from ..solvers.alternating_metric import AlternatingMetric
@@ -23,9 +25,13 @@ from ._view_metric import ViewMetric
 __all__ = ["ViewMetricRidge", "ViewMetricRidgeClassifier"]
 
 METRIC_CONSTRAINTS = {"metric": [StrOptions({"learned", "block_sparse", "covariance", "diagonal"}), "array-like"]}
+_PUBLISHED_CONSTRAINTS: dict[str, list[Any]] = {
+    "view_weights": [StrOptions({"uniform", "learned", "least_squares"}), Mapping, "array-like"],
+    "step_size": [Interval(Real, 0, None, closed="neither"), None],
+}
 _PARAMETERS = (
-    "alpha", "metric_penalty", "shared_metric", "view_weights", "solver", "n_components", "n_restarts", "tol",
-    "max_iter", "random_state", "verbose",
+    "alpha", "metric_penalty", "shared_metric", "solver", "n_components", "n_restarts", "tol", "max_iter",
+    "random_state", "verbose",
 )  # fmt: skip
 
 
@@ -42,6 +48,33 @@ def check_shared_metric(estimator: Any) -> None:
             "`shared_metric` is for metric='learned': a block-sparse metric of several outputs has no solution in the "
             "coefficients alone, and fixed metrics are shared in any case. Use metric='learned' or shared_metric=False."
         )
+
+
+def check_published(estimator: Any) -> None:
+    """Refuse parameters of the published scheme where they have no meaning."""
+    free, step = _free_weights(estimator), estimator.step_size
+    name = "view_weights='least_squares'" if free else "`step_size`"
+    if not free and step is None:
+        return
+    if not has_metric(estimator, "learned", "block_sparse"):
+        raise ValueError(
+            f"{name} is a step of the published scheme, which learns a metric. Use metric='learned' or "
+            "metric='block_sparse', or leave it out."
+        )
+    if estimator.solver != "alternating":
+        why = "the exact solver takes no steps on the metric"
+        if free:
+            why = "without a fixed length of the weights there is no optimum, and view_weights='learned' fixes it"
+        raise ValueError(f"{name} is for solver='alternating', the published scheme: {why}.")
+    if step is not None and has_metric(estimator, "learned") and not step * estimator.metric_penalty < 0.5:
+        raise ValueError(
+            f"`step_size` times `metric_penalty` must be below 1/2, or steps leave the positive semi-definite metrics "
+            f"(Huusari, Kadri and Capponi 2018); got {step:g} times {estimator.metric_penalty:g}. Lower `step_size`."
+        )
+
+
+def _free_weights(estimator: Any) -> bool:
+    return isinstance(estimator.view_weights, str) and estimator.view_weights == "least_squares"
 
 
 def metric_system(estimator: Any, data: TrainingData, design: Design) -> DesignMatrix:
@@ -68,7 +101,7 @@ def metric_problem(
             "solver='alternating' learns weights of views only if every sample has every view. Use solver='exact', or "
             "give `view_weights`."
         )
-    return AlternatingMetric(problem)
+    return AlternatingMetric(problem, estimator.step_size, free_weights=_free_weights(estimator))
 
 
 def fixed_metric(estimator: Any, data: TrainingData, design: Design) -> str | np.ndarray:
@@ -108,7 +141,7 @@ def fixed_metric(estimator: Any, data: TrainingData, design: Design) -> str | np
 def store_metric(estimator: Any, data: TrainingData, design: Design, solution: Solution) -> Any:
     """Store the fit, and the metric if it was learned; return the estimator."""
     store_fit(estimator, data, design, solution, every_row=True)
-    coefficients, _, factors = solution.x
+    coefficients, _, factors, *signs = solution.x
     names = data.X.names
     estimator.active_views_ = tuple(name for name, own in zip(names, coefficients, strict=True) if own.any())
     estimator.metric_ = None
@@ -116,7 +149,7 @@ def store_metric(estimator: Any, data: TrainingData, design: Design, solution: S
         if isinstance(design, GramDesign):
             factors = [_over_all_rows(data, design, F) for F in factors]
         by_view = [dict(zip(names, F, strict=True)) for F in factors]
-        estimator.metric_ = ViewMetric._of(estimator, by_view, estimator.shared_metric)
+        estimator.metric_ = ViewMetric._of(estimator, by_view, estimator.shared_metric, *signs)
     return estimator
 
 
@@ -162,10 +195,17 @@ class ViewMetricRidge(ViewRegressor, BatchEstimator):
     metric_penalty : float, default=1.0
         Penalty on the size of a learned metric, η > 0.
     {shared_metric}
-    {view_weights}
+    view_weights : "uniform", "learned", "least_squares", dict or array of shape (n_views,), default="uniform"
+        Weights of the views: 1 / n_views each; given by name or in the order of the views, negative ones too; or
+        learned together with the functions, with the length of uniform weights. "least_squares" is the published step
+        w = (Z'Z)⁻¹Z'y over the views' outputs Z, of any length; only with solver="alternating".
     solver : {"exact", "alternating"}, default="exact"
-        How a metric is learned. "alternating" is the published scheme: gradient steps from the identity, here with
-        backtracking.
+        How a metric is learned. "alternating" is the published scheme: gradient steps from the identity, with
+        backtracking unless `step_size` is given.
+    step_size : float, optional
+        Length μ of the published fixed steps on the metric, one in each round of solver="alternating". The objective
+        may rise, and a block-sparse metric may become indefinite; `certificate` says so. For metric="learned" μη < 1/2.
+        By default, steps have backtracking.
     {n_components_shared}
     {n_restarts}
     tol : float, default=1e-6
@@ -208,7 +248,7 @@ class ViewMetricRidge(ViewRegressor, BatchEstimator):
     ViewMetric of rank 1 over the views 'a' (60), 'b' (60)
     """
 
-    _parameter_constraints = constraints(*_PARAMETERS, **METRIC_CONSTRAINTS)
+    _parameter_constraints = constraints(*_PARAMETERS, **METRIC_CONSTRAINTS, **_PUBLISHED_CONSTRAINTS)
 
     kernel: Any = "rbf"
     _: KW_ONLY
@@ -218,6 +258,7 @@ class ViewMetricRidge(ViewRegressor, BatchEstimator):
     shared_metric: bool = False
     view_weights: Any = "uniform"
     solver: str = "exact"
+    step_size: float | None = None
     n_components: float | None = None
     n_restarts: int = 5
     tol: float = 1e-6
@@ -248,6 +289,7 @@ class ViewMetricRidge(ViewRegressor, BatchEstimator):
         with self._restore_on_error():
             self._validate_params()
             check_shared_metric(self)
+            check_published(self)
             data = read_training(self, X, y, sample_weight, labeled_only=True)
             w = given_weights(self)
             with few_threads(len(data.order), most=1300):
@@ -296,7 +338,7 @@ class ViewMetricRidgeClassifier(ViewClassifier, BatchEstimator):
     True
     """
 
-    _parameter_constraints = constraints(*_PARAMETERS, **METRIC_CONSTRAINTS)
+    _parameter_constraints = constraints(*_PARAMETERS, **METRIC_CONSTRAINTS, **_PUBLISHED_CONSTRAINTS)
     _multi_label = True
 
     kernel: Any = "rbf"
@@ -307,6 +349,7 @@ class ViewMetricRidgeClassifier(ViewClassifier, BatchEstimator):
     shared_metric: bool = False
     view_weights: Any = "uniform"
     solver: str = "exact"
+    step_size: float | None = None
     n_components: float | None = None
     n_restarts: int = 5
     tol: float = 1e-6

@@ -11,8 +11,9 @@ from ..views.estimator import ViewClassifier, ViewRegressor
 from ._estimator import BatchEstimator, constraints
 from ._fit import double_design, given_weights, read_training, store_fit
 
-__all__ = ["MultipleKernelRidge", "MultipleKernelRidgeClassifier", "OutputKernelRidge"]
+__all__ = ["MultipleKernelRidge", "MultipleKernelRidgeClassifier", "OutputKernelRidge", "OutputKernelRidgeClassifier"]
 
+_OUTPUT_PARAMETERS = ("alpha", "view_weights", "n_components", "tol", "max_iter", "random_state", "verbose")
 _PARAMETERS = ("alpha", "p", "shared_weights", "n_components", "tol", "max_iter", "random_state", "verbose")
 
 
@@ -232,6 +233,7 @@ class OutputKernelRidge(ViewRegressor, BatchEstimator):
     See Also
     --------
     ViewMetricRidge : A metric between views.
+    OutputKernelRidgeClassifier : The same for classes.
     CoRegularizedRidge : Takes a given kernel between outputs.
 
     Examples
@@ -247,9 +249,7 @@ class OutputKernelRidge(ViewRegressor, BatchEstimator):
     True
     """
 
-    _parameter_constraints = constraints(
-        "alpha", "view_weights", "n_components", "tol", "max_iter", "random_state", "verbose"
-    )
+    _parameter_constraints = constraints(*_OUTPUT_PARAMETERS)
 
     kernel: Any = "rbf"
     _: KW_ONLY
@@ -271,7 +271,8 @@ class OutputKernelRidge(ViewRegressor, BatchEstimator):
         X : Views or what `as_views` reads
             Training samples.
         y : array-like of shape (n_samples,) or (n_samples, n_outputs)
-            Targets; samples whose targets are NaN are left out.
+            Targets; samples whose targets are NaN are left out. For classification: classes, or an indicator of labels;
+            samples without any are left out.
         sample_weight : array-like of shape (n_samples,), optional
             Weights of the losses. A weight of 2 equals the sample given twice.
 
@@ -286,7 +287,8 @@ class OutputKernelRidge(ViewRegressor, BatchEstimator):
             w = given_weights(self)
             if w is None:
                 raise ValueError(
-                    "OutputKernelRidge takes given weights. MultipleKernelRidge and ViewMetricRidge learn weights."
+                    f"{type(self).__name__} takes given weights. MultipleKernelRidge and ViewMetricRidge, and their "
+                    "classifiers, learn weights."
                 )
             with few_threads(len(data.order)):
                 design = double_design(self, data)
@@ -295,3 +297,59 @@ class OutputKernelRidge(ViewRegressor, BatchEstimator):
             store_fit(self, data, design, solution)
             self.output_kernel_ = solution.x[2]
             return self
+
+
+@shared_docs
+@dataclass(eq=False, repr=False)
+class OutputKernelRidgeClassifier(ViewClassifier, BatchEstimator):
+    """Output kernel learning, OKL, for classes: `OutputKernelRidge` on targets of ±1 (Dinuzzo et al. 2011).
+
+    Targets are +1 for a sample's class and -1 for the others, one output per class, one in all for two classes. The
+    largest output decides. With an indicator matrix for y (several labels per sample) each column is an output of its
+    own, and its sign decides. In the kernel L between outputs, labels that occur together have positive entries, and
+    classes that are hard to tell apart negative ones. The program and its special cases are those of
+    `OutputKernelRidge` (Dinuzzo, Ong, Gehler and Pillonetto 2011).
+
+    Parameters
+    ----------
+    {Parameters of OutputKernelRidge}
+    {class_weight}
+    {unlabeled_out}
+
+    Attributes
+    ----------
+    {Attributes of OutputKernelRidge}
+    {classes_}
+
+    See Also
+    --------
+    ViewMetricRidgeClassifier : With ``shared_metric=True`` the same on Σ_v w_v² K_v², with a metric between views.
+
+    Examples
+    --------
+    >>> from consilience import OutputKernelRidgeClassifier
+    >>> from consilience.datasets import load_digits_views
+    >>> X, y = load_digits_views(return_X_y=True)
+    >>> model = OutputKernelRidgeClassifier(alpha=0.01).fit(X[:400], y[:400])
+    >>> model.output_kernel_.shape, model.score(X[400:800], y[400:800]) > 0.9
+    ((10, 10), True)
+    """
+
+    _parameter_constraints = constraints(*_OUTPUT_PARAMETERS)
+    _multi_label = True
+
+    kernel: Any = "rbf"
+    _: KW_ONLY
+    alpha: float = 1.0
+    view_weights: Any = "uniform"
+    n_components: float | None = None
+    tol: float = 1e-6
+    max_iter: int = 500
+    random_state: Any = None
+    verbose: bool = False
+    views: Any = None
+    missing_columns: str = "raise"
+    class_weight: Any = None
+    unlabeled: Any = None
+
+    fit = OutputKernelRidge.fit
