@@ -1,7 +1,7 @@
 """MMP, OMMP and perceptrons on a9a and 20 Newsgroups by p (Fornoni 2009, 4.2.1 and 4.2.2): error rates of one pass.
 
-python benchmarks/matrix_perceptrons.py [a9a] [gaussian] [news20] [--jobs 2] [--orders N] [--rows N]; all but gaussian
-by default, which takes 45 minutes of one core.
+python benchmarks/matrix_perceptrons.py [a9a] [gaussian] [news20] [unequal] [prior] [--jobs 2] [--orders N] [--rows N];
+a9a and news20 by default; gaussian takes 45 minutes of one core.
 
 a9a: 32,561 training rows, the first 122 columns cut into 2 to 6 views of one width, 10 orders of the rows, p = 1..20,
 linear kernel. gaussian: the same with two views and a Gaussian kernel, its γ one over the mean squared distance of the
@@ -13,6 +13,15 @@ says whether they are cut so ("cut"), after a random permutation ("shuffled"), o
 
 Printed: the mean error rate in percent over the orders by p; below, the best p, what it gains over the perceptron on
 all columns, and how far MMP is from OMMP, with standard errors of the differences by order.
+
+unequal: MMP on views of different widths, padded with zeros or repeated (the thesis's future work), and OMMP, which
+needs neither. Views of digits and mfeat, a9a cut into two views, and make_views. Columns have mean 0 and variance 1,
+rows of a view a mean squared length of 1, except for a9a. Columns of the table: padded; repeated; repeated, with views
+scaled so that their length is the same after it; OMMP; padded less repeated with its standard error. Error rates in
+percent, mean ± standard deviation over 10 orders: those on the way of one pass ("last"), and of the average of half a
+pass on the other half of the rows.
+
+prior: OMMP with prior norms 0, 1, 10 and learned ones, p = 2, 3, 5, 10, and the perceptron (p = 1); one pass.
 """
 
 import argparse
@@ -20,8 +29,18 @@ import argparse
 import numpy as np
 import scipy.sparse as sp
 from joblib import Parallel, delayed
+from sklearn.base import clone
 
 from consilience import KernelPerceptron, MatrixPerceptron, OnlinePerceptron, OrthogonalPerceptron, Views
+from consilience.datasets import (
+    fetch_mfeat,
+    fetch_three_sources,
+    fetch_uwave,
+    fetch_webkb,
+    load_breast_cancer_views,
+    load_digits_views,
+    make_views,
+)
 from consilience.kernels import RBF
 from consilience.kernels._distances import squared_distances
 
@@ -74,6 +93,88 @@ def errors(X, y, order, p, kernel=None, joint=None):
     return {name: percent(model) for name, model in found.items()}
 
 
+def unequal_sets():
+    """Yield names, views of different widths and classes."""
+    for name, load in (("digits", load_digits_views), ("mfeat", fetch_mfeat)):
+        X, y = load(return_X_y=True)
+        yield name, scaled(X), y
+    A, y, _ = load_set("a9a")
+    for first in (12, 24, 41):  # ratios of widths of about 9, 4 and 2
+        views = Views(a=A[:32561, :first].toarray(), b=A[:32561, first:122].toarray())
+        yield f"a9a, {first} and {122 - first} columns", views, y[:32561]
+    for wide in (20, 40, 80):
+        X, y = make_views(3000, informative=2, noise=0, n_features=(10, wide), class_sep=1.5, random_state=0)
+        yield f"make_views, 10 and {wide} columns", scaled(X), y
+
+
+def prior_sets():
+    """Yield names, views and classes: first those on which the rule of learned prior norms was chosen, then others."""
+    for name, load in (
+        ("digits", load_digits_views), ("mfeat", fetch_mfeat), ("breast cancer", load_breast_cancer_views)
+    ):  # fmt: skip
+        X, y = load(return_X_y=True)
+        yield name, scaled(X), y
+    yield "a9a, 3 views", *a9a_views(3)
+    for informative, noise in ((3, 0), (1, 5)):
+        X, y = make_views(3000, informative=informative, noise=noise, class_sep=1.5, random_state=0)
+        yield f"make_views, {informative} of {informative + noise} informative", scaled(X), y
+    for name, columns in (("satimage", 4), ("optdigits", 4), ("page_blocks", 2)):  # columns dealt out to views
+        A, y, _ = load_set(name)
+        yield f"{name}, {columns} views", scaled(Views({f"v{k}": A[:, k::columns] for k in range(columns)})), y
+    for name, load in (("uWave", fetch_uwave), ("WebKB", fetch_webkb), ("3 sources", fetch_three_sources)):
+        X, y = load(return_X_y=True)
+        yield name, scaled(X), y
+
+
+def scaled(X):
+    """Columns of mean 0 and variance 1, rows of each view of mean squared length 1."""
+    views = {}
+    for name in X.names:
+        A = X[name].toarray() if sp.issparse(X[name]) else X[name]
+        A = np.asarray(A, dtype=np.float64)
+        A = (A - A.mean(axis=0)) / np.maximum(A.std(axis=0), 1e-9)
+        views[name] = A / np.sqrt((A**2).sum(axis=1).mean())
+    return Views(views)
+
+
+def one_pass(model, X, y, order):
+    """Return the error rates of one pass, and of the average of half a pass on the other half of the rows."""
+    rows = np.random.default_rng(order).permutation(len(y))
+    X, y, half = X[rows], y[rows], len(y) // 2
+    whole = clone(model).partial_fit(X, y, classes=np.unique(y))
+    mean = clone(model).set_params(average=True).partial_fit(X[:half], y[:half], classes=np.unique(y))
+    return percent(whole), 100 * (1 - mean.score(X[half:], y[half:]))
+
+
+def report_unequal(name, X, y, orders, jobs):
+    widest = max(X[v].shape[1] for v in X.names)
+    # repetition makes narrow views longer: here they have the same length after it
+    level = Views({v: X[v] * np.sqrt(X[v].shape[1] / widest) for v in X.names})
+    pad, repeat = MatrixPerceptron(unequal="pad"), MatrixPerceptron(unequal="repeat")
+    kinds = [(pad, X), (repeat, X), (repeat, level), (OrthogonalPerceptron(), X)]
+    for p in (2, 5):
+        tasks = [(clone(model).set_params(p=p), views, order) for model, views in kinds for order in range(orders)]
+        found = Parallel(n_jobs=jobs)(delayed(one_pass)(model, views, y, order) for model, views, order in tasks)
+        found = np.reshape(found, (len(kinds), orders, 2))
+        for k, kind in enumerate(("last", "average")):
+            cells = " | ".join(f"{row.mean():.2f} ± {row.std(ddof=1):.2f}" for row in found[..., k])
+            gap = found[0, :, k] - found[1, :, k]
+            print(f"| {name} | {p} | {kind} | {cells} | {gap.mean():+.2f} ± {standard_error(gap):.2f} |", flush=True)
+
+
+def report_prior(name, X, y, orders, jobs):
+    given = (None, 1.0, 10.0, "learned")
+    models = [OrthogonalPerceptron(p=p, prior_norms=b) for p in (2, 3, 5, 10) for b in given]
+    models = [OrthogonalPerceptron(p=1), *models]
+    tasks = [(model, order) for model in models for order in range(orders)]
+    found = Parallel(n_jobs=jobs)(delayed(one_pass)(model, X, y, order) for model, order in tasks)
+    found = np.reshape(found, (len(models), orders, 2))[..., 0]
+    cells = [f"{row.mean():.2f} ± {row.std(ddof=1):.2f}" for row in found]
+    print(f"| {name} | 1 | {cells[0]} | | | |")
+    for k, p in enumerate((2, 3, 5, 10)):
+        print(f"| | {p} | {' | '.join(cells[1 + len(given) * k : 1 + len(given) * (k + 1)])} |", flush=True)
+
+
 def percent(model):
     return 100 * model.n_mistakes_ / model.n_samples_seen_
 
@@ -110,7 +211,7 @@ def mean_distance(A):
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("parts", nargs="*", choices=["a9a", "gaussian", "news20", []], default=[])
+    parser.add_argument("parts", nargs="*", choices=["a9a", "gaussian", "news20", "unequal", "prior", []], default=[])
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--orders", type=int, help="fewer orders of the rows")
     parser.add_argument("--rows", type=int, help="fewer rows")
@@ -118,6 +219,11 @@ if __name__ == "__main__":
     parser.add_argument("--columns", choices=["cut", "shuffled", "interleaved"], default="cut")
     given = parser.parse_args()
     for part in given.parts or ("a9a", "news20"):
+        if part in ("unequal", "prior"):
+            show = report_unequal if part == "unequal" else report_prior
+            for name, X, y in unequal_sets() if part == "unequal" else prior_sets():
+                show(name, X, y, given.orders or 10, given.jobs)
+            continue
         for n_views in given.views if part != "gaussian" else [2]:
             X, y = news20_views(n_views, given.columns) if part == "news20" else a9a_views(n_views)
             X, y = X[: given.rows], y[: given.rows]

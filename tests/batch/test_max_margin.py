@@ -20,7 +20,7 @@ from consilience.kernels import RBF, FromCallable, Laplacian, Polynomial, Spectr
 from consilience.kernels.joint import JointKernel
 from consilience.solvers import margin, margin_labels
 
-VECTORS = ("simplex", "indicator", "mean", "median")
+VECTORS = ("simplex", "indicator", "centered_means", "centered_medians")
 
 
 def blobs(n=90, T=4, spread=4.0, columns=3, seed=0):
@@ -138,11 +138,23 @@ def test_indicators_are_one_machine_for_each_class():
 
 def test_vectors_of_classes():
     X, y = blobs(T=4, columns=5)
-    for vectors, center in (("mean", np.mean), ("median", np.median)):
-        centers = np.array([center(X[y == t], axis=0) for t in range(4)])
-        centers -= centers.mean(axis=0)
-        centers /= np.linalg.norm(centers, axis=1, keepdims=True)
-        np.testing.assert_allclose(cs.MaxMarginClassifier(class_vectors=vectors).fit(X, y).class_vectors_, centers)
+    weights = np.random.default_rng(0).integers(1, 4, size=len(y))  # a weight of 2 is the sample given twice
+    for vectors, center in (("means", np.mean), ("medians", np.median)):
+        for often in (np.ones(len(y), dtype=int), weights):
+            A, b = np.repeat(X, often, axis=0), np.repeat(y, often)
+            centers = np.array([center(A[b == t], axis=0) for t in range(4)])  # as in the paper: not centered
+            for given in (X, sp.csr_array(X)):
+                model = cs.MaxMarginClassifier("linear", class_vectors=vectors).fit(given, y, sample_weight=often)
+                np.testing.assert_allclose(model.class_vectors_, centers, atol=1e-12)
+            Q = (X @ X.T) * (centers[y] @ centers[y].T)
+            alpha = reference.margin_dual(Q, often.astype(float), np.ones(len(y)))
+            exact = cs.MaxMarginClassifier("linear", class_vectors=vectors, tol=1e-10).fit(X, y, sample_weight=often)
+            expected = (X @ X.T * alpha) @ (centers[y] @ centers.T)
+            np.testing.assert_allclose(exact.decision_function(X), expected, atol=1e-3 * abs(expected).max())
+            centers = centers - centers.mean(axis=0)
+            centers /= np.linalg.norm(centers, axis=1, keepdims=True)
+            model = cs.MaxMarginClassifier(class_vectors=f"centered_{vectors}").fit(X, y, sample_weight=often)
+            np.testing.assert_allclose(model.class_vectors_, centers, atol=1e-12)
     names = np.array(["d", "c", "b", "a"])[y]
     given = {"a": [1.0, 0.0], "b": [0.0, 1.0], "c": [-1.0, 0.0], "d": [0.0, -1.0]}
     by_name = cs.MaxMarginClassifier(class_vectors=given, tol=1e-9).fit(X, names)
@@ -425,8 +437,9 @@ WORDS, NOT_FINITE = cs.Views(words=list("abcd")), FromCallable(lambda A, B: np.f
 @pytest.mark.parametrize(
     ("kernel", "vectors", "X", "message"),
     [
-        (Spectrum(2), "mean", WORDS, r"View 'words' holds objects data; class_vectors='mean' takes the mean of nu"),
-        ("rbf", "mean", np.array([[1.0], [2.0], [3.0], [2.0]]), "so it has no direction"),
+        (Spectrum(2), "means", WORDS, "View 'words' holds objects data; class_vectors='means' needs numbers"),
+        ("rbf", "centered_means", np.array([[1.0], [2.0], [3.0], [2.0]]), "the mean of these vectors over the classes"),
+        ("rbf", "medians", np.array([[1.0], [0.0], [3.0], [0.0]]), "the vector of class 1 equals 0, so it has no dir"),
         (NOT_FINITE, "simplex", np.eye(4), r"View 'view0': .* has values .*that are NaN or too large"),
     ],
 )
@@ -483,3 +496,63 @@ def test_models_survive_files(tmp_path):
 def test_the_documented_limit_of_single_precision_is_that_of_the_solver(estimator):
     text = " ".join(estimator.__doc__.split())
     assert f"in single precision, unless C·k(x, x) is above {margin._SINGLE} or" in text
+
+
+# -- error rates by the number of support samples
+def test_the_copy_on_the_support_is_the_fit_and_has_a_risk():
+    X, y = blobs(n=300, T=3, columns=3)
+    X = X + 3 * np.eye(3)[y]
+    names = np.array(["x", "y", "z"])[y]
+    model = cs.MaxMarginClassifier(RBF(0.05), C=100.0, tol=1e-9).fit(X, names)
+    proof = model.certificate(X, names)
+    copy = cs.MaxMarginClassifier(RBF(0.05), C=100.0, tol=1e-9).fit(X[model.support_], names[model.support_])
+    np.testing.assert_allclose(copy.decision_function(X), model.decision_function(X), atol=1e-5)
+    assert proof.risk == cs.certificates.sparsity_bound(len(model.support_), 300) < 1
+    assert f"Fitted to its {len(model.support_)} support samples alone, it has an error rate of at most" in str(proof)
+    assert model.certificate().risk is None
+    assert cs.certificate(model, X, names) == proof
+    labels = np.where(np.arange(300) < 40, None, names)  # samples without a class take no part
+    part = cs.MaxMarginClassifier(RBF(0.05), C=100.0).fit(X, labels)
+    assert part.certificate(X, labels).risk == cs.certificates.sparsity_bound(np.count_nonzero(part.dual_coef_), 260)
+    with pytest.raises(ValueError, match="was fitted to 300 samples, and 20 are given"):
+        model.certificate(X[:20], names[:20])
+
+
+def test_no_risk_where_the_copy_is_wrong_or_keeps_too_many():
+    rng = np.random.default_rng(0)
+    A = rng.normal(size=(200, 2))
+    y = (A[:, 0] + rng.normal(size=200) > 0).astype(int)
+    model = cs.MaxMarginClassifier(C=0.1).fit(A, y)
+    assert model.certificate(A, y).risk is None
+    one = cs.MaxMarginClassifier().fit(A, np.zeros(200))
+    assert one.certificate(A, np.zeros(200)).risk is None
+
+
+def two_sides(rng, n):
+    """Draw points of the plane on both sides of a line."""
+    A = rng.uniform(-1, 1, size=(n, 2))
+    return A, (A[:, 0] > 0.3 * A[:, 1]).astype(int)
+
+
+@pytest.mark.parametrize("kind", ["machine", "perceptron"])
+def test_error_rates_are_below_their_bounds_as_often_as_stated(kind):
+    rng = np.random.default_rng(0)
+    A_new, y_new = two_sides(rng, 5000)  # measures the error rate of each fit
+    above, bounds = np.zeros(2), []
+    for _ in range(200):
+        A, y = two_sides(rng, 150)
+        if kind == "machine":
+            model = cs.MaxMarginClassifier("linear", C=1e4).fit(A, y)
+            proof, kept = model.certificate(A, y), model.support_[model.dual_coef_ > 0]
+            judged, d = cs.MaxMarginClassifier("linear", C=1e4).fit(A[kept], y[kept]), len(kept)
+        else:
+            judged = model = cs.VectorPerceptron(RBF(0.1), max_iter=1000, margin=1e-6, random_state=0).fit(A, y)
+            proof, d = model.certificate(A, y), len(model.support_)
+        if proof.risk is not None:
+            assert proof.risk == cs.certificates.sparsity_bound(d, 150)
+            bounds.append(proof.risk)
+            error = 1 - judged.score(A_new, y_new)
+            above += [error > cs.certificates.sparsity_bound(d, 150, delta) for delta in (0.5, 0.05)]
+    assert len(bounds) > 100
+    assert np.mean(bounds) < 0.8
+    assert (above <= np.array([0.5, 0.05]) * len(bounds)).all()

@@ -1,16 +1,20 @@
 """Maximum margin regression for classification: class vectors, and one dual variable per sample."""
 
+import warnings
 from collections.abc import Mapping
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, replace
 from numbers import Integral
 from typing import Any, Self
 
 import numpy as np
 import scipy.sparse as sp
+from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from .._backend import to_numpy
-from ..kernels.outputs import read_class_vectors
+from ..kernels.outputs import CENTERS, read_class_vectors
+from ..solvers.certificates import MarginCertificate, sparsity_bound
 from ..solvers.margin import solve_margin
 from ..solvers.margin_intercept import solve_margin_intercept
 from ..solvers.margin_labels import LabelKernel
@@ -56,12 +60,12 @@ class MaxMarginClassifier(ViewClassifier, BatchEstimator):
     ----------
     {kernel}
     {C}
-    class_vectors : {"simplex", "indicator", "mean", "median"}, array or dict, default="simplex"
+    class_vectors : str, array or dict, default="simplex"
         Vectors of the classes. "simplex" takes the corners of a regular simplex, whose inner products are all
-        -1/(T-1); "indicator" the unit vectors of R^T. "mean" and "median" take the center of each class over all
-        columns, less the mean of these centers, scaled to length 1. An array gives one row per class in sorted order,
-        a dict one vector per class. Subtract the mean of given vectors: a part that all share meets the margins by
-        itself.
+        -1/(T-1); "indicator" the unit vectors of R^T. "means" and "medians" take the mean or median of the samples of
+        each class over all columns, as in the paper. "centered_means" and "centered_medians" subtract the mean of these
+        vectors and scale them to length 1. An array gives one row per class in sorted order, a dict one vector per
+        class. A part that all vectors share meets the margins by itself, so centered vectors are usually better.
     {combine}
     fit_intercept : bool, default=False
         Whether to learn b, by an augmented Lagrangian. An error is raised if b alone would meet all margins, as with
@@ -118,7 +122,7 @@ class MaxMarginClassifier(ViewClassifier, BatchEstimator):
 
     _parameter_constraints = constraints(
         "C", "fit_intercept", "n_components", "tol", "cache_size", "warm_start", "random_state", "verbose",
-        class_vectors=[StrOptions({"simplex", "indicator", "mean", "median"}), Mapping, "array-like"],
+        class_vectors=[StrOptions({"simplex", "indicator", *CENTERS}), Mapping, "array-like"],
         max_iter=[Interval(Integral, 1, None, closed="left")],
     )  # fmt: skip
 
@@ -181,6 +185,49 @@ class MaxMarginClassifier(ViewClassifier, BatchEstimator):
             self.intercept_ = self.class_vectors_ @ b
             return self
 
+    def certificate(self, X: Any = None, y: Any = None) -> MarginCertificate:
+        """Return what is proved about the fit and, for the training samples, a bound on the error rate.
+
+        The fit depends on its support samples alone. A copy is fitted to these. If it is right on all other samples,
+        their number bounds its error rate on new ones (`sparsity_bound`; Graepel, Herbrich and Williamson 2000).
+
+        Parameters
+        ----------
+        X : Views or what `as_views` reads, optional
+            The training samples, all of them in their order. By default, there is no bound on the error rate.
+        y : array-like of shape (n_samples,), optional
+            Classes of the samples.
+
+        Returns
+        -------
+        MarginCertificate
+            The objective, its gap to the optimum, the residual of the optimality conditions; with samples also
+            ``risk``, for independent samples, with probability 95%. It is None if the copy is wrong on another sample.
+        """
+        known = super().certificate()
+        if known.status == "shared":  # a copy without samples
+            return MarginCertificate(**vars(known))
+        proof = MarginCertificate(**vars(known), n_support=int(np.count_nonzero(self.dual_coef_)))
+        if X is None:
+            return proof
+        X = read_views_to_predict(self, X)
+        labels = read_labels(in_order_of(X.sample_names, y, "y"), len(X), self.unlabeled, classes=self.classes_)
+        if len(X) != self._n_fit:
+            raise ValueError(
+                f"MaxMarginClassifier was fitted to {self._n_fit} samples, and {len(X)} are given. The bound needs all "
+                "of them."
+            )
+        kept, own = self.support_[self.dual_coef_ > 0], self.classes_[labels.codes]
+        others = np.setdiff1d(np.flatnonzero(labels.labeled), kept)
+        # a copy without a class is wrong on it, and from half of the samples on the bound is 1
+        if len(np.unique(own[kept])) < len(self.classes_) or len(kept) >= len(others) or len(self.classes_) < 2:
+            return proof
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)  # the copy counts as it is
+            copy = clone(self).set_params(unlabeled=None).fit(X[kept], own[kept])
+        right = bool((copy.predict(X[others]) == own[others]).all())
+        return replace(proof, risk=sparsity_bound(len(kept), len(kept) + len(others)) if right else None)
+
     def _check_two_classes(self, data: TrainingData) -> None:
         weighted = np.unique(data.Y)
         if len(weighted) == 1:
@@ -207,19 +254,18 @@ def _score_map(gram: np.ndarray) -> np.ndarray:
 # -- vectors of the classes
 def _read_vectors(given: Any, classes: np.ndarray, data: TrainingData) -> tuple[np.ndarray, tuple[float, float] | None]:
     """Return the vectors of the classes; also their squared length and any inner product, if these are all the same."""
-    if isinstance(given, str) and given in ("mean", "median") and len(classes) > 1:
+    if isinstance(given, str) and given in CENTERS and len(classes) > 1:
         return _class_centers(given, classes, data), None
     return read_class_vectors(given, classes)
 
 
 def _class_centers(kind: str, classes: np.ndarray, data: TrainingData) -> np.ndarray:
-    """Return means or medians of the classes over all columns, less their own mean, at length 1."""
+    """Return means or medians of the classes over all columns; centered ones less their own mean, at length 1."""
     X, parts = data.X, []
     for name in X.names:
         if X.kind(name) not in ("dense", "sparse"):
             raise ValueError(
-                f"View '{name}' holds {X.kind(name)} data; class_vectors='{kind}' takes the {kind} of numbers. Use "
-                "'simplex'."
+                f"View '{name}' holds {X.kind(name)} data; class_vectors='{kind}' needs numbers. Use 'simplex'."
             )
         centers = np.zeros((len(classes), _blocks.width(X.block(name))))
         for t in range(len(classes)):
@@ -228,20 +274,30 @@ def _class_centers(kind: str, classes: np.ndarray, data: TrainingData) -> np.nda
                 centers[t] = _center(kind, _blocks.take(X.block(name), rows), data.u[rows])
         parts.append(centers)
     centers = np.hstack(parts)
-    centers -= centers.mean(axis=0)
+    centered = kind.startswith("centered")
+    if centered:
+        centers -= centers.mean(axis=0)
     lengths = np.sqrt((centers**2).sum(axis=1))
     if not (lengths > 1e-12 * lengths.max()).all():
-        which = classes[int(lengths.argmin())]
+        which = classes.tolist()[int(lengths.argmin())]
+        zero = "the mean of these vectors over the classes" if centered else "0"
         raise ValueError(
-            f"class_vectors='{kind}': the {kind} of class {which!r} equals that of all classes, so it has no "
-            "direction. Use 'simplex'."
+            f"class_vectors='{kind}': the vector of class {which!r} equals {zero}, so it has no direction. Use "
+            "'simplex'."
         )
-    return centers / lengths[:, None]
+    return centers / lengths[:, None] if centered else centers
 
 
 def _center(kind: str, block: Any, weights: np.ndarray) -> np.ndarray:
-    """Return the weighted mean, or the median, of the rows of a block."""
+    """Return the weighted mean, or the weighted median, of the rows of a block."""
     sparse = sp.issparse(block)
-    if kind == "mean":
+    if kind.endswith("means"):
         return weights @ (block if sparse else to_numpy(block)) / weights.sum()
-    return np.median(block.toarray() if sparse else to_numpy(block), axis=0)
+    values = np.asarray(block.toarray() if sparse else to_numpy(block))
+    order = np.argsort(values, axis=0)
+    sums = np.cumsum(weights[order], axis=0)  # by column, in the order of its values
+    half, columns = sums[-1] / 2, np.arange(values.shape[1])
+    # the middle value, or the mean of the two where half of the weight is below; whole weights are repetitions
+    middle = [(sums < half * (1 - 1e-12)).sum(axis=0), (sums <= half * (1 + 1e-12)).sum(axis=0)]
+    low, high = (values[order[np.minimum(row, len(values) - 1), columns], columns] for row in middle)
+    return np.asarray((low.astype(np.float64) + high) / 2)

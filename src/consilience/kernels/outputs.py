@@ -11,6 +11,8 @@ from .graphs import laplacian
 
 __all__ = ["multi_task", "output_graph"]
 
+CENTERS = ("means", "medians", "centered_means", "centered_medians")  # class vectors that are computed from samples
+
 
 def multi_task(n_outputs: int, independence: float) -> np.ndarray:
     """Return R = I + (1-λ)/(nλ) 11', which penalizes the distance of tasks from their mean.
@@ -125,10 +127,10 @@ def read_class_vectors(given: Any, classes: np.ndarray) -> tuple[np.ndarray, tup
     """
     P = len(classes)
     if isinstance(given, str):
-        if given not in ("simplex", "indicator") and not (P == 1 and given in ("mean", "median")):
+        if given not in ("simplex", "indicator") and not (P == 1 and given in CENTERS):
             raise ValueError(
-                "`class_vectors` must be 'simplex', 'indicator', an array or dict of vectors, or 'mean' or 'median' in "
-                f"batch estimators; got {given!r}."
+                "`class_vectors` must be 'simplex', 'indicator', or an array or dict of vectors; in "
+                f"MaxMarginClassifier also {quoted(CENTERS)}. Got {given!r}."
             )
         if P == 1 or given == "indicator":  # a simplex of one class would have no dimension
             return np.eye(P), (1.0, 0.0)
