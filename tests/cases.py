@@ -84,6 +84,10 @@ LEARNERS = {
         RBF(0.001), alpha=1e-2, agreement_penalty=1e-3, class_vectors="simplex", tol=1e-10
     ),
     "coregularized svc, ovr": cs.CoRegularizedSVC(RBF(0.001), alpha=1e-2, tol=1e-10),
+    "vector-valued": cs.VectorValuedRegressor(RBF(0.5), alpha=1e-3),
+    "vector-valued, covariance": cs.VectorValuedRegressor(30.0 * RBF(0.5), alpha=1e-3, view_kernel="covariance"),
+    "vector-valued classifier": cs.VectorValuedClassifier(RBF(0.001), alpha=1e-2, tol=1e-10),
+    "vector-valued classifier, squares": cs.VectorValuedClassifier(RBF(0.001), alpha=1e-4, loss="squared"),
     "metric ridge": cs.ViewMetricRidge(RBF(0.5), alpha=1e-3),
     "metric ridge, shared": cs.ViewMetricRidge(RBF(0.5), alpha=1e-3, shared_metric=True, tol=1e-12),
     "metric ridge, covariance": cs.ViewMetricRidge(RBF(0.5), alpha=1e-3, metric="covariance"),
@@ -100,6 +104,7 @@ LEARNERS = {
     "multiple kernels, per output": cs.MultipleKernelRidge(RBF(0.5), alpha=1e-2, shared_weights=False, tol=1e-12),
     "multiple kernels, sparse": cs.MultipleKernelRidgeClassifier(RBF(0.001), p=1, alpha=1e-2, tol=1e-10),
     "output kernel": cs.OutputKernelRidge(RBF(0.5), alpha=1e-2, tol=1e-12),
+    "output kernel classifier": cs.OutputKernelRidgeClassifier(RBF(0.001), alpha=1e-2, tol=1e-12),
     "max margin": cs.MaxMarginClassifier(RBF(0.001), C=10.0, tol=1e-10),
     "max margin, indicator": cs.MaxMarginClassifier(RBF(0.001), C=10.0, class_vectors="indicator", tol=1e-10),
     "max margin, linear": cs.MaxMarginClassifier("linear", C=1.0, tol=1e-10),
@@ -130,6 +135,8 @@ LEARNERS = {
     "cues": cs.MultiCueClassifier(RBF(0.05), threshold=0.2, shuffle=False),
     "vector perceptron": cs.VectorPerceptron(RBF(0.05), shuffle=False, max_iter=20),
     "vector perceptron, coefficients": cs.VectorPerceptron(RBF(0.05), shuffle=False, variant="coefficients", eta0=0.01),
+    "ranking": cs.RankingPerceptron(shuffle=False),
+    "ranking, voted": cs.RankingPerceptron(average="voted", shuffle=False, max_iter=3),
     "late ridge": cs.LateFusion(Ridge(tol=1e-12), view_weights="uniform"),
 }
 

@@ -415,3 +415,107 @@ def projectron(K, codes, n_classes, threshold, plus, squared=False):
         alpha[0 if r is None else c] += tau * change * (1 if r is not None else 2 * c - 1)
         alpha[r if r is not None else slice(0, 0)] -= tau * change
     return np.array(scores), S, alpha
+
+
+def published_metric(grams, y, w, alpha, metric_penalty, step, rounds, sparse=False, free=False):
+    """Algorithm 1 of Huusari et al. (2018): g by (8) in the range of A, w by (10), A by (9) or by (12), shrunk by η."""
+    n, A, found = len(y), np.eye(len(grams) * len(y)), []
+    views = [slice(k, k + n) for k in range(0, len(A), n)]
+    for _ in range(rounds + 1):
+        M, (e, V) = stacked(grams, w), np.linalg.eigh(A)
+        e, V = e[kept := np.abs(e) > 1e-12 * np.abs(e).max()], V[:, kept]
+        g = V @ np.linalg.solve(V.T @ M.T @ M @ V + alpha * np.diag(1 / e), V.T @ M.T @ y)
+        found.append((A, g, w))
+        if free:
+            Z = np.stack([K @ g[own] for K, own in zip(grams, views, strict=True)], axis=1)
+            w = np.linalg.lstsq(Z, y, rcond=1e-9)[0]
+        h = V @ (V.T @ g / e)  # A†g
+        moved = step * alpha * np.outer(h, h)
+        A = A + moved if sparse else (1 - 2 * step * metric_penalty) * A + moved
+        for a, b in [(a, b) for k, a in enumerate(views) for b in views[k:]] if sparse else []:
+            both = np.sqrt(np.sum(A[a, b] ** 2) * (1 if a == b else 2))
+            A[a, b] *= max(1 - metric_penalty / both, 0) if both else 0
+            A[b, a] = A[a, b].T
+    return found
+
+
+def learned_prior_norms(rows, codes, n_classes, p, threshold, step):
+    """OMMP with learned prior norms: rows are tuples of views; return mistakes, V, factors, R and the potential."""
+    T, K = (1 if n_classes == 2 else n_classes), len(rows[0])
+    V, F, q = [[0 * z for z in rows[0]] for _ in range(T)], np.zeros((T, K)), np.ones(K)
+    R, wrong, potential = 0.0, [], 0.0
+    for x, c in zip(rows, codes, strict=True):
+        dots = np.array([[v @ z for v, z in zip(vs, x, strict=True)] for vs in V])
+        s, sign = (F * dots).sum(axis=1), 2 * c - 1
+        r = None if T == 1 else max((t for t in range(T) if t != c), key=lambda t: s[t])
+        margin, leads = (sign * s[0], sign * dots[0]) if T == 1 else (s[c] - s[r], dots[c] - dots[r])
+        margin = 0.0 if abs(margin) < 1e-10 else margin
+        wrong.append(margin <= 0)
+        if margin <= threshold + 1e-12:
+            size = np.sum([(z @ z) ** p for z in x]) ** (1 / p) * (1 if T == 1 else 2)
+            tau = step(margin, size)
+            for t, a in [(0, sign * tau)] if T == 1 else [(c, tau), (r, -tau)]:
+                V[t] = [v + a * z for v, z in zip(V[t], x, strict=True)]
+            N = np.array([[v @ v for v in vs] for vs in V])
+            R, q = R + 2 * tau * margin + (2 * p - 1) * tau**2 * size, q + (leads > 1e-9)
+            N = N + (R - np.sum(np.sum(N**p, axis=1) ** (1 / p))) * q / (T * np.sum(q**p) ** (1 / p))
+            squared = np.sum(N**p, axis=1) ** (1 / p)
+            F, potential = (N / squared[:, None]) ** (p - 1), squared.sum()
+    return wrong, V, F, R, potential
+
+
+def ranking(pairs, features, candidates):
+    """Score all candidates, step where the true one does not win: mistakes, and the hypotheses w_0 .. w_T as dicts."""
+    w, wrong, hypotheses = {}, [], [{}]
+    for x, y in pairs:
+        others = [t for t in candidates(x) if t != y]
+        terms = {t: [w.get(name, 0.0) * value for name, value in features(x, t).items()] for t in [y, *others]}
+        rival = max(others, key=lambda t: sum(terms[t]), default=None)
+        size = sum(abs(z) for own in terms.values() for z in own)
+        lead = np.inf if rival is None else sum(terms[y]) - sum(terms[rival])
+        wrong.append(lead <= 1e-11 * size)
+        for t, sign in ((y, 1.0), (rival, -1.0)) if wrong[-1] else ():
+            for name, value in features(x, t).items():
+                w[name] = w.get(name, 0.0) + sign * value
+        hypotheses.append(dict(w))
+    return np.array(wrong), hypotheses
+
+
+def mean_weights(hypotheses):
+    """The mean of hypotheses given as dicts."""
+    names = {name for w in hypotheses for name in w}
+    return {name: sum(w.get(name, 0.0) for w in hypotheses) / len(hypotheses) for name in names}
+
+
+def ranking_votes(hypotheses, wrong, x, features, candidates):
+    """The share of hypotheses from the first step on that rank a candidate first, the first among ties."""
+    found = dict.fromkeys(candidates(x), 0)
+    voters = [w for k, w in enumerate(hypotheses) if k and any(wrong[:k])]
+    for w in voters:
+        scores = {t: sum(w.get(n, 0.0) * v for n, v in features(x, t).items()) for t in found}
+        best = max(scores.values())
+        found[next(t for t, s in scores.items() if s >= best - 1e-9)] += 1
+    return {t: count / max(len(voters), 1) for t, count in found.items()}
+
+
+def vector_valued_observations(C, N, l):
+    """C f(x_i) of the first l samples as a matrix over the values (v, i, q) of f, a row per (i, p)."""
+    m, P, Q = C.shape
+    whole = np.zeros((l, P, m, N, Q))
+    for i, v in product(range(l), range(m)):
+        whole[i, :, v, i] = C[v]
+    return whole.reshape(l * P, m * N * Q)
+
+
+def vector_valued_ridge(G, R, C, M, Y, alpha, penalty):
+    """f at all samples, (m, N, Q), and ‖f‖², by the literal system (Minh, Bazzani and Murino 2016, Theorem 4).
+
+    Targets that are NaN are not known.
+    """
+    m, _, Q = C.shape
+    N, l = len(G) // m, (~np.isnan(Y)).any(axis=1).sum()
+    known = ~np.isnan(Y.ravel())
+    O, K = vector_valued_observations(C, N, len(Y))[known], np.kron(G, R)
+    system = O.T @ O @ K + l * penalty * np.kron(M, np.eye(Q)) @ K + l * alpha * np.eye(len(K))
+    a = np.linalg.solve(system, O.T @ Y.ravel()[known])
+    return (K @ a).reshape(m, N, Q), a @ K @ a

@@ -54,6 +54,17 @@ def test_code_blocks(page, tmp_path, monkeypatch):
             printed = None
 
 
+def test_every_row_of_the_frameworks_table_runs():
+    text = (DOCS / "guide" / "framework.md").read_text()
+    first = next(body for kind, body in BLOCK.findall(text) if kind == "python")
+    lines = re.findall(r"^\| .*\| `(VectorValued.*\.fit\(.*\))` \|$", text, re.M)
+    assert len(lines) == 21
+    for line in lines:
+        names = {}
+        exec(first, names)
+        assert eval(line, names).certificate().status in ("exact", "converged"), line
+
+
 _FRAME = pd.DataFrame(np.eye(2), columns=["u", "v"])
 
 

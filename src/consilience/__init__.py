@@ -17,10 +17,16 @@ _NAMES = {
     "batch.coregularized": ["CoRegularizedRidge", "CoRegularizedRidgeClassifier"],
     "batch.coregularized_cv": ["CoRegularizedRidgeCV", "CoRegularizedRidgeClassifierCV"],
     "batch.svc": ["CoRegularizedSVC"],
+    "batch.vector_valued": ["VectorValuedClassifier", "VectorValuedRegressor"],
     "batch.metric": ["ViewMetricRidge", "ViewMetricRidgeClassifier"],
     "batch.metric_cv": ["ViewMetricRidgeCV", "ViewMetricRidgeClassifierCV"],
     "batch._view_metric": ["ViewMetric"],
-    "batch.multiple_kernel": ["MultipleKernelRidge", "MultipleKernelRidgeClassifier", "OutputKernelRidge"],
+    "batch.multiple_kernel": [
+        "MultipleKernelRidge",
+        "MultipleKernelRidgeClassifier",
+        "OutputKernelRidge",
+        "OutputKernelRidgeClassifier",
+    ],
     "batch.max_margin": ["MaxMarginClassifier"],
     "batch.max_margin_outputs": ["MaxMarginRegressor"],
     "batch.fusion": ["EarlyFusion", "LateFusion"],
@@ -28,6 +34,7 @@ _NAMES = {
     "online.kernelized": ["KernelPerceptron", "Projectron"],
     "online.matrix": ["MatrixPerceptron", "OrthogonalPerceptron"],
     "online.vector": ["VectorPerceptron"],
+    "online.ranking": ["RankingPerceptron"],
     "online.multicue": ["MultiCueClassifier"],
     "io": ["Samples", "SharedModel", "load", "read_samples", "read_stream", "save", "shareable"],
     "evaluation.comparison": ["Comparison", "Leaderboard", "candidates", "compare", "default_kernels"],
@@ -61,8 +68,14 @@ if TYPE_CHECKING:
     from .batch.max_margin_outputs import MaxMarginRegressor
     from .batch.metric import ViewMetricRidge, ViewMetricRidgeClassifier
     from .batch.metric_cv import ViewMetricRidgeClassifierCV, ViewMetricRidgeCV
-    from .batch.multiple_kernel import MultipleKernelRidge, MultipleKernelRidgeClassifier, OutputKernelRidge
+    from .batch.multiple_kernel import (
+        MultipleKernelRidge,
+        MultipleKernelRidgeClassifier,
+        OutputKernelRidge,
+        OutputKernelRidgeClassifier,
+    )
     from .batch.svc import CoRegularizedSVC
+    from .batch.vector_valued import VectorValuedClassifier, VectorValuedRegressor
     from .evaluation.checks import check_multiview_estimator
     from .evaluation.comparison import Comparison, Leaderboard, candidates, compare, default_kernels
     from .evaluation.curves import GapDisplay, MistakesDisplay, NystroemCurveDisplay
@@ -78,6 +91,7 @@ if TYPE_CHECKING:
     from .online.matrix import MatrixPerceptron, OrthogonalPerceptron
     from .online.multicue import MultiCueClassifier
     from .online.perceptron import OnlinePerceptron, PassiveAggressive
+    from .online.ranking import RankingPerceptron
     from .online.vector import VectorPerceptron
     from .solvers import certificates
     from .views import Views, as_views

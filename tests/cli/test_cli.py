@@ -213,9 +213,12 @@ def test_lists_of_what_there_is():
 def test_every_classifier_is_compared():
     known = set(candidates(X, y))
     skipped = {
-        "CoRegularizedRidgeClassifier",
+        "CoRegularizedRidgeClassifier",  # this and the next: the forms that choose penalties take part
         "ViewMetricRidgeClassifier",
-    }  # theirs are the forms that choose penalties
+        "OutputKernelRidgeClassifier",  # for outputs that are related, as regression's
+        "VectorValuedClassifier",  # its special cases take part
+        "RankingPerceptron",  # without features or candidates it is the OnlinePerceptron
+    }
     for name in set(cs.__all__) - skipped:
         cls = getattr(cs, name)
         assert name in known or not (isinstance(cls, type) and issubclass(cls, ClassifierMixin))

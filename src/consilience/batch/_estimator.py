@@ -119,7 +119,12 @@ class BatchEstimator(ViewEstimator, ABC):
         check_is_fitted(self)
         known = self.solution_
         return Certificate(
-            known.status, objective=known.objective, gap=known.gap, residual=known.residual, bound=known.bound
+            known.status,
+            objective=known.objective,
+            gap=known.gap,
+            residual=known.residual,
+            bound=known.bound,
+            note=known.note,
         )
 
     def __sklearn_tags__(self) -> Any:

@@ -49,12 +49,20 @@ class TrainingData:
 
 
 def read_training(
-    estimator: Any, X: Any, y: Any, sample_weight: Any, *, use_unlabeled: bool = False, labeled_only: bool = False
+    estimator: Any,
+    X: Any,
+    y: Any,
+    sample_weight: Any,
+    *,
+    use_unlabeled: bool = False,
+    labeled_only: bool = False,
+    every_sample: bool = False,
 ) -> TrainingData:
     """Validate samples, targets and weights, and put the rows in solver order.
 
     Classes become targets of ±1, one output per class, one output in all for two classes. With `use_unlabeled`,
-    samples without a target take part. With `labeled_only`, they do not even determine the parameters of kernels.
+    samples without a target take part. With `labeled_only`, they do not even determine the parameters of kernels. With
+    `every_sample`, samples of weight 0 take part as unlabeled ones.
     """
     X = read_views_to_fit(estimator, X)
     y = in_order_of(X.sample_names, y, "y")
@@ -74,7 +82,8 @@ def read_training(
         u = s * class_weights(estimator.class_weight, labels, s)
     labeled = labeled & (u > 0)
     s = np.where(labeled, s, 0.0) if labeled_only else s
-    X, kernels, order = select_training_rows(estimator, X, labeled, s, use_unlabeled=use_unlabeled)
+    used = np.ones_like(s) if every_sample else s
+    X, kernels, order = select_training_rows(estimator, X, labeled, used, use_unlabeled=use_unlabeled)
     first = order[: int((labeled & (s > 0)).sum())]
     return TrainingData(
         X, kernels, order, len(s), s[order], Y[first], u[first], None if codes is None else codes[first]
@@ -211,7 +220,7 @@ def given_weights(estimator: Any) -> np.ndarray | None:
     if isinstance(given, str):
         if given == "uniform":
             return np.full(len(used), 1 / len(used))
-        if given == "learned":
+        if given in ("learned", "least_squares"):
             return None
         raise ValueError(f"`view_weights` is 'uniform', 'learned' or one number per view; got {given!r}.")
     if isinstance(given, Mapping):

@@ -82,7 +82,7 @@ def _given_laplacian(graph: Any, data: TrainingData, name: str, here: np.ndarray
                 f"Its Laplacian must have a row and a column per sample given to fit, {data.n}; its shape is {L.shape}."
                 " Where samples are divided, as in cross-validation, give a callable."
             )
-        L = _cut(L, data.order[here])
+        L = cut_graph(L, data.order[here])
     if not np.isfinite(L.data if sp.issparse(L) else L).all():
         raise ValueError("Its Laplacian has values that are NaN or infinite.")
     if abs(L - L.T).max() > 1e-8 * max(abs(L).max(), 1e-300):
@@ -97,7 +97,7 @@ def _matrix(L: Any) -> Any:
     return np.asarray(L, dtype=np.float64)
 
 
-def _cut(L: Any, positions: np.ndarray) -> Any:
+def cut_graph(L: Any, positions: np.ndarray) -> Any:
     """Return the Laplacian of the graph between some samples; a sample that leaves takes its edges with it."""
     sums = np.asarray(L.sum(axis=1)).ravel()
     plain = np.abs(sums).max() <= 1e-8 * abs(L).max()

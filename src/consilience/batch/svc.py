@@ -10,17 +10,28 @@ from .._backend import few_threads
 from ..kernels.outputs import simplex_vectors
 from ..solvers.coregularized import Penalties, WeightSearch
 from ..solvers.coregularized_svm import SVMProblem
+from ..solvers.hinge import HingeLoss
 from ..views._docs import shared_docs
 from ..views.container import Views
 from ..views.estimator import ViewClassifier
 from ._estimator import BatchEstimator, constraints
-from ._fit import designs, given_weights, is_precise, raise_if_indefinite, read_training, store_fit, weight_starts
+from ._fit import (
+    TrainingData,
+    designs,
+    given_weights,
+    is_precise,
+    raise_if_indefinite,
+    read_training,
+    store_fit,
+    weight_starts,
+)
 from ._graphs import add_graphs
+from .coregularized import output_groups
 
 __all__ = ["CoRegularizedSVC"]
 
 
-def _read_vectors(given: Any, n_classes: int) -> np.ndarray | None:
+def read_vectors(given: Any, n_classes: int) -> np.ndarray | None:
     """Return the vectors of the classes; None where each class has an output of its own."""
     if isinstance(given, str):
         return None if given == "ovr" or n_classes <= 2 else simplex_vectors(n_classes)
@@ -30,6 +41,13 @@ def _read_vectors(given: Any, n_classes: int) -> np.ndarray | None:
             f"`class_vectors` must be finite, one row per class, {n_classes} in all; got shape {vectors.shape}."
         )
     return vectors
+
+
+def hinge_loss(data: TrainingData, vectors: np.ndarray | None) -> HingeLoss:
+    """Return the loss of the labeled samples."""
+    single = vectors is None and data.Y.shape[1] == 1  # one output: its sign is the class
+    classes: Any = (data.Y[:, 0] > 0).astype(int) if single else data.codes
+    return HingeLoss(classes, vectors, data.Y.shape[1], data.u, float(data.s[: data.l].sum()))
 
 
 @shared_docs
@@ -61,10 +79,14 @@ class CoRegularizedSVC(ViewClassifier, BatchEstimator):
     {graph}
     class_vectors : {"ovr", "simplex"} or array of shape (n_classes, n_outputs), default="ovr"
         "ovr" fits each class against the rest. "simplex" fits all classes in one machine with the vertices of a
-        simplex as vectors s_k, which takes much longer. An array gives the vectors, classes in sorted order.
+        simplex as vectors s_k. An array gives the vectors, classes in sorted order.
     {view_weights}
     {weights_norm}
     {n_restarts}
+    output_kernel : array of shape (n_outputs, n_outputs), optional
+        Symmetric positive semi-definite matrix R: the kernel of the vector-valued functions is k_v(x, z) R. Its rows
+        are the classes for "ovr" (one row for two classes), and the columns of the class vectors otherwise. Default:
+        identity.
     n_components : int or float, optional
         Number of Nyström landmarks of each view, or their fraction of the samples. By default, exact kernels are used.
         The kernel between labeled samples is a matrix in both cases.
@@ -119,6 +141,7 @@ class CoRegularizedSVC(ViewClassifier, BatchEstimator):
     view_weights: Any = "uniform"
     weights_norm: float | None = None
     n_restarts: int = 5
+    output_kernel: Any = None
     n_components: float | None = None
     tol: float = 1e-4
     max_iter: int = 100
@@ -150,17 +173,16 @@ class CoRegularizedSVC(ViewClassifier, BatchEstimator):
             self._validate_params()
             penalties = Penalties(self.alpha, self.agreement_penalty, self.graph_penalty)
             data = read_training(self, X, y, sample_weight, use_unlabeled=penalties.use_unlabeled)
-            vectors = _read_vectors(self.class_vectors, len(self.classes_))
-            n_outputs = data.Y.shape[1] if vectors is None else len(vectors)
-            classes: Any = (data.Y[:, 0] > 0).astype(int) if n_outputs == 1 else data.codes
+            vectors = read_vectors(self.class_vectors, len(self.classes_))
+            groups = output_groups(self.output_kernel, data.Y.shape[1] if vectors is None else vectors.shape[1])
+            loss = hinge_loss(data, vectors)
             c = given_weights(self)
             search = WeightSearch(weight_starts(self) if c is None else [], self.tol, self.max_iter)
             with few_threads(len(data.order)):
                 for design in designs(self, data):
                     if penalties.graph:
                         add_graphs(self, data, design, penalties)
-                    problem = SVMProblem(design, classes, vectors, n_outputs, data.u, penalties)
-                    solution = problem.solve(c, search, self.max_iter)
+                    solution = SVMProblem(design, loss, penalties, groups).solve(c, search, self.max_iter)
                     if is_precise(design, solution):
                         break
             return self._store(data, design, solution, vectors)

@@ -1,5 +1,6 @@
 """Inspection of a fitted estimator: its proof, where its views agree, which views it needs, its equal error rate."""
 
+from inspect import signature
 from typing import Any
 
 import numpy as np
@@ -53,7 +54,7 @@ def certificate(model: Any, X: Any = None, y: Any = None) -> Certificate:
     if X is None:
         proof: Certificate = final.certificate()
         return proof
-    if not hasattr(final, "partial_fit"):
+    if "X" not in signature(final.certificate).parameters:
         raise TypeError(
             f"The certificate of {type(final).__name__} needs no samples: it is computed in `fit`. Omit X and y."
         )

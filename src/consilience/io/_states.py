@@ -16,16 +16,19 @@ from ..batch.max_margin import MaxMarginClassifier
 from ..batch.max_margin_outputs import MaxMarginRegressor
 from ..kernels import Kernel
 from ..kernels.features import Nystroem, RandomFeatures
+from ..online._candidates import OutputList
 from ..online._dual import Grams, KernelMachine, Support, SupportMachine
 from ..online._factors import ViewFactors
 from ..online._frame import FIXED, OnlineEstimator
 from ..online._linear import LinearMachine
 from ..online._link import LinkMachine
-from ..online._machine import Machine
+from ..online._machine import Machine, takes_means
 from ..online._projectron import ProjectronMachine
+from ..online._ranking import RankingMachine
 from ..online._rows import Columns
 from ..online._vector import VectorMachine
 from ..online.multicue import MultiCueClassifier
+from ..online.ranking import RankingPerceptron
 from ..solvers.certificates import STATUSES, Certificate, Solution
 from ..views._blocks import Gram, width
 from ..views._reading import checked_sparse
@@ -215,6 +218,7 @@ def _check_factors(factors: ViewFactors) -> None:
     G = 1 if factors.shape == "joint" else m if factors.shape == "views" else m * m
     _doubles(factors, norms=(G, T), F=(G, T), C=(G, T), prior=(G,), counters=(2,))
     _number(factors, "p", 1.0)
+    _doubles(factors, learned=(1 + m if factors.prior_norms == "learned" and factors.p != 1 else 0,))
 
 
 def _check_machine(machine: Machine) -> None:
@@ -238,7 +242,7 @@ def _check_linear(machine: LinearMachine) -> None:
 
 def _check_link(machine: LinkMachine) -> None:
     columns, T, first = machine.columns, machine.n_outputs, int(machine.fit_intercept)
-    size, kept = columns.width, columns.width if machine.average is True else 0
+    size, kept = columns.width, columns.width if takes_means(machine.average) else 0
     _require(not columns.shared and min(columns.offsets.values(), default=size) == first, "columns of a machine")
     _doubles(machine, V=(size, T), W=(size, T), power=(T,), scale=(T,), base=(T,), C=(T,), counters=(1,))
     for name in ("U", "last"):
@@ -262,7 +266,7 @@ def _check_kernel_machine(machine: KernelMachine) -> None:
     _require(factors.shape == machine.grams.shape and factors.F.shape[1] == T, "factors of a machine")
     _require(factors.names == tuple(machine.grams.kernels), "factors of a machine")
     _array(machine, "alpha", (T, S))
-    _array(machine, "beta", (machine.grams.n_groups() if machine.average is True else 0, T, S))
+    _array(machine, "beta", (machine.grams.n_groups() if takes_means(machine.average) else 0, T, S))
     _array(machine, "alive", (S,), "b")
     side = len(machine.output_gram)
     _doubles(machine, output_gram=(side, side))
@@ -330,6 +334,9 @@ def _check_online(estimator: OnlineEstimator) -> None:
     _require(all(len(pair) == 2 for pair in estimator._curve), "_curve")
     _require(list(estimator._began_with) == [name for name in FIXED if hasattr(estimator, name)], "_began_with")
     estimator._check_fixed()
+    if isinstance(estimator, RankingPerceptron) and estimator._ranks():
+        _check_ranking(estimator)
+        return
     codes = {label: code for code, label in enumerate(estimator.classes_.tolist())}
     _require(estimator._codes == codes and all(type(code) is int for code in estimator._codes.values()), "_codes")
     machine, P = estimator._machine, len(estimator.classes_)
@@ -345,6 +352,21 @@ def _check_online(estimator: OnlineEstimator) -> None:
     _require(isinstance(kernels, dict) and all(isinstance(k, Kernel) for k in kernels.values()), "kernels_")
     if hasattr(estimator, "_width"):
         _counts(estimator, "_width")
+
+
+def _check_ranking(estimator: RankingPerceptron) -> None:
+    """Check a ranking of outputs of any kind; it has no classes."""
+    machine, expected = estimator._machine, estimator._new_machine(1)
+    _require(type(machine) is type(expected) and isinstance(estimator._outputs, OutputList), "its machine")
+    for name in ("average", "grams", "output_kernel"):
+        _require(type(getattr(machine, name, None)) is type(getattr(expected, name, None)), f"{name} of its machine")
+
+
+def _check_ranking_machine(machine: RankingMachine) -> None:
+    _counts(machine, "n_updates", "n_hypotheses")
+    _number(machine, "size", 0.0)
+    _doubles(machine, coefs=(None,), late=(len(machine.coefs),))
+    _require(machine.is_consistent(), "arrays of a ranking")
 
 
 def _check_cues(estimator: MultiCueClassifier) -> None:
@@ -367,6 +389,8 @@ def _check_batch(estimator: Any) -> None:
     if "dual_coef_" in fitted and estimator.dual_coef_.ndim == 3:
         _array(estimator, "dual_coef_", (m, len(estimator.X_fit_), None))
         _require(estimator.X_fit_.names == estimator._used_views, "X_fit_")
+    if "combination_" in fitted:
+        _require(estimator._is_consistent(), "combination_")
     if "_features" in fitted:
         sizes = estimator._features.n_components_
         fits = isinstance(estimator.coef_, dict) and tuple(estimator.coef_) == estimator._used_views == tuple(sizes)
@@ -456,6 +480,7 @@ _CHECKS: dict[type, Any] = {
     KernelMachine: _check_kernel_machine,
     ProjectronMachine: _check_projectron,
     VectorMachine: _check_vector_machine,
+    RankingMachine: _check_ranking_machine,
     BaseEstimator: _check_estimator,
     OnlineEstimator: _check_online,
     MultiCueClassifier: _check_cues,

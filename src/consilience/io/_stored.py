@@ -14,6 +14,8 @@ from ..kernels.features import Nystroem
 from ..kernels.normalization import Centered
 from ..online._dual import Support
 from ..online._link import LinkMachine
+from ..online._pairs import PairMachine
+from ..online._ranking import FeatureMachine
 from ..views import _blocks
 from ..views._blocks import Block, Gram
 from ..views.container import Views
@@ -114,6 +116,8 @@ def _held_by(part: Any, views: tuple[str, ...]) -> dict[str, int]:
         return _added([_present(X) for X in part.parts])
     if isinstance(part, LinkMachine):
         return dict.fromkeys(part.columns.offsets, sum(change.shape[0] for change in part.changes))
+    if isinstance(part, (PairMachine, FeatureMachine)):  # pairs of samples and outputs, or differences of features
+        return dict.fromkeys(views or ("",), len(part.pairs if isinstance(part, PairMachine) else part.steps))
     if isinstance(part, Centered):
         block = part.reference
         return {} if block is None or not _has_values(block) else dict.fromkeys(views or ("",), len(block))

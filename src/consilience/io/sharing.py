@@ -33,6 +33,7 @@ from ..kernels.joint import view_scales
 from ..kernels.normalization import Centered
 from ..online._frame import OnlineEstimator
 from ..online._machine import Machine
+from ..online._ranking import RankingMachine
 from ..solvers.certificates import Solution
 from ..solvers.linalg import column_norms, orthonormal
 from ..views import _blocks
@@ -216,7 +217,7 @@ def _check_part(part: Any, views: tuple[str, ...], least: int) -> None:
                 f"Not shared: {type(part).__name__} learns on from {stored_text(held)}, and cannot do without. Fit a "
                 "batch estimator, or an online one with weights of columns such as OnlinePerceptron."
             )
-        if isinstance(machine, Machine) and 0 < machine.n_updates < least:
+        if isinstance(machine, (Machine, RankingMachine)) and 0 < machine.n_updates < least:
             raise ValueError(
                 f"Not shared: the weights of {type(part).__name__} are a sum of {machine.n_updates} samples, fewer "
                 f"than {least}. Learn from more samples."
@@ -254,12 +255,12 @@ def _check_part(part: Any, views: tuple[str, ...], least: int) -> None:
 
 def _check_parameters(estimator: Any) -> None:
     """Refuse matrices between training samples among the parameters; prediction does not need them."""
-    for name in ("graph", "metric"):
+    for name in ("graph", "metric", "operator"):
         given = getattr(estimator, name, None)
         if any(isinstance(part, np.ndarray) or sp.issparse(part) for part, _ in walk([given])):
             raise ValueError(
                 f"Not shared: the parameter `{name}` of {type(estimator).__name__} is a matrix between training "
-                f"samples. Set it to a name by model.set_params({name}=...); predictions do not use it."
+                f"samples. Set it to a name or None by model.set_params({name}=...); predictions do not use it."
             )
 
 
@@ -307,6 +308,11 @@ def _functions(estimator: Any) -> dict[str, tuple[Block, np.ndarray]]:
         features, coef = estimator._features, estimator.coef_
         return {n: (features._landmarks[n], to_numpy(features._roots[n]) @ coef[n]) for n in estimator._used_views}
     X = estimator.X_fit_
+    if not isinstance(fitted.get("_view_kernel", "diagonal"), str):
+        raise ValueError(
+            f"Not shared: `view_kernel` compares the views {_blocks.quoted(X.names)} of different samples, so that "
+            "they cannot be averaged one by one. Fit with view_kernel='diagonal' or 'covariance'."
+        )
     if isinstance(estimator, (MaxMarginClassifier, MaxMarginRegressor)):
         if not (isinstance(estimator._combine, str) and estimator._combine == "sum"):
             raise ValueError(

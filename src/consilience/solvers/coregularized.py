@@ -1,7 +1,7 @@
 """Co-regularized least squares over coupled views: given or learned weights of the views, held-out scores.
 
 For a kernel R between outputs the problem divides into one part for each eigenvalue of R: the outputs are turned into
-its eigenvectors, and the ridge is divided by the eigenvalue (Minh, Bazzani and Murino 2016, section 4.4).
+its eigenvectors, and the ridge is divided by the eigenvalue (Minh, Bazzani and Murino 2016, Theorems 10 and 11).
 """
 
 from collections.abc import Iterator, Sequence

@@ -1,11 +1,11 @@
 """Co-regularized support vector machines over coupled views: the program in α, given or learned weights of the views.
 
-What depends on the weights c of the views is the labeled kernel 𝒢(c) alone; the program over it is that of `box_qp`,
-scaled as in the paper (Minh, Bazzani and Murino 2016, Theorem 10) with Q_G = l 𝒢.
+What depends on the weights c of the views is the labeled kernel 𝒢(c) alone, one for each eigenvalue of the kernel R
+between outputs; the program over it is that of `hinge` (Minh, Bazzani and Murino 2016, Theorem 11).
 """
 
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
@@ -13,108 +13,98 @@ from .box_qp import class_qp
 from .certificates import Solution
 from .coregularized import Penalties, WeightSearch, couple
 from .coupled import Coupled, weight_slopes
-from .design import Design
+from .design import Design, GramDesign
+from .hinge import HingeLoss
 from .linalg import is_positive
 from .weights import Evaluation, learn_weights, with_learned
 
 
 class SVMProblem:
-    """The program in α for the classes of l rows.
+    """The program in α for any weights of the views, over Gram matrices or features.
 
-    Parameters
-    ----------
-    design : GramDesign or FeatureDesign
-        The views.
-    classes : array of int of shape (l,)
-        The class of each labeled row.
-    vectors : array of shape (n_classes, n_outputs) or None
-        Vectors of the classes; None for one class against the rest, each with an output of its own.
-    n_outputs : int
-        Number of outputs; 1 for two classes without vectors.
-    u : array of shape (l,)
-        Weights of the losses.
+    `groups` are the eigenvalues of the output kernel with their eigenvectors.
     """
 
     def __init__(
-        self,
-        design: Design,
-        classes: np.ndarray,
-        vectors: np.ndarray | None,
-        n_outputs: int,
-        u: np.ndarray,
-        penalties: Penalties,
+        self, design: Design, loss: HingeLoss, penalties: Penalties, groups: Sequence[tuple[float, np.ndarray]]
     ):
-        self.design, self.penalties, self.scale = design, penalties, design.total
-        upper = u[:, None] / self.scale  # 0 <= α_ik <= u_i/l
-        own = classes[:, None] == np.arange(n_outputs) if n_outputs > 1 else classes[:, None] > 0
-        if vectors is None:  # independent rows of signs
-            self.vectors = np.eye(n_outputs)
-            self.signs = np.where(own, 1.0, -1.0)
-            self.margins = np.ones((len(classes), n_outputs))
-            self.upper = np.repeat(upper, n_outputs, axis=1)
-            self.inner = np.eye(n_outputs)
-        else:
-            self.vectors = vectors
-            self.inner = vectors @ vectors.T
-            self.signs = -np.ones((len(classes), n_outputs))  # the output moves away from vectors of other classes
-            self.margins = -self.inner[classes]  # -<s_k, s_y>, which is 1/(P - 1) for the simplex
-            self.upper = np.where(own, 0.0, upper)  # the loss has no term for the own class
+        self.design, self.loss, self.penalties = design, loss, penalties
+        self.groups = [(value, vectors) for value, vectors in groups if value > 0]
 
     def solve(self, c: np.ndarray | None, search: WeightSearch, rounds: int) -> Solution:
         """Return ((coefficients of each view, weights of the views), α) as x; see `RidgeProblem.solve`.
 
-        `search.tol` is the gap to reach, relative to the objective, and `rounds` limits the rounds of `box_qp`.
+        `search.tol` is the gap to reach, relative to the objective, and `rounds` limits the rounds of the program.
         """
         try:
-            system = couple(self.design, self.penalties)
+            systems = self._systems()
             learned = None
             if c is None:
-                learned = self._learn_weights(system, search, rounds)
+                learned = self._learn_weights(systems, search, rounds)
                 c = learned.x
-            kernel = system.labeled_kernel(c)
-            if not is_positive(kernel, single=self.design.single):
+            kernels = self._kernels(systems, c)
+            # without penalties the kernel is a sum of Gram matrices, which are positive semi-definite
+            summed = isinstance(self.design, GramDesign) and not self.penalties.use_unlabeled
+            if not summed and not all(is_positive(kernel, single=self.design.single) for kernel, _ in kernels):
                 raise np.linalg.LinAlgError("The labeled kernel is not positive semi-definite.")
             tol = search.tol if learned is None else 0.1 * search.tol  # the rest of the gap is that of the weights
-            program = self._program(kernel, tol, rounds)
-            coefficients = system.coefficients(c, self.dual_residuals(program.x))
+            program = class_qp(*self.loss.program(kernels), tol=tol, max_iter=rounds)
+            alpha = self.loss.shaped(program.x)
+            coefficients, primal = self._functions(systems, c, alpha)
         except np.linalg.LinAlgError as error:
             return Solution(getattr(error, "view", None), None, 0, "indefinite")
-        solution = self._with_gap(program, system.outputs(c, coefficients), search.tol)
-        if solution.converged and system.jitter:
-            solution = replace(solution, status="jitter")
-        solution = solution if learned is None else with_learned(solution, learned)
-        return replace(solution, x=((coefficients, c), program.x))
-
-    def _program(self, kernel: np.ndarray, tol: float, rounds: int, x0: np.ndarray | None = None) -> Solution:
-        kernel *= self.scale  # Q_G = l 𝒢
-        return class_qp(kernel, self.inner, self.margins, self.upper, self.signs, tol=tol, max_iter=rounds, x0=x0)
-
-    def dual_residuals(self, alpha: np.ndarray) -> np.ndarray:
-        """Return r = l/2 Σ_k ±α_ik s_k."""
-        return 0.5 * self.scale * (self.signs * alpha) @ self.vectors
-
-    def _with_gap(self, program: Solution, outputs: tuple[Any, np.ndarray, float], tol: float) -> Solution:
-        """Return the objective at the coefficients themselves, and its distance from the dual value."""
-        _, g, penalty = outputs
-        # max(0, 1 - ±g_k), or max(0, -<s_k, s_y> + <s_k, g>) for class vectors
-        loss = float(np.sum(self.upper * np.maximum(0, self.margins - self.signs * (g @ self.vectors.T))))
-        primal = loss + penalty / self.scale
-        gap = max(primal - program.dual, 0.0)
-        status = program.status
-        if program.converged and not gap <= 2 * max(tol, 1e-9) * abs(primal):
+        gap, status = max(primal - program.dual, 0.0), program.status
+        if program.converged and not gap <= 2 * max(search.tol, 1e-9) * abs(primal):
             status = "inexact"
-        return Solution(None, gap, program.n_iter, status, objective=primal, residual=program.residual)
+        elif program.converged and any(system.jitter for system, _ in systems):
+            status = "jitter"
+        solution = Solution(None, gap, program.n_iter, status, objective=primal, residual=program.residual)
+        solution = solution if learned is None else with_learned(solution, learned)
+        return replace(solution, x=((coefficients, c), alpha))
 
-    def _learn_weights(self, system: Coupled, search: WeightSearch, rounds: int) -> Solution:
+    def _systems(self) -> list[tuple[Coupled, np.ndarray]]:
+        """Return factored penalties with W: the kernel of labeled samples and outputs is Σ 𝒢(c) ⊗ WW'."""
+        if self.penalties.use_unlabeled:
+            return [(couple(self.design, self.penalties, value), vectors) for value, vectors in self.groups]
+        # only γ_A is left: all eigenvalues share one kernel, and WW' = R
+        return [(couple(self.design, self.penalties), np.hstack([value**0.5 * own for value, own in self.groups]))]
+
+    @staticmethod
+    def _kernels(systems: Sequence[tuple[Coupled, np.ndarray]], c: np.ndarray) -> list[tuple[np.ndarray, np.ndarray]]:
+        return [(system.labeled_kernel(c), W @ W.T) for system, W in systems]
+
+    def _functions(
+        self, systems: Sequence[tuple[Coupled, np.ndarray]], c: np.ndarray, alpha: np.ndarray
+    ) -> tuple[list[np.ndarray], float]:
+        """Return the coefficients of each view for α, and the objective at the coefficients themselves."""
+        r = self.loss.dual_residuals(alpha)
+        coefficients = [np.zeros((size, r.shape[1])) for size in self.design.sizes]
+        g, penalties = np.zeros_like(r), 0.0
+        for system, W in systems:
+            found = system.coefficients(c, r @ W)
+            _, outputs, penalty = system.outputs(c, found)
+            g, penalties = g + outputs @ W.T, penalties + penalty
+            for total, own in zip(coefficients, found, strict=True):
+                total += own @ W.T
+        return coefficients, self.loss.value(g) + penalties / self.loss.scale
+
+    def _learn_weights(
+        self, systems: Sequence[tuple[Coupled, np.ndarray]], search: WeightSearch, rounds: int
+    ) -> Solution:
         """Return weights by the gradient of the dual value, which is a lower bound on the objective."""
-        system.keep()
+        for system, _ in systems:
+            system.keep()
         last: list[np.ndarray | None] = [None]  # the next program starts at the last α
 
         def evaluate(c: np.ndarray) -> Evaluation:
-            program = self._program(system.labeled_kernel(c), 0.1 * search.tol, rounds, last[0])
+            arrays = self.loss.program(self._kernels(systems, c))
+            program = class_qp(*arrays, tol=0.1 * search.tol, max_iter=rounds, x0=last[0])
             last[0] = program.x
             # α is optimal, so only 𝒢(c) is differentiated
-            gradient, curvature = weight_slopes(system, c, self.dual_residuals(program.x))
-            return program.dual, gradient / self.scale, None if curvature is None else curvature / self.scale
+            r, scale = self.loss.dual_residuals(self.loss.shaped(program.x)), self.loss.scale
+            slopes = [weight_slopes(system, c, r @ W) for system, W in systems]
+            curvatures = [curvature for _, curvature in slopes if curvature is not None]
+            proof = np.sum(curvatures, axis=0) / scale if len(curvatures) == len(slopes) else None
+            return program.dual, np.sum([slope for slope, _ in slopes], axis=0) / scale, proof
 
         return learn_weights(evaluate, search.starts, tol=0.5 * search.tol, max_iter=search.max_iter)

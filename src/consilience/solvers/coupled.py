@@ -21,138 +21,13 @@ from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 import numpy as np
-import scipy.sparse as sp
 
 from .design import GramDesign
-from .linalg import (
-    add_to_diagonal,
-    cholesky,
-    cholesky_or_jitter,
-    forward,
-    gram_of,
-    inverse,
-    multiply,
-    root,
-    sandwich,
-    solve,
-)
+from .linalg import add_symmetric, add_to_diagonal, cholesky, cholesky_or_jitter, forward, gram_of, multiply, solve
+from .responses import Factored, Formed, Plain
 from .weights import Evaluation
 
 
-# -- one view's response to dual residuals: E = K(aI + BK)⁻¹
-class Plain:
-    """B = 0: E = K/a, and nothing is factored."""
-
-    def __init__(self, K: np.ndarray, a: float):
-        self.K, self.a = K, a
-
-    def block(self, l: int) -> np.ndarray:
-        """Return E between the first l rows."""
-        return (self.K[:l, :l] / self.a).T  # symmetric; transposed to the memory order of the other blocks
-
-    def apply(self, x: np.ndarray) -> np.ndarray:
-        """Return Ex."""
-        return multiply(self.K, x) / self.a
-
-    def coefficients(self, x: np.ndarray) -> np.ndarray:
-        """Return (aI + BK)⁻¹x."""
-        return x / self.a
-
-    def penalize(self, f: np.ndarray) -> np.ndarray:
-        """Return Bf."""
-        return np.zeros_like(f)
-
-
-class _Penalized(ABC):
-    """What responses with B ≠ 0 share: B = diag(diagonal) + w L, where there is a graph."""
-
-    def __init__(self, K: np.ndarray, a: float, diagonal: Any, L: Any, graph_penalty: float):
-        self.K, self.a, self.diagonal, self.L, self.graph_penalty = K, a, diagonal, L, graph_penalty
-
-    def _penalty(self) -> Any:
-        """Return B, or its diagonal."""
-        if self.L is None:
-            return self.diagonal
-        if sp.issparse(self.L):
-            return self.graph_penalty * self.L + sp.diags_array(np.broadcast_to(self.diagonal, len(self.K)))
-        dense = self.L.toarray() if hasattr(self.L, "toarray") else self.L
-        return add_to_diagonal(self.graph_penalty * dense, self.diagonal)
-
-    @abstractmethod
-    def apply(self, x: np.ndarray) -> np.ndarray:
-        """Return Ex."""
-
-    def penalize(self, x: np.ndarray) -> np.ndarray:
-        """Return Bx."""
-        product = np.reshape(self.diagonal, (-1, 1)) * x
-        if self.L is None:
-            return product
-        return product + self.graph_penalty * (multiply(self.L, x) if isinstance(self.L, np.ndarray) else self.L @ x)
-
-    def coefficients(self, x: np.ndarray) -> np.ndarray:
-        """Return (aI + BK)⁻¹x = (x - BEx)/a, refined as long as the residual falls."""
-        found = (x - self.penalize(self.apply(x))) / self.a
-        rest = x - self.a * found - self.penalize(multiply(self.K, found))
-        for _ in range(5):  # iterative refinement: E is rounded, K and B are not
-            if np.abs(rest).max() <= 1e-13 * np.abs(x).max():
-                break
-            better = found + (rest - self.penalize(self.apply(rest))) / self.a
-            left = x - self.a * better - self.penalize(multiply(self.K, better))
-            if not np.abs(left).max() < np.abs(rest).max():
-                break
-            found, rest = better, left
-        return found
-
-
-class Factored(_Penalized):
-    """E = G(aI + G'BG)⁻¹G' with K = GG', not formed: for views that are not coupled, where few columns are needed."""
-
-    def __init__(self, K: np.ndarray, a: float, diagonal: Any, L: Any, graph_penalty: float):
-        super().__init__(K, a, diagonal, L, graph_penalty)
-        self.G, triangular = root(K)
-        # CC' = aI + G'BG
-        self.C = cholesky(add_to_diagonal(sandwich(self.G, self._penalty(), triangular=triangular), a))
-
-    def block(self, l: int) -> np.ndarray:
-        """Return E between the first l rows."""
-        return gram_of(forward(self.C, self.G[:l].T))  # E = (C⁻¹G')'(C⁻¹G')
-
-    def apply(self, x: np.ndarray) -> np.ndarray:
-        """Return Ex."""
-        return multiply(self.G, solve(self.C, multiply(self.G.T, x)))
-
-
-class Formed(_Penalized):
-    """E as a matrix, and its complement I - pEp with p² = b s m: for coupled views."""
-
-    def __init__(self, K: np.ndarray, a: float, diagonal: np.ndarray, L: Any, graph_penalty: float):
-        super().__init__(K, a, diagonal, L, graph_penalty)
-        p = np.sqrt(diagonal)
-        if L is None and diagonal.min() * K.diagonal().max() > 1e-5 * a:
-            # P = (aI + pKp)⁻¹ and E = (I - aP)/p²: no digits cancel, because the penalty is not small
-            self.complement = inverse(add_to_diagonal(p[:, None] * K * p, a))
-            self.complement *= a  # I - pEp = aP
-            self.E = self.complement * (-1 / p)
-            self.E /= p[:, None]
-            add_to_diagonal(self.E, 1 / diagonal)
-            return
-        G, triangular = root(K)
-        C = cholesky(add_to_diagonal(sandwich(G, self._penalty(), triangular=triangular), a))
-        self.E = gram_of(forward(C, G.T))
-        self.complement = self.E * -p
-        self.complement *= p[:, None]
-        add_to_diagonal(self.complement, 1.0)
-
-    def block(self, l: int) -> np.ndarray:
-        """Return E between the first l rows."""
-        return self.E[:l, :l]
-
-    def apply(self, x: np.ndarray) -> np.ndarray:
-        """Return Ex."""
-        return multiply(self.E, x)
-
-
-# -- all views together
 class RidgeFit(NamedTuple):
     """Least squares for given weights of the views; all but the coefficients times l."""
 
@@ -226,7 +101,7 @@ class Coupled(ABC):
         for v in np.flatnonzero(c).tolist():
             own = self.own(v) if self._kept is None else self._kept[0][v]
             if own is not None:
-                total += c[v] ** 2 * own  # Σ c_v² E_v
+                add_symmetric(total, own, c[v] ** 2)  # Σ c_v² E_v
         if self.coupled:
             if self._kept is None:
                 total += gram_of(self.half(c))  # T'T for T = Σ c_v T_v
@@ -421,7 +296,10 @@ class CoupledGrams(Coupled):
 
     def coefficients(self, c: np.ndarray, r: np.ndarray) -> list[np.ndarray]:
         """Return a_v with f_v = K_v a_v, for dual residuals r (l, P) of the labeled rows."""
-        parts = self._view_residuals(c, r)
+        return self.respond(self._view_residuals(c, r))
+
+    def respond(self, parts: list[np.ndarray]) -> list[np.ndarray]:
+        """Return a_v for what drives each view's function, here c_v ν r; the parts are used up."""
         if self.coupled:
             total = self._summed([view.apply(own) for view, own in zip(self.views, parts, strict=True)])
             total = self.q[:, None] * solve(self.H, self.q[:, None] * total)  # b s Σ_w f_w
@@ -429,16 +307,32 @@ class CoupledGrams(Coupled):
                 own += total[here]
         return [view.coefficients(own) for view, own in zip(self.views, parts, strict=True)]
 
+    def values(self, coefficients: Sequence[np.ndarray]) -> list[np.ndarray]:
+        """Return f_v = K_v a_v at all rows."""
+        return [multiply(K, a) for K, a in zip(self.grams, coefficients, strict=True)]
+
+    def slopes(self, coefficients: Sequence[np.ndarray], f: Sequence[np.ndarray]) -> list[np.ndarray]:
+        """Return a a_v + B_v f_v - b s Σ_w f_w: half the gradient of the penalties is K_v times it, per view."""
+        total = self.shared[:, None] * self._summed(f) if self.coupled else None
+        parts = [self.ridge * a + view.penalize(own) for a, view, own in zip(coefficients, self.views, f, strict=True)]
+        return parts if total is None else [part - total[here] for part, here in zip(parts, self.rows, strict=True)]
+
+    def gap_bound(self, rests: Sequence[np.ndarray]) -> float:
+        """Return Σ_v tr(ρ_v'K_vρ_v)/a, for what is left of the optimality conditions.
+
+        It bounds the distance from the optimum: the objective, times l, is strongly convex.
+        """
+        parts = [np.sum(rest * multiply(K, rest)) for K, rest in zip(self.grams, rests, strict=True)]
+        return max(float(np.sum(parts)) / self.ridge, 0.0)
+
     def outputs(self, c: np.ndarray, coefficients: Sequence[np.ndarray]) -> tuple[list[np.ndarray], np.ndarray, float]:
         """Return f_v = K_v a_v at all rows, g at the labeled ones, and the penalties, all from the coefficients."""
-        f = [multiply(K, a) for K, a in zip(self.grams, coefficients, strict=True)]
+        f = self.values(coefficients)
         g = np.zeros((self.l, f[0].shape[1]))
-        # Σ_{v<w} ‖f_v - f_w‖² = m_i Σ_v ‖f_v‖² - ‖Σ_v f_v‖², and B has the first part
-        penalty = -float(np.sum(self.shared[:, None] * self._summed(f) ** 2)) if self.coupled else 0.0
         for v, here in enumerate(self.rows):
             g[here[: self.known[v]]] += c[v] * f[v][: self.known[v]]
-            # a ‖f_v‖² + <f_v, Bf_v>
-            penalty += float(np.sum(f[v] * (self.ridge * coefficients[v] + self.views[v].penalize(f[v]))))
+        # Σ_{v<w} ‖f_v - f_w‖² = m_i Σ_v ‖f_v‖² - ‖Σ_v f_v‖², and B has the first part
+        penalty = sum(float(np.sum(own * slope)) for own, slope in zip(f, self.slopes(coefficients, f), strict=True))
         return f, self.nu(c)[:, None] * g, penalty
 
     def optimality(
@@ -446,19 +340,11 @@ class CoupledGrams(Coupled):
     ) -> tuple[float, float]:
         """Return how far f_v = K_v a_v is from stationary, and a bound on its distance from the optimum (both times l).
 
-        With the dual residuals r at f and ρ_v = a a_v + B_v f_v - b s Σ_w f_w - c_v ν r, the gradient of the objective
-        is 2/l Σ_v K_vρ_v; the objective is strongly convex, so it is within Σ_v tr(ρ_v'K_vρ_v)/(l a) of the optimum.
+        With the dual residuals r at f, ρ_v are the slopes of the penalties minus c_v ν r.
         """
-        wanted = self._view_residuals(c, r)
-        total = self.shared[:, None] * self._summed(f) if self.coupled else None
-        worst = bound = 0.0
-        for v, (view, here) in enumerate(zip(self.views, self.rows, strict=True)):
-            rest = self.ridge * coefficients[v] + view.penalize(f[v]) - wanted[v]
-            if total is not None:
-                rest -= total[here]
-            worst = max(worst, float(np.abs(rest).max()))
-            bound += float(np.sum(rest * multiply(self.grams[v], rest))) / self.ridge
-        return worst, max(bound, 0.0)
+        slopes = self.slopes(coefficients, f)
+        rests = [slope - wanted for slope, wanted in zip(slopes, self._view_residuals(c, r), strict=True)]
+        return max(float(np.abs(rest).max()) for rest in rests), self.gap_bound(rests)
 
     def _view_residuals(self, c: np.ndarray, r: np.ndarray) -> list[np.ndarray]:
         """Return c_v ν r on the rows of each view."""

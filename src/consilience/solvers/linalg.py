@@ -32,6 +32,12 @@ def multiply(A: Any, B: np.ndarray) -> np.ndarray:
     return gemm(1.0, left, right, trans_a=trans_a, trans_b=trans_b)
 
 
+def add_product(C: np.ndarray, A: np.ndarray, B: np.ndarray) -> None:
+    """Add AB to C, in place; all are in Fortran's order and of one type."""
+    (gemm,) = blas.get_blas_funcs(("gemm",), (C,))
+    gemm(1.0, A, B, beta=1.0, c=C, overwrite_c=1)
+
+
 def gram_of(X: np.ndarray) -> np.ndarray:
     """X'X."""
     if not X.size:
@@ -45,6 +51,15 @@ def add_to_diagonal(A: np.ndarray, values: Any) -> np.ndarray:
     """Add to the diagonal of A, in place."""
     A[np.diag_indices_from(A)] += values
     return A
+
+
+def add_symmetric(A: np.ndarray, B: np.ndarray, weight: float) -> None:
+    """Add a multiple of a symmetric matrix to A, in place and without another matrix in memory."""
+    if A.flags.f_contiguous and A.dtype == B.dtype and (B.flags.f_contiguous or B.flags.c_contiguous):
+        (axpy,) = blas.get_blas_funcs(("axpy",), (A,))
+        axpy(B.ravel("A"), A.ravel("K"), a=weight)  # both are views
+    else:
+        A += weight * B
 
 
 def mirror(A: np.ndarray) -> np.ndarray:
@@ -211,6 +226,13 @@ def upper_solve(U: np.ndarray, b: np.ndarray, *, transposed: bool = False) -> np
     if b.ndim == 1:
         return blas.strsv(U, b, trans=int(transposed))
     return blas.strsm(1.0, U, b, trans_a=int(transposed), overwrite_b=1)
+
+
+def factor_solve(U: np.ndarray, B: np.ndarray) -> np.ndarray:
+    """Return (U'U)⁻¹B in single precision, for B of any size in double precision."""
+    size = float(np.abs(B).max()) or 1.0  # keeps single precision within its range
+    right = np.asfortranarray(B / size, dtype=np.float32)
+    return upper_solve(U, upper_solve(U, right, transposed=True)) * size
 
 
 def project_out(B: np.ndarray, y: np.ndarray) -> np.ndarray:

@@ -27,8 +27,8 @@ graph_penalty : float, default=0.0
     Penalty on changes of a view's function along its graph, on labeled and unlabeled samples, γ_W.""",
     "graph": """
 graph : {"kernel", "kernel_normalized", "knn"}, callable, array or dict, default="kernel"
-    Graph of each view. "kernel" and "kernel_normalized" take the kernel's values as edge weights, with the plain or
-    the normalized Laplacian, as in the paper. "knn" connects the ten nearest neighbors. A callable maps a view's data
+    Graph of each view. "kernel" and "kernel_normalized" take the kernel's values as edge weights, with the plain (as
+    in the paper) or the normalized Laplacian. "knn" connects the ten nearest neighbors. A callable maps a view's data
     to a Laplacian; an array is a Laplacian over the samples given to `fit`; a dict gives one of these to each view.""",
     "weights_norm": """
 weights_norm : float, optional
@@ -37,6 +37,31 @@ weights_norm : float, optional
 output_kernel : array of shape (n_outputs, n_outputs), optional
     Symmetric positive semi-definite matrix R between outputs: the kernel of the vector-valued functions is
     k_v(x, z) R. See `consilience.kernels.multi_task` and `consilience.kernels.output_graph`. Default: identity.""",
+    "combination": """
+combination : {"average", "separate"}, dict or array, default="average"
+    C_v: 1 / n_views times the identity; numbers c_v for c_v times the identity; or a matrix per view, (n_targets,
+    n_outputs), by name or in the order of the views. "separate" gives each view targets of its own, in the order of
+    the views: tasks with different inputs.""",
+    "view_kernel": """
+view_kernel : {"diagonal", "covariance"}, array of shape (n_views, n_views) or callable, default="diagonal"
+    G_vw(x, z), the kernel of view v of x and view w of z. "diagonal" has k_v between equal views and 0 between others.
+    "covariance" is the mean of k_v(x, x_j) k_w(x_j, z) over the training samples (Kadri, Ayache, Capponi, Koço, Dupé
+    and Morvant 2013). An array B, positive semi-definite, is B_vw k(x_v, z_w) with one kernel of all views, which have
+    the same columns. A callable maps two `Views` to an array of shape (n_views, n_views, n_samples, n_others).""",
+    "output_kernel_views": """
+output_kernel : array of shape (n_outputs, n_outputs), optional
+    Symmetric positive semi-definite matrix R between the outputs of a view. See `consilience.kernels.multi_task` and
+    `consilience.kernels.output_graph`. Default: identity.""",
+    "operator": """
+operator : list of pairs, matrix, LinearOperator or callable, optional
+    M, symmetric positive semi-definite, over the values of all views at the samples given to `fit`, view after view. A
+    list of pairs (V, L) is the sum of V ⊗ L: V has a row per view or is a view's name, L has a row per sample or is
+    None for the identity. A matrix or operator has a row for each view and sample; a callable maps values of shape
+    (n_views, n_samples, k) to M times them. Where views are missing it must be 0, unless its pairs are Laplacians of
+    single views and equal weights between all views.""",
+    "operator_penalty": """
+operator_penalty : float, default=1.0
+    Penalty on <f, Mf>, γ_I.""",
     "n_components": """
 n_components : int or float, optional
     Number of Nyström landmarks of each view, or their fraction of the samples. By default, exact kernels are used.""",
@@ -127,6 +152,16 @@ view_weights_ : array of shape (n_views_used,)
     "dual_coef_": """
 dual_coef_ : array of shape (n_views, n_support, n_outputs)
     Coefficients a_v of f_v(x) = Σ_i k_v(x, x_i) a_v,i; not set with `n_components`.""",
+    "combination_": """
+combination_ : array of shape (n_views_used, n_targets, n_outputs)
+    C_v of each view. Views missing in every training sample are omitted.""",
+    "view_weights_combination": """
+view_weights_ : array of shape (n_views_used,)
+    c_v where C_v = c_v I for all views; otherwise the size of C_v, its Frobenius norm over √n_targets.""",
+    "dual_coef_between": """
+dual_coef_ : array of shape (n_views, n_support, n_outputs)
+    Coefficients a_w of f_v(x) = Σ_w Σ_i G_vw(x, x_i) a_w,i; with the diagonal and the covariance kernel, of f_v(x) =
+    Σ_i k_v(x, x_i) a_v,i.""",
     "dual_coef_margin": """
 dual_coef_ : array of shape (n_support,)
     Coefficients α_i of the samples x_i in the support.""",
@@ -172,8 +207,13 @@ kernel : Kernel, str, callable or dict, default="linear"
 combine : {"sum", "product"}, Polynomial or list, default="sum"
     How the kernels of the views make one kernel; see `MaxMarginClassifier`. Missing views need "sum".""",
     "average": """
-average : {False, True, "voted"}, default=False
-    Whether to predict with the last hypothesis, the mean of all, or their vote.""",
+average : {False, True, "with_last", "voted"}, default=False
+    Whether to predict with the last hypothesis, the mean of those that predicted a sample, the mean of these and the
+    last, or their vote.""",
+    "mean": """
+average : {False, True, "with_last"}, default=False
+    Whether to predict with the last hypothesis, the mean of those that predicted a sample, or the mean of these and
+    the last.""",
     "margin": """
 margin : float, default=0.0
     Largest margin at which an update is made: of y f(x), or with several classes of the lead over the best other

@@ -320,8 +320,11 @@ def _plain_labels(known: np.ndarray) -> np.ndarray:
     return np.array(known.tolist())
 
 
-def read_targets(y: Any, n: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return regression targets as (n, P) float64, and which samples have them; a row of NaN only has none."""
+def read_targets(y: Any, n: int, *, partial: bool = False) -> tuple[np.ndarray, np.ndarray]:
+    """Return regression targets as (n, P) float64, and which samples have them; a row of NaN only has none.
+
+    With `partial` a sample may have some of its targets.
+    """
     if y is None:
         raise ValueError("This estimator requires y to be passed, but the target y is None.")
     values = y.to_numpy() if hasattr(y, "to_numpy") and not hasattr(y, "to_pylist") else y
@@ -350,7 +353,9 @@ def read_targets(y: Any, n: int) -> tuple[np.ndarray, np.ndarray]:
             f"y has values up to {largest:.3g}; above {_LARGEST:.3g} their squares and sums can overflow. Scale y."
         )
     labeled = np.asarray(~np.isnan(Y).any(axis=1))
-    part = np.flatnonzero(~labeled & ~np.isnan(Y).all(axis=1))
+    some = np.asarray(~np.isnan(Y).all(axis=1))
+    labeled = some if partial else labeled
+    part = np.flatnonzero(~labeled & some)
     if len(part):
         raise ValueError(f"Row {part[0]} of y is NaN in some outputs only. Give all outputs of a sample, or none.")
     if not labeled.any():
