@@ -4,6 +4,8 @@ import numpy as np
 import pytest
 
 import consilience as cs
+from consilience.solvers import box_qp
+from consilience.solvers._class_steps import settle_samples
 from consilience.solvers.box_qp import class_qp, kkt_violations, primal_and_gap
 
 
@@ -54,3 +56,120 @@ def test_a_warm_start_is_within_the_box_and_ends_at_once():
     assert again.n_iter == 0
     far = class_qp(Q, Q_S, D, upper, signs, tol=1e-6, max_iter=200, x0=10 * np.ones_like(D))
     np.testing.assert_allclose(far.objective, first.objective, rtol=2e-6)
+
+
+# -- the three kinds of steps
+def random_program(kind, n=50, seed=0):
+    """Return a program with weights, of which some are 0, and the vectors of the classes."""
+    rng = np.random.default_rng(seed)
+    T = {"one class": 1, "two classes": 2}.get(kind, 5)
+    y = rng.integers(T, size=n)
+    X = rng.normal(size=(T, 4))[y] + rng.normal(size=(n, 4))
+    if kind == "duplicates":
+        X[::2], y[::2] = X[1::2], y[1::2]
+    Q = 1e3 * np.exp(-np.sum((X[:, None] - X) ** 2, axis=2) / 20)
+    vectors = cs.simplex_vectors(T) if T > 1 else np.ones((1, 1))
+    if kind == "vectors":
+        vectors = rng.normal(size=(T, 3))
+    if kind == "flat":  # samples and classes that nothing depends on
+        vectors = np.vstack([rng.normal(size=(T - 1, 3)), np.zeros(3)])
+        Q[:3], Q[:, :3] = 0, 0
+    if kind == "same vectors":
+        vectors = np.ones((T, 1))
+    inner = vectors @ vectors.T
+    weights = rng.choice([0.0, 0.5, 1.0, 3.0], size=n) / n
+    own = (y[:, None] == np.arange(T)) & (T > 1)
+    D = -inner[y] if T > 1 else np.ones((n, 1))
+    return (Q, inner, D, np.where(own, 0.0, weights[:, None]), -np.ones((n, T)))
+
+
+KINDS = ["simplex", "two classes", "one class", "duplicates", "vectors", "flat", "same vectors"]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("first", ["splitting", "newton"])
+def test_every_kind_of_program_reaches_the_optimum_of_a_conic_solver(kind, first, cp, monkeypatch):
+    monkeypatch.setattr(box_qp, "_newton_cost", lambda *_: 2.0 if first == "splitting" else 0.0)
+    Q, Q_S, D, upper, signs = random_program(kind)
+    found = class_qp(Q, Q_S, D, upper, signs, tol=1e-7, max_iter=500)
+    assert found.status == "converged"
+    assert (found.x >= 0).all()
+    assert (found.x <= upper).all()
+    gradient = signs * (0.5 * Q @ (signs * found.x) @ Q_S) - D
+    primal, gap = primal_and_gap(found.x, gradient, D, upper)
+    np.testing.assert_allclose([found.objective, found.gap], [primal, gap], rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(found.residual, kkt_violations(found.x, gradient, upper).max(), rtol=1e-6, atol=1e-10)
+    left = np.linalg.eigh(Q)
+    right = np.linalg.eigh(Q_S)
+    roots = [vectors * np.sqrt(np.maximum(values, 0)) for values, vectors in (left, right)]
+    variable = cp.Variable(D.shape)
+    quadratic = 0.25 * cp.sum_squares(roots[0].T @ cp.multiply(signs, variable) @ roots[1])
+    conic = cp.Problem(cp.Minimize(quadratic - cp.sum(cp.multiply(D, variable))), [variable >= 0, variable <= upper])
+    conic.solve(solver="CLARABEL", tol_gap_rel=1e-10, tol_gap_abs=1e-10)
+    assert found.objective - found.gap == pytest.approx(-conic.value, rel=1e-6, abs=1e-9)
+
+
+def test_a_program_without_curvature_is_solved_at_once():
+    D = np.array([[1.0, -2.0], [0.0, 3.0]])
+    found = class_qp(np.zeros((2, 2)), np.eye(2), D, np.full((2, 2), 0.5), tol=1e-9, max_iter=5)
+    np.testing.assert_array_equal(found.x, [[0.5, 0], [0, 0.5]])
+    assert (found.objective, found.gap, found.status) == (2.0, 0.0, "converged")
+
+
+def test_one_sample_is_settled_exactly():
+    """The variables of a sample that interact evenly are found by a root; in turns they reach the same point."""
+    rng = np.random.default_rng(0)
+    n, T = 200, 6
+    for half in (0.5 * (1.2 * np.eye(T) - 0.2), np.eye(T) + 0.3, np.eye(T) - 1 / T):
+        x, upper = np.zeros((n, T)), rng.uniform(size=(n, T)) * (rng.uniform(size=(n, T)) > 0.2)
+        pushed, D = rng.normal(size=(n, T)), rng.normal(size=(n, T))
+        signs, exact, turns = -np.ones((n, T)), x.copy(), x.copy()
+        settle_samples(2.0, half, True, exact, pushed, D, upper, signs, 0.0)
+        settle_samples(2.0, half, False, turns, pushed, D, upper, signs, 1e-13)
+        slopes = [2 * signs * pushed - D + 2 * found @ half for found in (exact, turns)]
+        assert max(kkt_violations(exact, slopes[0], upper).max(), kkt_violations(turns, slopes[1], upper).max()) < 1e-9
+        np.testing.assert_allclose(np.sum((slopes[0] - slopes[1]) ** 2), 0, atol=1e-12)  # even where x is not unique
+
+
+def bulk_program(alpha, n=300, T=8, seed=0):
+    """Return the simplex program of a kernel that is not ill-conditioned."""
+    rng = np.random.default_rng(seed)
+    y = rng.integers(T, size=n)
+    X = rng.normal(size=(T, 20))[y] / 2 + rng.normal(size=(n, 20))
+    K = np.exp(-np.sum((X[:, None] - X) ** 2, axis=2) / 40)
+    inner = cs.simplex_vectors(T) @ cs.simplex_vectors(T).T
+    return K / alpha, inner, -inner[y], np.where(y[:, None] == np.arange(T), 0.0, 1 / n), -np.ones((n, T))
+
+
+@pytest.mark.parametrize("alpha", [1e-3, 1e-4, 1e-6])
+def test_a_kernel_that_is_not_ill_conditioned_needs_no_newton_step(alpha, monkeypatch):
+    monkeypatch.setattr(box_qp, "_newton_step", None)
+    steps = []
+    real = box_qp._Splitting._step
+    monkeypatch.setattr(box_qp._Splitting, "_step", lambda self: steps.append(1) or real(self))
+    found = class_qp(*bulk_program(alpha), tol=1e-4, max_iter=100)
+    assert found.converged
+    assert 0 < len(steps) <= 60
+
+
+def test_single_precision_does_not_limit_the_gap(monkeypatch):
+    monkeypatch.setattr(box_qp, "_newton_step", None)
+    found = class_qp(*bulk_program(1e-4), tol=1e-11, max_iter=100)
+    assert found.converged
+
+
+def test_an_ill_conditioned_kernel_ends_with_newton_steps():
+    """Steps of `splitting` no longer help with a kernel of low rank; the tolerance is reached all the same."""
+    Q, Q_S, D, upper, signs = program("simplex", n=200, rank=5)
+    found = class_qp(Q, Q_S, D, upper, signs, tol=1e-7, max_iter=200)
+    assert found.converged
+    assert found.n_iter > 2
+
+
+def test_samples_without_weight_stay_at_zero_and_change_nothing():
+    Q, Q_S, D, upper, signs = random_program("simplex")
+    kept = upper.any(axis=1)
+    few = class_qp(Q[np.ix_(kept, kept)], Q_S, D[kept], upper[kept], signs[kept], tol=1e-9, max_iter=500)
+    all_ = class_qp(Q, Q_S, D, upper, signs, tol=1e-9, max_iter=500)
+    assert not all_.x[~kept].any()
+    assert all_.objective == pytest.approx(few.objective, rel=1e-8)
