@@ -13,6 +13,7 @@ from ..solvers.certificates import Certificate
 from ..views._docs import shared_docs
 from ..views._reading import is_missing, objects_of
 from ..views.validation import read_views_to_predict, remember
+from ._arrays import Rule
 from ._bounds import BoundSetting, ComparedSamples, mistake_certificate
 from ._candidates import OutputList, as_items, as_output_array, check_lengths, ordered, output_key, read_candidates_of
 from ._dual import Grams
@@ -22,7 +23,6 @@ from ._link import LinkMachine
 from ._pairs import PairMachine, as_output_block
 from ._ranked import check_ranking, choices_of, choices_to_learn, ranking_certificate, read_ranked
 from ._ranking import FeatureMachine
-from ._steps import Rule
 from ._stream import one_row, uninterrupted
 
 __all__ = ["RankingPerceptron"]
@@ -87,15 +87,15 @@ class RankingPerceptron(OnlineEstimator):
     {counts_}
     {error_curve_}
 
+    See Also
+    --------
+    MaxMarginRegressor : Ranks outputs by a kernel, trained by a convex program.
+
     Notes
     -----
     With `features`, or without a kernel between samples, X is a sequence of samples of any kind, whose items the
     functions get: a row of an array, a string, a list of words; of `Views`, a dict of the rows that the sample has.
     With such a kernel X is `Views` or what `as_views` reads. None in y marks samples to skip.
-
-    See Also
-    --------
-    MaxMarginRegressor : Ranks outputs by a kernel, trained by a convex program.
 
     Examples
     --------
