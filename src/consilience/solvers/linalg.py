@@ -102,7 +102,9 @@ def is_positive(A: np.ndarray, *, single: bool = False) -> bool:
     # Gram matrices are rounded by about n eps of their largest entry
     little = max(1e-8, 8 * len(A) * eps) * max(size, float(np.finfo(np.float64).tiny))
     try:
-        cholesky(add_to_diagonal(np.array(A, dtype=np.float64, order="F"), little))
+        # the transpose of a symmetric matrix is copied faster than its rows are turned into columns
+        copy = np.array(A.T if A.flags.c_contiguous else A, dtype=np.float64, order="F")
+        cholesky(add_to_diagonal(copy, little))
     except np.linalg.LinAlgError:
         return False
     return True
