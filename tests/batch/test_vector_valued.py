@@ -288,6 +288,24 @@ def test_plain_support_vector_machines():
     assert_allclose(cone.decision_function(X2["a"]), ours.decision_function(X2["a"]), atol=1e-6)
 
 
+def test_squared_loss_of_any_code_is_regression_on_the_vectors_of_the_classes():
+    S = np.random.default_rng(0).normal(size=(3, 2))
+    C = np.random.default_rng(1).normal(size=(2, 2, 2))
+    how = {"alpha": 0.01, "combination": C, "operator": TERMS}
+    labels = np.where(np.arange(36) < 20, CODES, np.nan)
+    coded = np.where(np.arange(36)[:, None] < 20, S[CODES], np.nan)
+    model = cs.VectorValuedClassifier(RBF(0.3), loss="squared", class_vectors=S, **how).fit(X2, labels)
+    outputs = cs.VectorValuedRegressor(RBF(0.3), **how).fit(X2, coded).predict(X2)
+    assert_allclose(model.decision_function(X2), outputs @ S.T, atol=1e-10)
+    assert (model.predict(X2) == (outputs @ S.T).argmax(axis=1)).all()
+
+
+def test_the_covariance_kernel_is_mvml_cov():
+    ours = cs.ViewMetricRidge(RBF(0.3), metric="covariance", alpha=36 * 0.01).fit(X2, Y2)
+    general = cs.VectorValuedRegressor(RBF(0.3), view_kernel="covariance", alpha=0.01).fit(X2, Y2)
+    assert_allclose(general.predict(X2), ours.predict(X2), atol=1e-9)
+
+
 def test_kernels_of_infinite_width():
     """Appendix C: with k = 1 everywhere f is constant, the mean of the targets over 1 + mγ_A."""
     y = Y2[:, 0]
