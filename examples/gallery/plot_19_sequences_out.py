@@ -21,7 +21,7 @@ from consilience import RankingPerceptron
 
 TAGS, rng = ["noun", "verb", "name", "link", "mark"], np.random.default_rng(0)
 following, vocabulary = rng.dirichlet(np.full(5, 0.2), size=5), [rng.permutation(100)[:40] for _ in TAGS]
-tags = np.zeros((1300, 12), dtype=int)
+tags = np.zeros((900, 12), dtype=int)
 for i in range(1, 12):
     tags[:, i] = [rng.choice(5, p=following[tag]) for tag in tags[:, i - 1]]
 X, y = np.array([[f"w{rng.choice(vocabulary[t])}" for t in own] for own in tags]), np.array(TAGS)[tags]
@@ -48,15 +48,15 @@ def viterbi(weights, words):
 # Words alone, and sequences
 # --------------------------
 # The same perceptron tags each word by itself if a sample is a word. Ten passes; the last 500 sentences are the test.
-sizes, shares = [25, 50, 100, 200, 400, 800], {"each word alone": [], "sequences, final": [], "sequences, averaged": []}
+sizes, shares = [25, 50, 100, 200, 400], {"each word alone": [], "sequences, final": [], "sequences, averaged": []}
 for n in sizes:
     alone = RankingPerceptron(lambda word, tag: {(word, tag): 1.0}, average=True, random_state=0)
-    found = [alone.fit(X[:n].ravel(), y[:n].ravel()).predict(X[800:].ravel()).reshape(500, 12)]
+    found = [alone.fit(X[:n].ravel(), y[:n].ravel()).predict(X[400:].ravel()).reshape(500, 12)]
     for average in (False, True):
         model = RankingPerceptron(features, decode=viterbi, average=average, random_state=0).fit(X[:n], y[:n])
-        found.append(np.array(model.predict(X[800:]).tolist()))
+        found.append(np.array(model.predict(X[400:]).tolist()))
     for name, predicted in zip(shares, found, strict=True):
-        shares[name].append(100 * np.mean(predicted == y[800:]))
+        shares[name].append(100 * np.mean(predicted == y[400:]))
 figure, axis = plt.subplots(figsize=(7, 4.2), layout="constrained")
 for name, line in zip(shares, ("s:", "^--", "o-"), strict=True):
     axis.plot(np.log2(sizes), shares[name], line, color="#b35900" if "alone" in name else "black", label=name)

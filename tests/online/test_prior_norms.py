@@ -122,7 +122,7 @@ def test_votes_are_those_of_single_hypotheses_where_a_view_comes_late(prior, see
 
 
 # -- bounds
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(
     seed=st.integers(0, 10**9), p=st.floats(1, 8), prior=st.sampled_from(["learned", 0.1, 3.0, {"v0": 20.0}]),
     n_classes=st.integers(2, 3), adversary=st.booleans(),
