@@ -476,6 +476,11 @@ REFUSED = {
     "its matrix over views and samples, view after view, must have 72 rows": {"operator": np.eye(3)},
     "is not symmetric": {"operator": np.triu(np.ones((72, 72)))},
     "`operator` must be symmetric and positive semi-definite": {"operator": -np.eye(72)},
+    "`operator` must be symmetric and positive semi-definite over views": {"operator": [("a", -1e-6 * GRAPHS["a"])]},
+    "`operator` must be symmetric and positive semi-definite over views and": {"operator": [(-1e-6 * np.eye(2), None)]},
+    "`operator` must be symmetric and positive semi-definite over views and samples": {
+        "operator": [(-1e-6 * np.eye(2), GRAPHS["a"])]
+    },
     "`operator` must return as many finite numbers": {"operator": lambda F: F[:1]},
     "`operator` must have shape (72, 72)": {"operator": aslinearoperator(np.eye(4))},
 }

@@ -10,8 +10,8 @@ import scipy.sparse as sp
 from ..kernels.between_views import between_views, checked_view_kernel, one_kernel
 from ..kernels.by_view import kernels_by_view
 from ..solvers.design import GramDesign, view_columns
-from ..solvers.linalg import is_positive
-from ..solvers.vector_valued import WholeDesign
+from ..solvers.linalg import eigvalsh, is_positive
+from ..solvers.vector_valued import NotPositiveOperator, WholeDesign
 from ..views import _blocks
 from ..views._reading import checked_sparse
 from ..views.conversion import to_float64
@@ -162,25 +162,38 @@ def read_coupled(estimator: Any, data: TrainingData, design: GramDesign) -> tupl
     names = estimator.view_names_in_
     used = [names.index(name) for name in data.X.names]
     plain = sum((V for V, L in pairs if L is None), np.zeros((len(names), len(names))))[np.ix_(used, used)]
+    graphs = [(V[np.ix_(used, used)], L) for V, L in pairs if L is not None]
     others = plain[~np.eye(len(used), dtype=bool)]
     agreement = -float(others[0]) if len(others) else 0.0
-    graphs = [(V[np.ix_(used, used)], L) for V, L in pairs if L is not None]
-    if agreement < 0 or np.ptp(others) > 1e-14 * abs(agreement) if len(others) else False:
+    even = not len(others) or np.ptp(others) <= 1e-14 * abs(agreement)  # the same between any two views
+    if agreement < 0 or not even or any((V - np.diag(V.diagonal())).any() for V, _ in graphs):
         return None
-    if any((V - np.diag(V.diagonal())).any() for V, _ in graphs):
-        return None
-    rest = plain.diagonal() - agreement * (len(used) - 1)
+    weights = [V.diagonal().min() for V, _ in graphs] + [eigvalsh(plain)[0] + 1e-12 * np.abs(plain).max()]
+    if min(weights) < 0 or not all(_is_positive_graph(L) for _, L in graphs):
+        raise NotPositiveOperator("The operator is not positive semi-definite.")
+    rest = plain.diagonal() - agreement * (len(used) - 1)  # what a view has beside the agreement
     rest = np.where(np.abs(rest) <= 1e-14 * np.abs(plain.diagonal()), 0.0, rest)
-    for v, here in enumerate(design.rows):
-        L = sp.diags_array(np.full(len(here), rest[v]), format="csr") if rest[v] else None
-        for V, given in graphs:
-            if V[v, v]:
-                own = V[v, v] * cut_graph(given, data.order[here])
-                L = own if L is None else own + (L if sp.issparse(own) else L.toarray() if sp.issparse(L) else L)
-        design.laplacians.append(sp.csr_array((len(here), len(here))) if L is None else L)
-    if not graphs and not rest.any():
-        design.laplacians.clear()
+    if graphs or rest.any():
+        for v, here in enumerate(design.rows):
+            own = [V[v, v] * cut_graph(L, data.order[here]) for V, L in graphs if V[v, v]]
+            design.laplacians.append(_total([rest[v] * sp.eye_array(len(here), format="csr"), *own]))
     return design, agreement
+
+
+def _is_positive_graph(L: Any) -> bool:
+    """Tell whether a symmetric matrix is positive semi-definite; a Laplacian is by its rows."""
+    diagonal = L.diagonal()
+    others = np.asarray(abs(L).sum(axis=1)).ravel() - np.abs(diagonal)
+    if (diagonal >= others - 1e-10 * np.abs(diagonal).max(initial=0.0)).all():
+        return True
+    return is_positive(L.toarray() if sp.issparse(L) else L)
+
+
+def _total(parts: Sequence[Any]) -> Any:
+    """Return a sum of matrices, sparse if all of them are."""
+    if all(sp.issparse(part) for part in parts):
+        return sum(parts[1:], parts[0])
+    return np.sum([part.toarray() if sp.issparse(part) else part for part in parts], axis=0)
 
 
 def read_pairs(estimator: Any, data: TrainingData) -> list[tuple[np.ndarray, Any]] | None:
