@@ -14,9 +14,10 @@ from sklearn.model_selection import GridSearchCV
 import consilience as cs
 import reference
 from cases import gram_views, normal_views, random_mask
+from consilience.batch import _vector_valued
 from consilience.kernels import RBF, FromCallable, Linear, multi_task
 from consilience.kernels.graphs import laplacian
-from consilience.solvers import vector_valued
+from consilience.solvers import hinge, vector_valued
 
 N, L = 14, 9  # samples, labeled ones
 
@@ -548,17 +549,28 @@ def test_shared_models(tmp_path):
 
 
 def test_a_program_that_does_not_fit_is_refused(monkeypatch):
-    from consilience.solvers import hinge
-
     monkeypatch.setattr(hinge, "_LARGEST", 1e4)
     y = np.where(np.arange(36) < 20, CODES, np.nan)
-    message = "20 labeled samples and 3 classes has a matrix of 2.88e-05 GB"
+    message = r"20 labeled samples and 3 classes has a matrix of 2\.88e-05 GB"
     for model in (
         cs.CoRegularizedSVC(RBF(0.3), agreement_penalty=0.1, output_kernel=np.diag([1.0, 2.0, 3.0])),
         cs.VectorValuedClassifier(RBF(0.3), combination=np.random.default_rng(0).normal(size=(2, 2, 2))),
     ):
         with pytest.raises(ValueError, match=message):
             model.fit(X2, y)
+
+
+def test_a_system_that_does_not_fit_is_refused(monkeypatch):
+    monkeypatch.setattr(_vector_valued, "_LARGEST", 1e4)
+    for how in ({"view_kernel": "covariance"}, {"view_kernel": np.eye(2)}, {"operator": np.eye(72)}):
+        with pytest.raises(ValueError, match=r"a matrix over 2 views and 36 samples, 4\.15e-05 GB"):
+            cs.VectorValuedRegressor(RBF(0.3), **how).fit(cs.Views(a=X2["a"][:, :2], b=X2["b"]), Y2)
+    cs.VectorValuedRegressor(RBF(0.3), operator=TERMS).fit(X2, Y2)  # solved view by view
+    monkeypatch.setattr(vector_valued, "_LARGEST", 1e4)
+    with pytest.raises(
+        ValueError, match=r"makes 2 targets interact, so that 36 observations need a matrix of 4\.15e-05"
+    ):
+        cs.VectorValuedRegressor(RBF(0.3), combination=np.ones((2, 2, 2))).fit(X2, Y2)
 
 
 def test_an_operator_over_outputs_too_by_a_view_for_each_output():

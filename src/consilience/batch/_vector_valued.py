@@ -18,6 +18,8 @@ from ..views.conversion import to_float64
 from ._fit import TrainingData, gram_design
 from ._graphs import cut_graph
 
+_LARGEST = 4e9  # bytes of a matrix over all views and samples
+
 
 # -- C
 def read_combination(estimator: Any, P: int) -> np.ndarray:
@@ -80,13 +82,6 @@ def _matrix_of_view(name: str, part: Any, P: int) -> np.ndarray:
     return matrix
 
 
-def target_scale(C: np.ndarray, present: np.ndarray) -> np.ndarray:
-    """Return ν (n, P): what each target has of the views in all, over what it has of those present."""
-    sizes = np.abs(C).sum(axis=2)
-    there = present @ sizes
-    return np.divide(sizes.sum(axis=0), there, out=np.zeros_like(there), where=there > 0)
-
-
 # -- G
 def make_vector_design(estimator: Any, data: TrainingData) -> tuple[Any, float]:
     """Return the design of all views with M in it, and the agreement where M is one of coupled views.
@@ -95,12 +90,15 @@ def make_vector_design(estimator: Any, data: TrainingData) -> tuple[Any, float]:
     diagonal over views or the same between any two.
     """
     kind, B = estimator._view_kernel, None
+    if not isinstance(kind, str) or kind == "covariance":
+        _check_size(data)
     if isinstance(kind, str):
         design = gram_design(replace(data, s=np.ones(len(data.order))))  # the weights are those of the loss alone
         if kind == "diagonal":
             coupled = read_coupled(estimator, data, design)
             if coupled is not None:
                 return coupled
+            _check_size(data)
             gram = sp.block_diag(design.grams).toarray()
         else:
             B = _covariance_root(design, covariance_weights(data))
@@ -120,6 +118,17 @@ def make_vector_design(estimator: Any, data: TrainingData) -> tuple[Any, float]:
             )
     multiply = read_operator(estimator, data, rows)
     return WholeDesign(gram, rows, data.l, len(data.order), multiply, B), 0.0
+
+
+def _check_size(data: TrainingData) -> None:
+    """Refuse a matrix over all views and samples that would not fit."""
+    m, N = len(data.X.names), len(data.order)
+    if (size := 8 * (m * N) ** 2) > _LARGEST:
+        raise ValueError(
+            f"This `view_kernel` or `operator` needs a matrix over {m} views and {N:,} samples, {size / 1e9:.3g} GB; "
+            f"at most {_LARGEST / 1e9:.3g} GB are used. Give fewer samples, or view_kernel='diagonal' and an operator "
+            "of agreement and graphs, or use CoRegularizedRidge with `n_components`."
+        )
 
 
 def covariance_weights(data: TrainingData) -> np.ndarray:

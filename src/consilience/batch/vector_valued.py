@@ -12,7 +12,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from .._backend import few_threads
 from ..kernels.between_views import between_views
 from ..solvers.certificates import Solution
-from ..solvers.vector_valued import NotPositiveOperator, Penalty, VectorProblem, WholeDesign
+from ..solvers.vector_valued import NotPositiveOperator, Penalty, VectorProblem, WholeDesign, target_scale
 from ..views._docs import shared_docs
 from ..views._reading import checked_sparse
 from ..views._samples import in_order_of
@@ -21,7 +21,7 @@ from ..views.estimator import ViewClassifier, ViewRegressor, presence
 from ..views.validation import read_targets, read_to_score, read_views_to_fit, read_views_to_predict, read_weights
 from ._estimator import BatchEstimator, constraints
 from ._fit import TrainingData, raise_if_indefinite, read_training, select_training_rows, store_fit
-from ._vector_valued import covariance_weights, make_vector_design, read_combination, read_view_kernel, target_scale
+from ._vector_valued import covariance_weights, make_vector_design, read_combination, read_view_kernel
 from .coregularized import output_groups
 from .svc import hinge_loss, read_vectors
 

@@ -53,12 +53,8 @@ class SVMProblem:
             coefficients, primal = self._functions(systems, c, alpha)
         except np.linalg.LinAlgError as error:
             return Solution(getattr(error, "view", None), None, 0, "indefinite")
-        gap, status = max(primal - program.dual, 0.0), program.status
-        if program.converged and not gap <= 2 * max(search.tol, 1e-9) * abs(primal):
-            status = "inexact"
-        elif program.converged and any(system.jitter for system, _ in systems):
-            status = "jitter"
-        solution = Solution(None, gap, program.n_iter, status, objective=primal, residual=program.residual)
+        jitter = any(system.jitter for system, _ in systems)
+        solution = self.loss.measured(program, primal, search.tol, jitter=jitter)
         solution = solution if learned is None else with_learned(solution, learned)
         return replace(solution, x=((coefficients, c), alpha))
 

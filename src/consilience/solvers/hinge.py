@@ -5,8 +5,11 @@ class against the rest it is Σ_k max(0, 1 - ±g_k).
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
+
+from .certificates import Solution
 
 _LARGEST = 4e9  # bytes of a matrix over pairs of a sample and a class
 
@@ -52,6 +55,19 @@ class HingeLoss:
         """Return the loss at outputs g."""
         # max(0, 1 - ±g_k), or max(0, -<s_k, s_y> + <s_k, g>) for class vectors
         return float(np.sum(self.upper * np.maximum(0, self.margins - self.signs * (g @ self.vectors.T))))
+
+    @staticmethod
+    def measured(program: Solution, primal: float, tol: float, *, jitter: bool) -> Solution:
+        """Return a solved dual with the objective at the coefficients themselves, and its distance from the dual value.
+
+        Rounding may have spoiled the coefficients, or a factor may have needed a multiple of the identity.
+        """
+        gap, status = max(primal - program.dual, 0.0), program.status
+        if program.converged and not gap <= 2 * max(tol, 1e-9) * abs(primal):
+            status = "inexact"
+        elif program.converged and jitter:
+            status = "jitter"
+        return replace(program, gap=gap, status=status, objective=primal)
 
     def program(self, kernels: Sequence[tuple[np.ndarray, np.ndarray]]) -> tuple[np.ndarray, ...]:
         """Return the dual as `class_qp` takes it, for the kernel Σ_j K_j ⊗ B_j; the K_j (l, l) are used up.

@@ -26,6 +26,8 @@ from .hinge import HingeLoss
 from .linalg import add_to_diagonal, cholesky, forward, gram_of, is_positive, multiply, root, solve
 from .responses import Factored, Plain
 
+_LARGEST = 4e9  # bytes of a matrix over all targets of all observations
+
 
 class NotPositiveOperator(np.linalg.LinAlgError):
     """M is not positive semi-definite on the functions of the kernel."""
@@ -181,10 +183,7 @@ class VectorProblem:
     ):
         self.design, self.C, self.penalty, self.T = design, C, penalty, functionals
         present = design.present[: design.l]
-        sizes = np.abs(C).sum(axis=2)  # (m, P): how much each view adds to each target
-        there = present @ sizes
-        # ν: what is present of a target is scaled up to the whole, as weights of views are
-        self.nu = np.divide(sizes.sum(axis=0), there, out=np.zeros_like(there), where=there > 0)
+        self.nu = target_scale(C, present)
         reached = self.nu > 0 if self.T is None else np.asarray(abs(self.T) @ (self.nu > 0).astype(float)) > 0
         self.known = known & reached  # a target that no view present adds to says nothing
         self.groups = [(value, vectors) for value, vectors in groups if value > 0]
@@ -232,12 +231,18 @@ class VectorProblem:
 
     def _whole_kernel(self) -> np.ndarray:
         """Return the kernel between all targets of all observations, (Pn, Pn), target after target."""
+        n, P = self.known.shape
+        if (size := 8 * (n * P) ** 2) > _LARGEST:
+            raise ValueError(
+                f"The combination of the views or the output kernel makes {P} targets interact, so that {n} "
+                f"observations need a matrix of {size / 1e9:.3g} GB; at most {_LARGEST / 1e9:.3g} GB are used. Give "
+                "fewer of them, or numbers for the combination."
+            )
         parts = [(self.systems[value], self.C @ vectors) for value, vectors in self.groups]
         responses = [
             self._response(system, along[:, :, q], self.nu) for system, along in parts for q in range(along.shape[2])
         ]
-        size = self.known.size
-        return np.sum(responses, axis=0) if responses else np.zeros((size, size))
+        return np.sum(responses, axis=0) if responses else np.zeros((n * P, n * P))
 
     def _response(self, system: Any, weights: np.ndarray, nu: np.ndarray) -> np.ndarray:
         """Return Σ_vw weights_vp weights_wq T ν_p E_vw ν_q T' for targets p and q, target after target."""
@@ -342,12 +347,7 @@ class VectorProblem:
         coefficients = self.functions(loss.dual_residuals(alpha))
         g, penalty = self.evaluate(coefficients)
         primal = loss.value(g) + penalty / loss.scale
-        gap, status = max(primal - program.dual, 0.0), program.status
-        if program.converged and not gap <= 2 * max(tol, 1e-9) * abs(primal):
-            status = "inexact"
-        elif program.converged and self._jitter:
-            status = "jitter"
-        return replace(program, x=(coefficients, alpha), gap=gap, status=status, objective=primal)
+        return replace(loss.measured(program, primal, tol, jitter=self._jitter), x=(coefficients, alpha))
 
     def _kernels(self) -> list[tuple[np.ndarray, np.ndarray]]:
         """Return K_j and B_j: the kernel of observations and targets is Σ_j K_j ⊗ B_j."""
@@ -366,6 +366,13 @@ class VectorProblem:
     @property
     def _jitter(self) -> bool:
         return any(system.jitter for system in self.systems.values())
+
+
+def target_scale(C: np.ndarray, present: np.ndarray) -> np.ndarray:
+    """Return ν (n, P): what each target has of all views over what it has of those present, 0 where it has none."""
+    sizes = np.abs(C).sum(axis=2)  # (m, P): how much each view adds to each target
+    there = present @ sizes
+    return np.divide(sizes.sum(axis=0), there, out=np.zeros_like(there), where=there > 0)
 
 
 def _is_diagonal(A: np.ndarray) -> bool:
