@@ -112,6 +112,11 @@ def displays(folder: Path) -> None:
         "agreement": lambda: cs.AgreementDisplay.from_estimator(
             cs.CoRegularizedRidgeClassifier().fit(X[::2], y[::2]), X[1::2]
         ),
+        "importances": lambda: cs.FeatureImportancesDisplay.from_estimator(
+            cs.CoRegularizedRidgeClassifier("linear").fit(X[::2], y[::2]),
+            X[1::2],
+            max_rows=12,
+        ),
         "gram": lambda: cs.GramDisplay.from_views(X, y),
         "gap": lambda: cs.GapDisplay.from_estimator(
             cs.CoRegularizedSVC(alpha=1e-4), X, y

@@ -7,7 +7,7 @@ import scipy.sparse as sp
 from sklearn.linear_model import LogisticRegression, Ridge, RidgeClassifier
 
 import consilience as cs
-from consilience.kernels import RBF, Laplacian, Linear, Polynomial, Spectrum, center, exp, normalize
+from consilience.kernels import RBF, Laplacian, Linear, Polynomial, Spectrum, center, exp, normalize, standardize
 
 
 def linear_by_hand(X, Y):
@@ -27,6 +27,7 @@ NUMERIC = {
     "chi2": cs.kernels.ChiSquared(gamma=0.7),
     "chi2 mean": cs.kernels.ChiSquared(),
     "additive chi2": cs.kernels.AdditiveChiSquared(),
+    "hellinger": cs.kernels.Hellinger(),
     "intersection": cs.kernels.Intersection(),
     "mahalanobis": cs.kernels.Mahalanobis(np.diag([1.0, 2.0, 0.0, 0.5])),
     "callable": cs.kernels.FromCallable(linear_by_hand),
@@ -43,6 +44,8 @@ COMPOSED = {
     "exp": exp(0.1 * Linear()),
     "normalize": normalize(Polynomial(degree=2)),
     "center": center(RBF(gamma=0.3)),
+    "standardize": standardize(RBF(gamma=0.3)),
+    "standardize, unresolved": standardize(RBF("median")) * 2.0,
     "center of unresolved": center(RBF("median")) + 1.0,
     "on": RBF("median").on([0, 2]),
     "on slice": Linear().on(slice(1, 3)),
@@ -65,6 +68,9 @@ NORMS = [1.0, 1.001, 1.05, 4 / 3, 2.0, 8.0, 1000.0, np.inf]
 TERMS = {"agreement_penalty": 1e-3, "graph_penalty": 1e-4}
 LEARNED = {"view_weights": "learned", "tol": 1e-12, "random_state": 0}
 LEARNERS = {
+    "consensus": cs.ConsensusRegressor(),
+    "consensus classifier": cs.ConsensusClassifier(),
+    "consensus classifier, given kernels": cs.ConsensusClassifier([RBF(0.05), "linear"]),
     "early logistic": cs.EarlyFusion(LogisticRegression()),
     "early ridge": cs.EarlyFusion(Ridge(tol=1e-12)),
     "late logistic": cs.LateFusion(LogisticRegression()),
@@ -84,6 +90,9 @@ LEARNERS = {
         RBF(0.001), alpha=1e-2, agreement_penalty=1e-3, class_vectors="simplex", tol=1e-10
     ),
     "coregularized svc, ovr": cs.CoRegularizedSVC(RBF(0.001), alpha=1e-2, tol=1e-10),
+    "coregularized ridge, several kernels per view": cs.CoRegularizedRidge(
+        [RBF(0.5), Laplacian(0.1)], agreement_penalty=1e-3, **LEARNED
+    ),
     "vector-valued": cs.VectorValuedRegressor(RBF(0.5), alpha=1e-3),
     "vector-valued, covariance": cs.VectorValuedRegressor(30.0 * RBF(0.5), alpha=1e-3, view_kernel="covariance"),
     "vector-valued classifier": cs.VectorValuedClassifier(RBF(0.001), alpha=1e-2, tol=1e-10),
@@ -102,6 +111,9 @@ LEARNERS = {
     "metric classifier cv": cs.ViewMetricRidgeClassifierCV(RBF(0.001)),
     "multiple kernels": cs.MultipleKernelRidge(RBF(0.5), alpha=1e-2, tol=1e-12),
     "multiple kernels, per output": cs.MultipleKernelRidge(RBF(0.5), alpha=1e-2, shared_weights=False, tol=1e-12),
+    "multiple kernels, several per view": cs.MultipleKernelRidge(
+        [RBF(0.5), RBF(0.05), Laplacian(0.1)], alpha=1e-2, tol=1e-12
+    ),
     "multiple kernels, sparse": cs.MultipleKernelRidgeClassifier(RBF(0.001), p=1, alpha=1e-2, tol=1e-10),
     "output kernel": cs.OutputKernelRidge(RBF(0.5), alpha=1e-2, tol=1e-12),
     "output kernel classifier": cs.OutputKernelRidgeClassifier(RBF(0.001), alpha=1e-2, tol=1e-12),

@@ -1,7 +1,7 @@
 """Every algorithm again: slow, short, and made from the definitions alone."""
 
 from collections import Counter
-from itertools import combinations, product
+from itertools import combinations, permutations, product
 
 import numpy as np
 
@@ -519,3 +519,52 @@ def vector_valued_ridge(G, R, C, M, Y, alpha, penalty):
     system = O.T @ O @ K + l * penalty * np.kron(M, np.eye(Q)) @ K + l * alpha * np.eye(len(K))
     a = np.linalg.solve(system, O.T @ Y.ravel()[known])
     return (K @ a).reshape(m, N, Q), a @ K @ a
+
+
+def unbiased_hsic(K, L):
+    """The mean of K_ij (L_ij + L_qr - 2 L_iq) over four different samples (Song et al. 2012, equation 3)."""
+    places = list(permutations(range(len(K)), 4))
+    return sum(K[i, j] * (L[i, j] + L[q, r] - 2 * L[i, q]) for i, j, q, r in places) / len(places)
+
+
+def one_hot(values, levels):
+    """1 where a value is the level, 0 where it is another one, NaN where it is missing."""
+    return np.array([[np.nan if value is None else float(value == level) for level in levels] for value in values])
+
+
+def scaled_by_views(grams, present):
+    """The Gram matrices of each view's kernels, zero where the view is missing, in a sum of functions over the views.
+
+    `grams` are lists by view; a row's functions are multiplied by the number of views over that of its views.
+    """
+    scale = present.shape[1] / present.sum(axis=1)
+    return [[K * np.outer(scale * here, scale * here) for K in own] for own, here in zip(grams, present.T, strict=True)]
+
+
+def weighted_area(positive, scores, weights):
+    """The share of pairs of a positive and a negative sample, by weight, in which the positive has the higher score."""
+    won = total = 0.0
+    for i, j in product(np.flatnonzero(positive), np.flatnonzero(~positive)):
+        total += weights[i] * weights[j]
+        won += weights[i] * weights[j] * ((scores[i] > scores[j]) + 0.5 * (scores[i] == scores[j]))
+    return won / total
+
+
+# -- consensus
+def ridge_with_intercept(K, Y, s, penalty):
+    """Coefficients a and intercept b of min Σ_i s_i ‖y_i - (Ka)_i - b‖² + penalty a'Ka: Ka + penalty a/s + b = y."""
+    ones = np.ones((len(K), 1))
+    system = np.block([[K + penalty * np.diag(1 / s), ones], [ones.T, np.zeros((1, 1))]])
+    found = np.linalg.solve(system, np.vstack([Y, np.zeros((1, Y.shape[1]))]))
+    return found[:-1], found[-1]
+
+
+def left_out_predictions(K, Y, s, penalty, parts, K_new):
+    """Predictions at all samples by refits without the part of each, and at new samples by each of the refits."""
+    held, new = np.empty_like(Y), []
+    for part in parts:
+        rest = np.setdiff1d(np.arange(len(Y)), part)
+        a, b = ridge_with_intercept(K[np.ix_(rest, rest)], Y[rest], s[rest], penalty)
+        held[part] = K[np.ix_(part, rest)] @ a + b
+        new.append(K_new[:, rest] @ a + b)
+    return held, np.stack(new, axis=1)

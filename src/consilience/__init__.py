@@ -14,6 +14,7 @@ _NAMES = {
     "views.batch_effects": ["RemoveBatch"],
     "kernels.features": ["Nystroem", "RandomFeatures"],
     "kernels.outputs": ["simplex_vectors"],
+    "batch.consensus": ["ConsensusClassifier", "ConsensusRegressor"],
     "batch.coregularized": ["CoRegularizedRidge", "CoRegularizedRidgeClassifier"],
     "batch.coregularized_cv": ["CoRegularizedRidgeCV", "CoRegularizedRidgeClassifierCV"],
     "batch.svc": ["CoRegularizedSVC"],
@@ -37,11 +38,19 @@ _NAMES = {
     "online.ranking": ["RankingPerceptron"],
     "online.multicue": ["MultiCueClassifier"],
     "io": ["Samples", "SharedModel", "load", "read_samples", "read_stream", "save", "shareable"],
-    "evaluation.comparison": ["Comparison", "Leaderboard", "candidates", "compare", "default_kernels"],
+    "evaluation.comparison": ["Comparison", "Difference", "Leaderboard", "candidates", "compare", "default_kernels"],
     "evaluation.splitting": ["LabeledKFold"],
     "evaluation.inspection": ["certificate", "equal_error_rate", "view_agreement", "view_importances"],
+    "evaluation.importances": ["FeatureImportances", "feature_importances"],
+    "evaluation.external": ["ExternalEvaluation", "evaluate_external"],
     "evaluation.progressive": ["ProgressiveResult", "progressive_validation"],
-    "evaluation.displays": ["AgreementDisplay", "GramDisplay", "MetricDisplay", "ViewWeightsDisplay"],
+    "evaluation.displays": [
+        "AgreementDisplay",
+        "FeatureImportancesDisplay",
+        "GramDisplay",
+        "MetricDisplay",
+        "ViewWeightsDisplay",
+    ],
     "evaluation.curves": ["GapDisplay", "MistakesDisplay", "NystroemCurveDisplay"],
     "evaluation.checks": ["check_multiview_estimator"],
 }
@@ -61,6 +70,7 @@ __all__ = [*_HOME, *_MODULES]
 if TYPE_CHECKING:
     from . import datasets, evaluation, io, kernels, report
     from .batch._view_metric import ViewMetric
+    from .batch.consensus import ConsensusClassifier, ConsensusRegressor
     from .batch.coregularized import CoRegularizedRidge, CoRegularizedRidgeClassifier
     from .batch.coregularized_cv import CoRegularizedRidgeClassifierCV, CoRegularizedRidgeCV
     from .batch.fusion import EarlyFusion, LateFusion
@@ -77,9 +87,17 @@ if TYPE_CHECKING:
     from .batch.svc import CoRegularizedSVC
     from .batch.vector_valued import VectorValuedClassifier, VectorValuedRegressor
     from .evaluation.checks import check_multiview_estimator
-    from .evaluation.comparison import Comparison, Leaderboard, candidates, compare, default_kernels
+    from .evaluation.comparison import Comparison, Difference, Leaderboard, candidates, compare, default_kernels
     from .evaluation.curves import GapDisplay, MistakesDisplay, NystroemCurveDisplay
-    from .evaluation.displays import AgreementDisplay, GramDisplay, MetricDisplay, ViewWeightsDisplay
+    from .evaluation.displays import (
+        AgreementDisplay,
+        FeatureImportancesDisplay,
+        GramDisplay,
+        MetricDisplay,
+        ViewWeightsDisplay,
+    )
+    from .evaluation.external import ExternalEvaluation, evaluate_external
+    from .evaluation.importances import FeatureImportances, feature_importances
     from .evaluation.inspection import certificate, equal_error_rate, view_agreement, view_importances
     from .evaluation.progressive import ProgressiveResult, progressive_validation
     from .evaluation.splitting import LabeledKFold

@@ -1,4 +1,4 @@
-"""Progress of long-running work: a line in a terminal or a notebook if it was asked for, nothing otherwise."""
+"""Progress of long-running work, if asked for: a bar in a terminal or a notebook, elsewhere a line per minute."""
 
 import sys
 import time
@@ -38,10 +38,13 @@ def show_progress(shown: bool, name: str) -> Iterator[None]:
 def progress(shown: bool, waiting: str) -> Iterator[Show]:
     """Yield a function that shows a text and the share of the work that is done, if `shown`.
 
-    It writes nothing if standard error is not a terminal and there is no notebook.
+    If standard error is not a terminal and there is no notebook, it prints a line per minute there, for log files.
     """
-    if not shown or not (_on_terminal() or _in_notebook()):
+    if not shown:
         yield lambda text, share: None
+        return
+    if not (_on_terminal() or _in_notebook()):
+        yield _line_per_minute()
         return
     try:
         from rich.console import Console
@@ -67,6 +70,22 @@ def progress(shown: bool, waiting: str) -> Iterator[Show]:
                 bar.update(task, description=_plain(text), completed=share, total=1.0)
 
         yield show
+
+
+def _line_per_minute() -> Show:
+    """Return a function that prints to standard error, once a minute at most and not in the first minute."""
+    start = last = time.monotonic()
+
+    def show(text: str, share: float | None) -> None:
+        nonlocal last
+        now = time.monotonic()
+        if sys.stderr is None or now - last < 60:
+            return
+        last = now
+        done = "" if share is None else f", {share:.0%} done"
+        print(f"{text}{done}, {(now - start) / 60:.0f} min", file=sys.stderr, flush=True)
+
+    return show
 
 
 def _plain(text: str) -> str:

@@ -49,6 +49,8 @@ def refused(*words):
     """Return the sentence by which a command refuses its data."""
     code, said = ended(*words)
     assert code == 1
-    assert said.startswith("Error: ")
-    assert len(said.splitlines()) == 1
-    return said.removeprefix("Error: ").removesuffix("\n")
+    *before, last = said.splitlines()
+    assert last.startswith("Error: ")
+    assert not [line for line in before if line.startswith("Error: ")]
+    assert not before or before[0].startswith("Read ")  # the table of views
+    return last.removeprefix("Error: ")

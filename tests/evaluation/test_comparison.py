@@ -4,18 +4,23 @@ import sys
 import warnings
 
 import numpy as np
+import pandas as pd
 import pytest
-from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.base import ClassifierMixin, clone
+from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
 from sklearn.feature_extraction.text import CountVectorizer
+from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LogisticRegression, Ridge
-from sklearn.metrics import f1_score, get_scorer, make_scorer, r2_score
+from sklearn.metrics import f1_score, get_scorer, log_loss, make_scorer, r2_score, roc_auc_score
 from sklearn.model_selection import (
     GridSearchCV,
     GroupKFold,
     KFold,
     LeaveOneGroupOut,
+    RepeatedKFold,
     ShuffleSplit,
     StratifiedGroupKFold,
+    TimeSeriesSplit,
 )
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -24,7 +29,8 @@ import consilience as cs
 from consilience.evaluation._intervals import difference_interval, mean_interval, share_interval
 from consilience.evaluation._wrappers import final_estimator
 from consilience.evaluation.candidates import without_view
-from consilience.evaluation.comparison import candidates, compare, default_kernels
+from consilience.evaluation.comparison import candidates, default_kernels
+from consilience.views.estimator import ViewEstimator
 from consilience.views.recipes import MostAssociated
 
 rng = np.random.default_rng(0)
@@ -33,6 +39,11 @@ F = A[:, 0] + np.sin(2 * B[:, 0]) + 0.3 * rng.normal(size=120)
 X = cs.Views({"a": A, "b": B})
 SIGN = (F > 0).astype(int)
 GROUPS = np.repeat(np.arange(24), 5)
+
+
+def compare(X, y, **options):
+    """Compare what is named, without baselines unless they are asked for."""
+    return cs.compare(X, y, **{"baselines": False, **options})
 
 
 # -- scores
@@ -89,7 +100,7 @@ def test_the_scorer_searches_and_scores(scoring):
             search = GridSearchCV(estimator, grid, scoring=scorer, cv=board.inner_cv).fit(X[train], SIGN[train])
             assert search.best_params_ == chosen
             assert score == pytest.approx(scorer(search, X[test], SIGN[test]))
-        assert (row.low, row.high) == pytest.approx(mean_interval(np.array(row.scores), 1.0))
+        assert row.low < row.score < row.high
     assert board.scoring == (scoring if isinstance(scoring, str) else str(scoring))
 
 
@@ -100,7 +111,8 @@ def test_errors_are_scores_below_zero_and_sort_the_largest_first():
         means = [np.mean((F[test] - row.predictions[test]) ** 2) for _, test in board.splits]
         assert row.scores == pytest.approx([-mean for mean in means])
         assert row.low < row.score < row.high
-    assert str(board).splitlines()[0].split() == ["neg_mean_squared_error", "95%", "interval", "fit", "time"]
+    heads = "neg_mean_squared_error 95% interval fit time verdict name"
+    assert str(board).splitlines()[2].split() == heads.split()
 
 
 def test_a_scorer_that_an_estimator_cannot_serve_is_reported():
@@ -110,7 +122,7 @@ def test_a_scorer_that_an_estimator_cannot_serve_is_reported():
 
 
 # -- groups
-class Recorder(ClassifierMixin, BaseEstimator):
+class Recorder(ClassifierMixin, ViewEstimator):
     """Predicts the majority class and records the groups, which the second view holds, of its fits and predictions."""
 
     seen: list = []
@@ -198,11 +210,211 @@ def test_an_estimator_that_fails_is_reported_and_left_out():
         compare(X, SIGN, estimators={"refuses": Refuses()}, cv=2)
 
 
-@pytest.mark.parametrize("cv", [KFold(3), [(np.arange(60, 120), np.arange(60)), (np.arange(60), np.arange(60, 120))]])
-def test_any_splitter_whose_test_parts_are_a_partition(cv):
-    board = compare(X, SIGN, estimators="LateFusion", cv=cv, inner_cv=KFold(2))
-    assert sorted(np.concatenate([test for _, test in board.splits]).tolist()) == list(range(120))
-    assert len(board[0].scores) == len(board.splits) == len(board[0].best_params)
+HALVES = [(np.arange(60, 120), np.arange(60)), (np.arange(60), np.arange(60, 120))]
+SPLITTERS = [KFold(3), HALVES, RepeatedKFold(n_splits=3, n_repeats=2, random_state=0)]
+SPLITTERS += [ShuffleSplit(3, test_size=0.2, random_state=0), TimeSeriesSplit(3)]
+
+
+@pytest.mark.parametrize("cv", SPLITTERS, ids=lambda cv: type(cv).__name__)
+@pytest.mark.parametrize("y", [SIGN.astype(str), F], ids=["classification", "regression"])
+def test_any_splitter(cv, y):
+    board = compare(X, y, estimators=["LateFusion", "a alone"], cv=cv, inner_cv=KFold(2))
+    for row in board:
+        assert len(row.scores) == len(board.splits) == len(row.best_params) == len(row.parts)
+        tested = np.zeros(120, dtype=bool)
+        for part, (_, test) in zip(row.parts, board.splits, strict=True):
+            np.testing.assert_array_equal(part.test, test)
+            tested[test] = True
+        np.testing.assert_array_equal(row.scored, tested)
+        for i in np.flatnonzero(tested)[::7]:  # the mean or the most frequent class over the splits that test it
+            own = [part.predictions[np.flatnonzero(part.test == i)[0]] for part in row.parts if i in part.test]
+            expected = np.mean(own) if y is F else max(sorted(set(own)), key=own.count)
+            assert row.predictions[i] == pytest.approx(expected) if y is F else row.predictions[i] == expected
+        left = row.predictions[~tested]
+        assert np.isnan(left).all() if y is F else all(value is None for value in left)
+    assert len(board.differences()) == 1
+    assert board.difference("a alone", "LateFusion").value == pytest.approx(
+        next(row.score for row in board if row.name == "a alone")
+        - next(row.score for row in board if row.name == "LateFusion")
+    )
+
+
+# -- baselines and tables
+def test_default_board_has_baselines_titles_and_kinds():
+    board = cs.compare(X, SIGN, cv=2, inner_cv=2)
+    assert not board.failed
+    kinds = {row.name: row.kind for row in board}
+    assert [name for name, kind in kinds.items() if kind == "estimator"].count("ConsensusClassifier") == 1
+    assert {name for name, kind in kinds.items() if kind == "single view"} == {"a alone", "b alone"}
+    trees = {"RandomForestClassifier", "HistGradientBoostingClassifier"}
+    assert {name for name, kind in kinds.items() if kind == "baseline"} == trees | {"DummyClassifier"}
+    assert 6 <= len([kind for kind in kinds.values() if kind == "estimator"]) <= 8
+    titles = {row.name: row.title for row in board}
+    assert titles["ConsensusClassifier"] == "Consensus of all kernels"
+    assert titles["LateFusion"] == "Average of one logistic regression per view"
+    assert all(titles[name] != name for name in titles)
+    majority = next(row for row in board if row.name == "DummyClassifier")
+    assert majority.score == pytest.approx(max(np.mean(SIGN), 1 - np.mean(SIGN)), abs=0.01)
+    regression = cs.compare(X, F, cv=2, inner_cv=2, estimators=["EarlyFusion"])
+    assert {row.name for row in regression if row.kind == "baseline"} == {
+        "DummyRegressor", "RandomForestRegressor", "HistGradientBoostingRegressor"
+    }  # fmt: skip
+    assert [row.title for row in regression if row.name == "a alone"] == ["Ridge on a alone"]
+
+
+def test_estimators_of_tables_get_all_columns():
+    holes = cs.Views({"a": np.where(rng.random(A.shape) < 0.1, np.nan, A), "b": B, "text": ["ab", "c"] * 60})
+    mask = np.ones((120, 3), dtype=bool)
+    mask[:10, 1] = False
+    holes = cs.Views(holes, mask=mask)
+    own = {
+        "forest": RandomForestClassifier(20, random_state=0),
+        "pipeline": make_pipeline(SimpleImputer(), StandardScaler(), LogisticRegression()),
+        "searched": (HistGradientBoostingClassifier(max_iter=5), {"learning_rate": [0.1, 0.5]}),
+        "strict": LogisticRegression(),
+    }
+    board = compare(holes, SIGN, estimators=own, cv=3, inner_cv=2)
+    assert list(board.failed) == ["strict"]
+    assert "NaN" in board.failed["strict"]
+    assert "strict could not be fitted: " in str(board)
+    table = np.hstack([holes["a"], np.where(np.arange(120)[:, None] > 9, B, np.nan)])
+    rows = {row.name: row for row in board}
+    for k, (train, test) in enumerate(board.splits):
+        for name in ("forest", "pipeline"):
+            model = clone(own[name]).fit(table[train], SIGN[train])
+            assert rows[name].scores[k] == model.score(table[test], SIGN[test])
+            np.testing.assert_allclose(rows[name].probabilities[test], model.predict_proba(table[test]))
+    assert all(
+        list(chosen) == ["histgradientboostingclassifier__learning_rate"] for chosen in rows["searched"].best_params
+    )
+    assert {row.kind for row in board} == {"own"}
+    notes = cs.compare(holes, SIGN, estimators=["a alone"], cv=2).notes
+    assert notes == ("Random forest and boosted trees do not use 'text' (text or objects): no columns of numbers.",)
+    words = cs.Views({"u": ["ab", "c", "bb"] * 40, "v": ["x", "yy"] * 60})
+    board = cs.compare(words, SIGN, estimators=["u alone"], cv=2)
+    assert {row.name for row in board} == {"u alone", "v alone", "DummyClassifier"}
+    assert "no view has columns of numbers" in board.notes[0]
+
+
+def test_wide_tables_are_boosted_on_some_columns(tmp_path):
+    wide = cs.Views({"a": A, "wide": np.random.default_rng(0).normal(size=(120, 400))})
+    board = cs.compare(wide, SIGN, estimators="HistGradientBoostingClassifier", cv=2, inner_cv=2)
+    assert board.notes == (
+        "Boosted trees use the 300 columns, of 403, most associated with the target in each training part.",
+    )
+    model = board.refit("RandomForestClassifier", wide, SIGN)
+    cs.save(model, tmp_path / "forest.cons")
+    np.testing.assert_array_equal(cs.load(tmp_path / "forest.cons").predict(wide), model.predict(wide))
+
+
+def test_single_views_are_scored_on_the_samples_that_have_them():
+    there = np.arange(120) % 3 > 0
+    holes = cs.Views(X, mask=np.column_stack([there, np.ones(120, dtype=bool)]))
+    board = compare(holes, SIGN, estimators=["LateFusion", "a alone", "b alone"], cv=3, inner_cv=2)
+    row = next(row for row in board if row.name == "a alone")
+    np.testing.assert_array_equal(row.scored, there)
+    for score, (train, test) in zip(row.scores, board.splits, strict=True):
+        train, test = train[there[train]], test[there[test]]
+        assert score == np.mean(row.predictions[test] == SIGN[test])
+    assert board[0].scored.all()  # the best row predicts every sample
+    assert " 80 " in str(board)
+    late = next(row for row in board if row.name == "LateFusion")
+    found = board.difference("LateFusion", "a alone")
+    right = [
+        np.mean([np.mean(r.predictions[t[there[t]]] == SIGN[t[there[t]]]) for _, t in board.splits])
+        for r in (late, row)
+    ]
+    assert found.value == pytest.approx(right[0] - right[1])
+    assert board.refit("a alone", holes, SIGN)[-1].view_names_in_ == ("a",)
+
+
+# -- several measures, weights
+def test_several_measures_and_their_forms_for_classes():
+    three = np.array(["x", "y", "z"])[np.digitize(F, np.quantile(F, [1 / 3, 2 / 3]))]
+    names = ["LateFusion", "MaxMarginClassifier"]
+    board = compare(X, three, estimators=names, cv=2, inner_cv=2, scoring=["roc_auc", "f1", "accuracy", "neg_log_loss"])
+    assert board.scorings == ("roc_auc_ovr", "f1_macro", "accuracy", "neg_log_loss")
+    assert board.scoring == "roc_auc_ovr"
+    assert board.notes[:2] == (
+        "There are 3 classes, so 'roc_auc' is 'roc_auc_ovr': the mean over the classes, each against the others.",
+        "There are 3 classes, so 'f1' is 'f1_macro': the mean over the classes.",
+    )
+    assert board.notes[2] == "No neg_log_loss for MaxMarginClassifier: no `predict_proba`."
+    late = next(row for row in board if row.name == "LateFusion")
+    for k, (_, test) in enumerate(board.splits):
+        P = late.probabilities[test]
+        assert late.scores[k] == pytest.approx(roc_auc_score(three[test], P, multi_class="ovr"))
+        assert late.measures["f1_macro"][k] == f1_score(three[test], late.predictions[test], average="macro")
+        assert late.measures["neg_log_loss"][k] == pytest.approx(-log_loss(three[test], P))
+    np.testing.assert_array_equal(board.classes, ["x", "y", "z"])
+    assert all(np.isnan(value) for row in board if row.name != "LateFusion" for value in row.measures["neg_log_loss"])
+    words = np.where(SIGN == 1, "sick", "healthy")
+    binary = compare(X, words, estimators=["LateFusion"], cv=2, scoring={"of the sick": "f1", "plain": "accuracy"})
+    assert binary.scorings == ("of the sick", "plain")
+    assert binary.notes == ("The score 'f1' is that of the class 'sick', the second in sorted order.",)
+    mean = np.mean([f1_score(words[t] == "sick", binary[0].predictions[t] == "sick") for _, t in binary.splits])
+    assert binary[0].score == pytest.approx(mean)
+
+
+def test_weights_reach_fits_searches_and_scores():
+    weights = np.where(np.arange(120) % 4 == 0, 0.0, 1.0 + np.arange(120) % 3)
+    own = {
+        "searched": (cs.LateFusion(LogisticRegression()), {"estimator__C": [0.001, 1.0]}),
+        "forest": RandomForestClassifier(9, random_state=0),
+    }
+    board = compare(X, SIGN, estimators=own, sample_weight=weights, cv=3, inner_cv=2, scoring="neg_log_loss")
+    table = np.hstack([A, B])
+    for k, (train, test) in enumerate(board.splits):
+        rows = {row.name: row for row in board}
+        forest = clone(own["forest"]).fit(table[train], SIGN[train], sample_weight=weights[train])
+        expected = -log_loss(SIGN[test], forest.predict_proba(table[test]), sample_weight=weights[test])
+        assert rows["forest"].scores[k] == pytest.approx(expected)
+        scores = {}
+        for C in (0.001, 1.0):
+            parts = []
+            for inside, outside in board.inner_cv.split(train, SIGN[train]):
+                model = cs.LateFusion(LogisticRegression(C=C))
+                model.fit(X[train[inside]], SIGN[train[inside]], weights[train[inside]])
+                P = model.predict_proba(X[train[outside]])
+                parts.append(-log_loss(SIGN[train[outside]], P, sample_weight=weights[train[outside]]))
+            scores[C] = np.mean(parts)
+        assert rows["searched"].best_params[k] == {"estimator__C": max(scores, key=scores.get)}
+    online = compare(X, SIGN, estimators=["OnlinePerceptron", "LateFusion"], sample_weight=weights, cv=2)
+    assert online.failed == {"OnlinePerceptron": "OnlinePerceptron does not take sample_weight."}
+
+
+def test_class_weights_reach_every_estimator_that_has_them():
+    rare = (np.quantile(F, 0.85) < F).astype(int)
+    names = ["EarlyFusion", "CoRegularizedSVC", "ConsensusClassifier", "OnlinePerceptron"]
+    board = cs.compare(
+        X, rare, estimators=names, class_weight="balanced", cv=2, inner_cv=2, scoring="balanced_accuracy"
+    )
+    for name in ("EarlyFusion", "CoRegularizedSVC", "ConsensusClassifier", "HistGradientBoostingClassifier"):
+        params = board.estimators[name][0].get_params()
+        assert "balanced" in [value for key, value in params.items() if key.endswith("class_weight")]
+    assert board.notes == ("Fitted without class_weight, which they do not have: OnlinePerceptron, DummyClassifier.",)
+    plain = cs.compare(X, rare, estimators=["EarlyFusion"], cv=2, scoring="balanced_accuracy", baselines=False)
+    assert next(row for row in board if row.name == "EarlyFusion").score > plain[0].score
+
+
+def test_the_simplest_row_and_files(tmp_path):
+    board = cs.compare(X, SIGN, estimators=["EarlyFusion", "LateFusion", "ConsensusClassifier"], cv=3)
+    different = {found.second for found in board.differences() if found.verdict == "different"}
+    simplest = board.simplest()
+    assert simplest.name not in different
+    assert "DummyClassifier" in different
+    if "a alone" not in different or "b alone" not in different:
+        assert simplest.kind == "single view"
+    path = tmp_path / "board.csv"
+    board.to_csv(path)
+    read = pd.read_csv(path, index_col="name")
+    frame = board.to_frame()
+    assert read.columns.tolist() == frame.columns.tolist()
+    for column in ("score", "low", "high", "p_value", "fit_time", "split0_score", "behind_best"):
+        np.testing.assert_allclose(read[column], frame[column])
+    assert read["verdict"].tolist() == frame["verdict"].tolist() == ["best", *(d.verdict for d in board.differences())]
+    with pytest.raises(KeyError, match="The leaderboard has no row 'nobody'"):
+        board.difference("EarlyFusion", "nobody")
 
 
 # -- what is refused
@@ -215,7 +427,12 @@ BAD = {
     "y has values that are not integers. Use task='regression'": {"y": F, "task": "classification"},
     "y must have numbers for task='regression'; got values of type str": {"y": ["u", "v"] * 60, "task": "regression"},
     "fewer than two for each of the 70 folds": {"y": F, "cv": 70},
-    "The test parts of `cv` must contain each sample exactly once": {"cv": ShuffleSplit(3, random_state=0)},
+    "`cv` puts sample 0 into the training and the test part of one split": {"cv": [(np.arange(9), np.arange(3))]},
+    "A split of `cv` has no training or no test sample": {"cv": [(np.arange(9), np.arange(0))]},
+    "`scoring` is empty": {"scoring": []},
+    "`scoring` has two scorers of the name 'accuracy'": {"scoring": ["accuracy", "accuracy"]},
+    "`class_weight` is for classification": {"y": F, "class_weight": "balanced"},
+    "sample_weight must have shape": {"sample_weight": [1.0, 2.0]},
     "`estimators` must name candidates for these data; got 'nobody'. There are Co": {"estimators": ["nobody"]},
     "got no name": {"estimators": []},
     "`estimators` is empty": {"estimators": {}},
@@ -249,8 +466,9 @@ def test_the_leaderboard_is_a_frame_a_table_and_a_sequence(monkeypatch):
         assert (line["split0_score"], line["split1_score"]) == row.scores
         assert line["best_params"] == row.best_params
         assert line["fit_time"] == row.fit_time > 0
-    assert str(board).splitlines()[1].split()[:3] == ["a", "alone", f"{board[0].score:.4f}"]
-    assert "<td>b alone</td>" in board._repr_html_()
+    line = str(board).splitlines()[3].split()
+    assert line[:6] == ["Logistic", "regression", "on", "a", "alone", f"{board[0].score:.4f}"]
+    assert "<td>Logistic regression on b alone</td>" in board._repr_html_()
     assert "95% interval" in board._repr_html_()
     monkeypatch.setitem(sys.modules, "pandas", None)
     with pytest.raises(ImportError, match="needs pandas: pip install pandas"):
@@ -267,11 +485,12 @@ def test_default_kernels_and_candidates_suit_the_views():
     }
     assert default_kernels(X) == {}
     names = set(candidates(mixed, [0, 1] * 3))
-    assert not names & {"EarlyFusion", "LateFusion", "OnlinePerceptron", "MatrixPerceptron", "d alone"}
+    assert not names & {"EarlyFusion", "LateFusion", "OnlinePerceptron", "MatrixPerceptron"}
+    assert {"w alone", "k alone", "d alone"} <= names  # strings and Gram matrices by their kernels
     assert "MatrixPerceptron" in candidates(cs.Views(a=A, b=A), SIGN)
     assert "MatrixPerceptron" not in candidates(X, SIGN)
     holes = cs.Views(X, mask=np.column_stack([np.arange(120) > 5, np.ones(120, dtype=bool)]))
-    assert {"b alone"} == {name for name in candidates(holes, SIGN) if name.endswith(" alone")}
+    assert {"a alone", "b alone"} == {name for name in candidates(holes, SIGN) if name.endswith(" alone")}
     assert list(candidates(X, F)) == list(candidates(X, SIGN, task="regression"))
 
 

@@ -1,4 +1,4 @@
-"""Progress is shown where it was asked for and somebody can see it, and nowhere else."""
+"""Progress is shown where it was asked for: a bar in a terminal or notebook, a line per minute elsewhere."""
 
 import sys
 import types
@@ -29,12 +29,23 @@ def test_a_line_with_a_share(capsys, terminal):
     assert "all" in shown
 
 
-def test_silent_unless_asked_and_seen(capsys, monkeypatch):
-    for shown, seen in ((False, True), (True, False)):
+def test_silent_unless_asked(capsys, monkeypatch):
+    for shown, seen in ((False, True), (False, False), (True, False)):  # the last is silent in its first minute
         monkeypatch.setattr(_progress, "_on_terminal", lambda seen=seen: seen)
         with _progress.progress(shown, "waiting") as show:
             show("something", 0.5)
     assert capsys.readouterr() == ("", "")
+
+
+def test_a_line_per_minute_without_a_terminal(capsys, monkeypatch):
+    now = 100.0
+    monkeypatch.setattr(_progress, "_on_terminal", lambda: False)
+    monkeypatch.setattr(_progress.time, "monotonic", lambda: now)
+    with _progress.progress(True, "waiting") as show:
+        for seconds in range(0, 200, 5):
+            now = 100.0 + seconds
+            show(f"step {seconds}", None if seconds > 150 else seconds / 200)
+    assert capsys.readouterr() == ("", "step 60, 30% done, 1 min\nstep 120, 60% done, 2 min\nstep 180, 3 min\n")
 
 
 def test_notebooks_are_known(monkeypatch):

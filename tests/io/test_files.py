@@ -3,15 +3,17 @@
 import json
 import re
 import time
+import warnings
 
 import numpy as np
 import pandas as pd
+import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import scipy.sparse as sp
 
-from consilience import CoRegularizedRidgeClassifier
+from consilience import CoRegularizedRidgeClassifier, PerView, Views
 from consilience.io import read_layout, read_samples, read_stream
 
 N = 24
@@ -75,6 +77,78 @@ def test_only_categories_of_the_only_file_belong_to_its_numbers(tmp_path):
     path = tmp_path / "t.csv"
     path.write_text("n,sex,report\n" + "".join(f"{i},{'FM'[i % 2]},word {i}\n" for i in range(8)))
     assert read_samples([path]).X.feature_names == {"t": ("n", "sex=F", "sex=M"), "report": ("report",)}
+
+
+STAGES = ["III", "II", "I", "IV"]  # the last one has no sample
+CLINICAL = pd.DataFrame({
+    "age": np.random.default_rng(1).normal(size=N),
+    "stage": pd.Categorical(["II", "I", None, "III"] * (N // 4), STAGES),
+    "grade": pd.Categorical([10, 2] * (N // 2)), "smoker": pd.array([True, False, None] * (N // 3), dtype="boolean"),
+}, index=pd.Index([f"p{k}" for k in range(N)], name="who"))  # fmt: skip
+WRITERS = {
+    "clinical.csv": lambda path: CLINICAL.to_csv(path),
+    "clinical.parquet": lambda path: CLINICAL.to_parquet(path),
+    "clinical.feather": lambda path: CLINICAL.reset_index().to_feather(path),
+    "clinical.arrow": lambda path: pl.from_pandas(
+        CLINICAL.reset_index().astype({"grade": str}), schema_overrides={"stage": pl.Enum(STAGES)}
+    ).write_ipc(path),
+}
+
+
+@pytest.mark.parametrize("name", WRITERS)
+def test_files_give_the_columns_that_frames_give(name, tmp_path):
+    WRITERS[name](tmp_path / name)
+    X = read_samples([tmp_path / name], ids="who").X
+    expected = Views(clinical=CLINICAL)
+    if name.endswith(".csv"):  # text lists no categories, and a grade is a number
+        expected = Views(clinical=CLINICAL.astype({"stage": object, "grade": float}))
+    elif name.endswith(".arrow"):  # polars has strings as categories only
+        expected = Views(clinical=CLINICAL.astype({"grade": str}))
+    assert (X.feature_names, X.categories) == (expected.feature_names, expected.categories)
+    np.testing.assert_array_equal(X["clinical"], expected["clinical"])
+    assert X.sample_names.tolist() == CLINICAL.index.tolist()
+
+
+@pytest.mark.parametrize("name", ["clinical.csv", "clinical.parquet", "clinical.feather"])
+def test_new_files_are_encoded_by_the_categories_of_the_model(name, tmp_path):
+    frame = CLINICAL.drop(columns="smoker").dropna()
+    labels = np.where(frame["age"] > 0, "p", "q")
+    model = CoRegularizedRidgeClassifier().fit({"clinical": frame}, labels)
+    expected = pd.Series(model.decision_function({"clinical": frame}), index=frame.index)
+    for rows in (slice(0, 1), slice(1, 4), slice(None)):
+        new = frame.astype({"stage": object})[rows].reset_index()
+        {"csv": new.to_csv, "parquet": new.to_parquet, "feather": new.to_feather}[name.split(".")[1]](tmp_path / name)
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            X = read_samples([tmp_path / name], ids="who", known=model._known).X
+            np.testing.assert_allclose(model.decision_function(X), expected[X.sample_names])
+    (tmp_path / "few.csv").write_text("who,grade,stage,age\nx,2,,0.5\ny,10,V,0.1\n")
+    X = read_samples([tmp_path / "few.csv"], ids="who", known=model._known).X
+    transform = PerView("passthrough").fit({"clinical": frame})
+    with pytest.warns(UserWarning, match="1 sample has the category 'stage=V', which no training sample had"):
+        found = transform.transform(X)["clinical"]
+    np.testing.assert_array_equal(found, [[0.5, *[np.nan] * 4, 1, 0], [0.1, 0, 0, 0, 0, 0, 1]])
+
+
+def test_categories_that_are_read_as_missing_are_no_columns(tmp_path):
+    CLINICAL.to_parquet(tmp_path / "clinical.parquet")
+    with pytest.warns(UserWarning, match=r"6 cells of 1 column in 'clinical.parquet' \(stage\) are read as missing"):
+        X = read_samples([tmp_path / "clinical.parquet"], ids="who", na_values=["III"]).X
+    assert X.categories["clinical"]["stage"] == ("II", "I", "IV")
+
+
+def test_a_file_of_several_with_categories_alone_is_one_view(tmp_path):
+    (tmp_path / "clinical.csv").write_text("id,sex,stage\n1,F,II\n2,M,I\n3,F,I\n4,F,I\n")
+    (tmp_path / "scan.csv").write_text("id,a\n3,1\n1,2\n2,3\n4,3\n")
+    X = read_samples([tmp_path / "clinical.csv", tmp_path / "scan.csv"], ids="id").X
+    assert X.categories == {"clinical": {"sex": ("F", "M"), "stage": ("I", "II")}}
+    np.testing.assert_array_equal(X["clinical"][:2], [[1, 0, 0, 1], [0, 1, 1, 0]])
+
+
+def test_a_stream_does_not_know_categories(tmp_path):
+    CLINICAL[["age", "grade"]].assign(y=LABELS).to_parquet(tmp_path / "t.parquet", index=False)
+    with pytest.raises(ValueError, match=r"Column 'grade' of 't.parquet' has a categorical type, and the categ"):
+        next(read_stream(tmp_path / "t.parquet"))
 
 
 @pytest.mark.parametrize("views", [None, {"v": ["n"]}, {"v": ["n", "m"]}])

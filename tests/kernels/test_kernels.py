@@ -286,6 +286,40 @@ def test_is_psd_nearest_psd_and_alignment():
     assert ks.alignment(K, L) == pytest.approx(ks.alignment(*centered, centered=False))
 
 
+def test_unbiased_alignment_is_a_ratio_of_unbiased_estimates():
+    rng = np.random.default_rng(0)
+    A, B = rng.normal(size=(8, 3)), rng.normal(size=(8, 2))
+    K, L = RBF(0.3)(A), Linear()(np.column_stack([A[:, 0], B]))
+    hsic = reference.unbiased_hsic
+    expected = hsic(K, L) / np.sqrt(hsic(K, K) * hsic(L, L))
+    assert ks.alignment(K, L, unbiased=True) == pytest.approx(expected, rel=1e-12)
+    # by the traces of Song et al. 2012, equation 4
+    n, one = 8, np.ones(8)
+    P, Q = K - np.diag(K.diagonal()), L - np.diag(L.diagonal())
+    traces = np.trace(P @ Q) + (one @ P @ one) * (one @ Q @ one) / ((n - 1) * (n - 2)) - 2 / (n - 2) * one @ P @ Q @ one
+    assert hsic(K, L) == pytest.approx(traces / (n * (n - 3)), rel=1e-12)
+    # the diagonal and constants do not matter, single precision hardly
+    changed = 5 * K + 3 + np.diag(rng.random(8))
+    assert ks.alignment(changed, L, unbiased=True) == pytest.approx(expected, rel=1e-9)
+    assert ks.alignment(K.astype(np.float32), L, unbiased=True) == pytest.approx(expected, rel=1e-5)
+    assert ks.alignment(K, -2 * K, unbiased=True) == -1
+    for nothing in (np.eye(8), np.full((8, 8), 0.1), np.zeros((8, 8))):
+        assert ks.alignment(nothing, nothing, unbiased=True) == 0
+
+
+@pytest.mark.parametrize("kernel", [Linear(), RBF()], ids=str)
+def test_unbiased_alignment_of_independent_noise_is_0_on_average(kernel):
+    rng, values, biased = np.random.default_rng(1), [], []
+    for _ in range(60):
+        K, L = (kernel.resolved(Z)(Z) for Z in rng.normal(size=(2, 40, 1000)))
+        values.append(ks.alignment(K, L, unbiased=True))
+        biased.append(ks.alignment(K, L))
+        assert ks.alignment(K, K, unbiased=True) == pytest.approx(1)
+    assert np.mean(biased) > 0.9
+    assert np.max(np.abs(values)) < 0.2
+    assert abs(np.mean(values)) < 3 * np.std(values) / np.sqrt(60)
+
+
 # -- kernels that are given as matrices and functions
 def test_precomputed_in_scikit_learns_manner_and_by_rows_of_one_gram():
     K = RBF(0.3)(X)
@@ -430,6 +464,8 @@ ERRORS = [
     (lambda: ks.resolve_kernels({"a": RBF()}, Views(a=None, b=X)), "View 'a': It is missing in every sample. Omit it."),
     (lambda: ks.view_grams({"a": Linear()}, V, missing="nan"), "`missing` must be 'zero' or 'mean'; got 'nan'."),
     (lambda: ks.is_psd(X), "A Gram matrix must be square; got shape (30, 4)."),
+    (lambda: ks.alignment(np.eye(3), np.eye(3), unbiased=True), "needs at least 4 samples; got 3."),
+    (lambda: ks.alignment(np.eye(4), np.eye(4), centered=False, unbiased=True), "is of centered matrices. Omit"),
     (lambda: ks.alignment(np.eye(2), np.eye(3)), "Gram matrices of the same samples; got shapes (2, 2) and (3, 3)."),
     (lambda: ks.nearest_psd([[np.nan]]), "nearest_psd needs a finite matrix; K contains NaN or infinity."),
     (lambda: Precomputed()(np.ones((2, 3)), np.eye(2)), "view has 3 columns, but its reference has 2 samples"),

@@ -1,7 +1,7 @@
 """The base of batch estimators: each view's own outputs, their combination, the certificate."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from numbers import Integral, Real
 from typing import Any, Self
 
@@ -11,13 +11,13 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._backend import to_numpy
 from ..kernels import view_grams
-from ..kernels.by_view import as_part, is_pairwise, reads_gram
+from ..kernels.by_view import Term, as_part, is_auto, is_pairwise, kernel_terms, reads_gram, views_of_terms
 from ..solvers.certificates import Certificate
 from ..solvers.design import BLOCK
 from ..views.container import Views
 from ..views.estimator import ViewEstimator, combine_views, presence
 from ..views.validation import read_views_to_predict
-from ._fit import dense_block
+from ._fit import dense_block, has_several, terms_of
 
 _CONSTRAINTS: dict[str, list[Any]] = {
     **{name: [Interval(Real, 0, None, closed="neither")] for name in ("alpha", "metric_penalty", "C", "cache_size")},
@@ -43,6 +43,29 @@ def constraints(*names: str, **own: list[Any]) -> dict[str, list[Any]]:
     return {**{name: _CONSTRAINTS[name] for name in (*names, "missing_columns")}, **own}
 
 
+def _add_by_view(terms: Sequence[Term], outputs: Sequence[np.ndarray]) -> list[np.ndarray]:
+    """Return the outputs of the views: the sums of those of their kernels."""
+    by_view: dict[str, np.ndarray] = {}
+    for term, own in zip(terms, outputs, strict=True):
+        by_view[term.view] = by_view[term.view] + own if term.view in by_view else own
+    return list(by_view.values())
+
+
+def _weights_frame(terms: Sequence[Term], weights: np.ndarray) -> Any:
+    """Return the weights of kernels as a frame, a row for each kernel, and for each output that has its own weights."""
+    try:
+        import pandas as pd
+    except ImportError as error:
+        raise ImportError("kernel_weights_ needs the package pandas: pip install 'consilience[frames]'.") from error
+    rows = pd.DataFrame(
+        {"view": [term.view for term in terms], "kernel": [term.label or repr(term.kernel) for term in terms]}
+    )
+    if weights.ndim == 1:
+        return rows.assign(weight=weights)
+    parts = [rows.assign(output=k, weight=own) for k, own in enumerate(weights.T)]
+    return pd.concat(parts, ignore_index=True)
+
+
 class BatchEstimator(ViewEstimator, ABC):
     """An estimator that sees all samples at once.
 
@@ -59,7 +82,11 @@ class BatchEstimator(ViewEstimator, ABC):
         """Fit the estimator to samples and their targets."""
 
     def _view_is_gram(self, name: str) -> bool:
-        return reads_gram(getattr(self, "kernel", None), name)
+        kernel = getattr(self, "kernel", None)
+        if is_auto(kernel, name):  # known once the kernels are chosen
+            terms = kernel_terms(vars(self).get("kernels_", {}))
+            return any(term.kernel.reads_gram for term in terms if term.view == name)
+        return reads_gram(kernel, name)
 
     def _part(self, parameter: str, value: Any) -> Any:
         return as_part(parameter, value)
@@ -70,14 +97,15 @@ class BatchEstimator(ViewEstimator, ABC):
         return parts[0] if len(parts) == 1 else np.concatenate(parts)
 
     def _block_outputs(self, X: Views) -> np.ndarray:
+        terms = terms_of(self)
         if hasattr(self, "coef_"):
-            features = self._features.transform(X)
+            features = self._features.transform(views_of_terms(terms, X))
             outputs = [dense_block(features, name, len(W)) @ W for name, W in self.coef_.items()]
         else:
             outputs = []
-            for name, dual in zip(self._used_views, self.dual_coef_, strict=True):
-                outputs.append(to_numpy(view_grams({name: self.kernels_[name]}, X, self.X_fit_)[0]) @ dual)
-        return np.stack(outputs, axis=1)
+            for term, dual in zip(terms, self.dual_coef_, strict=True):
+                outputs.append(to_numpy(view_grams({term.view: term.kernel}, X, self.X_fit_)[0]) @ dual)
+        return np.stack(_add_by_view(terms, outputs), axis=1)
 
     def _combined(self, X: Any) -> np.ndarray:
         X = read_views_to_predict(self, X)
@@ -94,11 +122,23 @@ class BatchEstimator(ViewEstimator, ABC):
         Returns
         -------
         array of shape (n_samples, n_views) or (n_samples, n_views, n_outputs)
-            f_v(x) before the views are combined; NaN where a view is missing.
+            f_v(x) before the views are combined; NaN where a view is missing. With several kernels it is the sum of
+            their functions.
         """
         X = read_views_to_predict(self, X)
         outputs = np.where(presence(X)[:, :, None], self._view_outputs(X), np.nan)
         return outputs[:, :, 0] if outputs.shape[2] == 1 else outputs
+
+    @property
+    def kernel_weights_(self) -> Any:
+        """Weights of the kernels, where they are learned: an array, or a frame if views have several kernels."""
+        weights = vars(self).get("_kernel_weights")
+        if weights is None:
+            raise AttributeError(
+                f"{type(self).__name__} has no weights of kernels: it has one kernel per view, or weights that were "
+                "given. See `view_weights_`."
+            )
+        return _weights_frame(terms_of(self), weights) if has_several(self) else weights
 
     @property
     def n_iter_(self) -> int:

@@ -14,6 +14,7 @@ from sklearn.utils import check_random_state
 
 from .._backend import to_numpy
 from ..kernels import Kernel, kernels_by_view, present_grams, reference_views, resolve_kernels
+from ..kernels.by_view import Term, choose_kernels, kernel_terms, views_of_names, views_of_terms
 from ..kernels.features import Nystroem
 from ..solvers.certificates import Solution, warn_unless_converged
 from ..solvers.design import Design, FeatureDesign, GramDesign
@@ -31,7 +32,10 @@ from ..views.validation import class_weights, read_labels, read_targets, read_vi
 # -- 1. the training data
 @dataclass(frozen=True)
 class TrainingData:
-    """Training samples in solver order: the labeled ones first, samples that no term of the objective uses left out."""
+    """Training samples in solver order: the labeled ones first, samples that no term of the objective uses left out.
+
+    A view with several kernels is there once for each of them, under the names of `terms_of`.
+    """
 
     X: Views  # with the views that some sample has
     kernels: dict[str, Kernel]  # of these views, with numbers for parameters
@@ -57,13 +61,16 @@ def read_training(
     use_unlabeled: bool = False,
     labeled_only: bool = False,
     every_sample: bool = False,
+    several: bool = False,
 ) -> TrainingData:
     """Validate samples, targets and weights, and put the rows in solver order.
 
     Classes become targets of ±1, one output per class, one output in all for two classes. With `use_unlabeled`,
     samples without a target take part. With `labeled_only`, they do not even determine the parameters of kernels. With
-    `every_sample`, samples of weight 0 take part as unlabeled ones.
+    `every_sample`, samples of weight 0 take part as unlabeled ones. `several` says whether weights of kernels are
+    learned, so that views may have several kernels.
     """
+    vars(estimator).pop("kernels_", None)  # those of "auto" are chosen again
     X = read_views_to_fit(estimator, X)
     y = in_order_of(X.sample_names, y, "y")
     s = read_weights(in_order_of(X.sample_names, sample_weight, "sample_weight"), len(X))
@@ -83,7 +90,7 @@ def read_training(
     labeled = labeled & (u > 0)
     s = np.where(labeled, s, 0.0) if labeled_only else s
     used = np.ones_like(s) if every_sample else s
-    X, kernels, order = select_training_rows(estimator, X, labeled, used, use_unlabeled=use_unlabeled)
+    X, kernels, order = select_training_rows(estimator, X, labeled, used, use_unlabeled=use_unlabeled, several=several)
     first = order[: int((labeled & (s > 0)).sum())]
     return TrainingData(
         X, kernels, order, len(s), s[order], Y[first], u[first], None if codes is None else codes[first]
@@ -111,19 +118,24 @@ def _read_indicator(estimator: Any, y: Any, n: int) -> tuple[np.ndarray, np.ndar
 
 
 def select_training_rows(
-    estimator: Any, X: Views, labeled: np.ndarray, s: np.ndarray, *, use_unlabeled: bool
+    estimator: Any, X: Views, labeled: np.ndarray, s: np.ndarray, *, use_unlabeled: bool, several: bool = False
 ) -> tuple[Views, dict[str, Kernel], np.ndarray]:
     """Return the rows that take part, the labeled ones first, the resolved kernels, and the order of the rows.
 
-    Kernel parameters that depend on the data are taken from all samples with a positive weight.
+    Kernel parameters that depend on the data are taken from all samples with a positive weight. With `several`, views
+    may have several kernels, and are returned once for each.
     """
     used = s > 0
     if not (used & labeled).any():
         raise ValueError("No labeled sample has a weight above 0. Give labels or weights to others.")
-    kernels = kernels_by_view(estimator.kernel, estimator.view_names_in_)
     weighted = X if used.all() else X[np.flatnonzero(used)]
     names = [name for name in X.names if weighted.present(name).any()]
-    resolved = resolve_kernels({name: kernels[name] for name in names}, weighted, validated=True)
+    resolved: dict[str, Any]
+    if several:
+        resolved = choose_kernels(estimator.kernel, estimator.view_names_in_, weighted[names])
+    else:
+        kernels = kernels_by_view(estimator.kernel, estimator.view_names_in_)
+        resolved = resolve_kernels({name: kernels[name] for name in names}, weighted, validated=True)
     if not use_unlabeled:
         used = used & labeled
     order = np.concatenate([np.flatnonzero(used & labeled), np.flatnonzero(used & ~labeled)])
@@ -131,7 +143,63 @@ def select_training_rows(
     estimator._used_views = tuple(name for name in X.names if X.present(name).any())
     X = X if estimator._used_views == X.names else X[list(estimator._used_views)]
     estimator.kernels_ = {name: resolved[name] for name in X.names}
-    return X, estimator.kernels_, order
+    terms = terms_of(estimator)
+    return views_of_terms(terms, X), {term.name: term.kernel for term in terms}, order
+
+
+# -- several kernels per view
+def learns_weights(estimator: Any) -> bool:
+    """Tell whether the parameter `view_weights` asks for learned weights."""
+    given = estimator.view_weights
+    return isinstance(given, str) and given in ("learned", "least_squares")
+
+
+def terms_of(estimator: Any) -> list[Term]:
+    """Return the kernels of the views used, one after the other: what is a view of its own for solvers."""
+    return kernel_terms({name: estimator.kernels_[name] for name in estimator._used_views})
+
+
+def names_of_terms(estimator: Any) -> tuple[str, ...]:
+    """Return the names that the kernels of the views used have for solvers; none if there is not one for each view.
+
+    Estimators without kernels have the names of their views.
+    """
+    views = estimator._used_views
+    kernels = vars(estimator).get("kernels_")
+    if kernels is None:
+        return tuple(views)
+    by_view = [own if isinstance(own, dict) else {"": own} for own in (kernels.get(view) for view in views)]
+    if not all(own and all(isinstance(kernel, Kernel) for kernel in own.values()) for own in by_view):
+        return ()
+    return tuple(term.name for term in terms_of(estimator))
+
+
+def has_several(estimator: Any) -> bool:
+    """Tell whether a fitted estimator has views with several kernels."""
+    return any(term.label is not None for term in terms_of(estimator))
+
+
+def kernel_parts(estimator: Any) -> np.ndarray:
+    """Return the part of each kernel in its view: one over the number of the view's kernels."""
+    views = [term.view for term in terms_of(estimator)]
+    return np.array([1 / views.count(view) for view in views])
+
+
+def weights_of_views(terms: Sequence[Term], c: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the weights of the views, and what kernels' functions are multiplied with to make those of their views.
+
+    Kernels of a view have the weights c_k. The weight of the view is c = Σ|c_k|, negative if all c_k are, and its
+    function f = Σ_k (c_k / c) f_k. So c f = Σ_k c_k f_k, and Σ|c| over the views is that over the kernels.
+    """
+    views = [term.view for term in terms]
+    weights, factors = [], np.ones(len(terms))
+    for view in dict.fromkeys(views):
+        own = np.array([k for k, name in enumerate(views) if name == view])
+        size = float(np.abs(c[own]).sum())
+        weights.append(-size if size and (c[own] <= 0).all() else size)
+        if len(own) > 1:
+            factors[own] = c[own] / weights[-1] if size else 1 / len(own)
+    return np.array(weights), factors
 
 
 # -- 2. the design
@@ -191,7 +259,7 @@ def feature_design(estimator: Any, data: TrainingData, *, shared_landmarks: bool
         kernel=data.kernels, n_components=estimator.n_components, shared=shared_landmarks, random_state=seed
     )
     X = to_float64(data.X)  # directions would be lost in single precision
-    nystroem.fit_read(X)
+    nystroem.fit_read(X, {term.name: term.view for term in terms_of(estimator) if term.label is not None})
     estimator._features = nystroem
     sizes = [nystroem.n_components_[name] for name in X.names]
 
@@ -214,12 +282,12 @@ def dense_block(X: Views, name: str, size: int) -> np.ndarray:
 
 # -- weights of the views
 def given_weights(estimator: Any) -> np.ndarray | None:
-    """Return the weights of the views used, or None where they are learned."""
+    """Return the weights of the views used, or None where they are learned; kernels of one view share its weight."""
     names, given = estimator.view_names_in_, estimator.view_weights
     used = [names.index(name) for name in estimator._used_views]
     if isinstance(given, str):
         if given == "uniform":
-            return np.full(len(used), 1 / len(used))
+            return _by_kernel(estimator, np.full(len(used), 1 / len(used)))
         if given in ("learned", "least_squares"):
             return None
         raise ValueError(f"`view_weights` is 'uniform', 'learned' or one number per view; got {given!r}.")
@@ -235,12 +303,18 @@ def given_weights(estimator: Any) -> np.ndarray | None:
         raise ValueError(f"`view_weights` must be one finite number per view, {len(names)} in all; got {given!r}.")
     if not c[used].any():
         raise ValueError("`view_weights` are zero for every view that the samples have.")
-    return c[used]
+    return _by_kernel(estimator, c[used])
+
+
+def _by_kernel(estimator: Any, c: np.ndarray) -> np.ndarray:
+    """Divide the weight of each view among its kernels."""
+    by_view = dict(zip(estimator._used_views, c, strict=True))
+    return np.array([by_view[term.view] for term in terms_of(estimator)]) * kernel_parts(estimator)
 
 
 def weight_starts(estimator: Any) -> list[np.ndarray]:
     """Return the starting points of learned weights, the first with equal weights; all have the length asked for."""
-    m = len(estimator._used_views)
+    m = len(terms_of(estimator))
     radius = getattr(estimator, "weights_norm", None)
     radius = 1 / np.sqrt(m) if radius is None else float(radius)
     return sphere_starts(m, radius, int(estimator.n_restarts), check_random_state(estimator.random_state))
@@ -252,13 +326,18 @@ def store_fit(
 ) -> Any:
     """Store what prediction needs and what is proved; return the estimator.
 
-    The solution's x begins with the coefficients of each view and the weights of the views. Rows without coefficients
-    are left out unless `every_row` asks for them.
+    The solution's x begins with the coefficients and weights of each view, or of each kernel where views have several.
+    Rows without coefficients are left out unless `every_row` asks for them.
     """
     raise_if_indefinite(estimator, solution)
-    for name in ("dual_coef_", "support_", "coef_", "X_fit_"):
+    for name in ("dual_coef_", "support_", "coef_", "X_fit_", "_kernel_weights"):
         vars(estimator).pop(name, None)
     coefficients, view_weights = solution.x[:2]
+    if has_several(estimator):
+        if hasattr(estimator, "view_weights") and learns_weights(estimator):
+            estimator._kernel_weights = view_weights
+        view_weights, factors = weights_of_views(terms_of(estimator), view_weights)
+        coefficients = [factor * own for factor, own in zip(factors, coefficients, strict=True)]
     if isinstance(design, FeatureDesign):
         estimator.coef_ = dict(zip(data.X.names, coefficients, strict=True))
     else:
@@ -284,7 +363,8 @@ def _store_support(
     estimator.support_ = data.order[kept]
     X = data.X if whole else data.X[kept]
     # predictions are made in the precision in which the coefficients were found
-    estimator.X_fit_ = reference_views(data.kernels, X if design.single else to_float64(X))
+    X = views_of_names(terms_of(estimator), X)
+    estimator.X_fit_ = reference_views(estimator.kernels_, X if design.single else to_float64(X))
 
 
 def indefinite(name: str) -> ValueError:
@@ -303,7 +383,7 @@ def raise_if_indefinite(estimator: Any, solution: Solution) -> None:
     what = "The kernel matrices of the views together are"
     if solution.x is not None:
         matrix = "kernel matrix or its graph's Laplacian" if graphs else "kernel matrix"
-        what = f"View '{estimator._used_views[solution.x]}': its {matrix} is"
+        what = f"View '{terms_of(estimator)[solution.x].name}': its {matrix} is"
     remedy = " `graph` takes a Laplacian, which `consilience.graphs.laplacian` makes of weights of at least 0."
     raise ValueError(
         f"{what} not positive semi-definite, so the problem has no minimum, or so close to singular that it appears "

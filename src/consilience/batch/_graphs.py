@@ -13,13 +13,13 @@ from ..solvers.design import Design, FeatureDesign
 from ..solvers.linalg import eigvalsh
 from ..views import _blocks
 from ..views._reading import checked_sparse
-from ._fit import TrainingData, raise_if_indefinite
+from ._fit import TrainingData, raise_if_indefinite, terms_of
 
 
 def add_graphs(estimator: Any, data: TrainingData, design: Design, penalties: Penalties) -> None:
     """Add the Laplacian of each view's graph to a design, or over features Φ'LΦ."""
-    for v, name in enumerate(data.X.names):
-        graph = _graph_of(estimator, name)
+    for v, (name, term) in enumerate(zip(data.X.names, terms_of(estimator), strict=True)):
+        graph = _graph_of(estimator, term.view)
         with _blocks.naming(name):
             if isinstance(design, FeatureDesign):
                 smoothness = _smoothness(graph, data, design, name, v)

@@ -6,11 +6,12 @@ import numpy as np
 
 from .._backend import to_numpy
 from ..kernels import view_grams
+from ..kernels.by_view import kernel_terms, views_of_terms
 from ..solvers.design import BLOCK
 from ..views.container import Views
 from ..views.estimator import ViewEstimator
 from ..views.validation import read_views_to_predict
-from ._fit import dense_block
+from ._fit import dense_block, terms_of
 
 __all__ = ["ViewMetric"]
 
@@ -30,7 +31,7 @@ class ViewMetric:
     Attributes
     ----------
     names : tuple of str
-        Views.
+        Views; where a view has several kernels, ``"view: kernel"`` for each.
     shared : bool
         Whether there is one metric for all outputs.
     factors : list of dict of array of shape (n_v, rank)
@@ -69,9 +70,9 @@ class ViewMetric:
     ) -> "ViewMetric":
         metric = cls()
         metric.signs = signs
-        metric.names, metric.factors, metric.shared = estimator._used_views, factors, shared
+        metric.names, metric.factors, metric.shared = tuple(factors[0]), factors, shared
         # only what evaluates kernels: the estimator itself holds this metric
-        needed = ("view_names_in_", "_used_views", "_known", "kernels_", "X_fit_", "_features")
+        needed = ("view_names_in_", "_used_views", "_known", "_categories", "kernels_", "X_fit_", "_features")
         metric._space = MetricSpace()
         metric._space.__dict__.update({key: value for key, value in vars(estimator).items() if key in needed})
         return metric
@@ -148,7 +149,7 @@ class ViewMetric:
                 "The metric is not positive semi-definite, so it has no coordinates. Fit with solver='exact', or with "
                 "step_size=None."
             )
-        X = read_views_to_predict(self._space, X)
+        X = views_of_terms(terms_of(self._space), read_views_to_predict(self._space, X))
         parts = [self._space.evaluate(X[start : start + BLOCK]) for start in range(0, len(X), BLOCK)]
         blocks: dict[str, Any] = dict.fromkeys(X.names)
         for name in X.names:
@@ -175,13 +176,13 @@ class MetricSpace(ViewEstimator):
         return self
 
     def _view_is_gram(self, name: str) -> bool:
-        return name in self.kernels_ and bool(self.kernels_[name].reads_gram)
+        return any(term.kernel.reads_gram for term in kernel_terms(self.kernels_) if term.view == name)
 
     def evaluate(self, X: Views) -> dict[str, np.ndarray]:
-        """Return k_v(x), or the features of x, for each view; zero where it is missing."""
+        """Return k_v(x), or the features of x, for each view or kernel; zero where the view is missing."""
         if "_features" in vars(self):
             features = self._features.transform(X)
             return {name: dense_block(features, name, size) for name, size in self._features.n_components_.items()}
-        return {
-            name: np.asarray(to_numpy(view_grams({name: k}, X, self.X_fit_)[0])) for name, k in self.kernels_.items()
-        }
+        terms = terms_of(self)
+        fitted = views_of_terms(terms, self.X_fit_)
+        return {term.name: np.asarray(to_numpy(view_grams({term.name: term.kernel}, X, fitted)[0])) for term in terms}

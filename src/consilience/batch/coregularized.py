@@ -14,7 +14,7 @@ from ..solvers.linalg import eigh
 from ..views._docs import shared_docs
 from ..views.estimator import ViewClassifier, ViewRegressor
 from ._estimator import BatchEstimator, constraints
-from ._fit import designs, given_weights, is_precise, read_training, store_fit, weight_starts
+from ._fit import designs, given_weights, is_precise, learns_weights, read_training, store_fit, weight_starts
 from ._graphs import add_graphs
 
 __all__ = ["CoRegularizedRidge", "CoRegularizedRidgeClassifier"]
@@ -84,7 +84,7 @@ class CoRegularizedRidge(ViewRegressor, BatchEstimator):
 
     Parameters
     ----------
-    {kernel}
+    {kernel_several}
     alpha : float, default=1e-3
         Penalty on the norms of the functions, γ_A > 0.
     {agreement_penalty}
@@ -112,11 +112,11 @@ class CoRegularizedRidge(ViewRegressor, BatchEstimator):
 
     Attributes
     ----------
-    {view_weights_}
-    {dual_coef_}
+    {view_weights_several}
+    {dual_coef_several}
     {support_}
-    {coef_}
-    {kernels_}
+    {coef_several}
+    {kernels_several}
     {solution_}
 
     See Also
@@ -181,7 +181,8 @@ class CoRegularizedRidge(ViewRegressor, BatchEstimator):
         with self._restore_on_error():
             self._validate_params()
             penalties = Penalties(self.alpha, self.agreement_penalty, self.graph_penalty)
-            data = read_training(self, X, y, sample_weight, use_unlabeled=penalties.use_unlabeled)
+            several, unlabeled = learns_weights(self), penalties.use_unlabeled
+            data = read_training(self, X, y, sample_weight, use_unlabeled=unlabeled, several=several)
             groups = output_groups(self.output_kernel, data.Y.shape[1])
             c = given_weights(self)
             search = _weight_search(self, data.l) if c is None else None

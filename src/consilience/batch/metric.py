@@ -19,7 +19,16 @@ from ..solvers.linalg import eigvalsh
 from ..views._docs import shared_docs
 from ..views.estimator import ViewClassifier, ViewRegressor
 from ._estimator import BatchEstimator, constraints
-from ._fit import TrainingData, double_design, given_weights, read_training, store_fit, weight_starts
+from ._fit import (
+    TrainingData,
+    double_design,
+    given_weights,
+    learns_weights,
+    read_training,
+    store_fit,
+    terms_of,
+    weight_starts,
+)
 from ._view_metric import ViewMetric
 
 __all__ = ["ViewMetricRidge", "ViewMetricRidgeClassifier"]
@@ -71,6 +80,12 @@ def check_published(estimator: Any) -> None:
             f"`step_size` times `metric_penalty` must be below 1/2, or steps leave the positive semi-definite metrics "
             f"(Huusari, Kadri and Capponi 2018); got {step:g} times {estimator.metric_penalty:g}. Lower `step_size`."
         )
+
+
+def takes_several(estimator: Any) -> bool:
+    """Tell whether views may have several kernels: a metric between them, or their weights, are learned."""
+    learned = has_metric(estimator, "learned", "block_sparse")
+    return learned or (learns_weights(estimator) and isinstance(estimator.metric, str))
 
 
 def _free_weights(estimator: Any) -> bool:
@@ -143,7 +158,8 @@ def store_metric(estimator: Any, data: TrainingData, design: Design, solution: S
     store_fit(estimator, data, design, solution, every_row=True)
     coefficients, _, factors, *signs = solution.x
     names = data.X.names
-    estimator.active_views_ = tuple(name for name, own in zip(names, coefficients, strict=True) if own.any())
+    active = [term.view for term, own in zip(terms_of(estimator), coefficients, strict=True) if own.any()]
+    estimator.active_views_ = tuple(dict.fromkeys(active))
     estimator.metric_ = None
     if factors is not None:
         if isinstance(design, GramDesign):
@@ -188,7 +204,7 @@ class ViewMetricRidge(ViewRegressor, BatchEstimator):
 
     Parameters
     ----------
-    {kernel}
+    {kernel_metric}
     {metric}
     alpha : float, default=0.1
         Penalty on the norm of the function, λ > 0.
@@ -221,11 +237,11 @@ class ViewMetricRidge(ViewRegressor, BatchEstimator):
     ----------
     {metric_}
     {active_views_}
-    {view_weights_}
+    {view_weights_several}
     {dual_coef_metric}
     {support_}
-    {coef_}
-    {kernels_}
+    {coef_several}
+    {kernels_several}
     {solution_metric}
 
     See Also
@@ -290,7 +306,7 @@ class ViewMetricRidge(ViewRegressor, BatchEstimator):
             self._validate_params()
             check_shared_metric(self)
             check_published(self)
-            data = read_training(self, X, y, sample_weight, labeled_only=True)
+            data = read_training(self, X, y, sample_weight, labeled_only=True, several=takes_several(self))
             w = given_weights(self)
             with few_threads(len(data.order), most=1300):
                 design = double_design(self, data, shared_landmarks=True)

@@ -27,6 +27,7 @@ from .metric import (
     metric_problem,
     metric_system,
     store_metric,
+    takes_several,
 )
 
 __all__ = ["ViewMetricRidgeCV", "ViewMetricRidgeClassifierCV"]
@@ -116,7 +117,7 @@ class ViewMetricRidgeCV(ViewRegressor, BatchEstimator):
 
     Parameters
     ----------
-    {kernel}
+    {kernel_metric}
     {metric}
     alphas : array-like of float, default=(1e-4, 1e-3, 1e-2, 0.1, 1.0, 10.0, 100.0)
         Values of `alpha` to try, the penalty λ on the norm of the function.
@@ -146,8 +147,8 @@ class ViewMetricRidgeCV(ViewRegressor, BatchEstimator):
     {view_weights_}
     {dual_coef_metric}
     {support_}
-    {coef_}
-    {kernels_}
+    {coef_several}
+    {kernels_several}
     {solution_metric}
 
     See Also
@@ -206,7 +207,7 @@ class ViewMetricRidgeCV(ViewRegressor, BatchEstimator):
             self._validate_params()
             check_shared_metric(self)
             grid = _penalty_grid(self)
-            data = read_training(self, X, y, sample_weight, labeled_only=True)
+            data = read_training(self, X, y, sample_weight, labeled_only=True, several=takes_several(self))
             w = given_weights(self)
             if w is None:
                 raise ValueError(

@@ -9,7 +9,7 @@ from ..solvers.multiple_kernels import MultipleKernels, OutputKernel
 from ..views._docs import shared_docs
 from ..views.estimator import ViewClassifier, ViewRegressor
 from ._estimator import BatchEstimator, constraints
-from ._fit import double_design, given_weights, read_training, store_fit
+from ._fit import double_design, given_weights, kernel_parts, read_training, store_fit, terms_of
 
 __all__ = ["MultipleKernelRidge", "MultipleKernelRidgeClassifier", "OutputKernelRidge", "OutputKernelRidgeClassifier"]
 
@@ -27,20 +27,23 @@ class MultipleKernelRidge(ViewRegressor, BatchEstimator):
         min_{d >= 0, ‖d‖_p <= 1} min_f Σ_i ‖y_i - f(x_i)‖² + λ‖f‖²  =  min_{f_v} Σ_i ‖y_i - Σ_v f_v(x_i)‖²
             + λ (Σ_v ‖f_v‖^q)^(2/q),   q = 2p/(p + 1).
 
-    p = 1 is a squared sum of norms and leaves views out; p = ∞ is kernel ridge with the sum of all kernels. The optimum
-    in d is convex and has one variable per view. It takes Newton steps with one Cholesky factor each, until the duality
-    gap is met, where the published alternation of d and f needs many.
+    p = 1 is a squared sum of norms and leaves views out; p = ∞ is kernel ridge with the sum of all kernels. A view may
+    have several kernels; v then counts the kernels of all views. The optimum in d is convex and has one variable per
+    kernel. It takes Newton steps with one Cholesky factor each, until the duality gap is met, where the published
+    alternation of d and f needs many.
 
     With one view it equals ``sklearn.kernel_ridge.KernelRidge(alpha=alpha)``, with p = ∞ the same on Σ_v k_v, and with
     p = 1 `CoRegularizedRidge` with weights learned over ‖c‖ = 1, c² = d. Samples without a target are left out. Where
-    views are missing, the functions of the others are added and multiplied by m over their number, at fit and at
-    prediction.
+    views are missing, the functions of the others are added and multiplied by m over their number, with m views in
+    all, at fit and at prediction.
 
     Parameters
     ----------
-    kernel : Kernel, str, callable or dict, default="rbf"
-        Kernel of every view, or a dict of kernels by view. Views that the dict does not name get "rbf". Their scales
-        matter; `consilience.kernels.normalize` and `consilience.kernels.center` make them comparable.
+    kernel : Kernel, str, callable, list or dict, default="rbf"
+        Kernel of every view, or a dict of kernels by view. Views that the dict does not name get "rbf". A list gives a
+        view several kernels with a weight each; "auto" takes kernels that suit its training samples
+        (`consilience.kernels.auto_kernels`). The kernels' scales matter; `consilience.kernels.normalize` and
+        `consilience.kernels.center` make them comparable.
     p : float, default=2.0
         Norm of the kernel weights, 1 <= p <= ∞. 1 leaves views out, ∞ gives every kernel the weight 1.
     alpha : float, default=1.0
@@ -57,16 +60,17 @@ class MultipleKernelRidge(ViewRegressor, BatchEstimator):
 
     Attributes
     ----------
-    kernel_weights_ : array of shape (n_views_used,) or (n_views_used, n_outputs)
+    kernel_weights_ : array of shape (n_views_used,) or (n_views_used, n_outputs), or DataFrame
         Weights d of the kernels, for each output if they are not shared. Views missing in every training sample are
-        omitted.
+        omitted. If a view has a list of kernels or "auto", a frame with the columns ``view``, ``kernel`` and
+        ``weight``, and ``output`` if weights are not shared.
     view_weights_ : array of shape (n_views_used,)
         1 / n_views_used each, the weights with which the views' functions are combined. The functions contain d.
     {active_views_}
-    {dual_coef_}
+    {dual_coef_several}
     {support_}
-    {coef_}
-    {kernels_}
+    {coef_several}
+    {kernels_several}
     {solution_}
 
     See Also
@@ -83,6 +87,11 @@ class MultipleKernelRidge(ViewRegressor, BatchEstimator):
     >>> model = MultipleKernelRidge(p=1, alpha=3.0).fit(X, np.sin(hidden[:, 0]))
     >>> model.active_views_
     ('a',)
+    >>> several = MultipleKernelRidge({"a": ["linear", "rbf"], "b": "auto"}, p=1, alpha=3.0)
+    >>> several.fit(X, np.sin(hidden[:, 0])).kernel_weights_.round(2).head(2)
+      view              kernel  weight
+    0    a            Linear()    0.45
+    1    a  RBF(gamma='scale')    0.55
     """
 
     _parameter_constraints = constraints(*_PARAMETERS)
@@ -120,16 +129,18 @@ class MultipleKernelRidge(ViewRegressor, BatchEstimator):
         """
         with self._restore_on_error():
             self._validate_params()
-            data = read_training(self, X, y, sample_weight, labeled_only=True)
+            data = read_training(self, X, y, sample_weight, labeled_only=True, several=True)
             with few_threads(len(data.order)):
                 design = double_design(self, data)
-                system = DesignMatrix(design, data.Y, data.u, roots=True)
+                # a missing view counts once, however many kernels it has
+                system = DesignMatrix(design, data.Y, data.u, roots=True, parts=kernel_parts(self))
                 problem = MultipleKernels(system, self.alpha, float(self.p), shared=self.shared_weights)
                 solution = problem.solve(tol=self.tol, max_iter=self.max_iter)
             store_fit(self, data, design, solution)
             weights = solution.x[2]
-            self.kernel_weights_ = weights[:, 0] if self.shared_weights else weights
-            self.active_views_ = tuple(name for name, own in zip(data.X.names, weights, strict=True) if own.any())
+            self._kernel_weights = weights[:, 0] if self.shared_weights else weights
+            active = [term.view for term, own in zip(terms_of(self), weights, strict=True) if own.any()]
+            self.active_views_ = tuple(dict.fromkeys(active))
             return self
 
 

@@ -20,6 +20,7 @@ from ._fit import (
     designs,
     given_weights,
     is_precise,
+    learns_weights,
     raise_if_indefinite,
     read_training,
     store_fit,
@@ -71,7 +72,7 @@ class CoRegularizedSVC(ViewClassifier, BatchEstimator):
 
     Parameters
     ----------
-    {kernel}
+    {kernel_several}
     alpha : float, default=1e-3
         Penalty on the norms of the functions, γ_A > 0.
     {agreement_penalty}
@@ -104,13 +105,13 @@ class CoRegularizedSVC(ViewClassifier, BatchEstimator):
     Attributes
     ----------
     {classes_}
-    {view_weights_}
+    {view_weights_several}
     class_vectors_ : array of shape (n_classes, n_outputs)
         Vectors s_k; not set for one class against the rest.
-    {dual_coef_}
+    {dual_coef_several}
     {support_}
-    {coef_}
-    {kernels_}
+    {coef_several}
+    {kernels_several}
     {solution_dual}
 
     Examples
@@ -172,7 +173,8 @@ class CoRegularizedSVC(ViewClassifier, BatchEstimator):
         with self._restore_on_error():
             self._validate_params()
             penalties = Penalties(self.alpha, self.agreement_penalty, self.graph_penalty)
-            data = read_training(self, X, y, sample_weight, use_unlabeled=penalties.use_unlabeled)
+            several, unlabeled = learns_weights(self), penalties.use_unlabeled
+            data = read_training(self, X, y, sample_weight, use_unlabeled=unlabeled, several=several)
             vectors = read_vectors(self.class_vectors, len(self.classes_))
             groups = output_groups(self.output_kernel, data.Y.shape[1] if vectors is None else vectors.shape[1])
             loss = hinge_loss(data, vectors)

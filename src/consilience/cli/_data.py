@@ -61,6 +61,46 @@ def _is_known(values: Any) -> Any:
     return np.array([value is not None and value == value for value in values.tolist()], dtype=bool)
 
 
+def read_weight_column(samples: Any, column: str | None) -> Any:
+    """Return the weights of the samples from the column of --weights; None without one."""
+    import numpy as np
+
+    if column is None:
+        return None
+    values = samples.columns[column]
+    numbers = values.dtype.kind in "biuf"
+    if not numbers or not (np.isfinite(values).all() and (values >= 0).all()):
+        wrong = next(v for v in values.tolist() if not numbers or not (np.isfinite(v) and v >= 0))
+        raise ValueError(f"--weights needs a number of at least 0 for every sample; '{column}' has {wrong!r}.")
+    if not values.any():
+        raise ValueError(
+            f"All weights of '{column}' are 0, so that no sample counts. Name another column by --weights."
+        )
+    return values.astype(np.float64)
+
+
+def read_class_weight(given: list[str] | None, y: Any) -> Any:
+    """Return weights of classes from --class-weight: "balanced", or a number for each class by name."""
+    if not given:
+        return None
+    if given == ["balanced"]:
+        return "balanced"
+    classes = {str(label): label for label in sorted(set(y.tolist()), key=str)}
+    weights = {}
+    for text in given:
+        name, equals, number = text.rpartition("=")
+        if not equals or name not in classes:
+            raise ValueError(
+                f"--class-weight takes 'balanced', or CLASS=NUMBER for classes of the target; got '{text}'. The "
+                f"classes are {', '.join(classes)}."
+            )
+        try:
+            weights[classes[name]] = float(number)
+        except ValueError as error:
+            raise ValueError(f"--class-weight takes a number for the class '{name}'; got '{number}'.") from error
+    return weights
+
+
 def is_numeric(y: Any) -> bool:
     """Tell whether a target has numbers, for regression or classification."""
     return y is not None and y.dtype.kind in "iuf"

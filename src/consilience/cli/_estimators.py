@@ -24,11 +24,16 @@ def _letters(name: str) -> str:
     return name.lower().replace("-", "").replace("_", "")
 
 
-def make_estimator(name: str, settings: list[str] | None = None, *, task: str = "classification") -> Any:
-    """Return an estimator with its settings, given as name=value; fusions get a linear estimator of scikit-learn."""
+def make_estimator(name: str | None, settings: list[str] | None = None, *, task: str = "classification") -> Any:
+    """Return an estimator with its settings, given as name=value; the consensus of the task without a name.
+
+    Fusions get a linear estimator of scikit-learn.
+    """
     from sklearn.linear_model import LogisticRegression, Ridge
 
     known = all_estimators()
+    if name is None:
+        name = "ConsensusRegressor" if task == "regression" else "ConsensusClassifier"
     (name,) = as_spelled([name], known)
     if name not in known:
         raise ValueError(f"There is no estimator '{name}'. `consilience estimators` lists them.")
@@ -45,6 +50,53 @@ def make_estimator(name: str, settings: list[str] | None = None, *, task: str = 
             parsed = {"None": None, "True": True, "False": False}.get(value, value)
         model.set_params(**{key: parsed})
     return model
+
+
+def fit_arguments(model: Any, groups: Any, weights: Any, class_weight: Any) -> dict[str, Any]:
+    """Return the arguments of `fit` besides X and y, and set the weights of classes; refuse what has no place."""
+    from inspect import signature
+
+    name, own = type(model).__name__, signature(model.fit).parameters
+    arguments: dict[str, Any] = {}
+    if groups is not None:
+        if "groups" not in own:
+            raise ValueError(f"{name} does not use groups. Leave --groups out, or fit the default estimator.")
+        arguments["groups"] = groups
+    if weights is not None:
+        if "sample_weight" not in own:
+            raise ValueError(f"{name} does not use sample weights. Leave --weights out, or choose another estimator.")
+        arguments["sample_weight"] = weights
+    if class_weight is not None:
+        if "class_weight" not in model.get_params():
+            raise ValueError(f"{name} does not use class weights. Leave --class-weight out.")
+        model.set_params(class_weight=class_weight)
+    return arguments
+
+
+def fit_pipeline(model: Any, X: Any, y: Any, preparation: Any, scale: bool | None, arguments: dict[str, Any]) -> Any:
+    """Fit an estimator behind its preparation and scaling; the consensus scales by itself.
+
+    Regression targets are scaled too, unless some are missing: samples without one may take part.
+    """
+    from sklearn.base import is_regressor
+    from sklearn.pipeline import make_pipeline
+
+    from ..evaluation.candidates import preparation_steps, prepared, scaled
+    from ._data import is_numeric
+
+    name = type(model).__name__
+    by_itself = name.startswith("Consensus")
+    if by_itself and scale is not None:
+        raise ValueError(f"{name} scales its views by itself. Leave --scale and --no-scale out.")
+    steps = preparation_steps(preparation, "regression" if is_regressor(model) else "classification")
+    complete = is_numeric(y) and bool((y == y).all())
+    pipeline: Any = make_pipeline(*steps, model) if steps else model
+    if not by_itself and scale is not False:
+        task = "regression" if is_regressor(model) and complete else "classification"
+        pipeline = scaled(prepared(steps, X, y), model, task=task, steps=steps)
+    if pipeline is model:
+        return model.fit(X, y, **arguments)
+    return pipeline.fit(X, y, **{f"{name.lower()}__{key}": value for key, value in arguments.items()})
 
 
 def task_of_class(name: str) -> str:

@@ -69,6 +69,15 @@ SavedBest = Annotated[Path | None, Option("--save", help="Write the best model, 
 EstimatorName = Annotated[
     str, Option("--estimator", "-e", help="Name of the estimator; `consilience estimators` lists them.")
 ]
+EstimatorChoice = Annotated[
+    str | None,
+    Option(
+        "--estimator",
+        "-e",
+        help="Name of the estimator; `consilience estimators` lists them. Default: ConsensusClassifier or "
+        "ConsensusRegressor, which need no parameters.",
+    ),
+]
 EstimatorNames = Annotated[
     list[str] | None, Option("--estimator", "-e", help="Compare only this estimator; may be repeated.")
 ]
@@ -90,8 +99,49 @@ BatchColumn = Annotated[
 ]
 Settings = Annotated[list[str] | None, Option("--set", help="A parameter of the estimator, as name=value.")]
 TaskName = Annotated[Tasks | None, Option("--task", help="Default: regression if any target value is not an integer.")]
-ScoringName = Annotated[str | None, Option("--scoring", help="Any scorer of scikit-learn. Default: accuracy or r2.")]
-ScaleFlag = Annotated[bool, Option(help="Scale dense views and regression targets, and fill gaps in views with means.")]
+ScoringNames = Annotated[
+    list[str] | None,
+    Option(
+        "--scoring",
+        help="Scorers of scikit-learn, such as roc_auc; may be repeated, or separated by commas. The first one ranks. "
+        "Default: accuracy or r2.",
+    ),
+]
+ScaleFlag = Annotated[
+    bool | None,
+    Option(
+        "--scale/--no-scale",
+        help="Scale dense views and regression targets, and fill gaps in views with means. The default estimator does "
+        "so by itself.",
+    ),
+]
+NumberOfRepeats = Annotated[int, Option("--repeats", min=1, help="Repeat the outer folds with other random splits.")]
+BaselinesFlag = Annotated[
+    bool | None,
+    Option(
+        "--baselines/--no-baselines",
+        help="Compare with each view alone, the most frequent class or the mean, a random forest and boosted trees. "
+        "Default: yes, unless --estimator (-e) is given.",
+    ),
+]
+AllFlag = Annotated[bool, Option("--all", help="Compare every estimator that suits the data; takes longer.")]
+ClassWeights = Annotated[
+    list[str] | None,
+    Option(
+        "--class-weight", help="'balanced', or CLASS=NUMBER, which may be repeated. Default: all classes count alike."
+    ),
+]
+WeightsColumn = Annotated[str | None, Option("--weights", help="Column of sample weights, numbers of at least 0.")]
+BoardTable = Annotated[Path | None, Option("--csv", help="Write the leaderboard to a CSV file.")]
+ProbaFlag = Annotated[bool, Option("--proba", help="Add a column of probabilities for each class.")]
+CoverageLevel = Annotated[
+    float | None,
+    Option(
+        "--coverage",
+        help="Add sets of classes, or intervals for regression, that contain the truth with this probability, such as "
+        "0.9.",
+    ),
+]
 OutputTable = Annotated[
     Path | None,
     Option(

@@ -5,17 +5,79 @@ import math
 import re
 import sys
 from collections.abc import Iterable, Sequence
-from typing import Any
+from pathlib import Path
+from typing import Any, NamedTuple
 
-BOARD = ["estimator", "score", "low", "high", "fit_time"]
 _FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n")  # the beginning of a cell that spreadsheet programs may run
 _NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?|[+-]?(inf|nan)")
 
 
+class Use(NamedTuple):
+    """How to use a model file: as text, and as parts for JSON."""
+
+    text: str
+    parts: dict[str, Any]
+
+
+def how_to_use(model_file: Path, data: Sequence[Path], model: Any, reading: dict[str, Any], batch: Any = None) -> Use:
+    """Return two lines of Python, and a command, that predict with a model file.
+
+    `reading` are the options by which `read_samples` read the training samples. With batches, which are a view from a
+    column of their own, there is only a command.
+    """
+    import shlex
+
+    given = "".join(f", {name}={value!r}" for name, value in reading.items() if value not in (None, False, (), []))
+    python = [
+        f"model = consilience.load({str(model_file)!r})",
+        f"model.predict(consilience.read_samples({[str(path) for path in data]!r}{given}).X)",
+    ]
+    words = ["consilience", "predict", str(model_file), *map(str, data)]
+    for name, value in (("--id", reading.get("ids")), ("--views", reading.get("views"))):
+        words += [] if value is None else [name, str(value)]
+    words += ["--transpose"] if reading.get("transpose") else []
+    words += ["--encoding", str(reading["encoding"])] if reading.get("encoding") else []
+    words += [word for mark in reading.get("na_values", ()) for word in ("--na", mark)]
+    words += ["--proba"] if hasattr(model, "predict_proba") else []
+    command = shlex.join(words)
+    parts: dict[str, Any] = {"command": command} if batch else {"python": python, "command": command}
+    lines = [] if batch else ["Predict with it in Python:", *(f"  {line}" for line in python)]
+    first = "Predict with it by a command:" if batch else "or by a command:"
+    return Use("\n".join(["", *lines, first, f"  {command}"]), parts)
+
+
 def board_rows(board: Any) -> dict[str, Any]:
     """Return a leaderboard as rows of a table."""
-    rows = [dict(zip(BOARD, (r.name, r.score, r.low, r.high, r.fit_time), strict=True)) for r in board]
-    return {"task": board.task, "scoring": board.scoring, "leaderboard": rows}
+    verdicts = ["best", *(found.verdict for found in board.differences())]
+    rows = [
+        {
+            "estimator": row.name, "title": row.title, "kind": row.kind, "score": row.score, "low": row.low,
+            "high": row.high, "verdict": verdict, "fit_time": row.fit_time, "samples": int(row.scored.sum()),
+            "measures": {name: list(scores) for name, scores in row.measures.items()},
+        }
+        for row, verdict in zip(board, verdicts, strict=True)
+    ]  # fmt: skip
+    failed = {"failed": dict(board.failed)} if board.failed else {}
+    best = {"simplest": board.simplest().name}
+    return {"task": board.task, "scoring": board.scoring, "leaderboard": rows, **best, **failed}
+
+
+def show_external(result: Any, summary: dict[str, Any], as_json: bool) -> None:
+    """Print the measures of an external cohort with their intervals; for JSON, the values by name and the intervals."""
+    if not as_json:
+        print(result)
+        show(summary, False)
+        return
+    values = {name: own.value for name, own in result.measures.items()}
+    intervals = {name: [own.low, own.high] for name, own in result.measures.items()}
+    classes = [
+        {
+            "class": str(own.label), "samples": own.n_samples, "predicted": own.n_predicted,
+            "sensitivity": own.sensitivity._asdict(), "ppv": own.ppv._asdict(),
+        }
+        for own in result.by_class
+    ]  # fmt: skip
+    show({**values, "intervals": intervals, **({"classes": classes} if classes else {}), **summary}, True)
 
 
 def show(summary: dict[str, Any], as_json: bool, columns: list[str] | None = None, rows: Any = None) -> None:

@@ -51,18 +51,20 @@ def read_groups(groups: Any, n_samples: int) -> np.ndarray | None:
 
 
 def outer_splits(cv: Any, y: np.ndarray, task: str, groups: np.ndarray | None, random_state: int) -> Splits:
-    """Return training and test samples of each outer fold; each sample is in exactly one test part."""
+    """Return training and test samples of each outer split; a sample may be in several test parts, or in none."""
     if isinstance(cv, Integral):
         _check_number_of_folds(int(cv), y, task, groups)
         splitter = _splitter(int(cv), task, groups, random_state)
     else:
         splitter = check_cv(cv)
     splits = tuple(splitter.split(np.zeros((len(y), 1)), y, groups))  # splitters use only the number of samples
-    tested = np.sort(np.concatenate([test for _, test in splits]))
-    if not np.array_equal(tested, np.arange(len(y))) or any(len(test) == 0 for _, test in splits):
-        raise ValueError(
-            f"The test parts of `cv` must contain each sample exactly once, as those of KFold do; got {cv!r}."
-        )
+    splits = tuple((np.asarray(train), np.asarray(test)) for train, test in splits)
+    if any(len(train) == 0 or len(test) == 0 for train, test in splits):
+        raise ValueError(f"A split of `cv` has no training or no test sample; got {cv!r}. Use fewer folds.")
+    shared = [np.intersect1d(train, test) for train, test in splits]
+    if any(map(len, shared)):
+        row = next(rows[0] for rows in shared if len(rows))
+        raise ValueError(f"`cv` puts sample {row} into the training and the test part of one split; got {cv!r}.")
     if groups is not None:
         _check_groups_apart("cv", splits, groups)
     return splits

@@ -14,6 +14,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils._param_validation import StrOptions, validate_params
 from sklearn.utils.multiclass import type_of_target
 
+from ..batch.consensus import ConsensusClassifier, ConsensusRegressor
 from ..batch.coregularized import CoRegularizedRidge, CoRegularizedRidgeClassifier
 from ..batch.coregularized_cv import CoRegularizedRidgeClassifierCV, CoRegularizedRidgeCV
 from ..batch.fusion import EarlyFusion, LateFusion
@@ -39,6 +40,53 @@ Grid = dict[str, list[Any]]
 Candidates = dict[str, tuple[Any, Grid]]
 
 _AGREEMENT_PENALTIES = (0.0, 1e-4)
+# the candidates that `compare` tries unless it is told otherwise, next to single views and baselines
+_DEFAULT = (
+    "ConsensusClassifier", "ConsensusRegressor", "CoRegularizedRidgeClassifierCV", "CoRegularizedRidgeCV",
+    "CoRegularizedSVC", "ViewMetricRidgeClassifierCV", "ViewMetricRidgeCV", "MultipleKernelRidgeClassifier",
+    "MultipleKernelRidge", "EarlyFusion", "LateFusion",
+)  # fmt: skip
+_TITLES = {
+    "ConsensusClassifier": "Consensus of all kernels",
+    "ConsensusRegressor": "Consensus of all kernels",
+    "CoRegularizedRidgeClassifierCV": "Ridge with agreeing views",
+    "CoRegularizedRidgeCV": "Ridge with agreeing views",
+    "CoRegularizedSVC": "Support vector machine with agreeing views",
+    "ViewMetricRidgeClassifierCV": "Ridge with a learned metric between views",
+    "ViewMetricRidgeCV": "Ridge with a learned metric between views",
+    "MultipleKernelRidgeClassifier": "Ridge with learned kernel weights",
+    "MultipleKernelRidge": "Ridge with learned kernel weights",
+    "MaxMarginClassifier": "Maximum margin with class vectors",
+    "OrthogonalPerceptron": "Online matrix perceptron, one kernel per view",
+    "Projectron": "Online kernel perceptron with bounded memory",
+    "OnlinePerceptron": "Online linear perceptron",
+    "VectorPerceptron": "Online perceptron with class vectors",
+    "MultiCueClassifier": "Online classifier per view, combined online",
+    "PassiveAggressive": "Online passive-aggressive classifier",
+    "KernelPerceptron": "Online kernel perceptron",
+    "MatrixPerceptron": "Online matrix perceptron, pairs of views",
+    "DummyClassifier": "Most frequent class",
+    "DummyRegressor": "Mean of the targets",
+    "RandomForestClassifier": "Random forest on all columns",
+    "RandomForestRegressor": "Random forest on all columns",
+    "HistGradientBoostingClassifier": "Boosted trees on all columns",
+    "HistGradientBoostingRegressor": "Boosted trees on all columns",
+}
+# from simple to complex; see `Leaderboard.simplest`
+_SIMPLICITY = (
+    ("DummyClassifier", "DummyRegressor"),
+    ("single view",),
+    ("EarlyFusion", "LateFusion"),
+    (
+        "OrthogonalPerceptron", "Projectron", "OnlinePerceptron", "VectorPerceptron", "MultiCueClassifier",
+        "PassiveAggressive", "KernelPerceptron", "MatrixPerceptron",
+    ),
+    ("estimator",),
+    ("ConsensusClassifier", "ConsensusRegressor"),
+    ("RandomForestClassifier", "RandomForestRegressor"),
+    ("HistGradientBoostingClassifier", "HistGradientBoostingRegressor"),
+    ("own",),
+)  # fmt: skip
 
 
 def default_kernels(X: Views) -> dict[str, Any]:
@@ -87,8 +135,8 @@ def candidates(
     """Return the estimators that suit the data and the task, with their parameter grids.
 
     Every estimator scales dense views and fills single missing values with the mean of the training samples. For
-    regression it scales the target too, because ridge estimators have no intercept. An estimator named
-    "<view> alone" receives only that view.
+    regression it scales the target too, because ridge estimators have no intercept. The consensus does all of that by
+    itself. An estimator named "<view> alone" receives only that view.
 
     Parameters
     ----------
@@ -114,7 +162,7 @@ def candidates(
     >>> from consilience import candidates
     >>> from consilience.datasets import load_breast_cancer_views
     >>> list(candidates(*load_breast_cancer_views(return_X_y=True)))[:2]
-    ['CoRegularizedRidgeClassifierCV', 'CoRegularizedSVC']
+    ['ConsensusClassifier', 'CoRegularizedRidgeClassifierCV']
     """
     task = task_of(y) if task is None else task
     steps = preparation_steps(prepare, task)
@@ -131,21 +179,58 @@ def candidates(
     if numeric:
         chosen["EarlyFusion"] = EarlyFusion(linear), grid
         chosen["LateFusion"] = LateFusion(linear), grid
-        by_view = all(isinstance(step, (PerView, RemoveBatch)) for step in steps)  # others may need all views
-        for name in X.names if len(X.names) > 1 and by_view else ():
-            if X.present(name).all():  # otherwise some samples would have no prediction
-                chosen[f"{name} alone"] = LateFusion(linear), grid
-    return {
-        name: _scaled_pair(views_of(name, X), *pair, task, _for_views(steps, views_of(name, whole, prepare).names))
-        for name, pair in chosen.items()
-    }
+    by_view = all(isinstance(step, (PerView, RemoveBatch)) for step in steps)  # others may need all views
+    for name in X.names if len(X.names) > 1 and by_view else ():
+        if X.kind(name) in ("dense", "sparse"):
+            chosen[f"{name} alone"] = LateFusion(linear), grid
+        elif X.kind(name) != "missing":
+            own = {name: default_kernels(X)[name]}
+            if task == "regression":
+                chosen[f"{name} alone"] = _regressors(own, built_in_cv)["CoRegularizedRidgeCV"]
+            else:
+                found = _classifiers(own, built_in_cv, numeric=False, one_width=False)
+                chosen[f"{name} alone"] = found["CoRegularizedRidgeClassifierCV"]
+    suited: Candidates = {}
+    for name, pair in chosen.items():
+        rows = samples_for(name, X)
+        names = views_of(name, whole[rows], prepare).names
+        suited[name] = _scaled_pair(views_of(name, X[rows]), *pair, task, _for_views(steps, names))
+    return suited
+
+
+def default_names(names: Sequence[str], X: Views) -> list[str]:
+    """Return the candidates that `compare` tries by default: estimators of all views, then single views."""
+    return [name for name in names if name in _DEFAULT or single_view(name, X) is not None]
+
+
+def title_of(name: str, X: Views, task: str) -> str:
+    """Return the plain-language name of a candidate or baseline."""
+    linear = "ridge" if task == "regression" else "logistic regression"
+    view = single_view(name, X)
+    if view is not None:
+        method = linear.capitalize() if X.kind(view) in ("dense", "sparse") else "Kernel ridge"
+        return f"{method} on {view} alone"
+    if name == "EarlyFusion":
+        return f"{linear.capitalize()} on all columns"
+    return f"Average of one {linear} per view" if name == "LateFusion" else _TITLES.get(name, name)
+
+
+def simplicity(name: str, kind: str) -> int:
+    """Return the place of a row in the order from simple to complex."""
+    places = {each: k for k, names in enumerate(_SIMPLICITY) for each in names}
+    return places[kind] if kind in ("single view", "own") else places.get(name, places["estimator"])
 
 
 def _regressors(kernel: Any, built_in_cv: bool) -> Candidates:
     coregularized = _penalized(CoRegularizedRidge, CoRegularizedRidgeCV, kernel, built_in_cv, _AGREEMENT_PENALTIES)
     metric = _penalized(ViewMetricRidge, ViewMetricRidgeCV, kernel, built_in_cv)
     learned = MultipleKernelRidge(kernel), {"alpha": [1e-2, 1e-1, 1.0]}
-    return {"CoRegularizedRidgeCV": coregularized, "ViewMetricRidgeCV": metric, "MultipleKernelRidge": learned}
+    return {
+        "ConsensusRegressor": (ConsensusRegressor(), {}),
+        "CoRegularizedRidgeCV": coregularized,
+        "ViewMetricRidgeCV": metric,
+        "MultipleKernelRidge": learned,
+    }
 
 
 def _classifiers(kernel: Any, built_in_cv: bool, numeric: bool, one_width: bool) -> Candidates:
@@ -154,6 +239,7 @@ def _classifiers(kernel: Any, built_in_cv: bool, numeric: bool, one_width: bool)
     metric = _penalized(ViewMetricRidgeClassifier, ViewMetricRidgeClassifierCV, kernel, built_in_cv)
     online = {"kernel": kernel, "average": True, "random_state": 0}
     chosen: Candidates = {
+        "ConsensusClassifier": (ConsensusClassifier(), {}),
         "CoRegularizedRidgeClassifierCV": coregularized,
         "CoRegularizedSVC": (CoRegularizedSVC(kernel), {"alpha": [1e-4, 1e-3, 1e-2, 1e-1]}),
         "ViewMetricRidgeClassifierCV": metric,
@@ -184,6 +270,8 @@ def _penalized(plain: Any, cv_form: Any, kernel: Any, built_in_cv: bool, agreeme
 
 def _scaled_pair(X: Views, estimator: Any, grid: Grid, task: str, steps: Sequence[Any]) -> tuple[Any, Grid]:
     """Return the estimator inside its scaling, and the grid by the parameter names there."""
+    if isinstance(estimator, (ConsensusClassifier, ConsensusRegressor)):  # they scale and fill by themselves
+        return (make_pipeline(*map(clone, steps), estimator) if steps else estimator), grid
     # the names of steps that `make_pipeline` and `TransformedTargetRegressor` give
     prefix = ("regressor__" if task == "regression" else "") + type(estimator).__name__.lower()
     inside = scaled(X, estimator, task=task, steps=steps)
@@ -225,8 +313,17 @@ def single_view(name: str, X: Views) -> str | None:
     return view if view != name and view in X.names else None
 
 
+def samples_for(name: str, X: Views) -> np.ndarray:
+    """Return the samples that an estimator of this name receives: all, or those that have its single view."""
+    view = single_view(name, X)
+    return np.arange(len(X)) if view is None else np.flatnonzero(X.present(view))
+
+
 def views_of(name: str, X: Views, prepare: Any = None) -> Views:
-    """Return the views that an estimator of this name receives: all, or a single one and those of batches."""
+    """Return the views that an estimator of this name receives: all, or a single one and those of batches.
+
+    All samples must have the single view; see `samples_for`.
+    """
     view = single_view(name, X)
     return X if view is None else X[[view, *(other for other in _batch_views(prepare) if other in X.names)]]
 

@@ -1,232 +1,52 @@
-"""Comparison of estimators by nested cross-validation, with confidence intervals and fit times."""
+"""Comparison of estimators by nested cross-validation, with confidence intervals, paired tests and fit times."""
 
-import time
-import warnings
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from html import escape
 from numbers import Integral
 from typing import Any
 
 import numpy as np
-from joblib import Parallel, delayed
 from sklearn.base import clone
-from sklearn.exceptions import ConvergenceWarning
-from sklearn.metrics import get_scorer
-from sklearn.model_selection import GridSearchCV
-from sklearn.model_selection._search import BaseSearchCV
 from sklearn.utils._param_validation import Interval, StrOptions, validate_params
 
-from .._progress import progress
 from ..views._samples import in_order_of
 from ..views.container import Views
 from ..views.conversion import as_views
+from ..views.validation import read_weights
+from ._baselines import baselines_of, on_table, takes_views
+from ._differences import Difference, PairedScores
 from ._folds import check_targets, inner_splitter, outer_splits, read_groups
-from ._intervals import mean_interval, share_interval
-from ._wrappers import final_estimator
-from .candidates import TASKS, Candidates, candidates, default_kernels, tell_new_batches, views_of, with_preparation
+from ._measures import DEFAULT_SCORING, read_scoring
+from ._running import data_of, make_search, run_folds
+from .candidates import (
+    TASKS,
+    Candidates,
+    candidates,
+    default_kernels,
+    default_names,
+    preparation_steps,
+    prepared,
+    samples_for,
+    single_view,
+    tell_new_batches,
+    title_of,
+    views_of,
+    with_preparation,
+)
+from .leaderboard import Comparison, Leaderboard
 
-__all__ = ["Comparison", "Leaderboard", "candidates", "compare", "default_kernels"]
-
-_DEFAULT_SCORING = {"classification": "accuracy", "regression": "r2"}
-# what an estimator may raise on data that it cannot learn from, or that a scorer cannot use
-_FIT_ERRORS = (ValueError, TypeError, AttributeError, ArithmeticError, np.linalg.LinAlgError)
-
-
-@dataclass(frozen=True)
-class Comparison:
-    """Result of one estimator in a comparison.
-
-    Parameters
-    ----------
-    name : str
-        Name of the estimator.
-    scores : tuple of float
-        Score on the test part of each outer fold.
-    fit_time : float
-        Mean time of a fit on one training part in seconds, including the search for parameters.
-    low, high : float
-        95% confidence interval of the mean score, corrected for training parts that share samples (Nadeau and Bengio
-        2003). A few folds may agree by chance, so for accuracy it is at least as wide as the interval of a proportion
-        of that many samples (Wilson 1927).
-    predictions : array of shape (n_samples,)
-        Prediction of each sample by the model that was fitted without its fold.
-    best_params : tuple of dict
-        Parameters that the search chose in each fold.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from consilience import Comparison
-    >>> row = Comparison("mine", (0.75, 0.25), 0.1, 0.0, 1.0, np.array([1, 0, 1, 1]), ({}, {}))
-    >>> row.score
-    0.5
-    """
-
-    name: str
-    scores: tuple[float, ...]
-    fit_time: float
-    low: float
-    high: float
-    predictions: np.ndarray
-    best_params: tuple[dict[str, Any], ...]
-
-    @property
-    def score(self) -> float:
-        """Mean of the scores."""
-        return float(np.mean(self.scores))
-
-
-@dataclass(frozen=True)
-class Leaderboard(Sequence[Comparison]):
-    """Compared estimators in the order of their scores, the best first; prints as a table.
-
-    Parameters
-    ----------
-    rows : tuple of Comparison
-        Results of the estimators.
-    splits : tuple of (array, array)
-        Training and test samples of each outer fold.
-    task : {"classification", "regression"}
-        Kind of prediction.
-    scoring : str
-        Name of the score, such as "accuracy" or "r2".
-    scorer : callable
-        Function of a fitted estimator, samples and targets that returns the score.
-    estimators : dict
-        Name -> (estimator, grid) of everything that was compared.
-    inner_cv : splitter
-        Splitter of the search inside each training part.
-    groups : array of shape (n_samples,) or None
-        Groups of samples that were kept together.
-    random_state : int
-        Seed of the folds.
-    failed : dict
-        Name -> error message of estimators that could not be fitted or scored.
-    sample_names : array of shape (n_samples,) or None
-        Names of the samples, in the order of the predictions.
-    prepare : object
-        The preparation of the views inside the folds, as given to `compare`.
-
-    Examples
-    --------
-    >>> from consilience import compare
-    >>> from consilience.datasets import load_breast_cancer_views
-    >>> X, y = load_breast_cancer_views(return_X_y=True)
-    >>> board = compare(X, y, estimators=["error alone"], cv=2)
-    >>> len(board), board[0].name, board.scoring
-    (1, 'error alone', 'accuracy')
-    """
-
-    rows: tuple[Comparison, ...]
-    splits: tuple[tuple[np.ndarray, np.ndarray], ...]
-    task: str
-    scoring: str
-    scorer: Any = field(repr=False)
-    estimators: Candidates = field(repr=False)
-    inner_cv: Any = None
-    groups: np.ndarray | None = field(default=None, repr=False)
-    random_state: int = 0
-    failed: dict[str, str] = field(default_factory=dict)
-    sample_names: np.ndarray | None = field(default=None, repr=False)
-    prepare: Any = field(default=None, repr=False)
-
-    @property
-    def test_ratio(self) -> float:
-        """Number of test samples divided by the number of training samples in the first fold."""
-        train, test = self.splits[0]
-        return len(test) / len(train)
-
-    def __len__(self) -> int:
-        return len(self.rows)
-
-    def __getitem__(self, place: Any) -> Any:
-        return self.rows[place]
-
-    def __str__(self) -> str:
-        width = max([len(row.name) for row in self.rows], default=0)
-        wide = max(len(self.scoring), 8)
-        lines = [f"{'':<{width}}  {self.scoring:>{wide}}  {'95% interval':>15}  {'fit time':>8}"]
-        for row in self.rows:
-            interval = f"{row.low:>7.4f} {row.high:>7.4f}"
-            lines.append(f"{row.name:<{width}}  {row.score:>{wide}.4f}  {interval}  {row.fit_time:>8.2f}")
-        return "\n".join(lines)
-
-    def _repr_html_(self) -> str:
-        heads = ("estimator", self.scoring, "95% interval", "fit time (s)")
-        head = "".join(f"<th>{escape(name)}</th>" for name in heads)
-        body = "".join(
-            f"<tr><td>{escape(row.name)}</td><td>{row.score:.4f}</td><td>{row.low:.4f} to {row.high:.4f}</td>"
-            f"<td>{row.fit_time:.2f}</td></tr>"
-            for row in self.rows
-        )
-        return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
-
-    def to_frame(self) -> Any:
-        """Return the results as a pandas DataFrame with one row per estimator.
-
-        Returns
-        -------
-        pandas.DataFrame
-            Columns ``score``, ``low``, ``high``, ``fit_time``, ``best_params`` and the score of each fold,
-            ``split0_score`` and so on. The index is the name of the estimator.
-        """
-        try:
-            import pandas as pd
-        except ImportError as error:
-            raise ImportError("Leaderboard.to_frame needs pandas: pip install pandas.") from error
-        fields = ("score", "low", "high", "fit_time", "best_params")
-        columns = {name: [getattr(row, name) for row in self.rows] for name in fields}
-        for k in range(len(self.splits)):
-            columns[f"split{k}_score"] = [row.scores[k] for row in self.rows]
-        return pd.DataFrame(columns, index=pd.Index([row.name for row in self.rows], name="name"))
-
-    def predictions_to_frame(self) -> Any:
-        """Return the held-out predictions of all estimators as a pandas DataFrame with one row per sample.
-
-        Returns
-        -------
-        pandas.DataFrame
-            One column per estimator. The index has the names of the samples, or their positions if they have none.
-        """
-        try:
-            import pandas as pd
-        except ImportError as error:
-            raise ImportError("Leaderboard.predictions_to_frame needs pandas: pip install pandas.") from error
-        return pd.DataFrame({row.name: list(row.predictions) for row in self.rows}, index=self.sample_names)
-
-    def refit(self, name: str, X: Any, y: Any) -> Any:
-        """Fit an estimator on all samples, with its parameters chosen as in the folds.
-
-        Parameters
-        ----------
-        name : str
-            Name of a compared estimator.
-        X : Views or what `as_views` reads
-            The samples of the comparison.
-        y : array-like of shape (n_samples,)
-            Their targets.
-
-        Returns
-        -------
-        estimator
-            The fitted estimator, including its scaling.
-        """
-        search = make_search(self.estimators[name], self.inner_cv, self.scorer)
-        X = as_views(X)
-        y = np.asarray(in_order_of(X.sample_names, y, "y"))
-        model = fit_part(search, views_of(name, X, self.prepare), y, self.groups)
-        return model.best_estimator_ if self.estimators[name][1] else model
+__all__ = ["Comparison", "Difference", "Leaderboard", "candidates", "compare", "default_kernels"]
 
 
 @validate_params(
     {
         "task": [StrOptions(set(TASKS)), None],
-        "scoring": [str, callable, None],
         "cv": ["cv_object"],
         "inner_cv": ["cv_object"],
         "groups": ["array-like", None],
         "estimators": [Iterable, None],
+        "baselines": ["boolean"],
+        "sample_weight": ["array-like", None],
+        "class_weight": [StrOptions({"balanced"}), dict, None],
         "random_state": [Interval(Integral, 0, None, closed="left")],
         "n_jobs": [Integral, None],
         "verbose": ["verbose"],
@@ -242,7 +62,10 @@ def compare(
     cv: Any = 5,
     inner_cv: Any = 3,
     groups: Any = None,
-    estimators: Iterable[str] | Mapping[str, Any] | None = None,
+    estimators: Any = None,
+    baselines: bool = True,
+    sample_weight: Any = None,
+    class_weight: Any = None,
     prepare: Any = None,
     random_state: int = 0,
     n_jobs: int | None = None,
@@ -261,19 +84,32 @@ def compare(
         Class labels, or targets for regression.
     task : {"classification", "regression"}, optional
         Kind of prediction. Default: regression if any target value is not an integer.
-    scoring : str or callable, optional
-        Any scorer of scikit-learn, by name or as a function of (estimator, X, y); higher is better. It chooses the
-        parameters and scores the test parts. Default: "accuracy" for classification, "r2" for regression.
+    scoring : str, callable, or list or dict of these, optional
+        Scorers of scikit-learn, by name or as functions of (estimator, X, y); higher is better. The first one chooses
+        the parameters and ranks the rows. Names that scikit-learn defines for two classes only stand for their form for
+        several classes, such as "roc_auc_ovr" for "roc_auc"; a note of the leaderboard says so. Default: "accuracy"
+        for classification, "r2" for regression.
     cv : int or splitter, default=5
-        Outer folds. Their number, or a splitter whose test parts contain each sample once. With a number, the folds
-        are stratified for classification, and keep `groups` together if they are given.
+        Outer folds. Their number, or any splitter, such as ``RepeatedStratifiedKFold``. With a number, the folds are
+        stratified for classification, and keep `groups` together if they are given.
     inner_cv : int or splitter, default=3
         Folds of the search inside each training part. A number is reduced if a class or the groups are too few.
     groups : array-like of shape (n_samples,), optional
-        Groups of samples, such as patients. No group is in both parts of an outer or inner split.
-    estimators : iterable of str, or dict, optional
-        Names of `candidates` to compare. Or a dict of your own estimators by name, which must accept `Views`; a value
-        may also be a pair (estimator, grid), as in `candidates`. Default: all candidates.
+        Groups of samples, such as patients. No group is in both parts of an outer or inner split, and tests and
+        intervals count groups instead of samples.
+    estimators : "all", iterable of str, or dict, optional
+        Names of `candidates` to compare, or "all" for every candidate. Or a dict of your own estimators by name; a
+        value may also be a pair (estimator, grid), as in `candidates`. Estimators that do not take `Views` get one
+        table with the columns of all views, in which missing views are NaN. Default: seven candidates for
+        classification or six for regression, and each view alone.
+    baselines : bool, default=True
+        Whether to add baselines: the most frequent class or the mean, each view alone, and random forests and boosted
+        trees on the columns of all views.
+    sample_weight : array-like of shape (n_samples,), optional
+        Weights of the samples in fits and scores.
+    class_weight : "balanced" or dict, optional
+        Weights of the classes, for all estimators that have this parameter and do not set it. A note of the leaderboard
+        names the others.
     prepare : recipe, dict, transformer of Views or list of these, optional
         First steps of every estimator, fitted on the training part of each fold only: a recipe of `PerView` such as
         "log" or "top_k:100", a dict of recipes or transformers by view, or a transformer of `Views` such as
@@ -281,9 +117,9 @@ def compare(
     random_state : int, default=0
         Seed of the folds, if `cv` is a number and `groups` is not given.
     n_jobs : int, optional
-        Number of processes, each of which works on one fold at a time; -1 uses all cores.
+        Number of processes, each of which works on one fold of one estimator at a time; -1 uses all cores.
     verbose : bool, default=False
-        Whether to show progress, in a terminal or a notebook.
+        Whether to show progress: a bar in a terminal or a notebook, otherwise a line per minute.
 
     Returns
     -------
@@ -292,37 +128,51 @@ def compare(
 
     See Also
     --------
-    candidates : The estimators that are compared by default.
+    candidates : The estimators that can be compared by name.
     sklearn.model_selection.cross_validate : Scores of one estimator, without an inner search.
 
     Notes
     -----
     Candidates whose names end with "CV" choose their penalties by built-in leave-one-out. If you give `groups` or
-    another `scoring` than the default, `inner_cv` searches the same penalties instead.
+    another `scoring` than the default, `inner_cv` searches the same penalties instead. The consensus always chooses by
+    its own leave-one-out, or leaves out whole groups.
+
+    The interval of an accuracy is that of a proportion (Wilson 1927). Intervals of other measures come from the
+    Bayesian bootstrap of the held-out samples (Rubin 1981), or from the folds if the scorer needs more than predictions
+    (Nadeau and Bengio 2003). `Leaderboard.difference` tells how both allow for chance in the training samples.
+
+    A single view is fitted to the samples that have it and scored on those; ``scored`` of its row tells which.
 
     Examples
     --------
     >>> from consilience import compare
     >>> from consilience.datasets import load_breast_cancer_views
     >>> X, y = load_breast_cancer_views(return_X_y=True)
-    >>> board = compare(X, y, estimators=["LateFusion", "error alone"], cv=3)
-    >>> board[0].name
-    'LateFusion'
+    >>> board = compare(X, y, estimators=["LateFusion"], cv=3)
+    >>> board.simplest().title
+    'Logistic regression on worst alone'
+    >>> sorted(row.name for row in board if row.kind == "baseline")
+    ['DummyClassifier', 'HistGradientBoostingClassifier', 'RandomForestClassifier']
     """
     X = as_views(X)
     y, task = check_targets(X, in_order_of(X.sample_names, y, "y"), task)
     groups = read_groups(in_order_of(X.sample_names, groups, "groups"), len(y))
-    is_default = scoring in (None, _DEFAULT_SCORING[task])
-    scoring = _DEFAULT_SCORING[task] if is_default else scoring
-    scorer = get_scorer(scoring)
+    weights = None
+    if sample_weight is not None:
+        weights = read_weights(in_order_of(X.sample_names, sample_weight, "sample_weight"), len(y))
+    scorers, notes = read_scoring(scoring, y, task)
+    scoring, scorer = next(iter(scorers.items()))
     # built-in leave-one-out knows neither groups nor other scores
-    pairs = _read_estimators(estimators, X, y, task, prepare, built_in_cv=is_default and groups is None)
+    built_in_cv = scoring == DEFAULT_SCORING[task] and groups is None
+    pairs, kinds, more = _read_estimators(estimators, baselines, X, y, task, prepare, built_in_cv)
+    pairs, unweighted = _with_class_weight(pairs, class_weight, task)
     splits = outer_splits(cv, y, task, groups, random_state)
     tell_new_batches(X, prepare, splits)
     inner = inner_splitter(inner_cv, y, task, groups, random_state, splits)
     searches = {name: make_search(pair, inner, scorer) for name, pair in pairs.items()}
-    by_name = {name: views_of(name, X, prepare) for name in pairs}
-    results = _run_folds(searches, scorer, by_name, y, groups, splits, n_jobs, verbose)
+    data = {name: data_of(name, X, y, groups, weights, splits, prepare) for name in pairs}
+    classes = np.unique(y) if task == "classification" else None
+    results = run_folds(searches, scorers, data, classes, len(splits), n_jobs, verbose)
     failed = {
         name: next(part for part in parts if isinstance(part, str))
         for name, parts in results.items()
@@ -331,141 +181,143 @@ def compare(
     if len(failed) == len(pairs):
         first = next(iter(failed))
         raise ValueError(f"No estimator could be fitted and scored. {first}: {failed[first]}")
-    name_of_score = scoring if isinstance(scoring, str) else getattr(scoring, "__name__", str(scoring))
-    rows = [_row(name, parts, splits, name_of_score) for name, parts in results.items() if name not in failed]
-    rows.sort(key=lambda row: (np.isnan(row.score), -row.score))  # scores that are NaN come last
+    paired = PairedScores(scorer, y, classes, groups, weights, len(splits[0][1]) / len(splits[0][0]))
+    rows = [
+        _row(name, title_of(name, X, task) if kinds[name] != "own" else name, kinds[name], parts, paired)
+        for name, parts in results.items()
+        if name not in failed
+    ]
+    notes = [*notes, *more, *unweighted, *_undefined(results)]
     return Leaderboard(
-        tuple(rows), splits, task, name_of_score, scorer, pairs, inner, groups, random_state, failed, X.sample_names,
-        prepare,
+        _ranked(rows), splits, task, scoring, scorer, pairs, inner, groups, random_state, failed, X.sample_names,
+        prepare, tuple(scorers), classes, y, weights, tuple(notes),
     )  # fmt: skip
 
 
+# -- what is compared
 def _read_estimators(
-    estimators: Any, X: Views, y: np.ndarray, task: str, prepare: Any, *, built_in_cv: bool
-) -> Candidates:
-    """Return the estimators to compare and their grids, by name."""
+    estimators: Any, baselines: bool, X: Views, y: np.ndarray, task: str, prepare: Any, built_in_cv: bool
+) -> tuple[Candidates, dict[str, str], list[str]]:
+    """Return the estimators to compare and their grids, what kind they are, and sentences about baselines."""
+    steps = preparation_steps(prepare, task)
+    simple, notes = baselines_of(prepared(steps, X, y), task)
+    simple = {name: with_preparation(pair, prepare, X.names, task) for name, pair in simple.items()}
+    simple_ones = set(simple)
+    known = {**candidates(X, y, task=task, built_in_cv=built_in_cv, prepare=prepare), **simple}
+    alone = [name for name in known if single_view(name, X) is not None]
+    kinds = {name: "single view" if name in alone else "baseline" if name in simple else "estimator" for name in known}
+    always = [*alone, *simple] if baselines else []
     if isinstance(estimators, Mapping):
         if not estimators:
-            raise ValueError("`estimators` is empty. Give at least one estimator by name, or None for all candidates.")
-        pairs = {name: own if isinstance(own, tuple) else (own, {}) for name, own in estimators.items()}
-        return {
-            name: with_preparation(pair, prepare, views_of(name, X, prepare).names, task)
-            for name, pair in pairs.items()
-        }
-    known = candidates(X, y, task=task, built_in_cv=built_in_cv, prepare=prepare)
+            raise ValueError("`estimators` is empty. Give at least one estimator by name, or None for the default.")
+        own = {name: _own_pair(name, given, X, prepare, task) for name, given in estimators.items()}
+        pairs = {**own, **{name: known[name] for name in always if name not in own}}
+        kinds = {name: "own" if name in own else kinds[name] for name in pairs}
+    else:
+        names = _names(estimators, list(known), X, simple_ones)
+        pairs = {name: known[name] for name in dict.fromkeys([*names, *always])}
+    return pairs, kinds, notes if simple_ones & set(pairs) else []
+
+
+def _names(estimators: Any, known: Sequence[str], X: Views, baselines: set[str]) -> list[str]:
+    """Return the names of the candidates to compare."""
     if estimators is None:
-        return known
+        return default_names(known, X)
+    if isinstance(estimators, str) and estimators == "all":
+        return [name for name in known if name not in baselines]
     names = list(dict.fromkeys([estimators] if isinstance(estimators, str) else estimators))
     unknown = [name for name in names if name not in known]
     if unknown or not names:
         wrong = f"got '{unknown[0]}'" if unknown else "got no name"
         raise ValueError(f"`estimators` must name candidates for these data; {wrong}. There are {', '.join(known)}.")
-    return {name: known[name] for name in names}
+    return names
 
 
-def make_search(pair: tuple[Any, Mapping[str, Any]], inner_cv: Any, scorer: Any) -> Any:
-    """Return a search over the grid of an estimator, or the estimator itself if its grid is empty."""
-    estimator, grid = pair
-    if not grid:
-        return estimator
-    return GridSearchCV(estimator, dict(grid), cv=inner_cv, scoring=scorer, error_score="raise")
+def _own_pair(name: str, given: Any, X: Views, prepare: Any, task: str) -> tuple[Any, Any]:
+    """Return an estimator of the user and its grid; one that does not take views gets a table of all columns."""
+    pair = given if isinstance(given, tuple) else (given, {})
+    if not hasattr(pair[0], "fit") or not hasattr(pair[0], "predict"):
+        raise TypeError(f"`estimators` has {pair[0]!r} for '{name}', which is not an estimator with fit and predict.")
+    if not takes_views(pair[0]):
+        pair = on_table(pair)
+    return with_preparation(pair, prepare, views_of(name, X[samples_for(name, X)], prepare).names, task)
 
 
-def fit_part(model: Any, X: Views, y: np.ndarray, groups: np.ndarray | None, rows: Any = slice(None)) -> Any:
-    """Fit on some samples without warnings on unfinished iterations and rare classes: the score shows their effect."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        warnings.filterwarnings("ignore", message="The least populated class")
-        warnings.filterwarnings("ignore", message="The effects of batches")  # `compare` counts them
-        if groups is not None and isinstance(model, BaseSearchCV):
-            return model.fit(X[rows], y[rows], groups=groups[rows])  # the inner folds keep groups together too
-        return model.fit(X[rows], y[rows])
+def _with_class_weight(pairs: Candidates, class_weight: Any, task: str) -> tuple[Candidates, list[str]]:
+    """Return the estimators with weights of the classes, and a sentence that names those without."""
+    if class_weight is None:
+        return pairs, []
+    if task == "regression":
+        raise ValueError("`class_weight` is for classification, but the task is regression. Use sample_weight.")
+    weighted, without = {}, []
+    for name, (estimator, grid) in pairs.items():
+        own = {key: value for key, value in estimator.get_params().items() if key.split("__")[-1] == "class_weight"}
+        free = {key: class_weight for key, value in own.items() if value is None}
+        weighted[name] = clone(estimator).set_params(**free) if free else estimator, grid
+        without += [] if own else [name]
+    sentence = f"Fitted without class_weight, which they do not have: {', '.join(without)}."
+    return weighted, [sentence] if without else []
 
 
-# -- folds
-@dataclass(frozen=True)
-class FoldResult:
-    """Score, fit time, predictions and chosen parameters of one outer fold."""
-
-    score: float
-    fit_time: float
-    predictions: np.ndarray
-    best_params: dict[str, Any]
-
-
-def _run_folds(
-    searches: Mapping[str, Any],
-    scorer: Any,
-    views: Mapping[str, Views],
-    y: np.ndarray,
-    groups: np.ndarray | None,
-    splits: Sequence[tuple[np.ndarray, np.ndarray]],
-    n_jobs: int | None,
-    verbose: bool,
-) -> dict[str, list[FoldResult | str]]:
-    """Return the results of each estimator, fold by fold; an error message stands for a fold that failed."""
-    turns = _turns(searches, len(splits))
-    # a generator gives results as they come, for the progress bar
-    work = Parallel(n_jobs=n_jobs, return_as="generator")(
-        delayed(run_fold)(searches[name], scorer, views[name], y, groups, *splits[k]) for name, k in turns
-    )
-    results: dict[str, list[Any]] = {name: [None] * len(splits) for name in searches}
-    with progress(verbose, f"{turns[0][0]}, fold 1 of {len(splits)}") as show:
-        for done, ((name, k), result) in enumerate(zip(turns, work, strict=True), start=1):
-            results[name][k] = result
-            following, fold = turns[min(done, len(turns) - 1)]
-            show(f"{following}, fold {fold + 1} of {len(splits)}", done / len(turns))
-    return results
-
-
-def _turns(searches: Mapping[str, Any], n_folds: int) -> list[tuple[str, int]]:
-    """Return (estimator, fold) in the order of work: online estimators last, except one fold of the first three.
-
-    Online estimators compile their loops at the first use on a machine, which takes seconds. Processes start with
-    that, each with other loops, so that they do not all wait for the same compilation later.
-    """
-    estimators = {name: s.estimator if isinstance(s, BaseSearchCV) else s for name, s in searches.items()}
-    online = [name for name, estimator in estimators.items() if hasattr(final_estimator(estimator), "partial_fit")]
-    first = [(name, 0) for name in online[:3]]
-    ordered = [*(name for name in searches if name not in online), *online]
-    rest = [(name, k) for name in ordered for k in range(n_folds)]
-    return first + [turn for turn in rest if turn not in first]
-
-
-def run_fold(
-    search: Any, scorer: Any, X: Views, y: np.ndarray, groups: np.ndarray | None, train: np.ndarray, test: np.ndarray
-) -> FoldResult | str:
-    """Return the result of one fold, or the first line of the error message."""
-    start = time.perf_counter()
-    try:
-        model = fit_part(clone(search), X, y, groups, train)  # a clone, because all folds get the same search
-        fit_time = time.perf_counter() - start
-        test_views = X[test]
-        with warnings.catch_warnings():
-            warnings.filterwarnings("ignore", message="The effects of batches")
-            score = float(scorer(model, test_views, y[test]))
-            return FoldResult(score, fit_time, model.predict(test_views), getattr(model, "best_params_", {}))
-    except _FIT_ERRORS as error:
-        return (str(error).strip() or type(error).__name__).splitlines()[0]
-
-
-def _row(name: str, parts: Sequence[Any], splits: Any, scoring: str) -> Comparison:
+# -- rows
+def _row(name: str, title: str, kind: str, parts: Sequence[Any], paired: PairedScores) -> Comparison:
     scores = np.array([part.score for part in parts])
-    tested = np.concatenate([test for _, test in splits])
-    low, high = score_interval(scores, len(splits[0][1]) / len(splits[0][0]), len(tested), scoring)
-    joined = np.concatenate([np.asarray(part.predictions) for part in parts])
-    predictions = np.empty_like(joined)
-    predictions[tested] = joined  # from the order of the folds to that of the samples
-    fit_time = float(np.mean([part.fit_time for part in parts]))
+    held_out = tuple(part.held_out for part in parts)
+    predictions, probabilities, scored = _joined(held_out, paired.y, paired.classes)
+    low, high = paired.interval(scores, held_out, scored)
+    times = [part.fit_time for part in parts if len(part.predictions)]
+    measures = {key: tuple(float(part.measures[key]) for part in parts) for key in parts[0].measures}
     best_params = tuple(part.best_params for part in parts)
-    return Comparison(name, tuple(map(float, scores)), fit_time, low, high, predictions, best_params)
+    return Comparison(
+        name, tuple(map(float, scores)), float(np.mean(times)), low, high, predictions, best_params, title, kind,
+        scored, probabilities, measures, held_out,
+    )  # fmt: skip
 
 
-def score_interval(scores: np.ndarray, test_ratio: float, n_samples: int, scoring: str) -> tuple[float, float]:
-    """Return the 95% interval of the mean of fold scores, within the range that the score can have."""
-    low, high = mean_interval(scores, test_ratio)
-    if scoring == "accuracy":
-        # equal scores in a few folds would make the interval too short
-        least, most = share_interval(float(scores.mean()), n_samples)
-        low, high = max(min(low, least), 0.0), max(high, most)
-    return low, min(high, 1.0) if scoring in ("accuracy", "r2") else high
+def _joined(parts: Sequence[Any], y: np.ndarray, classes: Any) -> tuple[np.ndarray, np.ndarray | None, np.ndarray]:
+    """Return predictions and probabilities in the order of the samples, and which samples have them."""
+    n, times = len(y), np.zeros(len(y))
+    for part in parts:
+        times[part.test] += 1
+    scored = times > 0
+    divided = np.maximum(times, 1)
+    if classes is None:
+        total = np.zeros(n)
+        for part in parts:
+            total[part.test] += part.predictions
+        return np.where(scored, total / divided, np.nan), None, scored
+    votes = np.zeros((n, len(classes)))
+    sums: Any = None if any(part.probabilities is None for part in parts if len(part.test)) else np.zeros_like(votes)
+    for part in parts:
+        votes[part.test, np.searchsorted(classes, part.predictions)] += 1
+        if sums is not None and len(part.test):
+            sums[part.test] += part.probabilities
+    predictions = classes[votes.argmax(axis=1)]
+    if not scored.all():
+        predictions = predictions.astype(object)
+        predictions[~scored] = None
+    if sums is not None:
+        sums = np.where(scored[:, None], sums / divided[:, None], np.nan)
+    return predictions, sums, scored
+
+
+def _ranked(rows: list[Comparison]) -> tuple[Comparison, ...]:
+    """Return rows by score; the first one is the best of those that predict every tested sample."""
+    rows = sorted(rows, key=lambda row: (np.isnan(row.score), -row.score))  # scores that are NaN come last
+    most = max(int(row.scored.sum()) for row in rows)
+    best = next(row for row in rows if row.scored.sum() == most)
+    return best, *(row for row in rows if row is not best)
+
+
+def _undefined(results: Mapping[str, Sequence[Any]]) -> list[str]:
+    """Return sentences about measures that some estimators do not have."""
+    reasons: dict[tuple[str, str], list[str]] = {}
+    for name, parts in results.items():
+        for part in parts:
+            for measure, reason in {} if isinstance(part, str) else part.undefined.items():
+                reasons.setdefault((measure, reason), [])
+                if name not in reasons[measure, reason]:
+                    reasons[measure, reason].append(name)
+    return [
+        f"No {measure} for {', '.join(names)}: {reason.rstrip('.')}." for (measure, reason), names in reasons.items()
+    ]

@@ -9,11 +9,12 @@ from ..kernels import kernels_by_view, resolve_kernels
 from ..views._docs import shared_docs
 from ..views._samples import in_order_of
 from ..views.conversion import as_views
-from ._drawing import BLUE, ORANGE, Display, draw_matrix, load_pyplot
+from ._drawing import BLUE, GRAY, ORANGE, Display, draw_matrix, load_pyplot
 from ._wrappers import final_estimator, fitted_final
+from .importances import FeatureImportances, feature_importances
 from .inspection import names_of_values, view_agreement, view_outputs
 
-__all__ = ["AgreementDisplay", "GramDisplay", "MetricDisplay", "ViewWeightsDisplay"]
+__all__ = ["AgreementDisplay", "FeatureImportancesDisplay", "GramDisplay", "MetricDisplay", "ViewWeightsDisplay"]
 
 
 @shared_docs
@@ -224,6 +225,100 @@ def _correlation(a: np.ndarray, b: np.ndarray) -> float:
     both = ~(np.isnan(a) | np.isnan(b))  # all outputs of a missing view are NaN
     a, b = a[both], b[both]
     return float(np.corrcoef(a, b)[0, 1]) if len(a) > 1 and a.std() > 0 and b.std() > 0 else float("nan")
+
+
+@shared_docs
+class FeatureImportancesDisplay(Display):
+    """Bar chart of the most important columns of the views.
+
+    Bars of coefficients show their sign if the model has one output. Bars of permutation have an error bar of one
+    standard error to each side. The views differ in shade and hatching.
+
+    Parameters
+    ----------
+    importances : FeatureImportances
+        What `feature_importances` returns.
+    max_rows : int, default=20
+        Largest number of columns or groups to show.
+
+    Attributes
+    ----------
+    {ax_}
+    bars_ : list of BarContainer
+        Bars, one container per view.
+
+    Examples
+    --------
+    >>> import consilience as cs
+    >>> X, y = cs.datasets.load_breast_cancer_views(return_X_y=True)
+    >>> model = cs.CoRegularizedRidgeClassifier().fit(X[:400], y[:400])
+    >>> display = cs.FeatureImportancesDisplay.from_estimator(model, X[400:], y[400:], view="worst", max_rows=5)
+    >>> len(display.bars_[0])
+    5
+    """
+
+    def __init__(self, importances: FeatureImportances, *, max_rows: int = 20):
+        self.importances = importances
+        self.max_rows = max_rows
+
+    @classmethod
+    def from_estimator(
+        cls, model: Any, X: Any, y: Any = None, *, max_rows: int = 20, ax: Any = None, **options: Any
+    ) -> Self:
+        """Compute and draw the importances of the columns of a fitted model.
+
+        Parameters
+        ----------
+        model : estimator
+            A fitted estimator of views, or a pipeline, search or other wrapper around one.
+        X : Views or what `as_views` reads
+            Samples that were not used to fit it.
+        y : array-like of shape (n_samples,), optional
+            Their classes or targets; needed unless the model is linear.
+        max_rows : int, default=20
+            Largest number of columns or groups to show.
+        {ax}
+        **options : dict
+            Arguments of `feature_importances`, such as `view`, `groups` and `scoring`.
+
+        {returns_display}
+        """
+        return cls(feature_importances(model, X, y, **options), max_rows=max_rows).plot(ax=ax)
+
+    def _figure_size(self) -> tuple[float, float]:
+        return 6, 1.2 + 0.25 * min(len(self.importances), self.max_rows)
+
+    def _draw(self) -> None:
+        found, n = self.importances, min(len(self.importances), self.max_rows)
+        values = found.importances[:n].copy()
+        if (
+            found.coefficients is not None and found.coefficients.shape[1] == 1
+        ):  # groups of columns have a size, but no sign
+            signs = np.sign(np.nan_to_num(found.coefficients[:n, 0], nan=1.0))
+            values *= np.where(signs == 0, 1.0, signs)
+        views = list(dict.fromkeys(found.views[:n]))
+        self.bars_ = []
+        for view, color, hatch in zip(views, _cycled((BLUE, ORANGE, GRAY), len(views)), _hatches(views), strict=True):
+            rows = np.array([k for k in range(n) if found.views[k] == view], dtype=int)
+            errors = None if found.standard_errors is None else np.nan_to_num(found.standard_errors[rows])
+            look = {"color": color, "hatch": hatch, "edgecolor": "white", "ecolor": "black"}
+            self.bars_.append(self.ax_.barh(rows, values[rows], xerr=errors, label=view, **look))
+        self.ax_.set_yticks(range(n), found.names[:n])
+        self.ax_.invert_yaxis()  # the most important on top
+        self.ax_.axvline(0, color="black", linewidth=0.8)
+        unit = "change by one standard deviation" if found.coefficients is not None else "loss of score when shuffled"
+        self.ax_.set(xlabel=unit)
+        if len(views) > 1:
+            self.ax_.legend(title="view")
+
+
+def _cycled(values: Sequence[str], n: int) -> list[str]:
+    return [values[k % len(values)] for k in range(n)]
+
+
+def _hatches(views: Sequence[str]) -> list[str]:
+    """Return a hatching for each view, so that colors that repeat can be told apart."""
+    return [("", "//", "xx", "..")[k // 3 % 4] for k in range(len(views))]
 
 
 @shared_docs

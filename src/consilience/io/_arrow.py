@@ -76,10 +76,13 @@ def _load_parquet(path: Path, chunk: int | None) -> Iterator[tuple[str, Any]]:
 
 def _table_of(data: Any, source: Source, where: str, kind: str) -> Table:
     """Return a table of pyarrow; an index that had a name in pandas comes first, as in CSV files."""
+    exact = {*source.exact, *source.texts}
     table = Table(source.name, where)
     named = (data.schema.pandas_metadata or {}).get("index_columns", ())
     first = [name for name in data.column_names if name in named]
     columns = dict(zip(data.column_names, data.columns, strict=True))
+    about = (data.schema.pandas_metadata or {}).get("columns", ())
+    by_pandas = {own.get("field_name") for own in about if own.get("pandas_type") == "categorical"}
     for column in dict.fromkeys([*first, *columns]):
         values, own = columns.pop(column), f"Column '{column}' of {where}"
         if is_list_of_numbers(values.type):
@@ -89,7 +92,24 @@ def _table_of(data: Any, source: Source, where: str, kind: str) -> Table:
             table.index = index if index.dtype == object and table.index is None else table.index
         else:
             table.columns[column] = values_of(values, own, kind, column in source.exact)
+            levels = _levels_of(values, column in by_pandas) if column not in exact else None
+            table.levels.update({} if levels is None else {column: levels})
     return table
+
+
+def _levels_of(values: Any, by_pandas: bool) -> list[Any] | None:
+    """Return the categories of a column whose type says that it has some; None for others.
+
+    Those are columns of categories in pandas, and dictionaries with an order. Other dictionaries may have text, which
+    takes less space so. Parquet files have categories of pandas that are numbers in a column of numbers.
+    """
+    import pyarrow as pa
+
+    if not pa.types.is_dictionary(values.type):
+        return [] if by_pandas else None
+    if not (by_pandas or values.type.ordered):
+        return None
+    return values.unify_dictionaries().chunk(0).dictionary.to_pylist() if values.num_chunks else []
 
 
 # -- columns

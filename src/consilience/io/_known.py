@@ -7,7 +7,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from ..views._blocks import quoted, take_columns
-from ..views._columns import sources_of
+from ..views._columns import bare_levels, possible_sources, sources_of
 from ..views._frames import check_readable
 from ..views._reading import read_block
 from .layout import Part, add_parts, block_of, listed, matrix_of, quoted_files
@@ -81,7 +81,7 @@ def known_strings(known: Known | None) -> tuple[list[str], list[str]]:
         if kind == "objects":
             texts += [form for name in names or [view] for form in (name, f"{view}__{name}")]
         elif kind == "numbers":
-            sources = {name.partition("=")[0] for name in own if "=" in name} - own
+            sources = {source for name in own for source in possible_sources(name)} - own
             categories += [form for name in sources for form in (name, f"{view}__{name}")]
     return texts, categories
 
@@ -146,8 +146,8 @@ def _part(claim: _Claim, known: Collection[str]) -> Part:
     if claim.names == claim.columns:
         return part
     prefix = f"{claim.view}__"  # which is not part of the names that the model knows
-    bare, categorical = (tuple(name.removeprefix(prefix) for name in own) for own in (part.names, part.categorical))
-    return part._replace(names=bare, categorical=categorical)
+    bare = tuple(name.removeprefix(prefix) for name in part.names)
+    return part._replace(names=bare, categories=bare_levels(claim.view, part.categories))
 
 
 def _unnamed(table: Table, view: str, known: Known, used: set[str]) -> Part | None:

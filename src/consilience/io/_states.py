@@ -4,6 +4,7 @@ A file of trusted types can still hold arrays of any shape. Compiled loops do no
 that they index are checked here, once, after loading.
 """
 
+import types
 from collections.abc import Mapping
 from typing import Any
 
@@ -11,6 +12,7 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.base import BaseEstimator
 
+from ..batch._fit import names_of_terms
 from ..batch.fusion import EarlyFusion, LateFusion
 from ..batch.max_margin import MaxMarginClassifier
 from ..batch.max_margin_outputs import MaxMarginRegressor
@@ -33,6 +35,10 @@ from ..solvers.certificates import STATUSES, Certificate, Solution
 from ..views._blocks import Gram, width
 from ..views._reading import checked_sparse
 from ..views.container import Views
+from ._consensus_states import check_consensus
+from ._trees import check_trees
+
+_NAMED = type, types.FunctionType, types.BuiltinFunctionType, types.ModuleType  # in files by name alone
 
 
 class BadState(ValueError):
@@ -77,6 +83,8 @@ def _walk(value: Any, seen: set[int]) -> None:
     for kind, check in _CHECKS.items():
         if isinstance(value, kind):
             check(value)
+    check_trees(value, _require)
+    check_consensus(value, _require)
 
 
 def _parts(value: Any) -> list[Any]:
@@ -86,7 +94,7 @@ def _parts(value: Any) -> list[Any]:
         return list(value)
     if isinstance(value, np.ndarray):
         return list(value.ravel()) if value.dtype == object else []
-    return list(vars(value).values()) if _is_ours(value) or isinstance(value, BaseEstimator) else []
+    return list(vars(value).values()) if hasattr(value, "__dict__") and not isinstance(value, _NAMED) else []
 
 
 def _is_ours(value: Any) -> bool:
@@ -313,9 +321,8 @@ def _check_fitted(estimator: Any) -> None:
     if "view_names_in_" in fitted:
         _require(_names(estimator.view_names_in_), "view_names_in_")
     if "_used_views" in fitted:
-        _require(
-            _names(estimator._used_views) and set(estimator._used_views) <= set(estimator.view_names_in_), "_used_views"
-        )
+        used = estimator._used_views
+        _require(_names(used) and set(used) <= set(estimator.view_names_in_), "_used_views")
     for name, known in fitted.get("_known", {}).items():
         kind, wide, columns = known
         _require(name in estimator.view_names_in_ and isinstance(kind, str) and type(wide) is int, "_known")
@@ -383,21 +390,21 @@ def _check_batch(estimator: Any) -> None:
     fitted = vars(estimator)
     if "solution_" not in fitted or "_used_views" not in fitted:
         return
-    m = len(estimator._used_views)
     if "view_weights_" in fitted:
-        _array(estimator, "view_weights_", (m,))
+        _array(estimator, "view_weights_", (len(estimator._used_views),))
+    names = names_of_terms(estimator)
+    _require(names, "kernels_")
     if "dual_coef_" in fitted and estimator.dual_coef_.ndim == 3:
-        _array(estimator, "dual_coef_", (m, len(estimator.X_fit_), None))
+        _array(estimator, "dual_coef_", (len(names), len(estimator.X_fit_), None))
         _require(estimator.X_fit_.names == estimator._used_views, "X_fit_")
     if "combination_" in fitted:
         _require(estimator._is_consistent(), "combination_")
     if "_features" in fitted:
         sizes = estimator._features.n_components_
-        fits = isinstance(estimator.coef_, dict) and tuple(estimator.coef_) == estimator._used_views == tuple(sizes)
+        fits = isinstance(estimator.coef_, dict) and tuple(estimator.coef_) == names == tuple(sizes)
         _require(fits and all(len(W) == sizes[name] for name, W in estimator.coef_.items()), "coef_")
-    if "kernels_" in fitted:
-        _require(all(isinstance(kernel, Kernel) for kernel in estimator.kernels_.values()), "kernels_")
-        _require(set(estimator._used_views) <= set(estimator.kernels_), "kernels_")
+    if "_kernel_weights" in fitted:
+        _array(estimator, "_kernel_weights", (len(names), None)[: 1 + (not getattr(estimator, "shared_weights", True))])
     _require(isinstance(estimator.solution_, Solution), "solution_")
 
 
@@ -456,9 +463,8 @@ def _check_fusion(estimator: EarlyFusion | LateFusion) -> None:
     for part in parts:
         _require(isinstance(part, BaseEstimator), "an estimator")
         if hasattr(estimator, "classes_"):
-            _require(
-                len(part.classes_) and np.isin(part.classes_, estimator.classes_).all(), "classes_ of an estimator"
-            )
+            known = len(part.classes_) and np.isin(part.classes_, estimator.classes_).all()
+            _require(known, "classes_ of an estimator")
     by_view = isinstance(estimator, LateFusion) and isinstance(estimator.estimator, dict)
     given = list(estimator.estimator.values()) if by_view else [estimator.estimator]
     _require(given and all(isinstance(part, BaseEstimator) for part in given), "estimator")

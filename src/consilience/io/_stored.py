@@ -111,7 +111,8 @@ def _held_by(part: Any, views: tuple[str, ...]) -> dict[str, int]:
     """Return how many samples of each view one part of a model holds itself."""
     if isinstance(part, Nystroem):
         indices = vars(part).get("landmark_indices_", {})  # empty where averages stand for samples
-        return {name: len(own) for name, own in indices.items() if _has_values(part._landmarks[name])}
+        of = vars(part).get("_view_of", {})  # kernels of one view have the same landmarks
+        return {of.get(name, name): len(own) for name, own in indices.items() if _has_values(part._landmarks[name])}
     if isinstance(part, Support):
         return _added([_present(X) for X in part.parts])
     if isinstance(part, LinkMachine):

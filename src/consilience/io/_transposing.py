@@ -53,7 +53,7 @@ def transposed(table: Table, exact: Collection[str] = ()) -> Table:
     else:
         matrix = np.array(values, dtype=np.float64)
         turned = {name: _whole(matrix[:, k]) if name in exact else matrix[:, k] for k, name in enumerate(named)}
-    return replace(table, columns=turned, index=None, samples=as_names(list(columns)), turned=True)
+    return replace(table, columns=turned, levels={}, index=None, samples=as_names(list(columns)), turned=True)
 
 
 def _read_row(cells: list[object], exact: bool) -> np.ndarray:

@@ -35,7 +35,8 @@ class Samples:
     Parameters
     ----------
     X : Views
-        The views; ``X.sample_names`` are the names of the samples, where files have them.
+        The views; ``X.sample_names`` are the names of the samples, where files have them, and ``X.categories`` the
+        columns that were encoded as categories.
     y : array of shape (n_samples,) or None
         The target, where one was named.
     groups : array of shape (n_samples,) or None
@@ -126,6 +127,9 @@ def read_samples(
     Cells of text files are separated by commas, semicolons or tabs, as in the line of column names, or as a first line
     ``sep=;`` says; those of .txt files also by blanks. Decimal commas are recognized where semicolons, tabs or blanks
     separate. Numbers such as 1,234 are refused if no other number tells whether the comma separates thousands.
+
+    Parquet, Feather and Arrow files list the categories of columns that had a categorical type in pandas, or the type
+    Enum in polars. All of them become columns, in this order. In other columns, the strings found do.
 
     Examples
     --------

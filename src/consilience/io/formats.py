@@ -257,6 +257,8 @@ def _read_annotated(source: Source) -> Iterator[Table]:
         columns = {str(column): _values_of_series(data.obs[column]) for column in data.obs.columns}
     samples = objects(list(data.obs_names))
     table = Table(name, where, {**columns, "obs_names": samples}, annotations=True)
+    types = {str(column): data.obs[column].dtype for column in data.obs.columns}
+    table.levels = {name: own.categories.tolist() for name, own in types.items() if hasattr(own, "categories")}
     table.samples = samples if data.obs_names.is_unique else None
     for key, part in data.mod.items() if kind == "mudata" else [(name, data)]:
         rows = _rows_among(part.obs_names, data.obs_names, f"'{key}' in {where}") if kind == "mudata" else None
@@ -266,6 +268,7 @@ def _read_annotated(source: Source) -> Iterator[Table]:
             except ValueError as error:
                 raise ValueError(f"{where}: {error}") from error
             table.blocks[block], table.names[block] = found.values, found.columns or ()
+            table.encoded[block] = found.categories
             if rows is not None:
                 table.blocks[block], present = placed(found.values, rows, data.n_obs)
                 table.present.update({block: present} if present is not None else {})

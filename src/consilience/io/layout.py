@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..views._blocks import common_length, quoted, some, take
-from ..views._frames import check_readable, dates, encode_columns, is_category
+from ..views._frames import NO_LEVELS, Levels, check_readable, dates, encode_columns, is_category
 from ..views._reading import read_block, rows_with_data
 from ..views._samples import sample_text
 from ..views._tables import by_prefix, divide
@@ -26,7 +26,7 @@ class Part(NamedTuple):
     names: tuple[str, ...]
     table: Table
     present: np.ndarray | None = None  # which rows hold data, where the block does not show it
-    categorical: tuple[str, ...] = ()  # columns of the table that became one-hot columns
+    categories: Levels = NO_LEVELS  # of the columns of the table that became one-hot columns
 
 
 def read_layout(views: Any, target: str | None = None, ids: str | None = None) -> tuple[Any, str | None, str | None]:
@@ -190,8 +190,8 @@ def _divide_table(table: Table, spec: Any, *, alone: bool) -> dict[str, Part]:
     """Return the views of one table.
 
     By default, columns of numbers and categories are divided by prefix if all have one, else they are one view. In the
-    only file of the samples, each column of text is a view. If all columns have a prefix, or with ``"prefix"``, text is
-    divided by prefix too.
+    only file of the samples, each column of text is a view, as is each column of a file without numbers. If all columns
+    have a prefix, or with ``"prefix"``, text is divided by prefix too.
     """
     if isinstance(spec, Mapping):
         chosen = {view: _chosen(table, view, patterns) for view, patterns in spec.items()}
@@ -202,7 +202,8 @@ def _divide_table(table: Table, spec: Any, *, alone: bool) -> dict[str, Part]:
         _check_values(table, name)
     if spec == "prefix" or (names and all("__" in name for name in names)):
         return {**parts, **{view: matrix_of(table, own) for view, own in by_prefix(names).items()}}
-    texts = [name for name in names if table.columns[name].dtype == object]
+    objects = [name for name in names if table.columns[name].dtype == object]
+    texts = [name for name in objects if table.streamed or name not in table.levels]
     if table.streamed and len(texts) < len(names):
         _refuse_strings(table, texts)
     if alone and not table.streamed:  # a file of all views: text is a view, categories belong to the numbers
@@ -210,7 +211,8 @@ def _divide_table(table: Table, spec: Any, *, alone: bool) -> dict[str, Part]:
     elif not table.streamed:  # a file per view
         texts = []
     together = [name for name in names if name not in texts]
-    if all(table.columns[name].dtype == object for name in together):  # no numbers to belong to
+    bare = all(name in objects and name not in table.levels for name in together)
+    if bare and (alone or len(together) == 1):  # no numbers to belong to
         together, texts = [], names
     prefixed = bool(together) and all("__" in name for name in together)
     views = by_prefix(together) if prefixed else {table.name: together} if together else {}
@@ -252,7 +254,8 @@ def _chosen(table: Table, view: str, patterns: Any) -> Part | None:
 
 def block_of(table: Table, name: str) -> Part:
     """Return a block as a view."""
-    return Part(table.blocks[name], table.names.get(name, ()), table, table.present.get(name))
+    levels = table.encoded.get(name, NO_LEVELS)
+    return Part(table.blocks[name], table.names.get(name, ()), table, table.present.get(name), levels)
 
 
 def _check_values(table: Table, name: str) -> None:
@@ -260,7 +263,8 @@ def _check_values(table: Table, name: str) -> None:
     first = next((v for v in values if v is not None), "") if values.dtype == object else ""
     if hasattr(first, "isoformat"):
         raise dates(table.where, name)
-    if not isinstance(first, (str, bytes, list, tuple)):
+    certain = name in table.levels or name in table.categories  # categories may be numbers, too
+    if not isinstance(first, (str, bytes, list, tuple)) and not certain:
         raise ValueError(
             f"Column '{name}' of {table.where} holds {type(first).__name__} values, which are not a view. Make numbers "
             "or strings of them, or say by --views (`views`) which columns to take."
@@ -278,15 +282,21 @@ def matrix_of(table: Table, names: Sequence[str]) -> Part:
                 "columns of one view have one value per sample."
             )
         text = values.dtype == object and any(value is not None for value in values)
-        if text and name not in table.texts and name not in table.categories:
+        if text and name not in table.texts and name not in table.categories and name not in table.levels:
             check_readable(table.where, name, [value for value in values if value is not None])
-        if text and table.streamed and len(columns) > 1:
+        if table.streamed and name in table.levels:
+            raise ValueError(
+                f"Column '{name}' of {table.where} has a categorical type, and the categories of a stream are not "
+                "known in advance. Write numbers, or text as a view of its own, or leave the column out."
+            )
+        if table.streamed and text and len(columns) > 1:
             raise ValueError(
                 f"Column '{name}' of {table.where} has no numbers, and the categories of a stream are not known in "
                 "advance. Give it a view of its own, or none."
             )
-    encoded = encode_columns(table.where, columns, [name for name in names if name in table.categories])
-    return Part(encoded.block, encoded.names, table, categorical=encoded.categorical)
+    declared = {name: table.levels[name] for name in names if name in table.levels}
+    encoded = encode_columns(table.where, columns, declared, [name for name in names if name in table.categories])
+    return Part(encoded.block, encoded.names, table, categories=encoded.categories)
 
 
 def views_of_parts(parts: Mapping[str, Part], names: np.ndarray | None = None) -> tuple[Views, np.ndarray]:
@@ -314,5 +324,5 @@ def views_of_parts(parts: Mapping[str, Part], names: np.ndarray | None = None) -
         blocks = {name: take(block, np.flatnonzero(kept)) for name, block in blocks.items()}
         names = None if names is None else names[kept]
     columns = {name: part.names for name, part in parts.items() if part.names}
-    categorical = {name: part.categorical for name, part in parts.items() if part.categorical}
-    return Views._of(blocks, int(kept.sum()), there[kept], columns, names, categorical), kept
+    categories = {name: part.categories for name, part in parts.items()}
+    return Views._of(blocks, int(kept.sum()), there[kept], columns, names, categories), kept

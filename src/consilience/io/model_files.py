@@ -18,6 +18,8 @@ from typing import Any
 from .. import __version__
 from ._class_names import from_file_names, to_file_names
 from ._states import check_state
+from ._stored import walk
+from ._trees import has_categories, unchecked_trees
 from ._unpacking import TooLarge, check_sizes
 from .sharing import SharedModel, shareable
 from .writing import write_atomically
@@ -27,7 +29,16 @@ __all__ = ["load", "save"]
 _MAGIC = b"consilience model\n"
 _FORMAT = 1
 _LONGEST_HEADER = 4096
-_TRUSTED = ("numpy.dtype", "scipy.sparse._csr.csr_array", "scipy.sparse._csr.csr_matrix")
+_TRUSTED = (
+    "numpy.dtype", "scipy.sparse._csr.csr_array", "scipy.sparse._csr.csr_matrix",
+    # calibration, written in Python
+    "sklearn.calibration._CalibratedClassifier", "sklearn.calibration._SigmoidCalibration",
+    "sklearn.calibration._TemperatureScaling", "sklearn.model_selection._split.KFold",
+    "sklearn.model_selection._split.StratifiedKFold", "sklearn.model_selection._split.GroupKFold",
+    "sklearn.model_selection._split.StratifiedGroupKFold",
+    # trees, whose nodes `check_state` validates
+    "sklearn.tree._tree.Tree", "sklearn.ensemble._hist_gradient_boosting.predictor.TreePredictor",
+)  # fmt: skip
 
 
 def save(
@@ -49,8 +60,9 @@ def save(
     ----------
     model : estimator, kernel or Views
         The object to save. Everything inside must be of types that `load` trusts: the library's own, and those of
-        NumPy, SciPy and scikit-learn that skops considers safe. Trees of scikit-learn and functions of your own that
-        were given to kernels are not among them.
+        NumPy, SciPy and scikit-learn that skops considers safe. Calibrated classifiers, forests and histogram gradient
+        boosting are among them; `load` validates every node of their trees. `GradientBoostingClassifier`, fitted
+        searches and functions of your own that were given to kernels are not.
     path : path
         The file; an existing one is replaced only when the new one is complete.
     trusted : sequence of str, optional
@@ -87,6 +99,11 @@ def save(
         model = shared.model
     elif X is not None or y is not None:
         raise ValueError("`X` and `y` score a model before and after its training samples are removed: use share=True.")
+    if any(has_categories(part) for part, _ in walk(model)):
+        raise TypeError(
+            f"Not saved: {type(model).__name__} holds a boosted model of categories, which `load` would refuse. Encode "
+            "categories as columns of numbers: data frames and files do so by themselves."
+        )
     packed = _skops().dumps(model)
     payload, own = to_file_names(packed)
     foreign = _untrusted(packed, [*own, *trusted])  # an error at save is better than a file that cannot be loaded
@@ -191,4 +208,5 @@ def _skops() -> Any:
 
 
 def _untrusted(packed: bytes, trusted: Collection[str]) -> list[str]:
-    return sorted(set(_skops().get_untrusted_types(data=packed)).difference(_TRUSTED, trusted))
+    foreign = {*_skops().get_untrusted_types(data=packed), *unchecked_trees(packed)}
+    return sorted(foreign.difference(_TRUSTED, trusted))

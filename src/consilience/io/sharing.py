@@ -23,7 +23,9 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._backend import to_numpy
 from ..batch._estimator import BatchEstimator
+from ..batch._fit import terms_of
 from ..batch._view_metric import ViewMetric
+from ..batch.consensus import ConsensusClassifier, ConsensusRegressor
 from ..batch.max_margin import MaxMarginClassifier
 from ..batch.max_margin_outputs import MaxMarginRegressor
 from ..kernels import Kernel, Linear, Mahalanobis
@@ -222,6 +224,11 @@ def _check_part(part: Any, views: tuple[str, ...], least: int) -> None:
                 f"Not shared: the weights of {type(part).__name__} are a sum of {machine.n_updates} samples, fewer "
                 f"than {least}. Learn from more samples."
             )
+    if isinstance(part, (ConsensusClassifier, ConsensusRegressor)):
+        raise ValueError(
+            f"Not shared: {type(part).__name__} predicts from its training samples by several kernels, which have no "
+            "common averages. Share another estimator of views, such as CoRegularizedRidgeClassifier."
+        )
     if isinstance(part, BatchEstimator):
         _check_parameters(part)
     if isinstance(part, RemoveBatch) and part.batch_sizes_.min() < least:
@@ -289,8 +296,9 @@ def _convert(part: Any, least: int) -> dict[str, int]:
     """Replace the samples of an estimator or of Nyström features; return the number of averages by view."""
     if isinstance(part, Nystroem):
         return _convert_features(part, least)
-    functions = _functions(part)
-    bases = {name: _basis(name, part.kernels_[name], block, A, least) for name, (block, A) in functions.items()}
+    functions = view_functions(part)
+    terms = {term.name: term for term in terms_of(part)}  # each kernel of a view has a function of its own
+    bases = {name: _basis(name, terms[name].kernel, block, A, least) for name, (block, A) in functions.items()}
     if getattr(part, "metric_", None) is not None:
         _convert_metric(part, least)
     for name in _PER_SAMPLE:
@@ -298,15 +306,22 @@ def _convert(part: Any, least: int) -> dict[str, int]:
     part._features = _features(part, {name: (z, B / _or_one(s)) for name, (z, B, s) in bases.items()})
     part.coef_ = {name: np.diag(s) for name, (_, _, s) in bases.items()}
     part.solution_ = Solution(x=None, gap=None, n_iter=part.solution_.n_iter, status="shared")
-    return {name: 0 if _is_linear(part.kernels_[name]) else z.shape[0] for name, (z, _, _) in bases.items()}
+    counts: dict[str, int] = {}
+    for name, (z, _, _) in bases.items():
+        view, n = terms[name].view, 0 if _is_linear(terms[name].kernel) else z.shape[0]
+        counts[view] = max(n, counts.get(view, 0))
+    return counts
 
 
-def _functions(estimator: Any) -> dict[str, tuple[Block, np.ndarray]]:
-    """Return the stored samples of each view and their coefficients: f_v(x) = k_v(x, samples) @ coefficients."""
+def view_functions(estimator: Any) -> dict[str, tuple[Block, np.ndarray]]:
+    """Return the stored samples of each view and their coefficients: f_v(x) = k_v(x, samples) @ coefficients.
+
+    A view with several kernels has an entry for each.
+    """
     fitted = vars(estimator)
     if "_features" in fitted:
-        features, coef = estimator._features, estimator.coef_
-        return {n: (features._landmarks[n], to_numpy(features._roots[n]) @ coef[n]) for n in estimator._used_views}
+        features = estimator._features
+        return {n: (features._landmarks[n], to_numpy(features._roots[n]) @ W) for n, W in estimator.coef_.items()}
     X = estimator.X_fit_
     if not isinstance(fitted.get("_view_kernel", "diagonal"), str):
         raise ValueError(
@@ -328,9 +343,9 @@ def _functions(estimator: Any) -> dict[str, tuple[Block, np.ndarray]]:
     else:
         duals = estimator.dual_coef_
     found = {}
-    for name, dual in zip(X.names, duals, strict=True):
-        rows = np.flatnonzero(X.present(name))
-        found[name] = _blocks.take(X.block(name), rows), dual[rows]
+    for term, dual in zip(terms_of(estimator), duals, strict=True):
+        rows = np.flatnonzero(X.present(term.view))
+        found[term.name] = _blocks.take(X.block(term.view), rows), dual[rows]
     return found
 
 
@@ -369,10 +384,11 @@ def _is_linear(kernel: Kernel) -> bool:
 
 def _features(estimator: Any, maps: dict[str, tuple[Any, np.ndarray]]) -> Nystroem:
     """Return features k(x, z) @ B of each view as an estimator predicts from them."""
-    kernels = {name: estimator.kernels_[name] for name in maps}
+    terms = {term.name: term for term in terms_of(estimator)}
+    kernels = {name: terms[name].kernel for name in maps}
     features = Nystroem(kernels, n_components=max(z.shape[0] for z, _ in maps.values()))
     features.view_names_in_ = features._used_views = tuple(maps)
-    features._known = {name: estimator._known[name] for name in maps}
+    features._known = {name: estimator._known[terms[name].view] for name in maps}
     features.n_features_in_ = sum(width for _, width, _ in features._known.values())
     features.kernels_, features._seed = kernels, 0
     features._landmarks = {name: z for name, (z, _) in maps.items()}
@@ -402,15 +418,16 @@ def _convert_metric(estimator: Any, least: int) -> None:
     space = metric._space
     outputs, maps = metric.factors, {}
     shared: list[dict[str, np.ndarray]] = [{} for _ in outputs]
-    for name in metric.names:
+    for name, term in zip(metric.names, terms_of(space), strict=True):
         F = np.hstack([factor[name] for factor in outputs])
-        Q = orthonormal(F.copy())
+        factors = F[:, F.any(axis=0)]  # a view that is left out has none, and a basis of nothing is single samples
+        Q = orthonormal(factors) if factors.size else np.zeros((len(F), 1))
         if "_features" in vars(space):
             block, A = space._features._landmarks[name], to_numpy(space._features._roots[name]) @ Q
         else:
-            rows = np.flatnonzero(space.X_fit_.present(name))
-            block, A = _blocks.take(space.X_fit_.block(name), rows), Q[rows]
-        z, B, _ = _basis(name, space.kernels_[name], block, A, least)
+            rows = np.flatnonzero(space.X_fit_.present(term.view))
+            block, A = _blocks.take(space.X_fit_.block(term.view), rows), Q[rows]
+        z, B, _ = _basis(name, term.kernel, block, A, least)
         maps[name], T, at = (z, B), Q.T @ F, 0
         for factor, own in zip(outputs, shared, strict=True):
             wide = factor[name].shape[1]
@@ -429,7 +446,9 @@ def _stored_views(part: Any) -> Views | None:
     features = part if isinstance(part, Nystroem) else fitted.get("_features")
     if not isinstance(part, (BatchEstimator, Nystroem)) or not isinstance(features, Nystroem):
         return None
-    indices = vars(features).get("landmark_indices_", {})
+    of = vars(features).get("_view_of", {})  # kernels of one view have the same landmarks
+    first = {of.get(name, name): name for name in reversed(vars(features).get("landmark_indices_", {}))}
+    indices = {view: features.landmark_indices_[first[view]] for view in reversed(first)}
     everyone = np.unique(np.concatenate([np.arange(0), *indices.values()]))
     if not len(everyone):
         return None
@@ -437,7 +456,7 @@ def _stored_views(part: Any) -> Views | None:
     for v, (name, own) in enumerate(indices.items()):
         rows = np.searchsorted(everyone, own)
         mask[rows, v] = True
-        blocks[name] = _blocks.place_rows(features._landmarks[name], rows, len(everyone))
+        blocks[name] = _blocks.place_rows(features._landmarks[first[name]], rows, len(everyone))
         names[name] = part._known[name][2]
     return Views._of(blocks, len(everyone), mask, {k: v for k, v in names.items() if v is not None}, None)
 

@@ -10,6 +10,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from ..views._blocks import place_rows
+from ..views._frames import Levels
 
 
 @dataclass
@@ -21,10 +22,12 @@ class Table:
     columns: dict[str, np.ndarray] = field(default_factory=dict)
     blocks: dict[str, Any] = field(default_factory=dict)
     names: dict[str, tuple[str, ...]] = field(default_factory=dict)  # column names of blocks, where they have some
+    encoded: dict[str, Levels] = field(default_factory=dict)  # categories whose one-hot columns blocks have
     present: dict[str, np.ndarray] = field(default_factory=dict)  # which rows of a block hold data, where not all do
     on_request: set[str] = field(default_factory=set)  # blocks that are views only where `views` names them
     texts: Collection[str] = ()  # columns known to have text, which may look like numbers
-    categories: Collection[str] = ()  # columns known to have categories, which may look like numbers
+    categories: Collection[str] = ()  # columns that a model knows as categories, which may look like numbers
+    levels: dict[str, Sequence[Any]] = field(default_factory=dict)  # categories that types of columns list, if they do
     streamed: bool = False  # whether the rows are a part of a stream, so that categories are not all known
     annotations: bool = False  # whether columns describe samples, and are views only on request
     numbered: bool = False  # whether columns are known by number, and zeros are not stored
@@ -164,6 +167,8 @@ def read_cells_as_missing(table: Table, na_values: Sequence[str]) -> None:
         if hit.any():
             blank: Any = None if values.dtype == object else np.nan
             table.columns[name] = np.where(hit, blank, values)
+            if name in table.levels:
+                table.levels[name] = [level for level in table.levels[name] if not is_among(level, given)]
             table.read_as_missing[name] = int(hit.sum())
 
 

@@ -3,10 +3,11 @@
 What `__all__` of a module lists is public here.
 """
 
-from . import algebra, by_view, given, gram, histogram, normalization, outputs, scalar, structured
+from . import algebra, by_view, dictionary, given, gram, histogram, normalization, outputs, scalar, structured
 from .algebra import *  # noqa: F403
 from .base import Kernel
 from .by_view import *  # noqa: F403
+from .dictionary import *  # noqa: F403
 from .given import *  # noqa: F403
 from .gram import *  # noqa: F403
 from .histogram import *  # noqa: F403
@@ -25,3 +26,4 @@ __all__ += normalization.__all__
 __all__ += gram.__all__
 __all__ += outputs.__all__
 __all__ += by_view.__all__
+__all__ += dictionary.__all__

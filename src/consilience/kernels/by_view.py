@@ -1,7 +1,7 @@
-"""One kernel per view, and the Gram matrices of all views."""
+"""One or several kernels per view, and the Gram matrices of all views."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -10,19 +10,54 @@ from ..views import _blocks
 from ..views._blocks import Block, Gram
 from ..views.container import Views
 from .base import Array, Kernel
+from .dictionary import kernels_of_view
 from .given import as_kernel
 
 __all__ = ["kernels_by_view", "present_grams", "reference_views", "resolve_kernels", "view_grams"]
 
 
 def kernel_of(kernel: Any, name: str) -> Kernel:
-    """Return the kernel of one view; "rbf" where `kernel` is a dict that does not name the view."""
-    return as_kernel(kernel.get(name, "rbf") if isinstance(kernel, Mapping) else kernel)
+    """Return the one kernel of a view; "rbf" where `kernel` is a dict that does not name the view."""
+    given = _given(kernel, name)
+    if _is_several(given):
+        what = "kernel='auto', which stands for several kernels" if isinstance(given, str) else f"the kernels {given!r}"
+        raise ValueError(
+            f"View '{name}' has {what}, where no weights of kernels are learned. Give one kernel, such as a sum "
+            "k1 + k2, or use an estimator that learns weights: MultipleKernelRidge, MultipleKernelRidgeClassifier, or "
+            "co-regularized estimators with view_weights='learned'."
+        )
+    return as_kernel(given)
+
+
+def _given(kernel: Any, name: str) -> Any:
+    """Return what the parameter `kernel` has for a view."""
+    return kernel.get(name, "rbf") if isinstance(kernel, Mapping) else kernel
+
+
+def _is_several(given: Any) -> bool:
+    """Tell whether a view has several kernels: a list, or "auto"."""
+    return isinstance(given, (list, tuple)) or (isinstance(given, str) and given == "auto")
+
+
+def is_auto(kernel: Any, name: str) -> bool:
+    """Tell whether the kernels of a view are chosen on its training samples."""
+    given = _given(kernel, name)
+    return isinstance(given, str) and given == "auto"
 
 
 def reads_gram(kernel: Any, name: str) -> bool:
-    """Tell whether the kernel of a view takes Gram matrices."""
-    return kernel is not None and kernel_of(kernel, name).reads_gram
+    """Tell whether the kernels of a view take Gram matrices; "auto" does not make one of a square table."""
+    if kernel is None or is_auto(kernel, name):
+        return False
+    given = _given(kernel, name)
+    several = given if isinstance(given, (list, tuple)) else [given]
+    reads = {as_kernel(each).reads_gram for each in several}
+    if len(reads) > 1:
+        raise ValueError(
+            f"View '{name}': some of the kernels {given!r} take a Gram matrix and others do not. Give the Gram matrix "
+            "as a view of its own."
+        )
+    return reads == {True}
 
 
 def is_pairwise(kernel: Any) -> bool:
@@ -30,14 +65,94 @@ def is_pairwise(kernel: Any) -> bool:
     if kernel is None or isinstance(kernel, Mapping):
         return False
     try:
-        return as_kernel(kernel).reads_gram
+        return reads_gram(kernel, "")
     except (TypeError, ValueError):  # not a kernel: `fit` says so
         return False
 
 
 def as_part(parameter: str, value: Any) -> Any:
     """Return a parameter of an estimator, or its entry for one view, with names of kernels replaced by kernels."""
-    return as_kernel(value) if parameter == "kernel" else value
+    if parameter != "kernel":
+        return value
+    if _is_several(value):
+        raise ValueError(
+            f"`kernel` has {value!r}, which has no parameters of its own. Set the kernel or list as a whole."
+        )
+    return as_kernel(value)
+
+
+def _check_view_names(kernel: Any, names: Sequence[str]) -> None:
+    unknown = [name for name in kernel if name not in names] if isinstance(kernel, Mapping) else []
+    if unknown:
+        raise ValueError(f"`kernel` names the view {_blocks.quoted(unknown)}; the views are {_blocks.quoted(names)}.")
+
+
+# -- several kernels per view
+ViewKernels = Mapping[str, Kernel | Mapping[str, Kernel]]  # by view: its kernel, or its kernels by label
+
+
+class Term(NamedTuple):
+    """One kernel of one view. For solvers it is a view of its own, which has the samples of the view."""
+
+    name: str  # that of the view; "view: label" where the view has kernels by label
+    view: str
+    label: str | None
+    kernel: Kernel
+
+
+def choose_kernels(kernel: Any, names: Sequence[str], X: Views) -> dict[str, Kernel | dict[str, Kernel]]:
+    """Return the resolved kernel of each view of X, or its kernels by label where `kernel` has a list or "auto".
+
+    `names` are the views that `kernel` may name.
+    """
+    _check_view_names(kernel, names)
+    chosen: dict[str, Kernel | dict[str, Kernel]] = {}
+    for name in X.names:
+        given, block = _given(kernel, name), _present_block(X, name)
+        if _is_several(given):
+            chosen[name] = kernels_of_view(given, name, block)
+        else:
+            with _blocks.naming(name):
+                chosen[name] = as_kernel(given)._resolved(block)
+    terms = [term.name for term in kernel_terms(chosen)]
+    twice = [name for name in terms if terms.count(name) > 1]
+    if twice:
+        raise ValueError(f"A view is named '{twice[0]}', as is a kernel of another view. Rename the view.")
+    return chosen
+
+
+def kernel_terms(kernels: ViewKernels) -> list[Term]:
+    """Return the kernels of all views, one after the other."""
+    terms = []
+    for view, own in kernels.items():
+        if isinstance(own, Kernel):
+            terms.append(Term(view, view, None, own))
+        else:
+            terms += [Term(f"{view}: {label}", view, label, kernel) for label, kernel in own.items()]
+    return terms
+
+
+def views_of_terms(terms: Sequence[Term], X: Views) -> Views:
+    """Return the views of samples once for each of their kernels, without copies."""
+    if all(term.name == term.view for term in terms):
+        return X
+    return _renamed_views([(term.name, term.view) for term in terms], X)
+
+
+def views_of_names(terms: Sequence[Term], X: Views) -> Views:
+    """Return the views of samples from views that are there once for each kernel."""
+    if all(term.name == term.view for term in terms):
+        return X
+    first = {term.view: term.name for term in reversed(terms)}
+    return _renamed_views([(view, first[view]) for view in dict.fromkeys(term.view for term in terms)], X)
+
+
+def _renamed_views(pairs: Sequence[tuple[str, str]], X: Views) -> Views:
+    """Return the views of X that the pairs (new name, name) list."""
+    blocks = {new: X.block(name) for new, name in pairs}
+    mask = None if X.mask is None else X.mask[:, [X.names.index(name) for _, name in pairs]]
+    columns = {new: X.feature_names[name] for new, name in pairs if name in X.feature_names}
+    return Views._of(blocks, len(X), mask, columns, X.sample_names)
 
 
 def kernels_by_view(kernel: Any, names: Sequence[str]) -> dict[str, Kernel]:
@@ -61,9 +176,7 @@ def kernels_by_view(kernel: Any, names: Sequence[str]) -> dict[str, Kernel]:
     >>> kernels_by_view({"audio": "linear"}, ["audio", "video"])
     {'audio': Linear(), 'video': RBF(gamma='scale')}
     """
-    unknown = [name for name in kernel if name not in names] if isinstance(kernel, Mapping) else []
-    if unknown:
-        raise ValueError(f"`kernel` names the view {_blocks.quoted(unknown)}; the views are {_blocks.quoted(names)}.")
+    _check_view_names(kernel, names)
     return {name: kernel_of(kernel, name) for name in names}
 
 
@@ -100,13 +213,13 @@ def resolve_kernels(kernels: Mapping[str, Kernel], X: Views, *, validated: bool 
     return resolved
 
 
-def reference_views(kernels: Mapping[str, Kernel], X: Views) -> Views:
+def reference_views(kernels: ViewKernels, X: Views) -> Views:
     """Return what a fitted estimator stores of its training samples; for Gram matrices only positions.
 
     Parameters
     ----------
-    kernels : dict of Kernel
-        Kernel of each view.
+    kernels : dict of Kernel, or of dict of Kernel
+        Kernel of each view, or its kernels by label.
     X : Views
         Training samples.
 
@@ -131,12 +244,14 @@ def reference_views(kernels: Mapping[str, Kernel], X: Views) -> Views:
     return Views._of(blocks, len(X), X.mask, X.feature_names, None)  # a model keeps no names of samples
 
 
-def reference_block(kernel: Kernel, block: Block) -> Block:
+def reference_block(kernel: Kernel | Mapping[str, Kernel], block: Block) -> Block:
     """Return what a fitted estimator stores of one view."""
-    if block is None or not kernel.reads_gram:
+    several = [kernel] if isinstance(kernel, Kernel) else list(kernel.values())
+    if block is None or not several[0].reads_gram:
         return block
     gram = block if isinstance(block, Gram) else Gram(block)
-    return gram.reference(strip=not kernel.keeps_gram)  # a look-up against new samples needs no training values
+    # a look-up against new samples needs no training values
+    return gram.reference(strip=not any(each.keeps_gram for each in several))
 
 
 def view_grams(

@@ -70,9 +70,13 @@ class _Features(TransformerMixin, ViewEstimator, auto_wrap_output_keys=None):  #
         with self._restore_on_error(shows_progress=False):
             return self._fit_views(read_views_to_fit(self, X))
 
-    def fit_read(self, X: Views) -> "_Features":
-        """Find the map of each view of samples that an estimator has read, whose Gram matrices keep their order."""
+    def fit_read(self, X: Views, view_of: Mapping[str, str] | None = None) -> "_Features":
+        """Find the map of each view of samples that an estimator has read, whose Gram matrices keep their order.
+
+        Views of X that stand for several kernels of one view, which `view_of` names, have the same random numbers.
+        """
         self._validate_params()
+        self._view_of = dict(view_of or {})
         self._known: dict[str, Any] = {}
         remember(self, X)
         return self._fit_views(X)
@@ -86,6 +90,7 @@ class _Features(TransformerMixin, ViewEstimator, auto_wrap_output_keys=None):  #
 
     def _random_state_of(self, name: str) -> np.random.RandomState:
         """Return a generator for one view, so that neither the order of the views nor other views change its draws."""
+        name = vars(self).get("_view_of", {}).get(name, name)
         # unlike hash(), the same in every process
         return np.random.RandomState([self._seed, zlib.crc32(name.encode())])
 

@@ -97,8 +97,12 @@ def normalize_gram(K: Any) -> np.ndarray:
     return K * inverse[:, None] * inverse[None, :]
 
 
-def alignment(K: Any, L: Any, *, centered: bool = True) -> float:
+def alignment(K: Any, L: Any, *, centered: bool = True, unbiased: bool = False) -> float:
     """Return the alignment of two Gram matrices: their cosine <K, L> / (‖K‖‖L‖).
+
+    The cosine of centered matrices is far above 0 for views that have nothing in common, if their kernels have large
+    diagonals: for independent noise of many columns it approaches 1. The unbiased form compares different samples only,
+    so its expectation is about 0 there.
 
     Parameters
     ----------
@@ -107,11 +111,22 @@ def alignment(K: Any, L: Any, *, centered: bool = True) -> float:
     centered : bool, default=True
         Whether to center both first (Cortes, Mohri, Rostamizadeh 2012). False gives the alignment of Cristianini et al.
         2001.
+    unbiased : bool, default=False
+        Whether to use HSIC(K, L) / √(HSIC(K, K) HSIC(L, L)) with the unbiased estimate of HSIC (Song, Smola, Gretton,
+        Bedo and Borgwardt 2012, equation 4), also known as debiased CKA. It needs at least 4 samples and
+        ``centered=True``, ignores the diagonals, and may be negative.
 
     Returns
     -------
     float
-        Value in [0, 1] for positive semi-definite matrices; 0 if one of them is zero.
+        Value in [0, 1] for positive semi-definite matrices, in [-1, 1] if unbiased; 0 if one of them is zero after
+        centering.
+
+    Notes
+    -----
+    The unbiased estimate is <A, B> / (n (n - 3)), where A and B are the U-centered matrices (Székely and Rizzo 2014):
+    the diagonal is 0, and A_ij = K_ij - (r_i + r_j) / (n - 2) + t / ((n - 1)(n - 2)) with the sums r of rows and t of
+    all entries off the diagonal. So the unbiased alignment is a cosine, too.
 
     Examples
     --------
@@ -119,11 +134,34 @@ def alignment(K: Any, L: Any, *, centered: bool = True) -> float:
     >>> from consilience.kernels import alignment
     >>> round(alignment(np.eye(3), 5 * np.eye(3)), 6)
     1.0
+    >>> A, B = np.random.default_rng(0).normal(size=(2, 50, 1000))  # independent noise
+    >>> round(alignment(A @ A.T, B @ B.T), 2), round(abs(alignment(A @ A.T, B @ B.T, unbiased=True)), 2)
+    (0.96, 0.02)
     """
     K, L = _square(K), _square(L)
     if K.shape != L.shape:
         raise ValueError(f"alignment needs Gram matrices of the same samples; got shapes {K.shape} and {L.shape}.")
-    if centered:
+    if unbiased and not centered:
+        raise ValueError("The unbiased alignment is of centered matrices. Omit `centered=False`, or `unbiased=True`.")
+    if unbiased and len(K) < 4:
+        raise ValueError(f"The unbiased alignment needs at least 4 samples; got {len(K)}. Omit `unbiased=True`.")
+    if unbiased:
+        K, L = _u_centered(K), _u_centered(L)
+    elif centered:
         K, L = center_gram(K), center_gram(L)
     norms = linalg.norm(K) * linalg.norm(L)
-    return float(min(1.0, np.vdot(K, L) / norms)) if norms > 0 else 0.0  # above 1 only by rounding
+    # beyond 1 only by rounding
+    return float(min(1.0, max(-1.0, np.vdot(K, L) / norms))) if norms > 0 else 0.0
+
+
+def _u_centered(K: np.ndarray) -> np.ndarray:
+    """Return the U-centered matrix (Székely and Rizzo 2014): rows off the diagonal sum to 0, and the diagonal is 0."""
+    n, K = len(K), K.astype(np.float64)  # a copy
+    np.fill_diagonal(K, 0.0)
+    size = linalg.norm(K)
+    rows = K.sum(axis=0)
+    K -= (rows[:, None] + rows[None, :]) / (n - 2) - rows.sum() / ((n - 1) * (n - 2))
+    np.fill_diagonal(K, 0.0)
+    if linalg.norm(K) <= 1e-12 * size:  # of equal entries, only rounding is left, which has a direction
+        K[:] = 0.0
+    return K

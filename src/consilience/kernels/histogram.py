@@ -5,11 +5,11 @@ import scipy.sparse as sp
 
 from .._backend import is_device_array, like, namespace, to_numpy
 from ..views._blocks import Block
-from ._distances import double
+from ._distances import double, inner
 from .base import Array, Kernel, check_nonnegative, check_numeric, to_precision
 from .scalar import DistanceKernel, city_block_distances
 
-__all__ = ["AdditiveChiSquared", "ChiSquared", "Intersection"]
+__all__ = ["AdditiveChiSquared", "ChiSquared", "Hellinger", "Intersection"]
 
 
 class ChiSquared(DistanceKernel):
@@ -66,6 +66,30 @@ class AdditiveChiSquared(Kernel):
         return _row_sums(X)
 
 
+class Hellinger(Kernel):
+    """The Hellinger kernel k(x, z) = Σ_j √(x_j z_j) of nonnegative data, also called Bhattacharyya's.
+
+    Equals `Linear` on the square roots of the data, which make large counts less dominant. Negative values keep their
+    sign, -√|x_j|. Short name: ``"hellinger"``.
+
+    Examples
+    --------
+    >>> from consilience.kernels import Hellinger
+    >>> Hellinger()([[4.0, 9.0]], [[1.0, 4.0]])
+    array([[8.]])
+    """
+
+    _name = "hellinger"
+
+    def _gram(self, X: Block, Y: Block) -> Array:
+        check_numeric(self, X, Y)
+        return inner(_square_roots(X), None if Y is None else _square_roots(Y))
+
+    def _diagonal(self, X: Block) -> Array:
+        check_numeric(self, X, None)
+        return _row_sums(abs(X))
+
+
 class Intersection(Kernel):
     """The histogram intersection kernel k(x, z) = Σ_j min(x_j, z_j) of nonnegative data.
 
@@ -93,6 +117,16 @@ class Intersection(Kernel):
         check_numeric(self, X, None)
         check_nonnegative(self, X)
         return _row_sums(X)
+
+
+def _square_roots(X: Block) -> Block:
+    """Return the square roots of the sizes, with the signs."""
+    if sp.issparse(X):
+        X = X.copy()
+        X.data = _square_roots(X.data)
+        return X
+    xp = namespace(X)
+    return xp.sign(X) * xp.sqrt(xp.abs(X))
 
 
 def _harmonic_sums(kernel: Kernel, X: Block, Y: Block) -> Array:

@@ -1,17 +1,18 @@
-"""Normalize and center kernels and Gram matrices."""
+"""Normalize and center kernels and Gram matrices; evaluate kernels on standardized columns."""
 
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 from sklearn.base import clone
 
-from .._backend import namespace, to_numpy
+from .._backend import is_device_array, like, namespace, to_numpy
 from ..views._blocks import Block, Gram, take
-from .base import Array, Kernel, read
+from .base import Array, Kernel, check_numeric, read
 from .given import Precomputed
 from .gram import center_gram, normalize_gram
 
-__all__ = ["center", "normalize"]
+__all__ = ["center", "normalize", "standardize"]
 
 
 class Normalized(Kernel):
@@ -158,6 +159,98 @@ class Centered(Kernel):
         return f"center({self.kernel!r})"
 
 
+class Standardized(Kernel):
+    """A kernel of standardized columns, k((x - μ) / σ, (z - μ) / σ), as in ``standardize(k)``.
+
+    μ and σ are the means and standard deviations of the columns of the reference samples: those given to `resolved`, or
+    else the second argument of the call. Values farther than σ outside the range of the reference samples are moved to
+    that border, and columns that are constant there count as 0. So a column that is rarely not 0 cannot decide about a
+    new sample alone. Sparse data stay sparse: they are divided by σ and not shifted.
+
+    Parameters
+    ----------
+    kernel : Kernel
+        Kernel.
+    shift : array of shape (n_columns,), optional
+        Means μ; 0 for sparse data. `resolved` sets them.
+    scale : array of shape (n_columns,), optional
+        Standard deviations σ, infinite for constant columns. `resolved` sets them.
+    limits : array of shape (2, n_columns), optional
+        Smallest and largest values. `resolved` sets them.
+
+    Examples
+    --------
+    >>> from consilience.kernels import Linear, standardize
+    >>> standardize(Linear())([[0.0, 5.0], [8.0, 5.0]])
+    array([[ 1., -1.],
+           [-1.,  1.]])
+    """
+
+    def __init__(self, kernel: Kernel, shift: Any = None, scale: Any = None, limits: Any = None):
+        self.kernel = kernel
+        self.shift = shift
+        self.scale = scale
+        self.limits = limits
+
+    @property
+    def _bounded(self) -> bool:  # type: ignore[override]
+        return self.kernel._bounded
+
+    def _unresolved(self) -> bool:
+        return self.scale is None or super()._unresolved()
+
+    def _resolved(self, X: Block) -> "Kernel":
+        check_numeric(self, X, None)
+        known = (self.shift, self.scale, self.limits) if self.scale is not None else column_scales(X)
+        inside = Standardized(self.kernel, *known)._standardized(X)
+        return Standardized(self.kernel._resolved(inside), *known)
+
+    def _standardized(self, X: Block) -> Block:
+        check_numeric(self, X, None)
+        if X.shape[1] != len(self.scale):
+            raise ValueError(f"{self!r} was resolved on {len(self.scale)} columns; got samples with {X.shape[1]}.")
+        if sp.issparse(X) and not np.any(self.shift):
+            low, high = self.limits[:, X.indices]
+            values = np.clip(X.data, low, high) / self.scale[X.indices]
+            return sp.csr_array((values.astype(X.dtype, copy=False), X.indices, X.indptr), shape=X.shape)
+        X = X.toarray() if sp.issparse(X) else X  # resolved on dense data
+        known = (self.shift, self.scale, *self.limits)
+        xp = namespace(X)
+        if is_device_array(X):
+            shift, scale, low, high = (like(np.asarray(each), X) for each in known)
+        else:
+            shift, scale, low, high = (np.asarray(each, dtype=X.dtype) for each in known)
+        return (xp.minimum(xp.maximum(X, low), high) - shift) / scale
+
+    def _gram(self, X: Block, Y: Block) -> Array:
+        return self.kernel._gram(self._standardized(X), None if Y is None else self._standardized(Y))
+
+    def _diagonal(self, X: Block) -> Array:
+        return self.kernel._diagonal(self._standardized(X))
+
+    def _expression(self) -> str:
+        return f"standardize({self.kernel!r})"
+
+
+def column_scales(X: Block) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return what to subtract from the columns (0 if they are sparse), their standard deviations, and their limits."""
+    if sp.issparse(X):
+        mean = np.asarray(X.mean(axis=0)).ravel()
+        second = np.asarray(X.multiply(X).mean(axis=0)).ravel()
+        scale, shift = np.sqrt(np.maximum(second - mean**2, 0.0)), np.zeros(X.shape[1])
+        low, high = (np.asarray(end.toarray()).ravel() for end in (X.min(axis=0), X.max(axis=0)))
+        rounding = 1e-7 * np.sqrt(second)  # a difference of two large numbers
+    else:
+        values = to_numpy(X)
+        mean = shift = values.mean(axis=0, dtype=np.float64)
+        scale = values.std(axis=0, dtype=np.float64)
+        low, high = values.min(axis=0), values.max(axis=0)
+        rounding = 16 * np.finfo(values.dtype).eps * np.abs(mean)
+    scale = np.where(scale > rounding, scale, np.inf)
+    reach = np.where(np.isfinite(scale), scale, 0.0)
+    return shift, scale, np.stack([low - reach, high + reach])
+
+
 def normalize(kernel: Any) -> Any:
     """Normalize a kernel or a Gram matrix, so that its diagonal is 1.
 
@@ -202,3 +295,28 @@ def center(kernel: Any) -> Any:
            [-1.,  1.]])
     """
     return Centered(kernel) if isinstance(kernel, Kernel) else center_gram(kernel)
+
+
+def standardize(kernel: Kernel) -> Kernel:
+    """Evaluate a kernel on standardized columns: each with mean 0 and standard deviation 1 among the training samples.
+
+    Values of new samples are limited to one standard deviation outside the range of the training samples.
+
+    Parameters
+    ----------
+    kernel : Kernel
+        Kernel of numeric data.
+
+    Returns
+    -------
+    Kernel
+        k((x - μ) / σ, (z - μ) / σ).
+
+    Examples
+    --------
+    >>> from consilience.kernels import RBF, standardize
+    >>> standardize(RBF(0.5))([[0.0, 5.0], [8.0, 5.0]]).round(3)
+    array([[1.   , 0.135],
+           [0.135, 1.   ]])
+    """
+    return Standardized(kernel)

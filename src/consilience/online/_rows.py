@@ -121,7 +121,7 @@ def known_views(X: Views, names: Sequence[str]) -> Views:
     blocks = {name: X.block(name) if name in X.names else None for name in names}
     views = Views.__new__(Views)  # validated already, so the constructor's checks are skipped
     views.names, views.feature_names, views._blocks, views._n = tuple(names), {}, blocks, len(X)
-    views.sample_names, views._categorical = None, {}
+    views.sample_names, views.categories = None, {}
     none = np.zeros(len(X), dtype=bool)
     mask = np.column_stack([X.present(name) if name in X.names else none for name in names])
     views.mask = None if mask.all() else mask

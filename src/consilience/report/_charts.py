@@ -55,7 +55,7 @@ def heat_map(
 
 
 def intervals(rows: Sequence[tuple[str, float, float, float]], label: str, *, percent: bool = False) -> str:
-    """Draw a dot and an interval for each name, with a line at 0."""
+    """Draw a dot and an interval for each name, with a line at 0; without an interval if its ends are not finite."""
     lows, highs = [r[2] for r in rows if np.isfinite(r[2])], [r[3] for r in rows if np.isfinite(r[3])]
     low, high = min([0.0, *lows, *(r[1] for r in rows)]), max([0.0, *highs, *(r[1] for r in rows)])
     left = 12 + max(_long(short(r[0])) for r in rows)
@@ -69,18 +69,21 @@ def intervals(rows: Sequence[tuple[str, float, float, float]], label: str, *, pe
         if np.isfinite(lower) and np.isfinite(upper):
             parts.append(_line("bar", axis(lower), y, axis(upper), y))
         parts.append(_circle("dot", axis(mean), y, 4))
-    summary = "; ".join(f"{name} {mean:.3g} ({lower:.3g} to {upper:.3g})" for name, mean, lower, upper in rows)
+    summary = "; ".join(
+        f"{name} {mean:.3g}" + (f" ({lower:.3g} to {upper:.3g})" if np.isfinite(lower) else "")
+        for name, mean, lower, upper in rows
+    )
     return _svg(parts, bottom + 22, f"{label}: {summary}")
 
 
-def bars(rows: Sequence[tuple[str, float]], label: str, *, percent: bool = False) -> str:
-    """Draw a bar from 0 for each name."""
-    left = 12 + max(_long(short(name)) for name, _ in rows)
+def bars(rows: Sequence[tuple[str, float]], label: str, *, percent: bool = False, most: int = 14) -> str:
+    """Draw a bar from 0 for each name, of which the first characters are shown."""
+    left = 12 + max(_long(short(name, most)) for name, _ in rows)
     axis = _Axis(0.0, max([value for _, value in rows] + [1e-12]), left, WIDTH - 40)
     parts, step = [], 24
     for k, (name, value) in enumerate(rows):
         y = 6 + step * k
-        parts.append(_text(left - 6, y + 14, short(name), anchor="end", title=name))
+        parts.append(_text(left - 6, y + 14, short(name, most), anchor="end", title=name))
         long = max(axis(value) - left, 0.5)
         parts.append(f'<rect class="cell" x="{left:.1f}" y="{y}" width="{long:.1f}" height="{step - 7}"/>')
         shown = f"{100 * value:.0f}%" if percent else f"{value:.3g}"
@@ -150,12 +153,58 @@ def scatter(x_values: np.ndarray, y_values: np.ndarray, label: str, *, x_name: s
     return _svg(parts, 350, label)
 
 
-def mini_interval(mean: float, low: float, high: float, least: float, most: float) -> str:
-    """Draw an interval in a cell of a table."""
-    axis = _Axis(least, most, 4, 116, pad=0.0)
-    low, high = max(low, least), min(high, most)
-    drawn = _line("bar", axis(low), 7, axis(high), 7) + _circle("dot", axis(mean), 7, 4)
-    return f'<svg class="mini" viewBox="0 0 120 14" aria-hidden="true">{drawn}</svg>'
+def calibration(bins: np.ndarray, ends: np.ndarray, label: str, *, x_name: str, y_name: str) -> str:
+    """Draw means (x, y, count) with intervals (low, high) of y and the diagonal, and the counts as bars below."""
+    up, top, bottom = _Axis(0.0, 1.0, 240, 10), 10, 240
+    left = up.room()
+    across = _Axis(0.0, 1.0, left, WIDTH - 14)
+    parts = _frame(across, up, left, top, bottom, x_name, y_name)
+    parts.append(_line("line ideal", across(0), up(0), across(1), up(1)))
+    base, room, most = 330, 36, float(bins[:, 2].max())
+    parts.append(_line("zero", left, base, WIDTH - 14, base))
+    for (x, y, count), (low, high) in zip(bins.tolist(), ends.tolist(), strict=True):
+        parts.append(_line("bar", across(x), up(low), across(x), up(high)))
+        parts.append(_circle("dot", across(x), up(y), 4))
+        middle = min(int(x * 10), 9) / 10 + 0.05  # of the bin that the mean is in
+        wide, tall = 0.8 * (across(0.1) - across(0)), max(room * count / most, 0.5)
+        start = across(middle) - wide / 2
+        parts.append(
+            f'<rect class="cell" x="{start:.1f}" y="{base - tall:.1f}" width="{wide:.1f}" height="{tall:.1f}"/>'
+        )
+        shown = f"{count:,.0f}" if count < 10_000 else f"{count / 1000:,.0f}k"
+        parts.append(_text(across(middle), base - tall - 3, shown, anchor="middle", size=9))
+    parts.append(_text(11, base - room / 2, "samples", anchor="middle", turn=-90, size=9))
+    summary = "; ".join(f"{x:.2f}: {y:.2f} of {count:.0f}" for x, y, count in bins.tolist())
+    return _svg(parts, base + 6, f"{label}: {summary}")
+
+
+MINI = 150  # width of a chart in a cell of a table
+
+
+def mini_interval(mean: float, low: float, high: float, least: float, most: float, best: float | None = None) -> str:
+    """Draw an interval in a cell of a table, with a line at the best score."""
+    axis = _Axis(least, most, 6, MINI - 6, pad=0.0)
+    drawn = "" if best is None else _line("best", axis(best), 0, axis(best), 16)
+    if np.isfinite(low) and np.isfinite(high):
+        drawn += _line("bar", axis(max(low, least)), 8, axis(min(high, most)), 8)
+    drawn += _circle("dot", axis(mean), 8, 4)
+    return f'<svg class="mini" viewBox="0 0 {MINI} 16" aria-hidden="true">{drawn}</svg>'
+
+
+def mini_axis(least: float, most: float, *, percent: bool = False) -> str:
+    """Draw the axis of intervals in the cells of a column."""
+    axis = _Axis(least, most, 6, MINI - 6, pad=0.0)
+    drawn, free = _line("grid", 6, 2, MINI - 6, 2), -np.inf
+    for value in axis.ticks():
+        text = f"{100 * value:.3g}" if percent else axis.text(value)
+        half = _long(text) * 5 / 11  # at font size 10
+        x = axis(value)
+        drawn += _line("grid", x, 0, x, 5)
+        at = min(max(x, half), MINI - half)  # within the cell
+        if at - half > free:
+            drawn += _text(at, 14, text, anchor="middle", size=10)
+            free = at + half + 4
+    return f'<svg class="mini" viewBox="0 0 {MINI} 16" aria-hidden="true">{drawn}</svg>'
 
 
 def short(name: str, most: int = 14) -> str:

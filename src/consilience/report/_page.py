@@ -11,16 +11,22 @@ from pathlib import Path
 
 from .. import __version__
 from ..io.writing import check_output, write_atomically
-from ._findings import Findings, StreamFindings
+from ._external_section import external_section
+from ._findings import ExternalFindings, Findings, Provenance, StreamFindings
+from ._html import PagePart, html_contents, html_part
+from ._provenance import how_to_read, provenance_section
 from ._sections import comparison_section
 from ._stream_section import stream_section
+
+Reported = Findings | StreamFindings | ExternalFindings
 
 
 def write_report(
     path: str | os.PathLike[str],
-    parts: Findings | StreamFindings | Sequence[Findings | StreamFindings],
+    parts: Reported | Sequence[Reported],
     *,
     title: str = "Report",
+    provenance: Provenance | None = None,
 ) -> Path:
     """Write a report as one HTML file, which needs no network and prints well.
 
@@ -28,10 +34,12 @@ def write_report(
     ----------
     path : path
         File to write. An existing file is replaced only when the new one is complete.
-    parts : Findings, StreamFindings or a sequence of them
-        Results of `examine`, and results on streams.
+    parts : Findings, StreamFindings, ExternalFindings or a sequence of them
+        Results of `examine` and `examine_external`, and results on streams.
     title : str, default="Report"
         Heading of the page.
+    provenance : Provenance, optional
+        Files, command and model file, for the last section. Default: versions and the random state only.
 
     Returns
     -------
@@ -54,22 +62,26 @@ def write_report(
     """
     target = Path(path)
     check_output(target)  # before the charts are drawn
-    text = _page([parts] if isinstance(parts, (Findings, StreamFindings)) else list(parts), title)
+    given = [parts] if isinstance(parts, (Findings, StreamFindings, ExternalFindings)) else list(parts)
+    text = _page(given, title, provenance or Provenance())
     write_atomically(target, lambda file: file.write(text.encode()))
     return target
 
 
-def _page(parts: Sequence[Findings | StreamFindings], title: str) -> str:
+def _part(part: Reported) -> PagePart:
+    if isinstance(part, StreamFindings):
+        return stream_section(part)
+    return external_section(part) if isinstance(part, ExternalFindings) else comparison_section(part)
+
+
+def _page(given: Sequence[Reported], title: str, provenance: Provenance) -> str:
     folder = files(__package__)
     style, script = ((folder / name).read_text(encoding="utf-8") for name in ("page.css", "page.js"))
     # the browser runs and loads nothing but these two, whatever names and classes the data contain
     policy = f"default-src 'none'; style-src '{_digest(style)}'; script-src '{_digest(script)}'; base-uri 'none'"
-    sections = [
-        stream_section(part, k) if isinstance(part, StreamFindings) else comparison_section(part, k)
-        for k, part in enumerate(parts)
-    ]
-    links = "".join(f'<li><a href="#part{k}">{escape(part.title)}</a></li>' for k, part in enumerate(parts))
-    contents = f'<nav aria-label="Parts"><ul>{links}</ul></nav>' if len(parts) > 1 else ""
+    parts = [*map(_part, given), *([provenance_section(given[0], provenance)] if given else [])]
+    sections = "".join(html_part(part, number) for number, part in enumerate(parts))
+    intervals = how_to_read(all(isinstance(part, StreamFindings) for part in given))
     made = datetime.now().astimezone().strftime("%Y-%m-%d %H:%M")
     return f"""<!DOCTYPE html>
 <html lang="en">
@@ -82,14 +94,12 @@ def _page(parts: Sequence[Findings | StreamFindings], title: str) -> str:
 </head>
 <body>
 <header><h1>{escape(title)}</h1><button id="theme" type="button" hidden>Dark</button></header>
-{contents}
+{html_contents(parts)}
 <main>
-{"".join(sections)}
+{sections}
 </main>
 <footer>
-<p>Intervals are 95% confidence intervals of a mean over folds. They are corrected for training parts that share samples
-(Nadeau and Bengio 2003). Those of accuracies are at least as wide as the interval of a proportion of that many samples
-(Wilson 1927).</p>
+{intervals}
 <p>Click the heading of a column to sort a table. Made by consilience {escape(__version__)} on {made}.</p>
 </footer>
 <script>{script}</script>

@@ -68,14 +68,19 @@ class DesignMatrix:
     roots : bool, default=False
         Over Gram matrices: B_v is a root of K_v instead, B_v B_v' = K_v. It is never formed; coefficients are then
         those of the kernel, f_v = K_v a_v. Over features nothing changes: Φ_v is such a root.
+    parts : array of shape (m,), optional
+        What each of the m counts for ν in addition to w. By default, 1 each.
     """
 
-    def __init__(self, design: Design, Y: np.ndarray, u: np.ndarray, *, roots: bool = False):
+    def __init__(
+        self, design: Design, Y: np.ndarray, u: np.ndarray, *, roots: bool = False, parts: np.ndarray | None = None
+    ):
         self.design, self.dual = design, isinstance(design, GramDesign)
         self.implicit = roots and self.dual  # B_v is not formed
         self.sizes, self.columns, self.s = design.sizes, view_columns(design.sizes), design.s
         self.present = np.asfortranarray(design.present)  # (n, m), a view after the other
         self.complete = bool(self.present.all())
+        self.parts = np.ones(len(self.sizes)) if parts is None else parts
         self.u_root = np.sqrt(u)
         self.Y = self.u_root[:, None] * Y
         self.s_root = np.ones(sum(self.sizes))  # S½, by coefficient
@@ -98,7 +103,7 @@ class DesignMatrix:
 
     def nu(self, w: np.ndarray) -> np.ndarray:
         """Return ν, the factors of rows with missing views."""
-        return np.ones(len(self.present)) if self.complete else row_scale(self.present, w)
+        return np.ones(len(self.present)) if self.complete else row_scale(self.present, w * self.parts)
 
     def row_factors(self, w: np.ndarray) -> np.ndarray:
         """Return the diagonal of N: ν√u of each row."""

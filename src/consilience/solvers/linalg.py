@@ -117,6 +117,13 @@ def inverse(A: np.ndarray) -> np.ndarray:
     return mirror(potri(factor, lower=1, overwrite_c=1)[0])
 
 
+def inverse_diagonal(L: np.ndarray) -> np.ndarray:
+    """The diagonal of (LL')⁻¹ for a lower triangular L, which is used up."""
+    (trtri,) = lapack.get_lapack_funcs(("trtri",), (L,))
+    inverted = np.tril(trtri(L, lower=1, overwrite_c=1)[0])
+    return np.einsum("ij,ij->j", inverted, inverted)  # (LL')⁻¹ = L⁻ᵀL⁻¹
+
+
 def root(K: np.ndarray) -> tuple[np.ndarray, bool]:
     """G with GG' = K, one column per direction that carries weight, and whether it is triangular.
 
@@ -198,6 +205,11 @@ def lstsq(A: np.ndarray, B: np.ndarray, *, cutoff: float | None = None) -> np.nd
 def solve_general(A: np.ndarray, B: np.ndarray) -> np.ndarray:
     """Return A⁻¹B for a square matrix without structure."""
     return scipy.linalg.solve(A, B, check_finite=False)
+
+
+def solve_each(A: np.ndarray, B: np.ndarray) -> np.ndarray:
+    """Return A⁻¹B for each of many small square matrices, (n, k, k) and (n, k, P)."""
+    return np.linalg.solve(A, B)
 
 
 def norm(x: np.ndarray) -> float:

@@ -30,11 +30,12 @@ class MultipleKernels:
     def solve(self, *, tol: float, max_iter: int) -> Solution:
         """Return (coefficients of each view, 1/m each, weights of the kernels by group of outputs) as x.
 
-        Views are combined with weights 1/m, so the coefficients are those of m f_v. Where the matrices are not
+        Views are combined with weights 1/m, so the coefficients are those of m f_v. If the system has other `parts`,
+        the weights c are in proportion to them, and the coefficients are those of f_v/c_v. Where the matrices are not
         positive semi-definite, the status is "indefinite", and x is None.
         """
-        system, m = self.system, len(self.system.sizes)
-        ones = np.ones(m)  # the kernels have the weights, not the views
+        system, total = self.system, self.system.parts.sum()
+        ones = np.ones(len(system.sizes))  # the kernels have the weights, not the views
         parts, columns = [], []
         try:
             for fit in system.kernel_fits(ones, self.groups):
@@ -50,7 +51,8 @@ class MultipleKernels:
         weights = self.alpha * np.stack([part.x for part in parts], axis=1)  # β of Kloft et al. (2011), ‖β‖_p = 1
         status = next((part.status for part in parts if not part.converged), "converged")
         bound = sum(part.dual for part in parts)
-        x = [m * own for own in system.by_view(G)], ones / m, weights
+        scaled = [total / part * own for part, own in zip(system.parts, system.by_view(G), strict=True)]
+        x = scaled, system.parts / total, weights
         return _with_gap(x, objective, bound, max(part.n_iter for part in parts), status, tol)
 
 

@@ -7,14 +7,18 @@ import numpy as np
 import scipy.sparse as sp
 
 from ._blocks import quoted, some
+from ._frames import NO_LEVELS, Levels, read_frame
 from ._reading import checked_sparse
 
 
 class NamedMatrix:
-    """A matrix with the names of its columns and samples, before it is read as a view."""
+    """A matrix with the names of its columns and samples, where they have some, before it is read as a view."""
 
-    def __init__(self, values: Any, columns: tuple[str, ...] | None, names: np.ndarray):
-        self.values, self.columns, self.names = values, columns, names
+    def __init__(
+        self, values: Any, columns: tuple[str, ...] | None, names: np.ndarray | None, categories: Levels = NO_LEVELS
+    ):
+        self.values, self.columns, self.categories = values, columns, categories
+        self.names: Any = names
 
 
 def kind_of(X: Any) -> str | None:
@@ -66,12 +70,13 @@ def _matrix(data: Any, place: str, view: str) -> NamedMatrix:
     if sp.issparse(values):
         values = checked_sparse(values, f"View '{view}'")
     columns = None if home == "obsm" else tuple(map(str, data.var_names))
+    categories = NO_LEVELS
     if hasattr(values, "columns"):  # `obsm` may hold data frames
-        values, columns = values.to_numpy(), tuple(map(str, values.columns))
+        values, columns, categories = read_frame(view, values)
     if home != "obsm" and not data.var_names.is_unique:
         twice = dict.fromkeys(map(str, data.var_names[data.var_names.duplicated()]))
         raise ValueError(
             f"View '{view}' has several columns of one name: {some(list(twice), 5)}. Columns are matched by name, so "
             "name each once, for example by data.var_names_make_unique()."
         )
-    return NamedMatrix(values, columns, np.asarray(data.obs_names, dtype=object))
+    return NamedMatrix(values, columns, np.asarray(data.obs_names, dtype=object), categories)

@@ -1,7 +1,7 @@
 """Columns by name: bring those of new samples into the order of the training samples."""
 
 import warnings
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -9,8 +9,33 @@ import scipy.sparse as sp
 
 from .._backend import to_numpy
 from . import _blocks
+from ._annotated import NamedMatrix
 from ._blocks import Block, some
-from ._frames import as_frame, is_frame
+from ._frames import NO_LEVELS, Levels, as_frame, encode_columns, is_frame, level_names, level_text, read_frame
+from ._reading import is_missing, objects_of
+from ._samples import index_names
+
+
+def match_columns(
+    view: str,
+    block: Block,
+    given: tuple[tuple[str, ...], Levels],
+    fitted: tuple[tuple[str, ...], Levels],
+    means: np.ndarray | None,
+) -> Block:
+    """Return a view with the columns that an estimator was fitted on; both sides have names of columns and categories.
+
+    If the columns of only one side are named after the view, the prefix does not count. A view of text is returned as
+    it is, unless the estimator knows its column as a categorical one.
+    """
+    (names, own), (expected, known) = given, fitted
+    if has_prefix(view, names) != has_prefix(view, expected):
+        names, expected = (bare_names(view, listed) for listed in (names, expected))
+        own, known = (bare_levels(view, levels) for levels in (own, known))
+    block, names, own = encode_known(f"View '{view}'", block, names, own, known)
+    if block.dtype == object:
+        return block
+    return order_columns(f"View '{view}'", block, names, expected, own, known, means)
 
 
 def order_columns(
@@ -18,38 +43,120 @@ def order_columns(
     block: Block,
     names: Sequence[str],
     expected: Sequence[str],
-    categorical: Sequence[str] = (),
+    own: Levels = NO_LEVELS,
+    known: Levels = NO_LEVELS,
     means: np.ndarray | None = None,
 ) -> Block:
     """Return the expected columns of a block in their order.
 
-    A category that no sample has is a column of zeros. Other columns that are lacking are filled with `means` where
-    these are given, and refused otherwise. `what` names the view in messages.
+    `own` and `known` are the categories of the block and of the expected columns. Of a categorical column that the
+    block has, categories that no sample has are columns of zeros, and unknown ones are left out. Other columns that are
+    lacking are filled with `means` where these are given, and refused otherwise. `what` names the view in messages.
     """
     place = {name: k for k, name in enumerate(names)}
-    known = set(expected)
-    zero = {name for name in expected if name not in place and _source(name, categorical) is not None}
+    mine, theirs = _variables(names, own, known), _variables(expected, known, own)
+    there = {*own, *mine.values()}
+    zero = {name: theirs[name] for name in expected if name not in place and theirs.get(name) in there}
     lost = [name for name in expected if name not in place and name not in zero]
-    other = [name for name in names if name not in known]
+    changed = next((name for name in lost if name in own), None)
+    if changed is not None:
+        raise ValueError(
+            f"{what}: column '{changed}' has categories ({some(own[changed], 3)}), but had numbers when the estimator "
+            "was fitted. Give numbers."
+        )
+    shown = list(dict.fromkeys(theirs.get(name, name) for name in lost))
     if lost and means is None:
         raise ValueError(
-            f"{what} has no column {_blocks.quoted(lost[:5])}{f' and {len(lost) - 5} more' * (len(lost) > 5)}, which "
-            f"the estimator was fitted on ({len(lost)} of {len(expected)} columns are missing). Give them by these "
-            "names, or set missing_columns='fill' (--missing-columns fill) to fill them with the means of the training "
-            "samples."
+            f"{what} has no column {_blocks.quoted(shown[:5])}{f' and {len(shown) - 5} more' * (len(shown) > 5)}, "
+            f"which the estimator was fitted on ({len(lost)} of {len(expected)} columns are missing). Give them by "
+            "these names, or set missing_columns='fill' (--missing-columns fill) to fill them with the means of the "
+            "training samples."
         )
-    _tell_unknown(what, block, other, place, categorical)
+    kept = set(expected)
+    _tell_unknown(what, block, [name for name in names if name not in kept], place, mine)
     if lost:
         warnings.warn(
-            f"{what} lacks {len(lost)} of {len(expected)} columns ({some(lost, 5)}); they are filled with the means of "
-            "the training samples.",
+            f"{what} lacks {len(lost)} of {len(expected)} columns ({some(shown, 5)}); they are filled with the means "
+            "of the training samples.",
             stacklevel=2,
         )
     where = np.array([place.get(name, -1) for name in expected])
     if (where >= 0).all():
         return _blocks.take_columns(block, where)
     filled = np.zeros(len(expected)) if means is None else np.where([name in zero for name in expected], 0.0, means)
-    return _widened(block, where, filled)
+    out = _widened(block, where, filled)
+    sources = {variable: place[name] for name, variable in mine.items()}
+    for k, name in enumerate(expected):
+        if name in zero and zero[name] in sources and not sp.issparse(out):  # sparse data have no missing values
+            out[np.isnan(to_numpy(block[:, sources[zero[name]]])), k] = np.nan
+    return out
+
+
+def _variables(names: Iterable[str], levels: Levels, others: Levels) -> dict[str, str]:
+    """Return the categorical column of each one-hot column such as ``sex=F``.
+
+    `levels` has the categories of these columns. Where only the other side knows that a column is categorical, the
+    beginning of the name decides.
+    """
+    listed = {name: column for column, own in levels.items() for name in level_names(column, own)}
+    guessed = [column for column in others if column not in levels]
+    found = {}
+    for name in names if listed or guessed else ():
+        column = listed.get(name) or next((column for column in guessed if name.startswith(f"{column}=")), None)
+        if column is not None:
+            found[name] = column
+    return found
+
+
+def encode_known(
+    what: str, block: Block, names: tuple[str, ...], own: Levels, known: Levels
+) -> tuple[Block, tuple[str, ...], Levels]:
+    """Return a view with its columns that `known` has as categories encoded, where they were read as something else.
+
+    That is so if they have no value, if they have numbers that are codes of categories, and if the only column of the
+    view has strings, which would be text.
+    """
+    for column in known:
+        if column in own or column not in names:
+            continue
+        k = names.index(column)
+        text = block.dtype == object
+        values = block if text else to_numpy(block[:, [k]].toarray().ravel() if sp.issparse(block) else block[:, k])
+        items = [None if is_missing(value) else level_text(value) for value in values.tolist()]
+        found = dict.fromkeys(item for item in items if item is not None)
+        if found and not text and not any(item in known[column] for item in found):
+            raise ValueError(
+                f"{what}: column '{column}' has numbers ({some(list(found), 3)}), but had the categories "
+                f"{_blocks.quoted(known[column][:5])}{', ...' * (len(known[column]) > 5)} when the estimator was "
+                "fitted. Give these categories."
+            )
+        encoded = encode_columns(what, {column: objects_of(items)}, {column: known[column]}, [column])
+        if text:
+            return encoded
+        dense = block.toarray() if sp.issparse(block) else to_numpy(block)
+        block = np.hstack([dense[:, :k], encoded.block.astype(dense.dtype), dense[:, k + 1 :]])
+        names = (*names[:k], *encoded.names, *names[k + 1 :])
+        own = {**own, **encoded.categories}
+    return block, names, own
+
+
+def joined_levels(levels: Sequence[Levels]) -> dict[str, tuple[str, ...]]:
+    """Return the categories of all parts of a view, in the order in which parts have them."""
+    joined: dict[str, dict[str, None]] = {}
+    for own in levels:
+        for column, categories in own.items():
+            joined.setdefault(column, {}).update(dict.fromkeys(categories))
+    return {column: tuple(categories) for column, categories in joined.items()}
+
+
+def joined_names(names: Sequence[str], own: Levels, every: Levels) -> tuple[str, ...]:
+    """Return the columns of a part of a view with the categories of all parts in their places."""
+    listed = {name: column for column, levels in own.items() for name in level_names(column, levels)}
+    found: dict[str, None] = {}
+    for name in names:
+        column = listed.get(name, name)
+        found.update(dict.fromkeys(level_names(column, every[column]) if column in every else [name]))
+    return tuple(found)
 
 
 def has_prefix(view: str, names: Sequence[str]) -> bool:
@@ -62,31 +169,44 @@ def bare_names(view: str, names: Sequence[str]) -> tuple[str, ...]:
     return tuple(name.removeprefix(f"{view}__") for name in names)
 
 
-def _source(name: str, categorical: Sequence[str]) -> str | None:
-    """Return the categorical column that a one-hot column such as ``sex=F`` comes from."""
-    return next((source for source in categorical if name.startswith(f"{source}=")), None)
+def bare_levels(view: str, levels: Levels) -> Levels:
+    """Return categories of columns without the prefix of their view."""
+    return {column.removeprefix(f"{view}__"): own for column, own in levels.items()}
 
 
 def _tell_unknown(
-    what: str, block: Block, other: Sequence[str], place: Mapping[str, int], categorical: Sequence[str]
+    what: str, block: Block, other: Sequence[str], place: Mapping[str, int], variables: Mapping[str, str]
 ) -> None:
     """Warn of columns that the estimator does not know, and of samples with unknown categories."""
-    unknown = [name for name in other if _source(name, categorical) is not None]
-    rest = [name for name in other if name not in unknown]
+    rest = [name for name in other if name not in variables]
     if rest:
         warnings.warn(
             f"{what} has {len(rest)} column{'s' * (len(rest) != 1)} that the estimator was not fitted on "
             f"({some(rest, 5)}); ignored.",
             stacklevel=3,
         )
-    for name in unknown:
-        count = int((to_numpy(block[:, place[name]]) == 1).sum())
-        if count:
-            warnings.warn(
-                f"{what}: {count} sample{'s have' if count != 1 else ' has'} the category {name!r}, which no training "
-                "sample had; it counts as none of the known ones.",
-                stacklevel=3,
-            )
+    for name in other:
+        if name in variables:
+            _tell_category(what, block, place[name], name, "it counts as none of the known ones")
+
+
+def tell_new_categories(view: str, block: Block, names: Sequence[str], known: Levels, means: np.ndarray | None) -> None:
+    """Warn of samples with a category that the estimator knows, but that no training sample had."""
+    place = {name: k for k, name in enumerate(names)} if means is not None else {}
+    for name in [name for column, own in known.items() for name in level_names(column, own)]:
+        if means is not None and means[place[name]] == 0:
+            _tell_category(f"View '{view}'", block, place[name], name, "its column was zero at fit")
+
+
+def _tell_category(what: str, block: Block, k: int, name: str, effect: str) -> None:
+    values = block[:, [k]].toarray() if sp.issparse(block) else to_numpy(block[:, k])
+    count = int((values == 1).sum())
+    if count:
+        warnings.warn(
+            f"{what}: {count} sample{'s have' if count != 1 else ' has'} the category {name!r}, which no training "
+            f"sample had; {effect}.",
+            stacklevel=3,
+        )
 
 
 def _widened(block: Block, where: np.ndarray, filled: np.ndarray) -> Block:
@@ -157,6 +277,25 @@ def sources_of(names: Sequence[str], there: Collection[str]) -> list[str]:
     """Return the columns of a frame that the columns of a view come from: ``sex`` for ``sex=F``."""
     sources: dict[str, None] = {}
     for name in names:
-        source = name.partition("=")[0]
-        sources[source if name not in there and "=" in name and source in there else name] = None
+        source = None if name in there else next((own for own in possible_sources(name) if own in there), None)
+        sources[name if source is None else source] = None
     return list(sources)
+
+
+def possible_sources(name: str) -> list[str]:
+    """Return the columns that a one-hot column may come from; their names and categories may have the sign = too."""
+    return [name[:k] for k, sign in enumerate(name) if sign == "="]
+
+
+def read_frames(X: Any, known: Mapping[str, Levels]) -> Any:
+    """Return views by name with frames read as matrices, where an estimator knows categories of theirs.
+
+    They need not look like categories then: each of a few samples may have one of its own.
+    """
+    read = dict(X)
+    for view, value in X.items():
+        if known.get(view) and is_frame(value):
+            columns = [form for column in known[view] for form in (column, f"{view}__{column}")]
+            block, names, categories = read_frame(view, value, columns)
+            read[view] = NamedMatrix(block, names, index_names(value), categories)
+    return read

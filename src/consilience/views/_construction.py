@@ -11,6 +11,7 @@ from .._backend import is_device_array, to_numpy
 from . import _blocks, _frames, _reading
 from ._annotated import NamedMatrix
 from ._blocks import Block, Gram
+from ._frames import Levels
 from ._samples import take_names
 
 
@@ -47,14 +48,14 @@ class ReadViews:
     present: dict[str, Any] = field(default_factory=dict)  # which rows hold data
     names: dict[str, np.ndarray | None] = field(default_factory=dict)  # of the samples, where a view has its own
     columns: dict[str, tuple[str, ...]] = field(default_factory=dict)
-    categorical: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    categories: dict[str, Levels] = field(default_factory=dict)
 
 
 def read_items(items: Mapping[str, Any], id_column: Any, given: Any) -> ReadViews:
     """Read the data of all views; those of the `Views` that were given keep their names and mask."""
     read = ReadViews()
     if given is not None:
-        read.columns, read.categorical = dict(given.feature_names), dict(given._categorical)
+        read.columns, read.categories = dict(given.feature_names), dict(given.categories)
     for name, value in items.items():
         value, read.names[name] = take_names(name, value, id_column)
         block = read.blocks[name] = _read_item(name, value, read)
@@ -70,14 +71,15 @@ def _read_item(name: str, value: Any, read: ReadViews) -> Block:
     """Return one view's data as stored; keep the names of its columns."""
     if value is None or isinstance(value, Gram):
         return value
+    categories = _frames.NO_LEVELS
     if isinstance(value, NamedMatrix):
         if value.columns is not None:
             read.columns[name] = value.columns
-        value = value.values
+        value, categories = value.values, value.categories
     elif _frames.is_frame(value):
-        value, read.columns[name], categorical = _frames.read_frame(name, value)
-        if categorical:
-            read.categorical[name] = categorical
+        value, read.columns[name], categories = _frames.read_frame(name, value)
+    if categories:
+        read.categories[name] = categories
     return _reading.read_block(name, value)
 
 

@@ -15,6 +15,12 @@ _TEXTS = {
     "kernel": """
 kernel : Kernel, str, callable or dict, default="rbf"
     Kernel of every view, or a dict of kernels by view. Views that the dict does not name get "rbf".""",
+    "kernel_several": """
+kernel : Kernel, str, callable, list or dict, default="rbf"
+    Kernel of every view, or a dict of kernels by view. Views that the dict does not name get "rbf". With
+    ``view_weights="learned"`` a view may have a list of kernels, or "auto" for kernels that suit its training samples
+    (`consilience.kernels.auto_kernels`). Each of them then has a function and a weight of its own, as if the view were
+    there once for each kernel.""",
     "view_weights": """
 view_weights : "uniform", "learned", dict or array of shape (n_views,), default="uniform"
     Weights of the views: 1 / n_views each; given by name or in the order of the views, negative ones too; or learned
@@ -32,7 +38,8 @@ graph : {"kernel", "kernel_normalized", "knn"}, callable, array or dict, default
     to a Laplacian; an array is a Laplacian over the samples given to `fit`; a dict gives one of these to each view.""",
     "weights_norm": """
 weights_norm : float, optional
-    Euclidean norm of learned weights. Default: that of uniform weights, 1 / √n_views.""",
+    Euclidean norm of learned weights. Default: that of uniform weights, 1 / √n_views; with several kernels per view
+    1 / √n_kernels.""",
     "output_kernel": """
 output_kernel : array of shape (n_outputs, n_outputs), optional
     Symmetric positive semi-definite matrix R between outputs: the kernel of the vector-valued functions is
@@ -123,6 +130,12 @@ cache_size : float, default=1000
     "warm_start": """
 warm_start : bool, default=False
     Whether to start from the coefficients of the last fit, if the number of samples is the same.""",
+    "kernel_metric": """
+kernel : Kernel, str, callable, list or dict, default="rbf"
+    Kernel of every view, or a dict of kernels by view. Views that the dict does not name get "rbf". With
+    ``metric="learned"`` or ``"block_sparse"``, or if weights are learned, a view may have a list of kernels, or "auto"
+    for kernels that suit its training samples (`consilience.kernels.auto_kernels`). The metric is then between
+    kernels, and weights that are not learned are divided equally among the kernels of a view.""",
     "metric": """
 metric : {"learned", "block_sparse", "covariance", "diagonal"} or array, default="learned"
     Metric within and between views. "learned" and "block_sparse" are optimized together with the functions, with the
@@ -149,9 +162,19 @@ classes_ : array
     "view_weights_": """
 view_weights_ : array of shape (n_views_used,)
     Weight of each view. Views missing in every training sample are omitted.""",
+    "view_weights_several": """
+view_weights_ : array of shape (n_views_used,)
+    Weight of each view. Views missing in every training sample are omitted. If a view has several kernels, its weight
+    is the sum of their absolute weights, negative if all of them are.
+kernel_weights_ : DataFrame
+    With several kernels per view: learned weights, in the columns ``view``, ``kernel`` and ``weight``.""",
     "dual_coef_": """
 dual_coef_ : array of shape (n_views, n_support, n_outputs)
     Coefficients a_v of f_v(x) = Σ_i k_v(x, x_i) a_v,i; not set with `n_components`.""",
+    "dual_coef_several": """
+dual_coef_ : array of shape (n_views, n_support, n_outputs)
+    Coefficients a_v of f_v(x) = Σ_i k_v(x, x_i) a_v,i; not set with `n_components`. A view with several kernels has a
+    row for each, and f_v is the sum of their functions.""",
     "combination_": """
 combination_ : array of shape (n_views_used, n_targets, n_outputs)
     C_v of each view. Views missing in every training sample are omitted.""",
@@ -171,9 +194,15 @@ support_ : array of int
     "coef_": """
 coef_ : dict of array
     With `n_components`: coefficients of each view's features.""",
+    "coef_several": """
+coef_ : dict of array
+    With `n_components`: coefficients of each view's features; of several kernels under ``"view: kernel"``.""",
     "kernels_": """
 kernels_ : dict of Kernel
     Kernels by view, with numbers for all parameters.""",
+    "kernels_several": """
+kernels_ : dict of Kernel
+    Kernels by view, with numbers for all parameters; a dict by label for a view with several kernels.""",
     "solution_dual": """
 solution_ : Solution
     α as ``x``, the primal objective, the duality gap and the largest violation of the optimality conditions.""",
@@ -182,13 +211,14 @@ solution_ : Solution
     Objective, gap to the optimum and residual of the optimality conditions.""",
     "metric_": """
 metric_ : ViewMetric or None
-    Learned metric in factors; None if it was not learned.""",
+    Learned metric in factors; None if it was not learned. With several kernels per view it is between kernels.""",
     "active_views_": """
 active_views_ : tuple of str
     Views that take part in the predictions.""",
     "dual_coef_metric": """
 dual_coef_ : array of shape (n_views, n_samples_used, n_outputs)
-    Coefficients g_v of f_v(x) = Σ_i k_v(x, x_i) g_v,i; not set with `n_components`.""",
+    Coefficients g_v of f_v(x) = Σ_i k_v(x, x_i) g_v,i; not set with `n_components`. A view with several kernels has a
+    row for each, and f_v is the sum of their functions.""",
     "solution_metric": """
 solution_ : Solution
     Objective, gap to the optimum and residual of the optimality conditions. For learned metrics also ``bound``, on the

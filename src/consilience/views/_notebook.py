@@ -38,11 +38,12 @@ def views_html(X: Any) -> str:
 def kernels_of(estimator: Any) -> dict[str, str]:
     """Return the kernel of each view as text: the fitted ones, or else the parameter.
 
-    The entry under '' is the kernel of all views that have no entry of their own.
+    The entry under '' is the kernel of all views that have no entry of their own. Several kernels of one view are
+    listed by their labels.
     """
     used = getattr(estimator, "kernels_", None)
     if isinstance(used, dict):
-        return {name: repr(kernel) for name, kernel in used.items()}
+        return {name: ", ".join(own) if isinstance(own, Mapping) else repr(own) for name, own in used.items()}
     kernel = getattr(estimator, "kernel", None)
     if kernel is None:
         return {}
@@ -58,26 +59,60 @@ def _kernel_text(estimator: Any, kernel: Any) -> str:
 
 
 def weights_of(estimator: Any) -> np.ndarray | None:
-    """Return the weight of each view: of its kernel if kernel weights are learned (mean over outputs), else its own."""
-    weights = getattr(estimator, "kernel_weights_", getattr(estimator, "view_weights_", None))
+    """Return the weight of each view: of its kernels if kernel weights are learned (mean over outputs), else its own.
+
+    Weights of several kernels of one view are added, without their signs.
+    """
+    by_kernel = _weights_by_kernel(estimator)
+    if by_kernel is None:
+        weights = getattr(estimator, "view_weights_", None)
+        if weights is None:
+            return None
+        values = np.asarray(weights, dtype=np.float64)
+        return values.mean(axis=1) if values.ndim == 2 else values
+    return np.array([own[0] if len(own) == 1 else float(np.abs(own).sum()) for own in by_kernel.values()])
+
+
+def _weights_by_kernel(estimator: Any) -> dict[str, np.ndarray] | None:
+    """Return the learned weights of the kernels of each view, mean over outputs; None if there are none."""
+    weights = vars(estimator).get("_kernel_weights")
     if weights is None:
         return None
-    values = np.asarray(weights, dtype=np.float64)
-    return values.mean(axis=1) if values.ndim == 2 else values
+    values = weights.mean(axis=1) if weights.ndim == 2 else weights
+    kernels = {name: estimator.kernels_[name] for name in estimator._used_views}
+    sizes = [len(own) if isinstance(own, Mapping) else 1 for own in kernels.values()]
+    return dict(zip(kernels, np.split(values, np.cumsum(sizes)[:-1]), strict=True))
+
+
+def _rows_of(estimator: Any) -> list[tuple[str, str | None, float | None]]:
+    """Return view, kernel and weight, a row for each kernel that has a weight, else for each view."""
+    kernels = kernels_of(estimator)
+    names = list(getattr(estimator, "view_names_in_", [])) or list(kernels)
+    values, by_kernel = weights_of(estimator), _weights_by_kernel(estimator) or {}
+    weights = {}
+    if values is not None:  # views missing in every training sample may have none
+        used = names if len(values) == len(names) else estimator._used_views
+        weights = dict(zip(used, values.tolist(), strict=False))
+    rows: list[tuple[str, str | None, float | None]] = []
+    for name in names:
+        own = vars(estimator).get("kernels_", {}).get(name)
+        if isinstance(own, Mapping) and name in by_kernel:
+            rows += [(name, label, float(c)) for label, c in zip(own, by_kernel[name], strict=True)]
+        else:
+            rows.append((name, kernels.get(name, "") if kernels else None, weights.get(name)))
+    return rows
 
 
 def summary(estimator: Any) -> str:
     """Return a table of the views and sentences about the fit, as HTML."""
-    kernels = kernels_of(estimator)
-    names = list(getattr(estimator, "view_names_in_", [])) or list(kernels)
-    values = weights_of(estimator)
-    weights = {} if values is None else dict(zip(names, values.tolist(), strict=False))
-    heads = ["view", *(["kernel"] if kernels else []), *(["weight"] if weights else [])]
+    found = _rows_of(estimator)
+    weighted, with_kernels = (any(row[k] is not None for row in found) for k in (2, 1))
+    heads = ["view", *(["kernel"] if with_kernels else []), *(["weight"] if weighted else [])]
     rows = []
-    for name in names:
-        cells = [escape(name) if name else "<em>every other view</em>" if len(names) > 1 else "<em>every view</em>"]
-        cells += [f"<code>{escape(kernels.get(name, ''))}</code>"] if kernels else []
-        cells += [f"{weights[name]:.3g}" if name in weights else ""] if weights else []
+    for name, kernel, weight in found:
+        cells = [escape(name) if name else "<em>every other view</em>" if len(found) > 1 else "<em>every view</em>"]
+        cells += [f"<code>{escape(kernel or '')}</code>"] if with_kernels else []
+        cells += ["" if weight is None else f"{weight:.3g}"] if weighted else []
         rows.append("<tr>" + "".join(f"<td>{cell}</td>" for cell in cells) + "</tr>")
     head = "".join(f"<th>{name}</th>" for name in heads)
     table = f"<table><thead><tr>{head}</tr></thead><tbody>{''.join(rows)}</tbody></table>" if rows else ""

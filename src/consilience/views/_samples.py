@@ -52,7 +52,7 @@ def take_names(view: str, value: Any, id_column: Any) -> tuple[Any, np.ndarray |
     if kind_of(value) == "AnnData":
         value = matrices(value)["X"]
     if isinstance(value, NamedMatrix):
-        return value, as_names(value.names)
+        return value, None if value.names is None else as_names(value.names)
     if not isinstance(id_column, str) or not is_frame(value):
         return value, index_names(value)
     frame = as_frame(value)

@@ -197,7 +197,7 @@ def add_batches(X: Views, view: str, values: Any) -> Views:
     there = np.array([name is not None for name in names], dtype=bool)
     mask = np.column_stack([*(X.present(name) for name in X.names), there])
     blocks = {**{name: X.block(name) for name in X.names}, view: names}
-    return Views._of(blocks, len(X), mask, X.feature_names, X.sample_names, X._categorical)
+    return Views._of(blocks, len(X), mask, X.feature_names, X.sample_names, X.categories)
 
 
 def category_names(values: Any) -> np.ndarray:

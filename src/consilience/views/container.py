@@ -11,10 +11,11 @@ import numpy as np
 
 from . import _blocks, _export
 from ._blocks import Block, Gram
-from ._columns import order_columns
 from ._construction import as_gram, check_names, named_views, names_of_grams, read_items, read_mask, row_positions
+from ._frames import Levels
 from ._notebook import views_html, views_table
 from ._samples import as_names, pair_views, positions_of
+from ._stacking import stacked
 
 __all__ = ["Gram", "Views"]
 
@@ -50,6 +51,8 @@ class Views:
         Number of samples, and number of columns of the widest view.
     feature_names : dict of tuple of str
         Column names of the views that have them.
+    categories : dict of dict
+        Views with categorical columns -> column -> its categories, in the order of their one-hot columns.
     sample_names : array of shape (n_samples,) or None
         Names of the samples, where they have some.
 
@@ -57,6 +60,8 @@ class Views:
     -----
     Data frames are matched by their index, in the order of the first; an index of 0, 1, 2, ... is not a name. In
     frames, strings and categories become one column per category, such as ``sex=F``; one column of strings is text.
+    Where the type of a column lists its categories, all of them become columns, also those that no sample has. A
+    missing value is NaN in all columns of its categories. Booleans are one column of 0 and 1.
 
     ``X[rows]`` selects samples by any index that scikit-learn uses, ``X["audio"]`` returns one view's data, and
     ``X[["audio"]]`` selects views. ``X | Z`` combines the views of both, and `Views.concat` stacks samples. Data are
@@ -96,7 +101,7 @@ class Views:
         self.names: tuple[str, ...] = tuple(items)
         read = read_items(items, sample_names, given)
         self.feature_names: dict[str, tuple[str, ...]] = read.columns
-        self._categorical: dict[str, tuple[str, ...]] = read.categorical
+        self.categories: dict[str, Levels] = read.categories
         names = None if sample_names is None or isinstance(sample_names, str) else as_names(sample_names)
         blocks, present, self.sample_names = pair_views(read.blocks, read.present, read.names, names, join)
         if mask is not None and any(blocks[name] is not read.blocks[name] for name in blocks):
@@ -119,14 +124,14 @@ class Views:
         mask: np.ndarray | None,
         feature_names: Mapping[str, tuple[str, ...]],
         sample_names: np.ndarray | None,
-        categorical: Mapping[str, tuple[str, ...]] | None = None,
+        categories: Mapping[str, Levels] | None = None,
     ) -> "Views":
         """Return views of blocks that are validated already."""
         self = cls.__new__(cls)
         self.names = tuple(blocks)
         self.feature_names = {k: v for k, v in feature_names.items() if k in blocks}
         self.sample_names = sample_names
-        self._categorical = {k: v for k, v in categorical.items() if k in blocks} if categorical else {}
+        self.categories = {k: v for k, v in (categories or {}).items() if k in blocks and v}
         self._blocks = dict(blocks)
         self._n = n
         self._set_mask(np.ones((n, len(blocks)), dtype=bool) if mask is None else mask)
@@ -136,7 +141,7 @@ class Views:
         """Return other blocks with the names of these views, of all samples or of some rows."""
         names = self.sample_names if rows is None or self.sample_names is None else self.sample_names[rows]
         n = self._n if rows is None else rows.stop - rows.start if isinstance(rows, slice) else len(rows)
-        return Views._of(blocks, n, mask, self.feature_names, names, self._categorical)
+        return Views._of(blocks, n, mask, self.feature_names, names, self.categories)
 
     def _set_mask(self, mask: np.ndarray) -> None:
         """Store which views are present, and blank the others, so that no estimator can read what they held."""
@@ -291,8 +296,8 @@ class Views:
         mask = np.column_stack([X.present(name) for X in (self, other) for name in X.names])
         names = other.sample_names if self.sample_names is None else self.sample_names
         columns = {**self.feature_names, **other.feature_names}
-        categorical = {**self._categorical, **other._categorical}
-        return Views._of({**self._blocks, **other._blocks}, self._n, mask, columns, names, categorical)
+        levels = {**self.categories, **other.categories}
+        return Views._of({**self._blocks, **other._blocks}, self._n, mask, columns, names, levels)
 
     @staticmethod
     def concat(parts: Iterable["Views"]) -> "Views":
@@ -301,7 +306,8 @@ class Views:
         Parameters
         ----------
         parts : iterable of Views
-            Samples to stack. Views are matched by name.
+            Samples to stack. Views and columns are matched by name. Categories that only some parts have are columns
+            of zeros in the others.
 
         Returns
         -------
@@ -323,18 +329,7 @@ class Views:
         for X in parts:
             if not isinstance(X, Views):
                 raise TypeError(f"Views.concat takes Views; got {type(X).__name__}. Use as_views first.")
-        names = list(dict.fromkeys(name for X in parts for name in X.names))
-        columns: dict[str, tuple[str, ...]] = {}
-        for X in parts:
-            columns.update({name: own for name, own in X.feature_names.items() if name not in columns})
-        aligned = [X.align(names)._ordered(columns) for X in parts]
-        sizes = [len(X) for X in parts]
-        blocks = {name: _blocks.stack(name, [X._blocks[name] for X in aligned], sizes) for name in names}
-        mask = np.vstack([np.column_stack([X.present(name) for name in names]) for X in aligned])
-        every = [X.sample_names for X in parts if X.sample_names is not None]
-        sample_names = np.concatenate(every) if len(every) == len(parts) else None
-        categorical = {name: own for X in parts for name, own in X._categorical.items()}
-        return Views._of(blocks, sum(sizes), mask, columns, sample_names, categorical)
+        return Views._of(*stacked(parts))
 
     def align(self, names: Sequence[str]) -> "Views":
         """Return exactly the named views, in this order; an unknown one is missing in every sample.
@@ -361,25 +356,16 @@ class Views:
         mask = np.column_stack([self.present(name) if name in self._blocks else none for name in names])
         return self._with({name: self._blocks.get(name) for name in names}, mask)
 
-    def _ordered(self, columns: Mapping[str, tuple[str, ...]]) -> "Views":
-        """Return the same data with the columns of each view in the order of other names; all must be there."""
-        blocks = {}
-        for name, block in self._blocks.items():
-            own, wanted = self.feature_names.get(name), columns.get(name)
-            if own is not None and wanted is not None and own != wanted:
-                if set(own) != set(wanted):
-                    raise ValueError(
-                        f"View '{name}' has other columns in different parts: "
-                        f"{_blocks.some(sorted({*own} ^ {*wanted}))} are not in all. Give the same columns."
-                    )
-                block = order_columns(f"View '{name}'", block, own, wanted)
-            blocks[name] = block
-        return self._replaced(blocks, columns)
-
-    def _replaced(self, blocks: Mapping[str, Block], columns: Mapping[str, tuple[str, ...]]) -> "Views":
-        """Return the same samples with other data, and other names of columns, of some views."""
+    def _replaced(
+        self,
+        blocks: Mapping[str, Block],
+        columns: Mapping[str, tuple[str, ...]],
+        categories: Mapping[str, Levels] | None = None,
+    ) -> "Views":
+        """Return the same samples with other data, and other names of columns and categories, of some views."""
         names = {**self.feature_names, **{name: columns[name] for name in columns if name in self._blocks}}
-        return Views._of({**self._blocks, **blocks}, self._n, self.mask, names, self.sample_names, self._categorical)
+        levels = {**self.categories, **(categories or {})}
+        return Views._of({**self._blocks, **blocks}, self._n, self.mask, names, self.sample_names, levels)
 
     def renamed(self, names: Mapping[str, str]) -> "Views":
         """Return the same data with other names.
@@ -406,12 +392,10 @@ class Views:
         check_names(new)
         if len(set(new)) < len(new):
             raise ValueError(f"Two views would have the same name: {_blocks.quoted(new)}. Choose distinct names.")
-        columns, categorical = (
-            {names.get(name, name): own for name, own in by_view.items()}
-            for by_view in (self.feature_names, self._categorical)
-        )
+        columns = {names.get(name, name): own for name, own in self.feature_names.items()}
+        levels = {names.get(name, name): own for name, own in self.categories.items()}
         blocks = dict(zip(new, self._blocks.values(), strict=True))
-        return Views._of(blocks, self._n, self.mask, columns, self.sample_names, categorical)
+        return Views._of(blocks, self._n, self.mask, columns, self.sample_names, levels)
 
     def _numbered(self) -> "Views":
         """Return the same samples, with the rows of Gram matrices marked as those given to fit in this order."""

@@ -79,11 +79,15 @@ def as_views(
 
 def to_float64(X: Views) -> Views:
     """Return the same samples with float32 data as float64, except Gram matrices and device arrays."""
-    blocks = {}
+    blocks: dict[str, Any] = {}
+    done: dict[int, Any] = {}  # a view with several kernels is there several times, and is converted once
     for name in X.names:
         block = X.block(name)
         on_host = X.kind(name) in ("dense", "sparse") and not is_device_array(block)
-        blocks[name] = block.astype(np.float64) if on_host and block.dtype == np.float32 else block
+        single = on_host and block.dtype == np.float32
+        if single and id(block) not in done:
+            done[id(block)] = block.astype(np.float64)
+        blocks[name] = done[id(block)] if single else block
     if all(blocks[name] is X.block(name) for name in X.names):
         return X
     return X._with(blocks, X.mask)

@@ -116,7 +116,7 @@ class ViewEstimator(BaseEstimator):
                 continue
             if isinstance(held, Mapping):
                 setattr(self, outer, self._with_part(outer, held, inner, value))
-            elif isinstance(held, str):
+            elif isinstance(held, (str, list, tuple)):
                 setattr(self, outer, self._part(outer, held).set_params(**{inner: value}))
             elif held is None and outer in self._get_param_names():
                 raise ValueError(f"`{outer}` is None, so '{key}' has nothing to set; give `{outer}` first.")

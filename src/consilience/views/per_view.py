@@ -216,7 +216,8 @@ class PerView(TransformerMixin, ViewEstimator, auto_wrap_output_keys=None):  # t
                 "PerView drops the others, or they were missing in every training sample. Drop such samples."
             )
         columns = {name: known for name, known in names.items() if known is not None}
-        return Views._of(blocks, len(X), present, columns, X.sample_names)
+        same = {name: own for name, own in X.categories.items() if self.transformers_.get(name) == "passthrough"}
+        return Views._of(blocks, len(X), present, columns, X.sample_names, same)
 
     def _steps_by_view(self, X: Views) -> dict[str, Any]:
         """Return "passthrough", "drop" or the steps of each view; raise for unknown views and unsuitable steps."""

@@ -14,8 +14,10 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._backend import is_device_array
 from . import _blocks, _reading
-from ._columns import bare_names, column_means, divide_by_names, has_prefix, order_columns
+from ._columns import column_means, divide_by_names, match_columns, read_frames, tell_new_categories
 from ._construction import is_mapping
+from ._frames import NO_LEVELS
+from ._gaps import fill_gaps
 from ._samples import in_order_of
 from .container import Views
 from .conversion import as_views
@@ -28,6 +30,8 @@ def read_views_to_fit(estimator: Any, X: Any) -> Views:
     """Validate training samples, store their views on the estimator, and leave out views that no sample has."""
     X = _read(estimator, X)
     X = _with_grams(estimator, X)._numbered()
+    if getattr(estimator, "_fills_gaps", False):
+        X = fill_gaps(estimator, X, fitting=True)
     for name in X.names:
         _check_numbers(name, X)
     store_views(estimator, X)
@@ -87,6 +91,8 @@ def read_views_to_predict(estimator: Any, X: Any) -> Views:
             f"{_blocks.rows_text(bare, X.sample_names)} none of the views that {type(estimator).__name__} learned "
             f"from, {_blocks.quoted(estimator._used_views)}. Leave such samples out, or give one of these views."
         )
+    if getattr(estimator, "_fills_gaps", False):
+        X = fill_gaps(estimator, X, fitting=False)
     for name in used:  # a plain block of kernel values is checked later, when its columns are known
         if not (estimator._view_is_gram(name) and X.kind(name) in ("dense", "sparse")):
             _check_numbers(name, X)
@@ -113,6 +119,8 @@ def read_known(estimator: Any, X: Any) -> Views:
                 f"none of them, only {_blocks.some(list(map(str, X.columns)))}."
             )
         X = X if parts is None else parts
+    if not isinstance(X, Views) and is_mapping(X):
+        X = read_frames(X, vars(estimator).get("_categories", {}))
     return named_as_before(estimator, _read(estimator, X))
 
 
@@ -145,7 +153,7 @@ def _with_grams(estimator: Any, X: Views) -> Views:
 
 def store_views(estimator: Any, X: Views) -> None:
     """Store the views at fit on the estimator, and the means of columns that have names."""
-    estimator._known = {}
+    estimator._known, estimator._categories = {}, {}
     remember(estimator, X)
     estimator._column_means = {
         name: column_means(X.block(name), X.present(name))
@@ -155,8 +163,9 @@ def store_views(estimator: Any, X: Views) -> None:
 
 
 def remember(estimator: Any, X: Views) -> None:
-    """Store what new samples are compared with: the views, their kinds, columns and column names."""
+    """Store what new samples are compared with: the views, their kinds, columns, column names and categories."""
     before = estimator._known
+    estimator._categories = {**X.categories, **vars(estimator).get("_categories", {})}
     estimator.view_names_in_ = estimator._used_views = X.names
     seen = {}
     for name in X.names:
@@ -186,39 +195,44 @@ def _as_before(estimator: Any, X: Views) -> Views:
     """Return views with the columns that they had at fit, by name; refuse other kinds and numbers of columns."""
     who = type(estimator).__name__
     means = getattr(estimator, "_column_means", {}) if getattr(estimator, "missing_columns", None) == "fill" else {}
-    blocks, columns = {}, {}
+    blocks, columns, categories = {}, {}, {}
     for name in X.names:
-        kind, width = _kind(X, name), _blocks.width(X.block(name))
+        kind = _kind(X, name)
         if name not in estimator._known or kind == "missing" or estimator._view_is_gram(name):
             continue
         before, width_before, names_before = estimator._known[name]
+        known = vars(estimator).get("_categories", {}).get(name, NO_LEVELS)
+        names, block = X.feature_names.get(name), X.block(name)
+        other = names if names_before is not None and names != names_before else None
+        if other is not None and before == "numbers" and kind in ("numbers", "objects"):
+            own = X.categories.get(name, NO_LEVELS)
+            block = match_columns(name, block, (other, own), (names_before, known), means.get(name))
+            kind = kind if block is X.block(name) else "numbers"
+        width = _blocks.width(block)
         if kind != before:
             raise ValueError(f"View '{name}' holds {kind}, but held {before} when {who} was fitted.")
-        names = X.feature_names.get(name)
-        if names is not None and names_before is not None and names != names_before:
-            if kind == "objects":
-                raise ValueError(
-                    f"View '{name}' is the column '{names[0]}', but was '{names_before[0]}' when {who} was fitted. "
-                    "Give the same column."
-                )
-            given, expected, own = names, names_before, X._categorical.get(name, ())
-            if has_prefix(name, names) != has_prefix(name, names_before):
-                given, expected, own = (bare_names(name, some) for some in (given, expected, own))
-            blocks[name] = order_columns(f"View '{name}'", X.block(name), given, expected, own, means.get(name))
-            columns[name] = names_before
+        if other is not None and kind == "objects":
+            raise ValueError(
+                f"View '{name}' is the column '{other[0]}', but was '{names_before[0]}' when {who} was fitted. Give "
+                "the same column."
+            )
+        if other is not None:
+            blocks[name], columns[name], categories[name] = block, names_before, known
         elif names is None and names_before is not None and width == width_before and kind == "numbers":
             warnings.warn(
                 f"View '{name}' has no column names, but had some when {who} was fitted; its columns are taken by "
                 "position.",
                 stacklevel=2,
             )
-            columns[name] = names_before  # so that the next step of a pipeline does not warn again
+            columns[name], categories[name] = names_before, known  # so that a later step does not warn again
         elif width != width_before:
             raise ValueError(
                 f"View '{name}' of X has {width} features, but {who} is expecting {width_before} features as input. "
                 "Give the same columns as at fit."
             )
-    return X._replaced(blocks, columns) if columns else X
+        if known:
+            tell_new_categories(name, block, names_before, known, vars(estimator).get("_column_means", {}).get(name))
+    return X._replaced(blocks, columns, categories) if columns else X
 
 
 # -- reading labels, targets, weights

@@ -1,0 +1,310 @@
+"""The base models of a consensus: one kernel of one view, and sums and products of kernels over views."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+
+from .._backend import to_numpy
+from .._progress import report_progress
+from ..kernels import Kernel
+from ..kernels.dictionary import kernels_of_view
+from ..kernels.graphs import kernel_neighbors, laplacian
+from ..kernels.normalization import Normalized, Standardized
+from ..kernels.scalar import RBF
+from ..solvers.consensus import BaseFit, Folds, fit_base, fit_features
+from ..solvers.linalg import eigh, is_positive, multiply, solve_general
+from ..views import _blocks
+from ..views.container import Views
+from ._fit import indefinite
+
+EXACT = 5000  # samples up to which Gram matrices are used; features for more
+SPREADS = (1.0, 30.0)  # weights of a graph over labeled and unlabeled samples, in units of the kernel
+MOST_PAIRS = 6  # pairs of views with models of their own, where views are missing
+FEWEST = 10  # samples that a model of several views must have
+
+
+@dataclass(frozen=True)
+class BaseModel:
+    """One base model: f(x) = Σ_j k(x, x_j) a_j + intercept over its rows of the stored samples."""
+
+    views: tuple[str, ...]
+    label: str
+    kernels: tuple[Kernel, ...]  # one per view
+    factors: tuple[float, ...]
+    combine: str = "sum"  # or "product"
+    spread: float = 0.0  # weight of the graph over labeled and unlabeled samples
+    penalty: float = np.inf
+    rows: Any = None  # positions of x_j among the stored samples, labeled ones first
+    coefficients: Any = None
+    intercept: Any = None
+
+    def gram(self, X: Views, rows: np.ndarray, Y: Views | None = None, columns: np.ndarray | None = None) -> np.ndarray:
+        """Return the kernel between rows of X and rows of Y, or of X and itself."""
+        total: Any = None
+        for name, kernel, factor in zip(self.views, self.kernels, self.factors, strict=True):
+            with _blocks.naming(name):
+                left = _blocks.take(X.block(name), rows)
+                right = None if Y is None or columns is None else _blocks.take(Y.block(name), columns)
+                K = np.asarray(to_numpy(kernel._finite_gram(left, right)), dtype=np.float64)
+            if factor != 1.0:
+                K *= factor
+            if total is None:
+                total = K
+            elif self.combine == "sum":
+                total += K
+            else:
+                total *= K
+        return np.asarray(total)
+
+    def outputs(self, X: Views, rows: np.ndarray, stored: Views) -> np.ndarray:
+        """Return f(x) at rows of X, (n, P)."""
+        parts = [rows[a : a + 4096] for a in range(0, len(rows), 4096)]
+        values = [multiply(self.gram(X, part, stored, self.rows), self.coefficients) for part in parts]
+        return (np.concatenate(values) if values else np.zeros((0, len(self.intercept)))) + self.intercept
+
+
+@dataclass(frozen=True)
+class BaseModels:
+    """Base models, and what they predict at samples they have not seen."""
+
+    models: list[BaseModel]
+    held: np.ndarray  # (q, n, P), NaN where a model abstains
+    needs: np.ndarray  # (q, m): which views a model uses
+    stored: Views  # samples that predictions are made from
+
+
+# -- fitting
+def fit_base_models(
+    kernel: Any, X: Views, Y: np.ndarray, u: np.ndarray, folds: Folds, n_components: int | None
+) -> BaseModels:
+    """Fit all base models; the first len(Y) rows of X are labeled."""
+    n = len(Y)
+    landmarks = _landmarks(n, n_components)
+    kernels = {name: kernels_of_view(kernel, name, _present(X, name)) for name in X.names}
+    found: list[tuple[BaseModel, BaseFit, np.ndarray]] = []
+    planned = [
+        BaseModel((name,), label, (each,), (1.0,)) for name, own in kernels.items() for label, each in own.items()
+    ]
+    fitter = _Fitter(X, Y, u, folds, landmarks)
+    for k, model in enumerate(planned):
+        report_progress(k + 1, None, of=len(planned) + 3, unit="base model")
+        found += fitter.fit(model)
+    for model in _joint_models(X, n, found, Y, u):
+        found += fitter.fit(model)
+    if len(X) > n and landmarks is None and len(X) <= EXACT:
+        for model in _spread_models(X, found, Y, u):
+            found += fitter.fit(model)
+    held = np.full((len(found), n, Y.shape[1]), np.nan)
+    for k, (_, fit, rows) in enumerate(found):
+        held[k, rows] = fit.held
+    needs = np.array([[name in model.views for name in X.names] for model, _, _ in found], dtype=bool)
+    return _stored([model for model, _, _ in found], held, needs.reshape(len(found), len(X.names)), X)
+
+
+def _present(X: Views, name: str) -> Any:
+    present = X.present(name)
+    return X.block(name) if present.all() else _blocks.take(X.block(name), np.flatnonzero(present))
+
+
+def _landmarks(n: int, n_components: int | None) -> np.ndarray | None:
+    """Return positions of landmarks, evenly spaced among the labeled samples; None if all samples are used."""
+    if n_components is None:
+        if n <= EXACT:
+            return None
+        n_components = int(np.clip(4e7 / n, 200, 1000))  # at most 320 MB of features
+    return np.unique(np.linspace(0, n - 1, min(n_components, n)).astype(int))
+
+
+class _Fitter:
+    """Fits models to one set of samples."""
+
+    def __init__(self, X: Views, Y: np.ndarray, u: np.ndarray, folds: Folds, landmarks: np.ndarray | None):
+        self.X, self.Y, self.u, self.landmarks = X, Y, u, landmarks
+        self.fold = None
+        if folds is not None:
+            self.fold = np.empty(len(Y), dtype=int)
+            for k, members in enumerate(folds):
+                self.fold[members] = k
+
+    def fit(self, model: BaseModel) -> list[tuple[BaseModel, BaseFit, np.ndarray]]:
+        """Return the fitted model, its fit and its labeled rows; nothing if there is nothing to learn from."""
+        n = len(self.Y)
+        there = np.all([self.X.present(name) for name in model.views], axis=0)
+        rows = np.flatnonzero(there[:n])
+        if len(rows) < 2:
+            return []
+        Y, u, folds = self.Y[rows], self.u[rows], self._folds(rows)
+        if self.landmarks is not None:
+            fitted, fit = self._features(model, rows, Y, u, folds)
+        else:
+            every = np.flatnonzero(there) if model.spread else rows
+            K = model.gram(self.X, every)
+            _check_positive(model, K)
+            spread = spread_map(K, len(rows), model.spread) if model.spread else None
+            own = K if spread is None else symmetric(multiply(K[: len(rows)], spread))
+            fit = fit_base(own, Y, u, folds)
+            coefficients = fit.coefficients if spread is None else multiply(spread, fit.coefficients)
+            fitted = replace(model, penalty=fit.penalty, rows=every, coefficients=coefficients, intercept=fit.intercept)
+        return [(fitted, fit, rows)] if np.isfinite(fit.penalty) and np.isfinite(fit.held).all() else []
+
+    def _folds(self, rows: np.ndarray) -> Folds:
+        if self.fold is None:
+            return None
+        order = np.argsort(self.fold[rows], kind="stable")
+        return np.split(order, np.flatnonzero(np.diff(self.fold[rows][order])) + 1)
+
+    def _features(
+        self, model: BaseModel, rows: np.ndarray, Y: np.ndarray, u: np.ndarray, folds: Folds
+    ) -> tuple[BaseModel, BaseFit]:
+        """Fit over the features K(x, landmarks) W^(-½), where W is the kernel between landmarks."""
+        assert self.landmarks is not None
+        landmarks = np.intersect1d(self.landmarks, rows)
+        landmarks = landmarks if len(landmarks) else rows[: min(len(rows), len(self.landmarks))]
+        values, vectors = eigh(model.gram(self.X, landmarks), driver="evd")
+        kept = values > 1e-10 * max(float(values[-1]), 1e-300)
+        root = vectors[:, kept] / np.sqrt(values[kept])
+        parts = [rows[a : a + 4096] for a in range(0, len(rows), 4096)]
+        F = np.concatenate([multiply(model.gram(self.X, part, self.X, landmarks), root) for part in parts])
+        fit = fit_features(F, Y, u, folds)
+        fitted = replace(
+            model,
+            penalty=fit.penalty,
+            rows=landmarks,
+            coefficients=multiply(root, fit.coefficients),
+            intercept=fit.intercept,
+        )
+        return fitted, fit
+
+
+def _check_positive(model: BaseModel, K: np.ndarray) -> None:
+    """Refuse kernels from outside that are not positive semi-definite."""
+    if len(model.views) == 1 and model.kernels[0].may_be_indefinite:
+        if not np.allclose(K, K.T, rtol=1e-4, atol=1e-4 * float(np.abs(K).max())):
+            raise ValueError(f"View '{model.views[0]}': its kernel matrix is not symmetric. Give (K + K') / 2.")
+        if not is_positive(K):
+            raise indefinite(model.views[0])
+
+
+def symmetric(K: np.ndarray) -> np.ndarray:
+    return (K + K.T) / 2
+
+
+# -- models of several views
+def _joint_models(
+    X: Views, n: int, found: Sequence[tuple[BaseModel, BaseFit, np.ndarray]], Y: np.ndarray, u: np.ndarray
+) -> Iterator[BaseModel]:
+    """Yield sums and products over all views, and over pairs of views where many samples lack others."""
+    ranked = _ranked(found, Y, u)
+    names = [name for name in X.names if name in ranked]
+    if len(names) < 2:
+        return
+    pairs = list(combinations(names, 2)) if len(names) > 2 else []
+    incomplete = any(not X.present(name)[:n].all() for name in names)
+    chosen = [tuple(names)] + (pairs if incomplete and len(pairs) <= MOST_PAIRS else [])
+    for views in chosen:
+        if np.all([X.present(name)[:n] for name in views], axis=0).sum() < FEWEST:
+            continue
+        what = "all views" if len(views) == len(names) else " and ".join(views)
+        best = [ranked[name][0] for name in views]
+        first = [next(model for model, _, _ in found if model.views == (name,)) for name in views]
+        smooth = [next(filter(_is_bounded, ranked[name]), ranked[name][0]) for name in views]
+        yield _sum_model(f"sum of {what}, best kernels", best, X, n)
+        if [model.label for model in first] != [model.label for model in best]:
+            yield _sum_model(f"sum of {what}", first, X, n)
+        # a product of m Gaussians is a Gaussian of all columns; with exponents divided by m it is as wide as each
+        yield _product_model(f"product of {what}", smooth, [1 / len(views)] * len(views))
+        widths = [_gaussian_width(name, found) for name in views]
+        if all(widths):  # the same exponent for all columns
+            gaussians = [_labeled("Gaussian", name, found) for name in views]
+            yield _product_model(f"Gaussian of {what}", gaussians, [own / sum(widths) for own in widths])
+
+
+def _is_bounded(model: BaseModel) -> bool:
+    """Tell whether the values of a kernel are at most 1, so that products do not explode."""
+    return model.kernels[0]._bounded or isinstance(model.kernels[0], Normalized)
+
+
+def _ranked(
+    found: Sequence[tuple[BaseModel, BaseFit, np.ndarray]], Y: np.ndarray, u: np.ndarray
+) -> Mapping[str, list[BaseModel]]:
+    """Return the models of each view, those with the smallest held-out error first."""
+    errors: dict[str, list[tuple[float, int]]] = {}
+    for k, (model, fit, rows) in enumerate(found):
+        error = float(np.sum(u[rows, None] * (Y[rows] - fit.held) ** 2))
+        errors.setdefault(model.views[0], []).append((error, k))
+    return {name: [found[k][0] for _, k in sorted(pairs)] for name, pairs in errors.items()}
+
+
+def _sum_model(label: str, parts: Sequence[BaseModel], X: Views, n: int) -> BaseModel:
+    """Return a sum of kernels of equal variance."""
+    factors = []
+    for part in parts:
+        rows = np.flatnonzero(X.present(part.views[0])[:n])[:500]  # enough for a variance
+        K = part.gram(X, rows)
+        factors.append(1.0 / max(float(np.trace(K) / len(K) - K.mean()), 1e-300))
+    views = tuple(part.views[0] for part in parts)
+    return BaseModel(views, label, tuple(part.kernels[0] for part in parts), tuple(factors))
+
+
+def _product_model(label: str, parts: Sequence[BaseModel], powers: Sequence[float]) -> BaseModel:
+    """Return a product of kernels, Gaussian ones raised to powers."""
+    kernels = tuple(_raised(part.kernels[0], power) for part, power in zip(parts, powers, strict=True))
+    return BaseModel(tuple(part.views[0] for part in parts), label, kernels, (1.0,) * len(parts), "product")
+
+
+def _raised(kernel: Kernel, power: float) -> Kernel:
+    """Return a power of a Gaussian kernel; other kernels as they are, because fractional powers may be indefinite."""
+    if isinstance(kernel, Standardized):
+        return Standardized(_raised(kernel.kernel, power), kernel.shift, kernel.scale, kernel.limits)
+    return RBF(power * float(kernel.gamma)) if isinstance(kernel, RBF) else kernel
+
+
+def _labeled(label: str, name: str, found: Sequence[tuple[BaseModel, BaseFit, np.ndarray]]) -> BaseModel | None:
+    return next((model for model, _, _ in found if model.views == (name,) and model.label == label), None)
+
+
+def _gaussian_width(name: str, found: Sequence[tuple[BaseModel, BaseFit, np.ndarray]]) -> float:
+    """Return 1/γ of a view's Gaussian kernel on standardized columns; 0 if it has none."""
+    model = _labeled("Gaussian", name, found)
+    inside = getattr(model.kernels[0], "kernel", None) if model is not None else None
+    return 1.0 / float(inside.gamma) if isinstance(inside, RBF) else 0.0
+
+
+# -- unlabeled samples
+def _spread_models(
+    X: Views, found: Sequence[tuple[BaseModel, BaseFit, np.ndarray]], Y: np.ndarray, u: np.ndarray
+) -> Iterator[BaseModel]:
+    """Yield each view's best kernel, changed so that its functions vary little between neighbors.
+
+    The neighbors are labeled and unlabeled samples: (K⁻¹ + μL)⁻¹ with the Laplacian L of their graph (Sindhwani, Niyogi
+    and Belkin 2005). Stacking decides whether this helps.
+    """
+    for name, models in _ranked([each for each in found if len(each[0].views) == 1], Y, u).items():
+        if X.present(name)[len(Y) :].any():
+            for spread in SPREADS:
+                yield replace(models[0], label=f"{models[0].label}, graph {spread:g}", spread=spread)
+
+
+def spread_map(K: np.ndarray, n: int, spread: float) -> np.ndarray:
+    """Return T (N, n) such that k(x, all) T are the values of the changed kernel between x and labeled samples."""
+    unit = max(float(np.trace(K) / len(K)), 1e-300)
+    L = laplacian(kernel_neighbors(K, min(10, len(K) - 1)), normalized=True) * (spread / unit)
+    LK = np.asarray(L @ K)
+    system = LK.copy()
+    system[np.diag_indices_from(system)] += 1.0
+    changed = -solve_general(system, LK[:, :n])
+    changed[np.arange(n), np.arange(n)] += 1.0
+    return changed
+
+
+# -- what is stored
+def _stored(models: list[BaseModel], held: np.ndarray, needs: np.ndarray, X: Views) -> BaseModels:
+    """Return the fit with the samples that predictions need, and no others."""
+    used = np.unique(np.concatenate([model.rows for model in models])) if models else np.arange(1)
+    if len(used) < len(X):
+        models = [replace(model, rows=np.searchsorted(used, model.rows)) for model in models]
+        X = X[used]
+    return BaseModels(models, held, needs, X)

@@ -1,0 +1,287 @@
+"""The steps of a consensus: read the training data, store the fit, combine the base models."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.base import is_classifier
+from sklearn.metrics import accuracy_score, r2_score
+from sklearn.model_selection import check_cv
+
+from ..kernels.by_view import reference_block
+from ..solvers.certificates import Solution
+from ..solvers.consensus import Folds, Smoother, held_out_means, smoother
+from ..solvers.linalg import multiply
+from ..views._samples import in_order_of
+from ..views.container import Views
+from ..views.conversion import to_float64
+from ..views.estimator import decide, presence
+from ..views.validation import class_weights, read_labels, read_targets, read_views_to_fit, read_weights
+from ._consensus import BaseModel, BaseModels, spread_map, symmetric
+from ._stack import Expert, Stack, expert, link, probabilities
+
+_CHUNK = 4_000_000  # numbers in memory at once while intervals and sets are computed
+
+
+# -- 1. the training data
+@dataclass(frozen=True)
+class ConsensusData:
+    """Training samples, the labeled ones first."""
+
+    X: Views
+    order: np.ndarray  # positions of the rows among the samples given
+    Y: np.ndarray  # targets of the labeled rows, of standard deviation 1 for regression
+    u: np.ndarray  # weights of their losses
+    s: np.ndarray  # their weights without those of classes
+    codes: np.ndarray | None  # their classes
+    folds: Folds
+    shift: np.ndarray  # of the targets
+    scale: np.ndarray
+
+
+def read_consensus(estimator: Any, X: Any, y: Any, sample_weight: Any, groups: Any) -> ConsensusData:
+    """Validate samples, targets, weights and groups."""
+    X = read_views_to_fit(estimator, X)
+    y, groups = (in_order_of(X.sample_names, given, what) for given, what in ((y, "y"), (groups, "groups")))
+    s = read_weights(in_order_of(X.sample_names, sample_weight, "sample_weight"), len(X))
+    codes = None
+    if is_classifier(estimator):
+        labels = read_labels(y, len(X), estimator.unlabeled)
+        estimator.classes_, codes, labeled = labels.classes, labels.codes, labels.labeled
+        Y, u = labels.signs(), s * class_weights(estimator.class_weight, labels, s)
+    else:
+        Y, labeled = read_targets(y, len(X))
+        estimator._one_output, u = np.asarray(y).ndim == 1, s
+    labeled = labeled & (u > 0)
+    if not labeled.any():
+        raise ValueError("No labeled sample has a weight above 0. Give labels or weights to others.")
+    order = np.concatenate([np.flatnonzero(labeled), np.flatnonzero(~labeled & (s > 0))])
+    first = np.flatnonzero(labeled)
+    shift, scale = (np.zeros(Y.shape[1]), np.ones(Y.shape[1])) if codes is not None else _scales(Y[first], s[first])
+    Y = (Y - shift) / scale
+    X = to_float64(X if np.array_equal(order, np.arange(len(X))) else X[order])
+    estimator._used_views = tuple(name for name in X.names if X.present(name)[: len(first)].any())
+    X = X if estimator._used_views == X.names else X[list(estimator._used_views)]
+    there = presence(X).any(axis=1)
+    if not there.all():  # unlabeled samples of which only views that no labeled sample has are known
+        X, order = X[np.flatnonzero(there)], order[there]
+    folds = _read_folds(estimator, Y[first], None if codes is None else codes[first], groups, first, len(s))
+    codes = None if codes is None else codes[first]
+    return ConsensusData(X, order, Y[first], u[first], s[first], codes, folds, shift, scale)
+
+
+def _scales(Y: np.ndarray, s: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return means and standard deviations of targets, so that outputs count equally; 1 for constant ones."""
+    shift = s @ Y / s.sum()
+    scale = np.sqrt(s @ (Y - shift) ** 2 / s.sum())
+    return shift, np.where(scale > 1e-14 * np.abs(shift), scale, 1.0)
+
+
+def _read_folds(estimator: Any, Y: np.ndarray, codes: Any, groups: Any, first: np.ndarray, n: int) -> Folds:
+    """Return the labeled samples that are held out together, as positions among them; None for single samples."""
+    if groups is not None:
+        groups = np.asarray(groups)
+        if groups.shape != (n,):
+            raise ValueError(f"`groups` must have one value for each of the {n} samples; got {groups.shape}.")
+        groups = groups[first]
+        if len(np.unique(groups)) < 2:
+            raise ValueError("All labeled samples are of one group, so that none can be held out. Omit `groups`.")
+    if estimator.cv is None:
+        if groups is None:
+            return None
+        place = np.unique(groups, return_inverse=True)[1]
+        return [np.flatnonzero(place == k) for k in range(place.max() + 1)]
+    target = Y[:, 0] if codes is None else codes
+    splitter = check_cv(estimator.cv, target, classifier=codes is not None)
+    folds = [test for _, test in splitter.split(np.zeros((len(Y), 1)), target, groups)]
+    if not np.array_equal(np.sort(np.concatenate(folds)), np.arange(len(Y))):
+        raise ValueError(f"The test parts of `cv` must contain each sample exactly once; got {estimator.cv!r}.")
+    if groups is not None and sum(len(np.unique(groups[fold])) for fold in folds) > len(np.unique(groups)):
+        raise ValueError("`cv` puts samples of one group into several folds. Use a splitter such as GroupKFold.")
+    return folds
+
+
+# -- 2. the fit
+def make_stack(estimator: Any, data: ConsensusData, base: BaseModels) -> Stack:
+    """Return the held-out predictions of the base models and the targets."""
+    means = held_out_means(data.Y, data.u, data.folds)
+    parts = np.arange(len(data.Y))
+    for k, fold in enumerate(data.folds or ()):
+        parts[fold] = k
+    return Stack(
+        base.held - means, data.Y - means, means, data.u, presence(data.X)[: len(data.Y)], base.needs, parts,
+        data.shift, data.scale, data.codes, 0 if data.codes is None else len(estimator.classes_),
+        getattr(estimator, "shared_weights", True),
+    )  # fmt: skip
+
+
+def store_consensus(estimator: Any, data: ConsensusData, base: BaseModels, stack: Stack, whole: Expert) -> None:
+    """Store what prediction needs and what is proved."""
+    estimator._models, estimator._stack, estimator._whole = base.models, stack, whole
+    estimator._mean = data.u @ data.Y / data.u.sum()
+    kernels = [dict(zip(model.views, model.kernels, strict=True)) for model in base.models]
+    estimator.X_fit_ = _references(kernels, base.stored)
+    estimator.view_weights_ = _view_shares(whole.weights.sum(axis=1), base.needs)
+    objective, residual = stack.certificate(np.ones(len(data.X.names), dtype=bool))
+    filled = {name: count for name, count in estimator.n_filled_.items() if count}
+    note = "Held-out predictions are those of refits, by exact formulas; penalties are chosen on the same samples."
+    if filled:
+        each = ", ".join(f"{count:,} in '{name}'" for name, count in filled.items())
+        note += f" Missing values filled with the means of their columns: {each}."
+    estimator.solution_ = Solution(None, None, 1, "exact", objective=objective, residual=residual, note=note)
+
+
+def _references(kernels: list[dict[str, Any]], X: Views) -> Views:
+    """Return what is stored of the training samples: for Gram matrices only positions, where kernels allow it."""
+    blocks = {}
+    for name in X.names:
+        block = X.block(name)
+        for own in kernels:
+            if name in own:
+                block = reference_block(own[name], block)
+                break
+        blocks[name] = block
+    return Views._of(blocks, len(X), X.mask, X.feature_names, None)
+
+
+def _view_shares(weights: np.ndarray, needs: np.ndarray) -> np.ndarray:
+    """Return the shares of the views; equal ones if all weights are 0."""
+    each = needs / np.maximum(needs.sum(axis=1, keepdims=True), 1)
+    shares = weights @ each
+    return shares / shares.sum() if shares.sum() > 0 else np.full(needs.shape[1], 1 / needs.shape[1])
+
+
+def store_held_out(estimator: Any, data: ConsensusData, held: np.ndarray, without: dict[str, np.ndarray]) -> None:
+    """Store held-out predictions, their score, and what the score loses without each view."""
+    estimator.loo_predictions_ = _predictions(estimator, held)
+    if data.codes is not None:
+        estimator.loo_probabilities_ = probabilities(held, len(estimator.classes_))
+    estimator.loo_score_ = _score(estimator, data, held)
+    estimator.view_importances_ = {
+        name: estimator.loo_score_ - _score(estimator, data, outputs) for name, outputs in without.items()
+    }
+
+
+def _score(estimator: Any, data: ConsensusData, outputs: np.ndarray) -> float:
+    if data.codes is not None:
+        truth = estimator.classes_[data.codes]
+        return float(accuracy_score(truth, _predictions(estimator, outputs), sample_weight=data.s))
+    truth = data.Y * data.scale + data.shift
+    return float(r2_score(truth, outputs, sample_weight=data.s)) if len(truth) > 1 else float("nan")
+
+
+def _predictions(estimator: Any, outputs: np.ndarray) -> np.ndarray:
+    """Return predictions of outputs: classes, or numbers in the shape of y."""
+    if not is_classifier(estimator):
+        return outputs[:, 0] if estimator._one_output else outputs
+    scores = outputs[:, 0] if outputs.shape[1] == 1 else outputs
+    return np.asarray(estimator.classes_[decide(scores, len(estimator.classes_))])
+
+
+# -- 3. prediction
+def experts_of(estimator: Any, X: Views) -> Iterator[tuple[np.ndarray, Expert]]:
+    """Yield the rows of each pattern of views, and what is known of samples like these."""
+    there = presence(X)
+    for pattern in np.unique(there, axis=0):
+        rows = np.flatnonzero((there == pattern).all(axis=1))
+        yield rows, estimator._whole if pattern.all() else expert(estimator._stack, pattern)
+
+
+def combined_outputs(estimator: Any, X: Views, alone: int | None = None) -> np.ndarray:
+    """Return outputs (n, P), those of one view alone if it is given."""
+    experts = list(experts_of(estimator, X))
+    if alone is not None:
+        rows = np.flatnonzero(presence(X)[:, alone])
+        experts = [(rows, expert(estimator._stack, np.arange(len(X.names)) == alone))]
+    scores = np.tile(estimator._mean, (len(X), 1))
+    for k, model in enumerate(estimator._models):
+        needed = [(rows, own.weights[k]) for rows, own in experts if own.weights[k].any() and len(rows)]
+        if needed:
+            every = np.concatenate([rows for rows, _ in needed])
+            weights = np.concatenate([np.tile(own, (len(rows), 1)) for rows, own in needed])
+            scores[every] += weights * (model.outputs(X, every, estimator.X_fit_) - estimator._mean)
+    outputs = np.empty_like(scores)
+    for rows, own in experts:
+        outputs[rows] = link(estimator._stack, scores[rows], own.link)
+    return outputs
+
+
+def left_out_outputs(estimator: Any, X: Views) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]]:
+    """Yield rows of X, their outputs without each training sample (rows, n, P), and the samples' own and their truth.
+
+    A sample's own outputs are held out too. The truth is the targets, or the classes in one column. The training
+    samples are those that have at least the views of the rows, seen through these views alone.
+    """
+    stack: Stack = estimator._stack
+    for rows, own in experts_of(estimator, X):
+        means = stack.means[own.rows]
+        truth = (stack.T + stack.means)[own.rows] * stack.scale + stack.shift
+        truth = truth if stack.codes is None else stack.codes[own.rows, None]
+        size = max(1, _CHUNK // max(len(stack.T) * stack.T.shape[1], 1))
+        left_out = [_LeftOut(estimator, int(k), own.rows) for k in np.flatnonzero(own.weights.any(axis=1))]
+        for part in (rows[a : a + size] for a in range(0, len(rows), size)):
+            new = np.tile(means, (len(part), 1, 1))
+            for model in left_out:
+                new += own.weights[model.k] * (model.scores(X, part) - means)
+            yield part, link(stack, new, own.link), link(stack, own.held, own.link), truth
+
+
+class _LeftOut:
+    """A base model without each training sample, its group or its fold."""
+
+    def __init__(self, estimator: Any, k: int, samples: np.ndarray):
+        stack: Stack = estimator._stack
+        self.model: BaseModel = estimator._models[k]
+        self.k, self.n_samples, self.stored = k, len(samples), estimator.X_fit_
+        labeled = np.flatnonzero(~np.isnan(stack.Z[k]).any(axis=1))
+        self.errors = (stack.T - stack.Z[k])[labeled]
+        self.smoother: Smoother | None = None
+        if len(estimator.X_fit_) < len(stack.T):  # features: the model itself
+            return
+        K = self.model.gram(self.stored, self.model.rows)
+        self.spread = spread_map(K, len(labeled), self.model.spread) if self.model.spread else None
+        K = K if self.spread is None else symmetric(multiply(K[: len(labeled)], self.spread))
+        self.smoother = smoother(K, stack.u[labeled], self.model.penalty)
+        # which samples are left out with sample i
+        parts, place = np.unique(stack.parts, return_inverse=True)
+        self.members = None
+        self.known = np.isin(samples, labeled)  # a model that abstains for a sample has not seen it
+        single = len(parts) == len(place)
+        self.place = np.searchsorted(labeled, samples[self.known]) if single else place[samples[self.known]]
+        if len(parts) < len(place):
+            shape = len(labeled), len(parts)
+            self.members = sp.csr_array((np.ones(len(labeled)), (np.arange(len(labeled)), place[labeled])), shape=shape)
+
+    def scores(self, X: Views, rows: np.ndarray) -> np.ndarray:
+        """Return f^-i(x), (rows, samples, P): f(x) less s_j(x) times the held-out error of each j left out with i."""
+        K_new = self.model.gram(X, rows, self.stored, self.model.rows)
+        f = multiply(K_new, self.model.coefficients) + self.model.intercept
+        out = np.repeat(f[:, None, :], self.n_samples, axis=1)
+        if self.smoother is not None:
+            S = self.smoother.rows(K_new if self.spread is None else multiply(K_new, self.spread))
+            for p in range(out.shape[2]):
+                change = S * self.errors[:, p]
+                change = change if self.members is None else np.asarray(change @ self.members)
+                out[:, self.known, p] -= change[:, self.place]
+        return out
+
+
+def kernel_weights_frame(estimator: Any) -> Any:
+    """Return the weights of the base models as a data frame."""
+    try:
+        import pandas as pd
+    except ImportError as error:
+        raise ImportError("`kernel_weights_` needs pandas: pip install pandas.") from error
+    models, weights = estimator._models, estimator._whole.weights
+    columns: dict[str, Any] = {
+        "view": [" + ".join(model.views) for model in models],
+        "kernel": [model.label for model in models],
+    }
+    if weights.shape[1] == 1 or getattr(estimator, "shared_weights", True):
+        columns["weight"] = weights[:, 0]
+    else:
+        columns |= {f"weight {p}": weights[:, p] for p in range(weights.shape[1])}
+    columns["penalty"] = [model.penalty for model in models]
+    return pd.DataFrame(columns).sort_values(list(columns)[2], ascending=False, ignore_index=True)

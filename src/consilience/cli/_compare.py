@@ -1,0 +1,250 @@
+"""The commands `compare` and `demo`."""
+
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import typer
+
+from . import _options as option
+from ._app import app, form_of_files, given_command
+from ._data import check_outputs, labeled, read_class_weight, read_preparation, read_weight_column, with_batches
+from ._estimators import as_spelled, without_samples
+from ._output import board_rows, how_to_use, show
+from ._reading import tell_views
+
+#: Baselines that may be named by --estimator, as scikit-learn spells them
+BASELINES = (
+    "DummyClassifier", "DummyRegressor", "RandomForestClassifier", "RandomForestRegressor",
+    "HistGradientBoostingClassifier", "HistGradientBoostingRegressor",
+)  # fmt: skip
+
+
+@app.command("compare")
+def compare_files(
+    data: option.DataFiles,
+    target: option.TargetColumn = None,
+    views: option.ViewLayout = None,
+    id_column: option.IdColumn = None,
+    transpose: option.TransposeFlag = False,
+    encoding: option.EncodingName = None,
+    na: option.MissingCells = None,
+    groups: option.GroupsColumn = None,
+    weights: option.WeightsColumn = None,
+    class_weight: option.ClassWeights = None,
+    estimator: option.EstimatorNames = None,
+    every: option.AllFlag = False,
+    baselines: option.BaselinesFlag = None,
+    task: option.TaskName = None,
+    scoring: option.ScoringNames = None,
+    prepare: option.Preparations = None,
+    top_k: option.TopColumns = None,
+    batch: option.BatchColumn = None,
+    cv: option.NumberOfFolds = 5,
+    repeats: option.NumberOfRepeats = 1,
+    seed: option.Seed = 0,
+    jobs: option.NumberOfJobs = -1,
+    save_to: option.SavedBest = None,
+    share: option.ShareFlag = False,
+    report: option.ReportFile = None,
+    csv: option.BoardTable = None,
+    json_out: option.JsonFlag = False,
+) -> None:
+    """Compare estimators, single views and baselines on your data.
+
+    Nested cross-validation: parameters are chosen within the training part of each fold. The leaderboard shows scores
+    with 95% confidence intervals, and which estimators cannot be told apart from the best.
+
+    \b
+    Examples:
+      consilience compare patients.csv -y diagnosis
+      consilience compare rna.parquet protein.parquet --id patient -y subtype \\
+          --groups center --report report.html --save best.cons
+      consilience compare patients.csv -y diagnosis --scoring roc_auc,accuracy --cv 5 --repeats 3 --csv board.csv
+    """
+    from ..evaluation.candidates import used_views
+    from ..evaluation.comparison import compare
+    from ..io import read_samples
+
+    outputs = _Outputs(save_to, share, report, csv, json_out)
+    check_outputs(save_to, report, csv, inputs=data)  # before minutes of work
+    _check_options(estimator, every, outputs, jobs)
+    steps = read_preparation(prepare, batch, top_k)
+    columns = [name for name in (batch, weights) if name is not None]
+    reading: dict[str, Any] = {"views": views, "target": target, "ids": id_column, "groups": groups, "columns": columns}
+    reading.update(form_of_files(transpose, encoding, na))
+    samples, left_out = labeled(with_batches(read_samples(data, **reading), batch))
+    read = tell_views(samples.X, json_out, layout=views)
+    X, y = samples.X, samples.y
+    board = compare(
+        X, y, task=task, scoring=_scorers(scoring), cv=repeated_folds(cv, repeats, y, task, samples.groups, seed),
+        groups=samples.groups, estimators="all" if every else _spelled(estimator, X, y, task, steps),
+        baselines=not estimator if baselines is None else baselines,
+        sample_weight=read_weight_column(samples, weights), class_weight=read_class_weight(class_weight, y),
+        prepare=steps, random_state=seed, n_jobs=jobs, verbose=not json_out,
+    )  # fmt: skip
+    summary: dict[str, Any] = {"samples": len(X), "views": used_views(X, steps), **read, **board_rows(board)}
+    summary.update({"left out": left_out} if left_out else {})
+    if not json_out:
+        typer.echo(str(board))
+    summary.update(_write_outputs(board, samples, data, reading, batch, outputs, jobs))
+    if json_out:
+        show(summary, True)
+
+
+class _Outputs(NamedTuple):
+    """What a comparison writes."""
+
+    save_to: Path | None
+    share: bool
+    report: Path | None
+    csv: Path | None
+    json_out: bool
+
+
+def _write_outputs(
+    board: Any, samples: Any, data: list[Path], reading: dict[str, Any], batch: str | None, outputs: _Outputs, jobs: int
+) -> dict[str, Any]:
+    """Write the leaderboard, the best model and the report where they are asked for; return what was written."""
+    written: dict[str, Any] = {}
+    if outputs.csv is not None:
+        board.to_csv(outputs.csv)
+        written["csv"] = str(outputs.csv)
+    if outputs.save_to is not None:
+        saved, best = _save_best(board, samples, outputs.save_to, outputs.share)
+        how = how_to_use(outputs.save_to, data, best, reading, batch)
+        written.update({**saved, "use": how.parts})
+        if not outputs.json_out:
+            first = f"\n{board[0].title} ({board[0].name}) saved to {outputs.save_to}"
+            typer.echo("\n".join([first, *list(saved.values())[2:], how.text]))
+    if outputs.report is not None:
+        _write_findings(outputs, samples, board, data, reading["target"], jobs)
+        written["report"] = str(outputs.report.absolute())
+    return written
+
+
+def _spelled(estimator: list[str] | None, X: Any, y: Any, task: Any, steps: Any) -> list[str] | None:
+    """Return the names of --estimator as candidates and baselines are spelled."""
+    from ..evaluation.candidates import candidates
+
+    if not estimator:
+        return None
+    return as_spelled(estimator, [*candidates(X, y, task=task, prepare=steps), *BASELINES])
+
+
+def _check_options(estimator: Any, every: bool, outputs: _Outputs, jobs: int) -> None:
+    """Validate options before anything is read."""
+    if estimator and every:
+        raise ValueError("--all compares every estimator, and --estimator (-e) some. Give one of the two.")
+    if outputs.share and outputs.save_to is None:
+        raise ValueError("--share is about the model file: name it by --save.")
+    if jobs == 0:
+        raise ValueError("--jobs is at least 1, or -1 for all cores; got 0.")
+
+
+def _scorers(given: list[str] | None) -> Any:
+    """Return the scorers of --scoring: None, one name, or several."""
+    names = [name.strip() for text in given or () for name in text.split(",") if name.strip()]
+    return list(dict.fromkeys(names)) if len(names) > 1 else names[0] if names else None
+
+
+def repeated_folds(cv: int, repeats: int, y: Any, task: str | None, groups: Any, seed: int) -> Any:
+    """Return the outer folds: their number, or for repeats all their splits, each with other random folds."""
+    from sklearn.model_selection import GroupKFold, KFold, StratifiedGroupKFold, StratifiedKFold
+
+    from ..evaluation.candidates import task_of
+
+    if repeats == 1:
+        return cv
+    regression = (task or task_of(y)) == "regression"
+    if groups is None:
+        kind: Any = KFold if regression else StratifiedKFold
+    else:
+        kind = GroupKFold if regression else StratifiedGroupKFold
+    folds = [kind(cv, shuffle=True, random_state=seed + k) for k in range(repeats)]
+    return [split for fold in folds for split in fold.split(y, y, groups)]
+
+
+def _save_best(board: Any, samples: Any, save_to: Path, share: bool) -> tuple[dict[str, str], Any]:
+    """Fit the best estimator on all samples and save it; return what was saved, and the model."""
+    from ..io import save
+
+    best, shared = without_samples(_with_views(board.refit(board[0].name, samples.X, samples.y), samples.X), share)
+    save(best, save_to)
+    return {"saved": str(save_to), "saved estimator": board[0].name, **shared}, best
+
+
+def _with_views(model: Any, X: Any) -> Any:
+    """Return a fitted model that knows its views: one that predicts without columns gets a first step that does."""
+    from sklearn.pipeline import make_pipeline
+
+    from ..evaluation._wrappers import steps_of
+    from ..views.per_view import PerView
+
+    if any(hasattr(step, "_known") for step in steps_of(model)):
+        return model
+    typer.echo("No estimator was better than a prediction without any column.", err=True)
+    return make_pipeline(PerView("passthrough").fit(X), model)
+
+
+def _write_findings(outputs: _Outputs, samples: Any, board: Any, data: list[Path], target: Any, jobs: int) -> None:
+    """Examine a comparison, and write the report on it."""
+    from ..report import Provenance, examine, write_report
+
+    report: Any = outputs.report
+    title = ", ".join(path.name.partition(".")[0] for path in data)  # without .csv.gz
+    findings = examine(samples.X, samples.y, board, title=title, n_jobs=jobs, verbose=not outputs.json_out)
+    source = Provenance(tuple(data), given_command(), outputs.save_to, board.random_state)
+    write_report(report, findings, title=f"{target or 'A target'} from {title}", provenance=source)
+    if not outputs.json_out:
+        typer.echo(f"Report: {report.absolute()}")
+
+
+# -- demo
+@app.command()
+def demo(
+    report: option.DemoReport = Path("demo.html"), jobs: option.NumberOfJobs = -1, json_out: option.JsonFlag = False
+) -> None:
+    """Compare estimators on example data.
+
+    Cross-validates estimators, and single views, on breast cancer and digits of scikit-learn, learns the digits as
+    a stream, and writes a report. Takes under a minute on two cores.
+
+    \b
+    Examples:
+      consilience demo
+      consilience demo --report example.html
+    """
+    from ..report import write_report
+    from .demo import demo_parts
+
+    check_outputs(report)
+    parts: list[Any] = []
+    summary: dict[str, Any] = {}
+    for part in demo_parts(n_jobs=jobs, verbose=not json_out):
+        parts.append(part)
+        summary[part.title] = _show_board(part, json_out) if hasattr(part, "board") else _show_stream(part, json_out)
+    write_report(report, parts, title="Estimators on several views")
+    summary["report"] = str(report.absolute())
+    if json_out:
+        show(summary, True)
+    else:
+        typer.echo(f"\nReport: {report.absolute()}")
+
+
+def _show_board(part: Any, json_out: bool) -> dict[str, Any]:
+    """Print one comparison of the demo, and return it for JSON."""
+    summary = {"samples": len(part.X), "views": list(part.X.names), **board_rows(part.board)}
+    if not json_out:
+        typer.echo(f"\n{part.title}: {part.X}\n\n{part.board}")
+    return summary
+
+
+def _show_stream(part: Any, json_out: bool) -> dict[str, Any]:
+    """Print the stream of the demo, and return it for JSON."""
+    results = {part.estimator: part.result, **part.others}
+    rows = [{"estimator": n, "mistakes": r.n_mistakes, "error": r.error} for n, r in results.items()]
+    if not json_out:
+        typer.echo(f"\n{part.title}: {part.result.n_samples:,} samples, each predicted, then learned\n")
+        show({}, False, ["estimator", "mistakes", "error"], rows)
+        typer.echo(f"\n{part.estimator}: {part.certificate}")
+    return {"samples": part.result.n_samples, "estimators": rows}

@@ -1,0 +1,404 @@
+"""Results of a comparison: one row per estimator, differences between them, and tables."""
+
+import csv
+import io
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from html import escape
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ..io.writing import write_atomically
+from ..views._samples import in_order_of
+from ..views.conversion import as_views
+from ._differences import Difference, PairedScores, compare_all, verdict_of
+from ._measures import HeldOutPart
+from ._running import fit_part, make_search
+from .candidates import Candidates, samples_for, simplicity, views_of
+
+__all__ = ["Comparison", "Leaderboard"]
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Result of one estimator in a comparison.
+
+    Parameters
+    ----------
+    name : str
+        Name of the estimator.
+    scores : tuple of float
+        First measure on the test part of each outer fold; NaN where it is undefined.
+    fit_time : float
+        Mean time of a fit on one training part in seconds, including the search for parameters.
+    low, high : float
+        95% confidence interval of the score; see `compare`.
+    predictions : array of shape (n_samples,)
+        Prediction of each sample by the models that were fitted without it: the mean, or the most frequent class, over
+        the folds that test it. NaN or None where `scored` is False.
+    best_params : tuple of dict
+        Parameters that the search chose in each fold.
+    title : str
+        Plain-language name. Default: the name.
+    kind : {"estimator", "single view", "baseline", "own"}
+        What the row is: an estimator of this library, one view alone, a baseline, or an estimator of your own.
+    scored : array of shape (n_samples,), optional
+        Which samples were predicted and scored: those in a test part that have the view, if it is a single view.
+        Default: all.
+    probabilities : array of shape (n_samples, n_classes) or None
+        Held-out probabilities of the classes, for classifiers that have them; NaN where `scored` is False.
+    measures : dict
+        Name -> tuple of the scores of the folds, for every measure.
+    parts : tuple
+        Held-out predictions of each fold, for paired tests.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from consilience import Comparison
+    >>> row = Comparison("mine", (0.75, 0.25), 0.1, 0.0, 1.0, np.array([1, 0, 1, 1]), ({}, {}))
+    >>> row.score
+    0.5
+    """
+
+    name: str
+    scores: tuple[float, ...]
+    fit_time: float
+    low: float
+    high: float
+    predictions: np.ndarray
+    best_params: tuple[dict[str, Any], ...]
+    title: str = ""
+    kind: str = "estimator"
+    scored: np.ndarray = field(default=None, repr=False)  # type: ignore[arg-type]
+    probabilities: np.ndarray | None = field(default=None, repr=False)
+    measures: dict[str, tuple[float, ...]] = field(default_factory=dict)
+    parts: tuple[HeldOutPart, ...] = field(default=(), repr=False)
+
+    def __post_init__(self) -> None:
+        if not self.title:
+            object.__setattr__(self, "title", self.name)
+        if self.scored is None:
+            object.__setattr__(self, "scored", np.ones(len(self.predictions), dtype=bool))
+
+    @property
+    def score(self) -> float:
+        """Mean of the scores over the folds in which the measure is defined."""
+        return _mean(self.scores)
+
+
+def _mean(scores: Sequence[float]) -> float:
+    defined = [score for score in scores if not np.isnan(score)]
+    return float(np.mean(defined)) if defined else float("nan")
+
+
+@dataclass(frozen=True)
+class Leaderboard(Sequence[Comparison]):
+    """Compared estimators in the order of their scores, the best first; prints as a table.
+
+    The first row always predicts every tested sample. A single view that some samples lack is scored on the others, so
+    it can have a higher score further down.
+
+    Parameters
+    ----------
+    rows : tuple of Comparison
+        Results of the estimators.
+    splits : tuple of (array, array)
+        Training and test samples of each outer fold.
+    task : {"classification", "regression"}
+        Kind of prediction.
+    scoring : str
+        Name of the first measure, such as "accuracy" or "r2"; it ranks the rows.
+    scorer : callable
+        Function of a fitted estimator, samples and targets that returns the first measure.
+    estimators : dict
+        Name -> (estimator, grid) of everything that was compared.
+    inner_cv : splitter
+        Splitter of the search inside each training part.
+    groups : array of shape (n_samples,) or None
+        Groups of samples that were kept together.
+    random_state : int
+        Seed of the folds.
+    failed : dict
+        Name -> error message of estimators that could not be fitted or scored.
+    sample_names : array of shape (n_samples,) or None
+        Names of the samples, in the order of the predictions.
+    prepare : object
+        The preparation of the views inside the folds, as given to `compare`.
+    scorings : tuple of str
+        Names of all measures.
+    classes : array or None
+        Classes in sorted order, the columns of the probabilities; None for regression.
+    y : array of shape (n_samples,)
+        Targets.
+    sample_weight : array of shape (n_samples,) or None
+        Weights of the samples.
+    notes : tuple of str
+        Sentences about choices that were made for you, printed below the table.
+
+    Examples
+    --------
+    >>> from consilience import compare
+    >>> from consilience.datasets import load_breast_cancer_views
+    >>> X, y = load_breast_cancer_views(return_X_y=True)
+    >>> board = compare(X, y, estimators=["LateFusion", "error alone"], cv=2, baselines=False)
+    >>> [row.name for row in board], board.scoring
+    (['LateFusion', 'error alone'], 'accuracy')
+    >>> board.difference("LateFusion", "error alone").verdict
+    'different'
+    """
+
+    rows: tuple[Comparison, ...]
+    splits: tuple[tuple[np.ndarray, np.ndarray], ...]
+    task: str
+    scoring: str
+    scorer: Any = field(repr=False)
+    estimators: Candidates = field(repr=False)
+    inner_cv: Any = None
+    groups: np.ndarray | None = field(default=None, repr=False)
+    random_state: int = 0
+    failed: dict[str, str] = field(default_factory=dict)
+    sample_names: np.ndarray | None = field(default=None, repr=False)
+    prepare: Any = field(default=None, repr=False)
+    scorings: tuple[str, ...] = ()
+    classes: np.ndarray | None = field(default=None, repr=False)
+    y: np.ndarray | None = field(default=None, repr=False)
+    sample_weight: np.ndarray | None = field(default=None, repr=False)
+    notes: tuple[str, ...] = ()
+
+    @property
+    def test_ratio(self) -> float:
+        """Number of test samples divided by the number of training samples in the first fold."""
+        train, test = self.splits[0]
+        return len(test) / len(train)
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def __getitem__(self, place: Any) -> Any:
+        return self.rows[place]
+
+    # -- differences
+    @cached_property
+    def _paired(self) -> PairedScores:
+        y: Any = self.y
+        return PairedScores(self.scorer, y, self.classes, self.groups, self.sample_weight, self.test_ratio)
+
+    @cached_property
+    def _all_pairs(self) -> dict[tuple[int, int], Difference]:
+        return compare_all(self._paired, self.rows)
+
+    def difference(self, first: str, second: str) -> Difference:
+        """Return the difference between two estimators, by a paired test of their held-out predictions.
+
+        Parameters
+        ----------
+        first, second : str
+            Names of two rows, chosen before you saw the scores. If you chose them by their scores, use `differences`.
+
+        Returns
+        -------
+        Difference
+            Difference, interval, p-value and verdict, not corrected for other comparisons.
+
+        Notes
+        -----
+        For accuracy, the p-value is that of the exact test of McNemar (1947), from the samples that only one of the
+        two predicts correctly. With repeats, the outcomes of a sample are added up first; with groups, those of a
+        group; and the test asks how often sums with random signs are as large. For other measures, samples (or groups)
+        are weighted at random in 1000 replicates (Bayesian bootstrap, Rubin 1981), the same for both estimators. The
+        standard error of the replicates gives the p-value. A scorer that needs more than predictions is compared over
+        the folds (Nadeau and Bengio 2003).
+
+        Other training samples would give other models, which held-out samples do not show. So standard errors are
+        multiplied by 1.25 for accuracy (the p-value of the exact test changes accordingly), and by the factor of Nadeau
+        and Bengio (2003) for other measures, 1.5 for five folds.
+        """
+        rows = {row.name: row for row in self.rows}
+        for name in (first, second):
+            if name not in rows:
+                raise KeyError(f"The leaderboard has no row '{name}'. There are {', '.join(rows)}.")
+        value, low, high, p_value, n_units = self._paired.compare(rows[first], rows[second])
+        return Difference(first, second, value, low, high, p_value, verdict_of(p_value, n_units))
+
+    def differences(self) -> tuple[Difference, ...]:
+        """Return the difference between the best row and each other row, corrected for many comparisons.
+
+        The p-values of all pairs of rows are corrected together (Holm 1979), because the best row was found by the same
+        predictions. So the probability that any of the verdicts "different" is wrong is at most 5%.
+
+        Returns
+        -------
+        tuple of Difference
+            The best row minus each other row, in the order of the rows. Intervals are not corrected.
+        """
+        return tuple(self._all_pairs[0, k] for k in range(1, len(self.rows)))
+
+    def simplest(self) -> Comparison:
+        """Return the simplest row that is not told apart from the best.
+
+        From simple to complex: the majority class or mean; one view alone; early and late fusion; online estimators;
+        other estimators of all views; the consensus of kernels; random forests; boosted trees; estimators of your own.
+        Of equally simple rows, the one with the highest score is returned. Too few samples to tell count as not told
+        apart. Rows that do not predict every tested sample are left out.
+
+        Returns
+        -------
+        Comparison
+            The simplest row.
+        """
+        told_apart = {found.second for found in self.differences() if found.verdict == "different"}
+        best = self.rows[0]
+        rows = [row for row in self.rows if row.name not in told_apart and (row.scored | ~best.scored).all()]
+        return min(rows, key=lambda row: simplicity(row.name, row.kind))
+
+    # -- tables
+    def _verdicts(self) -> list[str]:
+        return ["best", *(found.verdict for found in self.differences())] if self.rows else []
+
+    def _table(self) -> tuple[list[str], list[list[str]]]:
+        """Return the heads and the cells of the printed table."""
+        partial = any(row.scored.sum() < self.rows[0].scored.sum() for row in self.rows)
+        others = [name for name in self.scorings if name != self.scoring]
+        heads = ["", self.scoring, "95% interval", *others, *(["samples"] if partial else []), "fit time", "verdict"]
+        lines = []
+        for row, verdict in zip(self.rows, self._verdicts(), strict=True):
+            means = [_mean(row.measures[name]) for name in others]
+            shown = ["-" if np.isnan(mean) else f"{mean:.4f}" for mean in means]
+            count = [f"{row.scored.sum():,}"] if partial else []
+            interval = f"{row.low:.4f} to {row.high:.4f}"
+            lines.append([row.title, f"{row.score:.4f}", interval, *shown, *count, _seconds(row.fit_time), verdict])
+        heads, lines = [*heads, "name"], [[*line, row.name] for line, row in zip(lines, self.rows, strict=True)]
+        return heads, lines
+
+    def _remarks(self) -> list[str]:
+        """Return the sentences below the table: what the verdict is, failures and choices."""
+        remarks = []
+        if len(self.rows) > 1:
+            remarks = [
+                "Verdict: compared with the best row on the same held-out samples, corrected for "
+                f"{len(self._all_pairs)} comparisons. Rows that are not told apart may differ by chance.",
+                f"Simplest row that is not told apart from the best: {self.simplest().title}.",
+            ]
+        remarks += [f"{name} could not be fitted: {reason}" for name, reason in self.failed.items()]
+        return [*remarks, *self.notes]
+
+    def __str__(self) -> str:
+        heads, lines = self._table()
+        widths = [max(len(line[k]) for line in [heads, *lines]) for k in range(len(heads))]
+        left = {0, len(heads) - 2, len(heads) - 1}
+        shown = [
+            "  ".join(
+                cell.ljust(width) if k in left else cell.rjust(width)
+                for k, (cell, width) in enumerate(zip(line, widths, strict=True))
+            ).rstrip()
+            for line in [heads, *lines]
+        ]
+        n_scored, n_splits = int(self.rows[0].scored.sum()), len(self.splits)
+        first = f"{self.scoring} on {n_scored:,} held-out samples, {n_splits} splits"
+        return "\n".join([first, "", *shown, "", *self._remarks()]).rstrip()
+
+    def _repr_html_(self) -> str:
+        heads, lines = self._table()
+        head = "".join(f"<th>{escape(name)}</th>" for name in ["estimator", *heads[1:]])
+        body = "".join("<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in line) + "</tr>" for line in lines)
+        remarks = "".join(f"<p>{escape(remark)}</p>" for remark in self._remarks())
+        return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{remarks}"
+
+    def _columns(self) -> dict[str, list[Any]]:
+        """Return the columns of `to_frame` and `to_csv`."""
+        fields = ("title", "kind", "score", "low", "high")
+        columns: dict[str, list[Any]] = {name: [getattr(row, name) for row in self.rows] for name in fields}
+        best = {"value": 0.0, "p_value": 1.0}
+        found = self.differences() if self.rows else ()
+        columns["verdict"] = self._verdicts()
+        columns["behind_best"] = [best["value"], *(each.value for each in found)] if self.rows else []
+        columns["p_value"] = [best["p_value"], *(each.p_value for each in found)] if self.rows else []
+        columns["n_scored"] = [int(row.scored.sum()) for row in self.rows]
+        columns["fit_time"] = [row.fit_time for row in self.rows]
+        for name in self.scorings:
+            if name != self.scoring:
+                columns[name] = [_mean(row.measures[name]) for row in self.rows]
+        columns["best_params"] = [row.best_params for row in self.rows]
+        for k in range(len(self.splits)):
+            columns[f"split{k}_score"] = [row.scores[k] for row in self.rows]
+        return columns
+
+    def to_frame(self) -> Any:
+        """Return the results as a pandas DataFrame with one row per estimator.
+
+        Returns
+        -------
+        pandas.DataFrame
+            Columns ``title``, ``kind``, ``score``, ``low``, ``high``, ``verdict``, ``behind_best`` (difference from the
+            best row), ``p_value`` (corrected), ``n_scored``, ``fit_time``, the means of the other measures,
+            ``best_params`` and the score of each fold, ``split0_score`` and so on. The index is the name.
+        """
+        try:
+            import pandas as pd
+        except ImportError as error:
+            raise ImportError("Leaderboard.to_frame needs pandas: pip install pandas.") from error
+        return pd.DataFrame(self._columns(), index=pd.Index([row.name for row in self.rows], name="name"))
+
+    def to_csv(self, path: Any) -> None:
+        """Write the columns of `to_frame` to a CSV file, completely or not at all.
+
+        Parameters
+        ----------
+        path : path-like
+            File to write.
+        """
+        columns = self._columns()
+        text = io.StringIO()
+        writer = csv.writer(text)
+        writer.writerow(["name", *columns])
+        for k, row in enumerate(self.rows):
+            writer.writerow([row.name, *(values[k] for values in columns.values())])
+        write_atomically(Path(path), lambda file: file.write(text.getvalue().encode()))
+
+    def predictions_to_frame(self) -> Any:
+        """Return the held-out predictions of all estimators as a pandas DataFrame with one row per sample.
+
+        Returns
+        -------
+        pandas.DataFrame
+            One column per estimator. The index has the names of the samples, or their positions if they have none.
+        """
+        try:
+            import pandas as pd
+        except ImportError as error:
+            raise ImportError("Leaderboard.predictions_to_frame needs pandas: pip install pandas.") from error
+        return pd.DataFrame({row.name: list(row.predictions) for row in self.rows}, index=self.sample_names)
+
+    # -- the model
+    def refit(self, name: str, X: Any, y: Any) -> Any:
+        """Fit an estimator on all samples, with its parameters chosen as in the folds.
+
+        Parameters
+        ----------
+        name : str
+            Name of a compared estimator.
+        X : Views or what `as_views` reads
+            The samples of the comparison.
+        y : array-like of shape (n_samples,)
+            Their targets.
+
+        Returns
+        -------
+        estimator
+            The fitted estimator, including its scaling. A single view is fitted on the samples that have it.
+        """
+        search = make_search(self.estimators[name], self.inner_cv, self.scorer)
+        X = as_views(X)
+        y = np.asarray(in_order_of(X.sample_names, y, "y"))
+        rows = samples_for(name, X)
+        groups, weights = (None if part is None else part[rows] for part in (self.groups, self.sample_weight))
+        model = fit_part(search, views_of(name, X[rows], self.prepare), y[rows], groups, sample_weight=weights)
+        return model.best_estimator_ if self.estimators[name][1] else model
+
+
+def _seconds(time: float) -> str:
+    return f"{time:.2f} s"

@@ -1,0 +1,511 @@
+"""Consensus against literal refits, scikit-learn, and simulations of what it promises."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from scipy.optimize import nnls
+from sklearn.linear_model import LogisticRegression, RidgeCV
+from sklearn.metrics import r2_score
+from sklearn.model_selection import GroupKFold, KFold
+
+import consilience as cs
+import reference
+from consilience.kernels import RBF, Linear, Spectrum, auto_kernels, normalize, standardize
+from consilience.solvers.consensus import PENALTIES, fit_base, fit_features, smoother
+from consilience.solvers.stacking import calibrate, least_squares, normal_equations, stack_without
+
+
+def made(seed=0, n=40, P=1, missing=0.0, noise=0.3):
+    """Two informative views and one of noise, and targets."""
+    rng = np.random.default_rng(seed)
+    hidden = rng.normal(size=(n, 2))
+    mask = rng.random((n, 3)) >= missing
+    mask[~mask.any(axis=1), 0] = True
+    blocks = {
+        "a": hidden + 0.3 * rng.normal(size=(n, 2)),
+        "b": hidden[:, :1] ** 2 + 0.3 * rng.normal(size=(n, 3)),
+        "c": rng.normal(size=(n, 4)),
+    }
+    X = cs.Views(blocks, mask=mask)
+    return X, np.sin(hidden @ rng.normal(size=(2, P))) + hidden[:, :1] ** 2 / 4 + noise * rng.normal(size=(n, P))
+
+
+def stacked_weights(Z, T, u):
+    return least_squares(*normal_equations(Z, T, u))
+
+
+def parts_of(kind, n):
+    """Single samples, folds, or groups of unequal sizes."""
+    if kind == "samples":
+        return [np.array([i]) for i in range(n)]
+    if kind == "folds":
+        return [np.arange(k, n, 4) for k in range(4)]
+    return np.split(np.random.default_rng(5).permutation(n), [1, 4, 9, n // 2])
+
+
+# -- one base model
+@pytest.mark.parametrize("kind", ["samples", "folds", "groups"])
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("P", [1, 3])
+def test_base_models_without_samples_equal_refits(kind, weighted, P):
+    rng = np.random.default_rng(P)
+    X = rng.normal(size=(30, 3))
+    K, K_new = RBF(0.2)(X), RBF(0.2)(rng.normal(size=(5, 3)), X)
+    Y = np.sin(X[:, :1] + np.arange(P)) + 0.1 * rng.normal(size=(30, P))
+    s = rng.random(30) + 0.3 if weighted else np.ones(30)
+    parts = parts_of(kind, 30)
+    fit = fit_base(K, Y, s, None if kind == "samples" else parts)
+    held, new = reference.left_out_predictions(K, Y, s, fit.penalty, parts, K_new)
+    np.testing.assert_allclose(fit.held, held, atol=1e-8)
+    a, b = reference.ridge_with_intercept(K, Y, s, fit.penalty)
+    np.testing.assert_allclose(K_new @ fit.coefficients + fit.intercept, K_new @ a + b, atol=1e-8)
+    S = smoother(K, s, fit.penalty).rows(K_new)
+    np.testing.assert_allclose(S @ Y, K_new @ a + b, atol=1e-8)
+    without = [S @ Y - S[:, part] @ (Y - fit.held)[part] for part in parts]
+    np.testing.assert_allclose(np.stack(without, axis=1), new, atol=1e-8)
+
+
+@pytest.mark.parametrize("kind", ["samples", "folds", "groups"])
+def test_features_without_samples_equal_refits(kind):
+    rng = np.random.default_rng(0)
+    F = rng.normal(size=(40, 6)) + 1.0
+    Y = F @ rng.normal(size=(6, 2)) + rng.normal(size=(40, 2))
+    s = rng.random(40) + 0.3
+    parts = parts_of(kind, 40)
+    fit = fit_features(F, Y, s, None if kind == "samples" else parts)
+    held, _ = reference.left_out_predictions(F @ F.T, Y, s, fit.penalty, parts, F[:1] @ F.T)
+    np.testing.assert_allclose(fit.held, held, atol=1e-8)
+    a, b = reference.ridge_with_intercept(F @ F.T, Y, s, fit.penalty)
+    np.testing.assert_allclose(F @ fit.coefficients + fit.intercept, F @ F.T @ a + b, atol=1e-8)
+
+
+def test_the_penalty_is_that_of_scikit_learn():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(50, 8))
+    y = X @ rng.normal(size=8) + 2.0 * rng.normal(size=50) + 3.0
+    K = X @ X.T
+    fit = fit_base(K, y[:, None], np.ones(50))
+    centered = X - X.mean(axis=0)
+    unit = np.trace(centered @ centered.T) / 50
+    peer = RidgeCV(unit * PENALTIES, store_cv_results=True).fit(X, y)
+    assert fit.penalty == pytest.approx(peer.alpha_)
+    errors = peer.cv_results_[:, list(peer.alphas).index(peer.alpha_)]
+    np.testing.assert_allclose((y - fit.held[:, 0]) ** 2, errors, rtol=1e-8)
+
+
+@pytest.mark.parametrize("n", [2, 3])
+def test_few_samples(n):
+    X, Y = made(n=n)
+    model = cs.ConsensusRegressor().fit(X, Y[:, 0])
+    assert np.isfinite(model.predict(X)).all()
+
+
+def test_one_sample_predicts_itself():
+    X, _ = made(n=1)
+    np.testing.assert_allclose(cs.ConsensusRegressor().fit(X, [3.0]).predict(X), [3.0])
+    assert cs.ConsensusClassifier().fit(X, ["x"]).predict(X) == ["x"]
+    assert cs.ConsensusClassifier().fit(X, ["x"]).predict_proba(X) == [[1.0]]
+
+
+# -- stacking
+def test_stacking_equals_nonnegative_least_squares(cp):
+    rng = np.random.default_rng(0)
+    Z, T, u = rng.normal(size=(6, 30, 2)), rng.normal(size=(30, 2)), rng.random(30) + 0.5
+    Z[1] += T
+    Z[4] += T
+    root = np.sqrt(u)[:, None]
+    literal = nnls((root * Z).reshape(6, -1).T, (root * T).ravel())[0]
+    np.testing.assert_allclose(stacked_weights(Z, T, u), literal, atol=1e-10)
+    beta = cp.Variable(6, nonneg=True)
+    program = cp.Problem(cp.Minimize(cp.sum_squares((root * Z).reshape(6, -1).T @ beta - (root * T).ravel())))
+    program.solve(solver="CLARABEL")
+    np.testing.assert_allclose(stacked_weights(Z, T, u), beta.value, atol=1e-5)
+
+
+@pytest.mark.parametrize("kind", ["samples", "folds", "groups"])
+def test_stacking_without_parts_equals_refits(kind):
+    rng = np.random.default_rng(1)
+    Z, T, u = rng.normal(size=(7, 30, 2)), rng.normal(size=(30, 2)), rng.random(30) + 0.5
+    Z[:3] += 0.5 * T
+    parts = parts_of(kind, 30)
+    beta, without = stack_without(Z, T, u, parts)
+    np.testing.assert_allclose(beta, stacked_weights(Z, T, u))
+    for part, own in zip(parts, without, strict=True):
+        rest = np.setdiff1d(np.arange(30), part)
+        np.testing.assert_allclose(own, stacked_weights(Z[:, rest], T[rest], u[rest]), atol=1e-8)
+
+
+def test_calibration_equals_logistic_regression_for_two_classes():
+    rng = np.random.default_rng(0)
+    scores = rng.normal(size=(4000, 1))
+    codes = (rng.random(4000) < 1 / (1 + np.exp(-2.0 * scores[:, 0] - 0.5))).astype(int)
+    slope, biases = calibrate(np.hstack([-scores / 2, scores / 2]), codes, np.ones(4000), 2)
+    peer = LogisticRegression(C=1e6).fit(scores, codes)
+    assert slope == pytest.approx(peer.coef_[0, 0], rel=0.02)
+    assert biases[1] - biases[0] == pytest.approx(peer.intercept_[0], abs=0.02)
+
+
+def test_calibration_of_separated_classes_is_finite():
+    scores = np.repeat([[1.0, -1.0, -1.0], [-1.0, 1.0, -1.0], [-1.0, -1.0, 1.0]], 5, axis=0)
+    slope, biases = calibrate(scores, np.repeat([0, 1, 2], 5), np.ones(15), 3)
+    assert 0 < slope < 20
+    np.testing.assert_allclose(biases, 0, atol=1e-3)
+
+
+# -- the whole estimator against refits of everything
+def literal_grams(model, X, new):
+    """Gram matrices of each base model between the samples that it has, and with new samples."""
+    for base in model._models:
+        rows = np.flatnonzero(np.all([X.present(name) for name in base.views], axis=0))
+        yield base, rows, base.gram(X, rows), base.gram(new, np.arange(len(new)), X, rows)
+
+
+@pytest.mark.parametrize("missing", [0.0, 0.2])
+@pytest.mark.parametrize("kind", ["samples", "folds", "groups"])
+@pytest.mark.parametrize(("P", "shared"), [(1, True), (2, True), (2, False)])
+def test_held_out_predictions_and_intervals_equal_refits(missing, kind, P, shared):
+    n = 90 if missing else 44
+    X, Y = made(1, n=n, P=P, missing=missing)
+    new, _ = made(2, n=6)
+    s = np.random.default_rng(3).random(n) + 0.5
+    parts = parts_of(kind, n)
+    groups = np.empty(n, dtype=int)
+    for k, part in enumerate(parts):
+        groups[part] = k
+    model = cs.ConsensusRegressor(
+        {name: [standardize(RBF(0.2)), Linear()] for name in X.names}, shared_weights=shared
+    ).fit(X, Y, sample_weight=s, groups=None if kind == "samples" else groups)
+    scaled = (Y - model._stack.shift) / model._stack.scale
+    means = np.stack(
+        [s[groups != groups[i]] @ scaled[groups != groups[i]] / s[groups != groups[i]].sum() for i in range(n)]
+    )
+    left_out = np.zeros((6, n, P)) + means
+    for k, (base, rows, K, K_new) in enumerate(literal_grams(model, X, new)):
+        own = [np.flatnonzero(np.isin(rows, part)) for part in parts]
+        used = [part for part in own if len(part)]
+        held, without = reference.left_out_predictions(K, scaled[rows], s[rows], base.penalty, used, K_new)
+        np.testing.assert_allclose(model._stack.Z[k, rows], held - means[rows], atol=1e-8)
+        whole = s[rows], *reference.ridge_with_intercept(K, scaled[rows], s[rows], base.penalty)
+        refit = K_new @ whole[1] + whole[2]
+        each = {j: without[:, sum(len(part) > 0 for part in own[:j])] for j in range(len(parts)) if len(own[j])}
+        predicted = np.stack([each.get(groups[i], refit) for i in range(n)], axis=1)
+        left_out += model._whole.weights[k] * (predicted - means)
+    kept = np.flatnonzero(X.mask.all(axis=1)) if missing else np.arange(n)
+    assert np.array_equal(model._whole.rows, kept)
+    errors = np.abs(scaled[kept] - model._whole.held)
+    low, high = int(np.floor(0.2 * (len(kept) + 1))), int(np.ceil(0.8 * (len(kept) + 1)))
+    ends = [
+        np.sort(left_out[:, kept] - errors, axis=1)[:, low - 1],
+        np.sort(left_out[:, kept] + errors, axis=1)[:, high - 1],
+    ]
+    literal = np.stack(ends, axis=2) * model._stack.scale[:, None] + model._stack.shift[:, None]
+    np.testing.assert_allclose(model.predict_interval(new, coverage=0.8), literal, atol=1e-8)
+
+
+@pytest.mark.parametrize("missing", [0.0, 0.3])
+def test_held_out_scores_refit_the_weights(missing):
+    X, Y = made(4, n=60, missing=missing)
+    model = cs.ConsensusRegressor().fit(X, Y[:, 0])
+    known, Z, T = model._stack.present, model._stack.Z, model._stack.T
+    for i in range(0, 60, 7):
+        pattern = known[i]
+        models = model._stack.available(pattern)
+        rows = np.setdiff1d(np.flatnonzero(known[:, pattern].all(axis=1)), [i])
+        assert len(rows) >= 2 * len(models) - 1 or missing
+        if len(rows) + 1 < max(10, 2 * len(models)):
+            continue  # too few: rescaled weights, another test
+        beta = stacked_weights(Z[np.ix_(models, rows)], T[rows], np.ones(len(rows)))
+        expected = model._stack.means[i] + beta @ Z[models, i]
+        np.testing.assert_allclose(
+            (model.loo_predictions_[i] - model._stack.shift) / model._stack.scale, expected, atol=1e-8
+        )
+    assert model.loo_score_ == pytest.approx(r2_score(Y[:, 0], model.loo_predictions_))
+
+
+def test_view_importances_equal_a_stack_without_the_view():
+    X, Y = made(5, n=60)
+    model = cs.ConsensusRegressor().fit(X, Y[:, 0])
+    rest = np.flatnonzero(~model._stack.needs[:, 0])
+    assert not any("a" in model._models[k].views for k in rest)
+    _, without = stack_without(model._stack.Z[rest], model._stack.T, np.ones(60), [np.array([i]) for i in range(60)])
+    held = model._stack.means + np.einsum("nk,knp->np", without, model._stack.Z[rest])
+    score = r2_score(Y[:, 0], held[:, 0] * model._stack.scale + model._stack.shift)
+    assert model.view_importances_["a"] == pytest.approx(model.loo_score_ - score)
+    assert model.view_importances_["a"] > 0.1 > abs(model.view_importances_["c"])
+
+
+def test_sets_equal_refits():
+    X, Y = made(6, n=45)
+    new, _ = made(7, n=8)
+    y = np.array(["low", "middle", "high"])[np.digitize(Y[:, 0], [-0.3, 0.5])]
+    model = cs.ConsensusClassifier([standardize(RBF(0.2)), Linear()]).fit(X, y)
+    signs = np.where(y[:, None] == model.classes_, 1.0, -1.0)
+    means = (signs.sum(axis=0) - signs) / 44
+    left_out = np.zeros((8, 45, 3)) + means
+    for k, (base, _, K, K_new) in enumerate(literal_grams(model, X, new)):
+        singles = [np.array([i]) for i in range(45)]
+        _, without = reference.left_out_predictions(K, signs, np.ones(45), base.penalty, singles, K_new)
+        left_out += model._whole.weights[k] * (without - means)
+    powers = np.exp(model._whole.link[0] * left_out + model._whole.link[1])
+    likely = powers / powers.sum(axis=2, keepdims=True)
+    own = model.loo_probabilities_[np.arange(45), np.searchsorted(model.classes_, y)]
+    p_values = (1 + (own[None, :, None] <= likely).sum(axis=1)) / 46
+    expected = p_values > 0.25
+    expected[np.arange(8), model.predict_proba(new).argmax(axis=1)] = True
+    np.testing.assert_array_equal(model.predict_set(new, coverage=0.75), expected)
+
+
+# -- special cases
+def test_one_kernel_equals_kernel_ridge_with_its_weight():
+    X, Y = made(8, n=50)
+    model = cs.ConsensusRegressor(RBF(0.3)).fit(X["a"], Y[:, 0])
+    (base,) = model._models
+    scaled = (Y - model._stack.shift) / model._stack.scale
+    a, b = reference.ridge_with_intercept(RBF(0.3)(X["a"]), scaled, np.ones(50), base.penalty)
+    outputs = RBF(0.3)(X["a"]) @ a + b
+    expected = (
+        model._whole.weights[0, 0] * outputs * model._stack.scale + model._stack.shift
+    )  # the mean of the targets is 0 here
+    np.testing.assert_allclose(model.predict(X["a"]), expected[:, 0], atol=1e-8)
+    assert 0.8 < model._whole.weights[0, 0] < 1.2
+
+
+def test_many_features_equal_kernels():
+    X, Y = made(9, n=50)
+    exact = cs.ConsensusRegressor([RBF(0.3), Linear()]).fit(X, Y)
+    features = cs.ConsensusRegressor([RBF(0.3), Linear()], n_components=50).fit(X, Y)
+    same = [k for k, base in enumerate(exact._models) if np.isclose(base.penalty, features._models[k].penalty)]
+    assert len(same) >= len(exact._models) - 2  # single precision may choose the next one of two equal penalties
+    np.testing.assert_allclose(features._stack.Z[same], exact._stack.Z[same], atol=1e-6)
+    for k in same:
+        outputs = [model._models[k].outputs(X, np.arange(50), model.X_fit_) for model in (exact, features)]
+        np.testing.assert_allclose(*outputs, atol=1e-6)
+
+
+def test_groups_and_folds_agree():
+    X, Y = made(10, n=40)
+    groups = np.repeat(np.arange(8), 5)
+    by_groups = cs.ConsensusRegressor().fit(X, Y, groups=groups)
+    by_cv = cs.ConsensusRegressor(cv=GroupKFold(8)).fit(X, Y, groups=groups)
+    np.testing.assert_allclose(by_groups.loo_predictions_, by_cv.loo_predictions_, atol=1e-10)
+    with pytest.raises(ValueError, match="several folds"):
+        cs.ConsensusRegressor(cv=KFold(4, shuffle=True, random_state=0)).fit(X, Y, groups=groups)
+
+
+def test_groups_that_repeat_samples_are_seen_through():
+    X, Y = made(11, n=30, noise=2.0)
+    twice = np.repeat(np.arange(30), 2)
+    naive = cs.ConsensusRegressor().fit(X[twice], Y[twice, 0])
+    honest = cs.ConsensusRegressor().fit(X[twice], Y[twice, 0], groups=twice)
+    alone = cs.ConsensusRegressor().fit(X, Y[:, 0])
+    assert naive.loo_score_ > honest.loo_score_ + 0.1
+    assert honest.loo_score_ == pytest.approx(alone.loo_score_, abs=0.15)
+
+
+# -- missing views and values
+def test_missing_views_use_weights_of_their_pattern():
+    X, Y = made(12, n=120, missing=0.25)
+    model = cs.ConsensusRegressor().fit(X, Y[:, 0])
+    complete, _ = made(13, n=20)
+    alone = complete[["b"]]
+    weights = model._stack.weights(np.array([False, True, False]))
+    used = np.flatnonzero(weights[:, 0])
+    assert all(model._models[k].views == ("b",) for k in used)
+    assert len(used)
+    rows = np.flatnonzero(X.present("b"))
+    models = model._stack.available(np.array([False, True, False]))
+    expected = stacked_weights(model._stack.Z[np.ix_(models, rows)], model._stack.T[rows], np.ones(len(rows)))
+    np.testing.assert_allclose(weights[models, 0], expected, atol=1e-10)
+    np.testing.assert_allclose(model.predict(alone), model.view_decision_function(complete)[:, 1], atol=1e-10)
+
+
+def test_a_pattern_with_few_samples_gets_rescaled_weights():
+    both, Y = made(14, n=100)
+    mask = np.zeros((60, 3), dtype=bool)
+    mask[:30, [0, 2]], mask[30:, [1, 2]] = True, True  # no sample has a and b
+    X = cs.Views({name: both[name][:60] for name in both.names}, mask=mask)
+    model = cs.ConsensusRegressor().fit(X, Y[:60, 0])
+    assert not any({"a", "b"} <= set(base.views) for base in model._models)
+    whole, part = model._whole.weights, model._stack.weights(np.array([True, True, False]))
+    used = part[:, 0] > 0
+    np.testing.assert_allclose(part[used, 0] / whole[used, 0], whole.sum() / whole[used].sum())
+    assert model.score(both[60:], Y[60:, 0]) > 0.1
+
+
+def test_single_missing_values_are_filled_and_counted():
+    X, Y = made(16, n=50)
+    a = X["a"].copy()
+    a[[3, 7], 0] = np.nan
+    gaps = cs.Views(a=a, b=X["b"], c=X["c"])
+    filled = np.where(np.isnan(a), np.nanmean(a, axis=0), a)
+    model = cs.ConsensusRegressor().fit(gaps, Y[:, 0])
+    whole = cs.ConsensusRegressor().fit(cs.Views(a=filled, b=X["b"], c=X["c"]), Y[:, 0])
+    np.testing.assert_allclose(model.predict(gaps), whole.predict(cs.Views(a=filled, b=X["b"], c=X["c"])))
+    assert model.n_filled_ == {"a": 2, "b": 0, "c": 0}
+    assert "2 in 'a'" in str(model.certificate())
+    sparse = sp.csr_array(np.where(np.abs(a) < 0.3, 0.0, a))
+    model = cs.ConsensusRegressor().fit(cs.Views(a=sparse), Y[:, 0])
+    assert model.n_filled_ == {"a": 2}
+    with pytest.raises(ValueError, match="infinity"):
+        cs.ConsensusRegressor().fit(cs.Views(a=np.where(np.isnan(a), np.inf, a)), Y[:, 0])
+
+
+def test_unlabeled_samples_help():
+    rng = np.random.default_rng(0)
+    angle = rng.random(300) * np.pi
+    side = rng.integers(0, 2, 300)
+    moons = np.stack([np.cos(angle) * (1 - 2 * side) + side, np.sin(angle) * (1 - 2 * side) + 0.4 * side], axis=1)
+    X = cs.Views(a=moons + 0.08 * rng.normal(size=(300, 2)), b=rng.normal(size=(300, 3)))
+    y = np.array([None] * 300, dtype=object)
+    few = np.concatenate([np.flatnonzero(side == k)[:6] for k in (0, 1)])
+    y[few] = np.array(["up", "down"])[side[few]]
+    truth = np.array(["up", "down"])[side]
+    with_all = cs.ConsensusClassifier().fit(X, y)
+    assert any(model.spread for model in with_all._models)
+    labeled_only = cs.ConsensusClassifier().fit(X[few], truth[few])
+    assert with_all.score(X, truth) > labeled_only.score(X, truth) + 0.03
+
+
+def test_unlabeled_samples_equal_refits():
+    X, Y = made(17, n=50)
+    y = Y[:, 0].copy()
+    y[35:] = np.nan
+    model = cs.ConsensusRegressor(RBF(0.3)).fit(X, y)
+    new, _ = made(18, n=4)
+    scaled = (Y[:35] - model._stack.shift) / model._stack.scale
+    means = (scaled.sum() - scaled) / 34
+    singles = [np.array([i]) for i in range(35)]
+    changed = [k for k, base in enumerate(model._models) if base.spread]
+    assert len(changed) == 6
+    for k in changed:
+        base = model._models[k]
+        K = base.gram(X, np.arange(50))
+        near = cs.graphs.laplacian(reference_neighbors(K), normalized=True) * base.spread
+        deformed = np.linalg.inv(np.linalg.inv(K + 1e-10 * np.eye(50)) + near)
+        held, _ = reference.left_out_predictions(
+            deformed[:35, :35], scaled, np.ones(35), base.penalty, singles, deformed[:1, :35]
+        )
+        np.testing.assert_allclose(model._stack.Z[k] + means, held, atol=1e-5)
+    assert np.isfinite(model.predict_interval(new)).all()
+
+
+def reference_neighbors(K):
+    """The graph of the ten nearest neighbors by the distance of the kernel."""
+    distances = K.diagonal()[:, None] + K.diagonal() - 2 * K
+    np.fill_diagonal(distances, np.inf)
+    near = np.argsort(distances, axis=1)[:, :10]
+    W = np.zeros_like(K)
+    W[np.repeat(np.arange(len(K)), 10), near.ravel()] = 1.0
+    return np.maximum(W, W.T)
+
+
+# -- kinds of data
+def test_every_kind_of_view():
+    rng = np.random.default_rng(0)
+    y = np.repeat(["x", "z"], 20)
+    words = [("ab" if label == "x" else "ba") * 3 + rng.choice(["c", "d"]) for label in y]
+    trees = ["(S (A a) (B b))" if label == "x" else "(S (C c))" for label in y]
+    counts = sp.csr_array(rng.poisson(np.where((y == "x")[:, None], 0.3, 0.1), size=(40, 30)).astype(float))
+    numbers = rng.normal(size=(40, 3)) + (y == "x")[:, None]
+    K = RBF(0.5)(numbers)
+    X = cs.Views(
+        {"words": words, "trees": trees, "counts": counts, "numbers": numbers, "gram": K}, precomputed=["gram"]
+    )
+    model = cs.ConsensusClassifier().fit(X, y)
+    assert {" + ".join(base.views) for base in model._models} >= set(X.names)
+    assert model.score(X, y) == 1.0
+    assert model.loo_score_ > 0.9
+    frame = model.kernel_weights_
+    assert list(frame.columns) == ["view", "kernel", "weight", "penalty"]
+    assert frame["weight"].min() >= 0
+    np.testing.assert_allclose(model.view_weights_.sum(), 1.0)
+
+
+def test_kernels_given_by_the_user():
+    X, Y = made(19, n=40)
+    model = cs.ConsensusRegressor({"a": [Linear(), RBF(0.5)], "b": "rbf"}).fit(X, Y[:, 0])
+    labels = {name: [base.label for base in model._models if base.views == (name,)] for name in X.names}
+    assert labels["a"] == ["Linear()", "RBF(gamma=0.5)"]
+    assert labels["b"] == ["RBF(gamma='scale')"]
+    assert labels["c"] == list(auto_kernels(X["c"]))
+    with pytest.raises(ValueError, match="empty list"):
+        cs.ConsensusRegressor({"a": []}).fit(X, Y[:, 0])
+    with pytest.raises(ValueError, match="not positive semi-definite"):
+        cs.ConsensusRegressor("precomputed").fit(cs.Views(a=-np.eye(40), precomputed=["a"]), Y[:, 0])
+    strings = cs.ConsensusClassifier(normalize(Spectrum(2))).fit(["anna", "otto", "hanna", "lotto"], [0, 1, 0, 1])
+    assert strings.score(["anna", "otto"], [0, 1]) == 1.0
+
+
+def test_outputs_of_very_different_scales_count_equally():
+    X, Y = made(20, n=80, P=2)
+    Y = Y * [1e-6, 1e6] + [0.0, 1e7]
+    model = cs.ConsensusRegressor(shared_weights=False).fit(X, Y)
+    scores = r2_score(Y, model.loo_predictions_, multioutput="raw_values")
+    assert scores.min() > 0.5
+    assert {"weight 0", "weight 1"} <= set(model.kernel_weights_.columns)
+
+
+def test_class_weights_change_decisions():
+    rng = np.random.default_rng(0)
+    y = np.repeat([0, 1], [180, 20])
+    X = cs.Views(a=rng.normal(size=(200, 2)) + 1.2 * y[:, None])
+    plain = cs.ConsensusClassifier().fit(X, y)
+    balanced = cs.ConsensusClassifier(class_weight="balanced").fit(X, y)
+    assert balanced.predict(X)[y == 1].mean() > plain.predict(X)[y == 1].mean() + 0.2
+    np.testing.assert_array_equal(plain.predict(X), plain.predict_proba(X).argmax(axis=1))
+
+
+@pytest.mark.parametrize("coverage", [0.0, 1.0, -1.0, 2.0])
+def test_coverage_is_strictly_between_0_and_1(coverage):
+    X, Y = made(n=20)
+    with pytest.raises(ValueError, match="strictly between 0 and 1"):
+        cs.ConsensusRegressor().fit(X, Y[:, 0]).predict_interval(X, coverage=coverage)
+
+
+def test_too_few_samples_for_a_coverage_give_infinite_ends():
+    X, Y = made(n=8)
+    ends = cs.ConsensusRegressor().fit(X, Y[:, 0]).predict_interval(X, coverage=0.95)
+    assert np.isinf(ends).all()
+
+
+# -- what it promises, simulated
+def test_intervals_cover_as_often_as_they_say():
+    covered = {0.8: [], 0.95: []}
+    for seed in range(25):
+        X, Y = made(seed + 100, n=110)
+        model = cs.ConsensusRegressor([standardize(RBF("median")), Linear()]).fit(X[:60], Y[:60, 0])
+        for coverage, hits in covered.items():
+            ends = model.predict_interval(X[60:], coverage=coverage)
+            hits.append(np.mean((ends[:, 0] <= Y[60:, 0]) & (Y[60:, 0] <= ends[:, 1])))
+    for coverage, hits in covered.items():
+        assert coverage - 0.04 < np.mean(hits) < coverage + 0.06
+
+
+def test_sets_cover_as_often_as_they_say_and_probabilities_are_calibrated():
+    covered, sizes, excess = {0.8: [], 0.95: []}, [], []
+    for seed in range(25):
+        X, Y = made(seed + 200, n=160, noise=0.8)
+        y = np.digitize(Y[:, 0], [-0.3, 0.5])
+        model = cs.ConsensusClassifier([standardize(RBF("median")), Linear()]).fit(X[:80], y[:80])
+        for coverage, hits in covered.items():
+            sets = model.predict_set(X[80:], coverage=coverage)
+            hits.append(sets[np.arange(80), y[80:]].mean())
+            sizes.append(sets.sum(axis=1).mean())
+        chosen = model.predict_proba(X[80:])
+        excess.append(np.mean(chosen.max(axis=1)) - np.mean(chosen.argmax(axis=1) == y[80:]))
+    for coverage, hits in covered.items():
+        assert coverage - 0.04 < np.mean(hits) < coverage + 0.06
+    assert 1.0 <= np.mean(sizes) < 3.0
+    assert abs(np.mean(excess)) < 0.05
+
+
+def test_the_honest_score_is_honest():
+    """Leave-one-out scores are close to scores on new samples; of noise they are not above chance."""
+    differences, noise = [], []
+    for seed in range(20):
+        X, Y = made(seed + 300, n=260)
+        model = cs.ConsensusRegressor().fit(X[:60], Y[:60, 0])
+        differences.append(model.loo_score_ - model.score(X[60:], Y[60:, 0]))
+        noise.append(cs.ConsensusRegressor().fit(X[:60], np.random.default_rng(seed).normal(size=60)).loo_score_)
+    assert abs(np.mean(differences)) < 0.05
+    assert np.mean(noise) < 0.02

@@ -1,0 +1,206 @@
+"""Model files of calibrated classifiers and of scikit-learn's trees around views: the same back, damage refused."""
+
+import hashlib
+import io
+import json
+import zipfile
+
+import numpy as np
+import pytest
+from sklearn.base import is_classifier
+from sklearn.calibration import CalibratedClassifierCV
+from sklearn.compose import TransformedTargetRegressor
+from sklearn.ensemble import (
+    ExtraTreesClassifier,
+    GradientBoostingClassifier,
+    HistGradientBoostingClassifier,
+    HistGradientBoostingRegressor,
+    IsolationForest,
+    RandomForestClassifier,
+    RandomForestRegressor,
+)
+from sklearn.frozen import FrozenEstimator
+from sklearn.model_selection import StratifiedKFold
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.tree import DecisionTreeClassifier
+
+import consilience as cs
+from consilience.io._class_names import schema_nodes
+from consilience.io._states import BadState, check_state
+
+X, y = cs.datasets.load_breast_cancer_views(return_X_y=True)
+X, y = X[:150], np.array(["malignant", "benign"])[y[:150]]
+SIZE = X["worst"][:, 0]
+
+
+def scaled(estimator):
+    return make_pipeline(cs.PerView(StandardScaler()), estimator)
+
+
+MODELS = {
+    "calibrated by a sigmoid, a model per fold": CalibratedClassifierCV(cs.CoRegularizedRidgeClassifier(), cv=3),
+    "calibrated by isotonic regression": CalibratedClassifierCV(
+        scaled(cs.CoRegularizedSVC()), method="isotonic", ensemble=False, cv=StratifiedKFold(3)
+    ),
+    "calibrated by a temperature": CalibratedClassifierCV(scaled(cs.MaxMarginClassifier()), method="temperature", cv=2),
+    "calibrated, frozen": CalibratedClassifierCV(FrozenEstimator(cs.CoRegularizedRidgeClassifier().fit(X, y))),
+    "forest": cs.EarlyFusion(RandomForestClassifier(5, random_state=0)),
+    "extra trees": cs.LateFusion(ExtraTreesClassifier(3, random_state=0)),
+    "one tree": cs.EarlyFusion(DecisionTreeClassifier(random_state=0)),
+    "boosting": cs.EarlyFusion(HistGradientBoostingClassifier(max_iter=5)),
+    "forest for regression": cs.EarlyFusion(RandomForestRegressor(5, random_state=0)),
+    "boosting for regression": TransformedTargetRegressor(
+        scaled(cs.EarlyFusion(HistGradientBoostingRegressor(max_iter=5))), transformer=StandardScaler()
+    ),
+}
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "model.cons"
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_the_same_model_comes_back(name, path):
+    model = MODELS[name]
+    model.fit(X, y if is_classifier(model) else SIZE)
+    cs.save(model, path)
+    again = cs.load(path)
+    np.testing.assert_array_equal(again.predict(X), model.predict(X))
+    if is_classifier(model):
+        np.testing.assert_array_equal(again.predict_proba(X), model.predict_proba(X))
+        assert again.predict_proba(X).shape == (150, 2)
+        assert again.classes_.tolist() == ["benign", "malignant"]
+
+
+def test_estimators_inside_a_calibrated_classifier_are_validated(path):
+    model = CalibratedClassifierCV(cs.KernelPerceptron(), cv=2).fit(X, y)
+    model.calibrated_classifiers_[1].estimator._machine.alive = np.ones(10**3, dtype=bool)
+    cs.save(model, path)
+    with pytest.raises(ValueError, match="is damaged: "):
+        cs.load(path)
+
+
+# -- trees that no fit makes
+def with_nodes(tree, **fields):
+    """Change nodes of a tree of a forest."""
+    state = tree.__getstate__()
+    nodes = state["nodes"].copy()
+    for name, value in fields.items():
+        nodes[name][0] = value
+    tree.__setstate__({**state, "nodes": nodes})
+
+
+BROKEN_NODES = {
+    "a child beyond the last node": {"left_child": 10**6},
+    "a child just beyond the last node": {"right_child": -2},
+    "a loop": {"right_child": 0},
+    "a column that samples do not have": {"feature": 30},
+    "a negative column": {"feature": -3},
+}
+
+
+@pytest.mark.parametrize("name", BROKEN_NODES)
+def test_trees_that_lead_outside_their_arrays_are_refused(name, path):
+    model = cs.EarlyFusion(RandomForestClassifier(3, random_state=0)).fit(X, y)
+    with_nodes(model.estimator_.estimators_[1].tree_, **BROKEN_NODES[name])
+    cs.save(model, path)
+    with pytest.raises(ValueError, match=r"is damaged: (children|columns)"):
+        cs.load(path)
+
+
+def changed_schema(path, change):
+    """Rewrite the schema of a file, behind a right checksum."""
+    magic, head, payload = path.read_bytes().split(b"\n", 2)
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(io.BytesIO(payload)) as old, zipfile.ZipFile(buffer, "w") as new:
+        for info in old.infolist():
+            content = old.read(info)
+            new.writestr(info, change(content) if info.filename == "schema.json" else content)
+    payload = buffer.getvalue()
+    header = {**json.loads(head), "sha256": hashlib.sha256(payload).hexdigest()}
+    path.write_bytes(b"\n".join([magic, json.dumps(header).encode(), payload]))
+
+
+def test_a_tree_that_claims_fewer_nodes_than_it_has_is_refused(path):
+    model = cs.EarlyFusion(DecisionTreeClassifier(random_state=0)).fit(X, y)
+    cs.save(model, path)
+
+    def fewer(content):
+        schema = json.loads(content)
+        (count,) = [node["node_count"] for node in schema_nodes(schema) if "node_count" in node]
+        count.update(content="3", __id__=1)  # another object than equal numbers elsewhere
+        return json.dumps(schema).encode()
+
+    changed_schema(path, fewer)
+    with pytest.raises(ValueError, match="is damaged: children in a tree"):
+        cs.load(path)
+
+
+def test_forests_whose_trees_read_other_columns_are_refused():
+    model = RandomForestClassifier(2, random_state=0).fit(X["mean"], y)
+    narrow = RandomForestClassifier(2, random_state=0).fit(X["mean"][:, :5], y)
+    check_state(model)
+    model.estimators_[0] = narrow.estimators_[0]
+    with pytest.raises(BadState, match="columns of a forest"):
+        check_state(model)
+    model = RandomForestClassifier(2, random_state=0).fit(X["mean"], y)
+    model.n_features_in_ = 3
+    with pytest.raises(BadState, match="columns of a forest"):
+        check_state(model)
+
+
+@pytest.mark.parametrize(("field", "value"), [
+    ("left", 10**6), ("right", 0), ("feature_idx", 30), ("feature_idx", -1), ("is_categorical", 1), ("is_leaf", 2),
+])  # fmt: skip
+def test_boosted_trees_that_lead_outside_their_arrays_are_refused(field, value, path):
+    model = cs.EarlyFusion(HistGradientBoostingClassifier(max_iter=3)).fit(X, y)
+    model.estimator_._predictors[1][0].nodes[field][0] = value
+    cs.save(model, path)
+    with pytest.raises(ValueError, match="is damaged: "):
+        cs.load(path)
+
+
+def test_boosted_models_of_categories_are_refused_at_once(path):
+    table = np.column_stack([SIZE, np.arange(len(y)) % 4])
+    model = HistGradientBoostingClassifier(max_iter=3, categorical_features=[1]).fit(table, y)
+    with pytest.raises(TypeError, match=r"Not saved: .* holds a boosted model of categories"):
+        cs.save(model, path)
+    assert not path.exists()
+    with pytest.raises(BadState, match="categories"):
+        check_state(model)
+
+
+@pytest.mark.parametrize("estimator", [GradientBoostingClassifier(n_estimators=2), IsolationForest(n_estimators=2)])
+def test_other_estimators_of_trees_are_refused_unless_they_are_named(estimator, path):
+    model = estimator.fit(X["mean"], y)
+    name = f"{type(model).__module__}.{type(model).__name__}"
+    with pytest.raises(TypeError, match=f"holds .*{name}"):
+        cs.save(model, path)
+    losses = ["sklearn._loss.loss.HalfBinomialLoss"]
+    cs.save(model, path, trusted=[name, *losses])
+    with pytest.raises(ValueError, match="is refused: it holds"):
+        cs.load(path)
+    np.testing.assert_array_equal(cs.load(path, trusted=[name, *losses]).predict(X["mean"]), model.predict(X["mean"]))
+
+
+# -- consensus
+def test_consensus_estimators_come_back_and_damage_is_refused(path):
+    model = cs.ConsensusClassifier().fit(X, y)
+    cs.save(model, path)
+    again = cs.load(path)
+    np.testing.assert_array_equal(again.predict_proba(X), model.predict_proba(X))
+    np.testing.assert_array_equal(again.predict_set(X[:20], coverage=0.8), model.predict_set(X[:20], coverage=0.8))
+    check_state(again)
+    outside = again._models[0].rows.copy()
+    outside[-1] = 10**6
+    object.__setattr__(again._models[0], "rows", outside)
+    with pytest.raises(BadState, match="rows of a base model"):
+        check_state(again)
+    regressor = cs.ConsensusRegressor().fit(X, SIZE)
+    cs.save(regressor, path)
+    np.testing.assert_array_equal(cs.load(path).predict_interval(X[:9]), regressor.predict_interval(X[:9]))
+    regressor._means = regressor._means[:-1]
+    with pytest.raises(BadState, match="means of targets"):
+        check_state(regressor)
