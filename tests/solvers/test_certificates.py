@@ -60,8 +60,10 @@ def targets(model):
 def test_indefinite_kernels_are_refused_with_the_view_named(kind, name):
     V, kernels = data(name)
     model = BATCH[kind](kernel=kernels)
-    sizes = (12, 1.0) if "n_components" in model.get_params() else ()
-    for more in ({}, *({"n_components": size, "random_state": 0} for size in sizes)):
+    given = model.get_params()
+    sizes = () if "n_components" not in given else (12, 1.0) if "random_state" in given else (12,)
+    seed = {"random_state": 0} if "random_state" in given else {}
+    for more in ({}, *({"n_components": size, **seed} for size in sizes)):
         with pytest.raises(ValueError, match=REFUSED):
             model.set_params(**more).fit(V, targets(model))
         assert not hasattr(model, "view_names_in_")

@@ -163,7 +163,9 @@ class _Fitter:
         assert self.landmarks is not None
         landmarks = np.intersect1d(self.landmarks, rows)
         landmarks = landmarks if len(landmarks) else rows[: min(len(rows), len(self.landmarks))]
-        values, vectors = eigh(model.gram(self.X, landmarks), driver="evd")
+        K = model.gram(self.X, landmarks)
+        _check_positive(model, K)
+        values, vectors = eigh(K, driver="evd")
         kept = values > 1e-10 * max(float(values[-1]), 1e-300)
         root = vectors[:, kept] / np.sqrt(values[kept])
         parts = [rows[a : a + 4096] for a in range(0, len(rows), 4096)]
@@ -216,9 +218,9 @@ def _joint_models(
             yield _sum_model(f"sum of {what}", first, X, n)
         # a product of m Gaussians is a Gaussian of all columns; with exponents divided by m it is as wide as each
         yield _product_model(f"product of {what}", smooth, [1 / len(views)] * len(views))
-        widths = [_gaussian_width(name, found) for name in views]
-        if all(widths):  # the same exponent for all columns
-            gaussians = [_labeled("Gaussian", name, found) for name in views]
+        gaussians = [model for name in views for model in _gaussians(name, found)]
+        if len(gaussians) == len(views):  # the same exponent for all columns
+            widths = [1.0 / float(model.kernels[0].kernel.gamma) for model in gaussians]
             yield _product_model(f"Gaussian of {what}", gaussians, [own / sum(widths) for own in widths])
 
 
@@ -262,15 +264,13 @@ def _raised(kernel: Kernel, power: float) -> Kernel:
     return RBF(power * float(kernel.gamma)) if isinstance(kernel, RBF) else kernel
 
 
-def _labeled(label: str, name: str, found: Sequence[tuple[BaseModel, BaseFit, np.ndarray]]) -> BaseModel | None:
-    return next((model for model, _, _ in found if model.views == (name,) and model.label == label), None)
-
-
-def _gaussian_width(name: str, found: Sequence[tuple[BaseModel, BaseFit, np.ndarray]]) -> float:
-    """Return 1/γ of a view's Gaussian kernel on standardized columns; 0 if it has none."""
-    model = _labeled("Gaussian", name, found)
-    inside = getattr(model.kernels[0], "kernel", None) if model is not None else None
-    return 1.0 / float(inside.gamma) if isinstance(inside, RBF) else 0.0
+def _gaussians(name: str, found: Sequence[tuple[BaseModel, BaseFit, np.ndarray]]) -> list[BaseModel]:
+    """Return a view's model with a Gaussian kernel of middle width on standardized columns, if it has one."""
+    return [
+        model
+        for model, _, _ in found
+        if model.views == (name,) and model.label == "Gaussian" and isinstance(model.kernels[0], Standardized)
+    ]
 
 
 # -- unlabeled samples
