@@ -12,8 +12,15 @@ from consilience.evaluation.checks import multiview_checks
 EXEMPT = {
     # a sample that stands twice is left out once only, so held-out scores are not those of a weight of two
     (cv, check)
-    for cv in ("coregularized ridge cv", "coregularized classifier cv", "metric ridge cv", "metric classifier cv",
-               "consensus", "consensus classifier", "consensus classifier, given kernels")
+    for cv in (
+        "coregularized ridge cv",
+        "coregularized classifier cv",
+        "metric ridge cv",
+        "metric classifier cv",
+        "consensus",
+        "consensus classifier",
+        "consensus classifier, given kernels",
+    )
     for check in ("check_sample_weight_equivalence_on_dense_data", "check_sample_weight_equivalence_on_sparse_data")
 } | {
     # without a bias no linear machine predicts one class everywhere, whatever its weight

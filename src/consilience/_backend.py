@@ -5,7 +5,7 @@ operators, which NumPy, PyTorch and CuPy share.
 """
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import cache
@@ -146,15 +146,31 @@ def _cores() -> int:
     return int(cpu_count())
 
 
+def _n_threads() -> int:
+    """Return the number of threads; OMP_NUM_THREADS, which joblib sets in its workers, limits it."""
+    limit = os.environ.get("OMP_NUM_THREADS", "").partition(",")[0].strip()
+    return min(_cores(), int(limit) if limit.isdigit() and int(limit) else _cores())
+
+
+def in_threads(work: Callable[[Any], Any], items: Sequence[Any]) -> list[Any]:
+    """Return ``work(item)`` of each item, in threads; BLAS gets one thread in each.
+
+    For work that spends its time in NumPy and LAPACK, which release Python's global lock.
+    """
+    threads = min(_n_threads(), len(items))
+    with few_threads(0):
+        if threads <= 1:
+            return [work(item) for item in items]
+        with ThreadPoolExecutor(threads) as pool:
+            return list(pool.map(work, items))
+
+
 def by_rows(work: Callable[[int, int], None], n_rows: int, operations: int, pieces: int = 16) -> None:
     """Call ``work(start, stop)`` on blocks of rows, in threads if the number of operations is large.
 
-    For compiled loops that release Python's global lock. Each thread gets about `pieces` blocks. The environment
-    variable OMP_NUM_THREADS, which joblib sets in its workers, limits the number of threads.
+    For compiled loops that release Python's global lock. Each thread gets about `pieces` blocks.
     """
-    limit = os.environ.get("OMP_NUM_THREADS", "").partition(",")[0].strip()
-    threads = min(_cores(), int(limit) if limit.isdigit() and int(limit) else _cores())
-    threads = threads if operations > 1_000_000 else 1
+    threads = _n_threads() if operations > 1_000_000 else 1
     if threads == 1:
         work(0, n_rows)
         return

@@ -1,5 +1,7 @@
 """Displays draw the numbers of the fitted estimators."""
 
+import sys
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -40,6 +42,21 @@ def test_weights_are_bars(model):
         weights if weights.ndim == 1 else weights[:, 0]
     )
     assert [label.get_text() for label in display.ax_.get_yticklabels()] == list(X.names)
+
+
+def test_weights_of_several_kernels_are_bars_with_their_names(monkeypatch):
+    several = cs.MultipleKernelRidge([RBF(1e-3), "linear"], alpha=1e-2).fit(X, y.astype(float))
+    frame = several.kernel_weights_
+    consensus = cs.ConsensusClassifier([RBF(1e-3), "linear"]).fit(X, y)
+    monkeypatch.setitem(sys.modules, "pandas", None)  # not needed
+    display = cs.ViewWeightsDisplay.from_estimator(several)
+    assert display.names == tuple(
+        f"{view}: {kernel}" for view, kernel in zip(frame["view"], frame["kernel"], strict=True)
+    )
+    np.testing.assert_array_equal(display.weights, frame["weight"])
+    display = cs.ViewWeightsDisplay.from_estimator(consensus)
+    assert display.names == X.names
+    np.testing.assert_array_equal(display.weights, consensus.view_weights_)
 
 
 def test_the_metric_is_a_heat_map():

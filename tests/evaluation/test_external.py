@@ -180,3 +180,12 @@ def test_messages(three):
         evaluate_external(Line(), np.ones((2, 1)), [np.nan, np.nan])
     with pytest.raises(ValueError, match="n_resamples"):
         evaluate_external(model, X, y, n_resamples=1)
+
+
+@pytest.mark.parametrize("n", range(1, 200))
+def test_the_interval_of_a_share_contains_it_and_is_within_its_range(n):
+    for hits in (0, n // 2, n):
+        value, low, high = proportion(hits, n)
+        assert 0.0 <= low <= value <= high <= 1.0
+    assert proportion(n, n).high == 1.0
+    assert proportion(0, n).low == 0.0

@@ -201,6 +201,23 @@ def test_consensus_estimators_come_back_and_damage_is_refused(path):
     regressor = cs.ConsensusRegressor().fit(X, SIZE)
     cs.save(regressor, path)
     np.testing.assert_array_equal(cs.load(path).predict_interval(X[:9]), regressor.predict_interval(X[:9]))
-    regressor._means = regressor._means[:-1]
+    regressor._mean = regressor._mean[:-1]
     with pytest.raises(BadState, match="means of targets"):
         check_state(regressor)
+
+
+# -- categories
+@pytest.mark.parametrize(
+    "levels",
+    [None, {"b": {}}, {"a": ["sex"]}, {"a": {"sex": ["F", "M"]}}, {"a": {"sex": ("F", 1)}}, {"a": {"sex": ("F", "X")}}],
+    ids=repr,
+)
+def test_forged_categories_are_refused(levels):
+    pd = pytest.importorskip("pandas")
+    frame = pd.DataFrame({"sex": ["F", "M"] * 20, "age": np.arange(40.0)})
+    model = cs.ConsensusRegressor().fit({"a": frame}, np.arange(40.0))
+    assert model._categories == {"a": {"sex": ("F", "M")}}
+    check_state(model)
+    model._categories = levels
+    with pytest.raises(BadState, match="_categories"):
+        check_state(model)

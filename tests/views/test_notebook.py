@@ -1,5 +1,7 @@
 """What notebooks show of estimators: kernels by view and, once fitted, a summary."""
 
+import sys
+
 import numpy as np
 import pytest
 import sklearn
@@ -71,3 +73,24 @@ def test_what_an_estimator_does_not_have_is_not_shown():
 def test_estimators_that_cannot_be_fitted_are_shown_all_the_same_without_sentences(kernel):
     assert "CoRegularizedRidgeClassifier" in cs.CoRegularizedRidgeClassifier(kernel)._repr_html_()
     assert "classes" not in cs.MaxMarginClassifier()._repr_html_().rpartition("</style>")[2].rpartition("<table>")[2]
+
+
+def test_a_consensus_lists_its_largest_kernels(monkeypatch):
+    model = cs.ConsensusClassifier()
+    assert "&#x27;auto&#x27;" in model._repr_html_()
+    model.fit(X, y)
+    several = cs.MultipleKernelRidgeClassifier(["linear", "rbf"]).fit(X, y)
+    frame = model.kernel_weights_
+    monkeypatch.setitem(sys.modules, "pandas", None)  # not needed
+    with pytest.raises(AttributeError, match="`kernel_weights_` needs the package pandas"):
+        _ = model.kernel_weights_
+    assert "<code>Linear()</code>" in several._repr_html_()
+    shown = model._repr_html_()
+    n = int((frame["weight"] > 0).sum())
+    assert shown.count("<code>") == min(n, 8)
+    assert f"<td><code>{frame['kernel'][0]}</code></td><td>{frame['weight'][0]:.3g}</td>" in shown
+    assert ("largest of" in shown) == (n > 8)
+    monkeypatch.setattr("consilience.views._notebook._MOST_KERNELS", 2)
+    shown = model._repr_html_()
+    assert shown.count("<code>") == 2
+    assert f"The 2 largest of {n} weights are shown." in shown

@@ -7,10 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from .._backend import to_numpy
+from .._backend import in_threads, to_numpy
 from .._progress import report_progress
 from ..kernels import Kernel
-from ..kernels.dictionary import kernels_of_view
+from ..kernels._distances import squared_distances
+from ..kernels.dictionary import WIDTHS, kernels_of_view
 from ..kernels.graphs import kernel_neighbors, laplacian
 from ..kernels.normalization import Normalized, Standardized
 from ..kernels.scalar import RBF
@@ -22,6 +23,7 @@ from ._fit import indefinite
 
 EXACT = 5000  # samples up to which Gram matrices are used; features for more
 SPREADS = (1.0, 30.0)  # weights of a graph over labeled and unlabeled samples, in units of the kernel
+THREADED = 2000  # samples up to which base models are fitted in threads
 MOST_PAIRS = 6  # pairs of views with models of their own, where views are missing
 FEWEST = 10  # samples that a model of several views must have
 
@@ -89,14 +91,10 @@ def fit_base_models(
         BaseModel((name,), label, (each,), (1.0,)) for name, own in kernels.items() for label, each in own.items()
     ]
     fitter = _Fitter(X, Y, u, folds, landmarks)
-    for k, model in enumerate(planned):
-        report_progress(k + 1, None, of=len(planned) + 3, unit="base model")
-        found += fitter.fit(model)
-    for model in _joint_models(X, n, found, Y, u):
-        found += fitter.fit(model)
+    found += fitter.fit_all(planned)
+    found += fitter.fit_all(list(_joint_models(X, n, found, Y, u)))
     if len(X) > n and landmarks is None and len(X) <= EXACT:
-        for model in _spread_models(X, found, Y, u):
-            found += fitter.fit(model)
+        found += fitter.fit_all(list(_spread_models(X, found, Y, u)))
     held = np.full((len(found), n, Y.shape[1]), np.nan)
     for k, (_, fit, rows) in enumerate(found):
         held[k, rows] = fit.held
@@ -124,10 +122,21 @@ class _Fitter:
     def __init__(self, X: Views, Y: np.ndarray, u: np.ndarray, folds: Folds, landmarks: np.ndarray | None):
         self.X, self.Y, self.u, self.landmarks = X, Y, u, landmarks
         self.fold = None
+        self.distances: dict[tuple[str, bytes, bytes], np.ndarray] = {}
         if folds is not None:
             self.fold = np.empty(len(Y), dtype=int)
             for k, members in enumerate(folds):
                 self.fold[members] = k
+
+    def fit_all(self, models: list[BaseModel]) -> list[tuple[BaseModel, BaseFit, np.ndarray]]:
+        """Fit models in threads if their matrices are small; large ones give all threads to BLAS."""
+        if len(self.Y) <= THREADED:
+            return [each for own in in_threads(self.fit, models) for each in own]
+        found = []
+        for k, model in enumerate(models):
+            report_progress(k + 1, None, of=len(models), unit="base model")
+            found += self.fit(model)
+        return found
 
     def fit(self, model: BaseModel) -> list[tuple[BaseModel, BaseFit, np.ndarray]]:
         """Return the fitted model, its fit and its labeled rows; nothing if there is nothing to learn from."""
@@ -141,14 +150,39 @@ class _Fitter:
             fitted, fit = self._features(model, rows, Y, u, folds)
         else:
             every = np.flatnonzero(there) if model.spread else rows
-            K = model.gram(self.X, every)
-            _check_positive(model, K)
+            K = self._gram(model, every)
+            _check_positive(model, K, self.X)
             spread = spread_map(K, len(rows), model.spread) if model.spread else None
             own = K if spread is None else symmetric(multiply(K[: len(rows)], spread))
             fit = fit_base(own, Y, u, folds)
             coefficients = fit.coefficients if spread is None else multiply(spread, fit.coefficients)
             fitted = replace(model, penalty=fit.penalty, rows=every, coefficients=coefficients, intercept=fit.intercept)
         return [(fitted, fit, rows)] if np.isfinite(fit.penalty) and np.isfinite(fit.held).all() else []
+
+    def _gram(self, model: BaseModel, rows: np.ndarray) -> np.ndarray:
+        """Return the kernel between rows; Gaussian kernels of one view share the distances of all samples."""
+        kernels = model.kernels
+        shared = all(isinstance(kernel, Standardized) and isinstance(kernel.kernel, RBF) for kernel in kernels)
+        if (
+            not shared
+            or len(rows) < len(self.X)
+            or len(rows) > THREADED
+            or (len(kernels) > 1 and model.combine == "sum")
+        ):
+            return model.gram(self.X, rows)
+        exponent = np.zeros((len(rows), len(rows)))
+        for name, kernel in zip(model.views, kernels, strict=True):
+            gamma = float(kernel.kernel.gamma)
+            exponent -= gamma * self._distances(name, kernel)
+        return np.exp(exponent, out=exponent)
+
+    def _distances(self, name: str, kernel: Any) -> np.ndarray:
+        """Return squared distances between standardized samples of a view; threads may compute them twice."""
+        key = name, np.asarray(kernel.shift).tobytes(), np.asarray(kernel.scale).tobytes()
+        if key not in self.distances:
+            standardized = kernel._standardized(self.X.block(name))
+            self.distances[key] = np.asarray(to_numpy(squared_distances(standardized, None)), dtype=np.float64)
+        return self.distances[key]
 
     def _folds(self, rows: np.ndarray) -> Folds:
         if self.fold is None:
@@ -164,7 +198,7 @@ class _Fitter:
         landmarks = np.intersect1d(self.landmarks, rows)
         landmarks = landmarks if len(landmarks) else rows[: min(len(rows), len(self.landmarks))]
         K = model.gram(self.X, landmarks)
-        _check_positive(model, K)
+        _check_positive(model, K, self.X)
         values, vectors = eigh(K, driver="evd")
         kept = values > 1e-10 * max(float(values[-1]), 1e-300)
         root = vectors[:, kept] / np.sqrt(values[kept])
@@ -181,12 +215,12 @@ class _Fitter:
         return fitted, fit
 
 
-def _check_positive(model: BaseModel, K: np.ndarray) -> None:
+def _check_positive(model: BaseModel, K: np.ndarray, X: Views) -> None:
     """Refuse kernels from outside that are not positive semi-definite."""
     if len(model.views) == 1 and model.kernels[0].may_be_indefinite:
         if not np.allclose(K, K.T, rtol=1e-4, atol=1e-4 * float(np.abs(K).max())):
             raise ValueError(f"View '{model.views[0]}': its kernel matrix is not symmetric. Give (K + K') / 2.")
-        if not is_positive(K):
+        if not is_positive(K, single=_blocks.is_single(X.block(model.views[0]))):
             raise indefinite(model.views[0])
 
 
@@ -216,12 +250,15 @@ def _joint_models(
         yield _sum_model(f"sum of {what}, best kernels", best, X, n)
         if [model.label for model in first] != [model.label for model in best]:
             yield _sum_model(f"sum of {what}", first, X, n)
-        # a product of m Gaussians is a Gaussian of all columns; with exponents divided by m it is as wide as each
-        yield _product_model(f"product of {what}", smooth, [1 / len(views)] * len(views))
         gaussians = [model for name in views for model in _gaussians(name, found)]
-        if len(gaussians) == len(views):  # the same exponent for all columns
-            widths = [1.0 / float(model.kernels[0].kernel.gamma) for model in gaussians]
-            yield _product_model(f"Gaussian of {what}", gaussians, [own / sum(widths) for own in widths])
+        if len(gaussians) < len(views):
+            yield _product_model(f"product of {what}", smooth, [1.0] * len(views))
+            continue
+        # with exponents in proportion to the views' widths, a product of Gaussians is one Gaussian of all columns
+        widths = [1.0 / float(model.kernels[0].kernel.gamma) for model in gaussians]
+        for label, exponent in WIDTHS.items():
+            powers = [exponent * own / sum(widths) for own in widths]
+            yield _product_model(f"{label} of {what}", gaussians, powers)
 
 
 def _is_bounded(model: BaseModel) -> bool:

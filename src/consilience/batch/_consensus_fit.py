@@ -14,12 +14,14 @@ from ..kernels.by_view import reference_block
 from ..solvers.certificates import Solution
 from ..solvers.consensus import Folds, Smoother, held_out_means, smoother
 from ..solvers.linalg import multiply
+from ..views._blocks import quoted
 from ..views._samples import in_order_of
 from ..views.container import Views
 from ..views.conversion import to_float64
 from ..views.estimator import decide, presence
 from ..views.validation import class_weights, read_labels, read_targets, read_views_to_fit, read_weights
 from ._consensus import BaseModel, BaseModels, spread_map, symmetric
+from ._estimator import pandas_for_weights
 from ._stack import Expert, Stack, expert, link, probabilities
 
 _CHUNK = 4_000_000  # numbers in memory at once while intervals and sets are computed
@@ -119,6 +121,8 @@ def make_stack(estimator: Any, data: ConsensusData, base: BaseModels) -> Stack:
 
 def store_consensus(estimator: Any, data: ConsensusData, base: BaseModels, stack: Stack, whole: Expert) -> None:
     """Store what prediction needs and what is proved."""
+    for name in ("_averages", "_experts"):  # of an earlier fit that was shared
+        vars(estimator).pop(name, None)
     estimator._models, estimator._stack, estimator._whole = base.models, stack, whole
     estimator._mean = data.u @ data.Y / data.u.sum()
     kernels = [dict(zip(model.views, model.kernels, strict=True)) for model in base.models]
@@ -186,7 +190,29 @@ def experts_of(estimator: Any, X: Views) -> Iterator[tuple[np.ndarray, Expert]]:
     there = presence(X)
     for pattern in np.unique(there, axis=0):
         rows = np.flatnonzero((there == pattern).all(axis=1))
-        yield rows, estimator._whole if pattern.all() else expert(estimator._stack, pattern)
+        yield rows, _expert_of(estimator, pattern)
+
+
+def _expert_of(estimator: Any, pattern: np.ndarray) -> Expert:
+    """Return what is known of samples with these views; a model without training samples knows some patterns."""
+    if pattern.all():
+        whole: Expert = estimator._whole
+        return whole
+    known: dict[str, Expert] | None = vars(estimator).get("_experts")
+    if known is None:
+        return expert(estimator._stack, pattern)
+    if pattern_key(pattern) not in known:
+        views = [name for name, there in zip(estimator._used_views, pattern, strict=True) if there]
+        raise ValueError(
+            f"{type(estimator).__name__} was shared without its training samples, and has no weights for samples that "
+            f"have only the views {quoted(views)}. Give all views, a single one, or those of a training sample."
+        )
+    return known[pattern_key(pattern)]
+
+
+def pattern_key(pattern: np.ndarray) -> str:
+    """Return which views are present as text, such as "101"."""
+    return "".join("1" if there else "0" for there in pattern)
 
 
 def combined_outputs(estimator: Any, X: Views, alone: int | None = None) -> np.ndarray:
@@ -194,14 +220,16 @@ def combined_outputs(estimator: Any, X: Views, alone: int | None = None) -> np.n
     experts = list(experts_of(estimator, X))
     if alone is not None:
         rows = np.flatnonzero(presence(X)[:, alone])
-        experts = [(rows, expert(estimator._stack, np.arange(len(X.names)) == alone))]
+        experts = [(rows, _expert_of(estimator, np.arange(len(X.names)) == alone))]
+    stored = vars(estimator).get("_averages")  # of a model without training samples
+    stored = estimator.X_fit_ if stored is None else stored
     scores = np.tile(estimator._mean, (len(X), 1))
     for k, model in enumerate(estimator._models):
         needed = [(rows, own.weights[k]) for rows, own in experts if own.weights[k].any() and len(rows)]
         if needed:
             every = np.concatenate([rows for rows, _ in needed])
             weights = np.concatenate([np.tile(own, (len(rows), 1)) for rows, own in needed])
-            scores[every] += weights * (model.outputs(X, every, estimator.X_fit_) - estimator._mean)
+            scores[every] += weights * (model.outputs(X, every, stored) - estimator._mean)
     outputs = np.empty_like(scores)
     for rows, own in experts:
         outputs[rows] = link(estimator._stack, scores[rows], own.link)
@@ -214,6 +242,11 @@ def left_out_outputs(estimator: Any, X: Views) -> Iterator[tuple[np.ndarray, np.
     A sample's own outputs are held out too. The truth is the targets, or the classes in one column. The training
     samples are those that have at least the views of the rows, seen through these views alone.
     """
+    if "_averages" in vars(estimator):
+        raise ValueError(
+            f"{type(estimator).__name__} was shared without its training samples, and intervals and sets need their "
+            "held-out predictions. Use the original model."
+        )
     stack: Stack = estimator._stack
     for rows, own in experts_of(estimator, X):
         means = stack.means[own.rows]
@@ -268,12 +301,17 @@ class _LeftOut:
         return out
 
 
+def weighted_kernels(estimator: Any) -> list[tuple[str, str, float]]:
+    """Return views, kernel and weight (mean over outputs) of the base models that have one, the largest first."""
+    weights = estimator._whole.weights.mean(axis=1)
+    order = [k for k in np.argsort(-weights, kind="stable") if weights[k] > 0]
+    models = estimator._models
+    return [(" + ".join(models[k].views), models[k].label, float(weights[k])) for k in order]
+
+
 def kernel_weights_frame(estimator: Any) -> Any:
     """Return the weights of the base models as a data frame."""
-    try:
-        import pandas as pd
-    except ImportError as error:
-        raise ImportError("`kernel_weights_` needs pandas: pip install pandas.") from error
+    pd = pandas_for_weights()
     models, weights = estimator._models, estimator._whole.weights
     columns: dict[str, Any] = {
         "view": [" + ".join(model.views) for model in models],

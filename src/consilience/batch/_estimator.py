@@ -53,10 +53,7 @@ def _add_by_view(terms: Sequence[Term], outputs: Sequence[np.ndarray]) -> list[n
 
 def _weights_frame(terms: Sequence[Term], weights: np.ndarray) -> Any:
     """Return the weights of kernels as a frame, a row for each kernel, and for each output that has its own weights."""
-    try:
-        import pandas as pd
-    except ImportError as error:
-        raise ImportError("kernel_weights_ needs the package pandas: pip install 'consilience[frames]'.") from error
+    pd = pandas_for_weights()
     rows = pd.DataFrame(
         {"view": [term.view for term in terms], "kernel": [term.label or repr(term.kernel) for term in terms]}
     )
@@ -64,6 +61,17 @@ def _weights_frame(terms: Sequence[Term], weights: np.ndarray) -> Any:
         return rows.assign(weight=weights)
     parts = [rows.assign(output=k, weight=own) for k, own in enumerate(weights.T)]
     return pd.concat(parts, ignore_index=True)
+
+
+def pandas_for_weights() -> Any:
+    """Return the package pandas; without it an estimator does not have the attribute, so that `dir` works."""
+    try:
+        import pandas as pd
+    except ImportError as error:
+        raise AttributeError(
+            "`kernel_weights_` needs the package pandas: pip install 'consilience[frames]'."
+        ) from error
+    return pd
 
 
 class BatchEstimator(ViewEstimator, ABC):

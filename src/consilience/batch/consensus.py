@@ -12,7 +12,7 @@ from ..kernels.dictionary import reads_grams
 from ..views._docs import shared_docs
 from ..views.estimator import ViewClassifier, ViewRegressor, finite_outputs
 from ..views.validation import read_views_to_predict
-from ._consensus import fit_base_models
+from ._consensus import THREADED, fit_base_models
 from ._consensus_fit import (
     combined_outputs,
     kernel_weights_frame,
@@ -21,6 +21,7 @@ from ._consensus_fit import (
     read_consensus,
     store_consensus,
     store_held_out,
+    weighted_kernels,
 )
 from ._estimator import BatchEstimator, constraints
 from ._stack import expert, held_out_outputs, probabilities
@@ -148,7 +149,7 @@ class ConsensusRegressor(ViewRegressor, BatchEstimator):
         with self._restore_on_error():
             self._validate_params()
             data = read_consensus(self, X, y, sample_weight, groups)
-            with few_threads(len(data.X)):
+            with few_threads(len(data.X), THREADED):
                 base = fit_base_models(self.kernel, data.X, data.Y, data.u, data.folds, self.n_components)
                 stack = make_stack(self, data, base)
                 held = held_out_outputs(stack)
@@ -175,6 +176,9 @@ class ConsensusRegressor(ViewRegressor, BatchEstimator):
     def kernel_weights_(self) -> Any:
         """Weights of the base models: a pandas DataFrame with the columns view, kernel, weight and penalty."""
         return kernel_weights_frame(self)
+
+    def _weighted_kernels(self) -> list[tuple[str, str, float]]:
+        return weighted_kernels(self)
 
     def predict_interval(self, X: Any, *, coverage: float = 0.9) -> np.ndarray:
         """Return intervals that contain the target of a new sample with a stated probability.
@@ -295,6 +299,7 @@ class ConsensusClassifier(ViewClassifier, BatchEstimator):
     _combined = ConsensusRegressor._combined
     _view_outputs = ConsensusRegressor._view_outputs
     kernel_weights_ = ConsensusRegressor.kernel_weights_
+    _weighted_kernels = ConsensusRegressor._weighted_kernels
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -61,7 +61,8 @@ def share_interval(share: float, n: float) -> tuple[float, float]:
     """Return the interval of a proportion of n samples (Wilson 1927)."""
     z = float(norm.ppf(1 - LEVEL / 2)) / np.sqrt(n)
     middle, half = share + z**2 / 2, z * np.sqrt(share * (1 - share) + z**2 / 4)
-    return float((middle - half) / (1 + z**2)), float((middle + half) / (1 + z**2))
+    low, high = float((middle - half) / (1 + z**2)), float((middle + half) / (1 + z**2))
+    return min(max(low, 0.0), share), max(min(high, 1.0), share)  # beyond only by rounding
 
 
 # -- sums over independent units: samples, or groups of samples

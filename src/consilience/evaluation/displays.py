@@ -7,6 +7,7 @@ import numpy as np
 
 from ..kernels import kernels_by_view, resolve_kernels
 from ..views._docs import shared_docs
+from ..views._notebook import labeled_weights
 from ..views._samples import in_order_of
 from ..views.conversion import as_views
 from ._drawing import BLUE, GRAY, ORANGE, Display, draw_matrix, load_pyplot
@@ -60,6 +61,7 @@ class ViewWeightsDisplay(Display):
         model : estimator
             A fitted estimator with ``view_weights_``, or a pipeline, search or other wrapper around one. If it has
             learned weights of kernels (``kernel_weights_``), the display shows those, for each output that has its own.
+            Of a consensus it shows the shares of the views.
         {ax}
 
         {returns_display}
@@ -67,8 +69,11 @@ class ViewWeightsDisplay(Display):
         final = fitted_final(
             model, "view_weights_", "Give an estimator that weights its views, alone or in a pipeline."
         )
-        weights = np.asarray(getattr(final, "kernel_weights_", final.view_weights_))
-        return cls(names_of_values(final, len(weights)), weights, name=type(final).__name__).plot(ax=ax)
+        several = labeled_weights(final)
+        if several is None:
+            weights = np.asarray(vars(final).get("_kernel_weights", final.view_weights_))
+            several = names_of_values(final, len(weights)), weights
+        return cls(*several, name=type(final).__name__).plot(ax=ax)
 
     def _figure_size(self) -> tuple[float, float]:
         return 6, 1 + 0.45 * len(self.names)
@@ -84,7 +89,7 @@ class ViewWeightsDisplay(Display):
         self.ax_.set_yticks(places, self.names)
         self.ax_.invert_yaxis()  # the first view on top
         self.ax_.axvline(0, color="black", linewidth=0.8)
-        self.ax_.set(xlabel="weight of the view", title=self.name)
+        self.ax_.set(xlabel="weight", title=self.name)
         if n > 1:
             self.ax_.legend()
 

@@ -251,8 +251,7 @@ def proportion(hits: int, n: int) -> Measure:
     """Return a share of n samples with Wilson's interval (1927); NaN for no samples."""
     if not n:
         return Measure(np.nan, np.nan, np.nan)
-    low, high = share_interval(hits / n, n)
-    return Measure(hits / n, max(low, 0.0), min(high, 1.0))  # beyond only by rounding
+    return Measure(hits / n, *share_interval(hits / n, n))
 
 
 def _class_measures(label: Any, y: np.ndarray, predictions: np.ndarray) -> ClassMeasures:

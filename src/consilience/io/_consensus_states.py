@@ -63,25 +63,42 @@ def _check_stack(stack: Stack, require: Require) -> None:
 
 
 def _check_estimator(estimator: Any, require: Require) -> None:
-    models, stack, X = estimator._models, estimator._stack, estimator.X_fit_
+    shared = "_averages" in vars(estimator)  # in place of training samples
+    models, stack, X = estimator._models, estimator._stack, estimator._averages if shared else estimator.X_fit_
     require(isinstance(models, list) and all(isinstance(model, BaseModel) for model in models), "base models")
     require(isinstance(stack, Stack) and isinstance(X, Views), "what a consensus keeps of its samples")
-    (n, P), q = stack.T.shape, len(models)
-    require(stack.needs.shape == (q, len(estimator._used_views)), "views of the base models")
+    (n, P), q, m = stack.T.shape, len(models), len(estimator._used_views)
+    require(stack.needs.shape == (q, m), "views of the base models")
     for model in models:
         require(set(model.views) <= set(X.names) and len(model.intercept) == P, "views of a base model")
         require(not len(model.rows) or (model.rows.min() >= 0 and model.rows.max() < len(X)), "rows of a base model")
-    whole = estimator._whole
-    require(isinstance(whole, Expert) and _is_array(whole.weights, "f", (q, P)), "weights")
-    inside = _is_array(whole.rows, "iu", (None,)) and (
-        not len(whole.rows) or 0 <= whole.rows.min() <= whole.rows.max() < n
-    )
-    require(inside and _is_array(whole.held, "f", (len(whole.rows), P)), "held-out scores")
-    slope, biases = whole.link
-    require(isinstance(slope, float) and _is_array(biases, "f", (None,)), "map to probabilities")
+        require(all(X.present(name)[model.rows].all() for name in model.views), "rows of a base model")
+    _check_expert(estimator._whole, stack, require)
     require(_is_array(estimator._mean, "f", (P,)), "means of targets")
     if isinstance(estimator, ConsensusClassifier):
         codes, n_classes = stack.codes, len(estimator.classes_)
         require(stack.n_classes == n_classes, "classes of a stack")
         inside = _is_array(codes, "iu", (n,)) and (not n or (codes.min() >= 0 and codes.max() < n_classes))
         require(inside, "classes of the samples")
+    require(("_experts" in vars(estimator)) == shared, "weights by pattern of views")
+    if shared:
+        require("X_fit_" not in vars(estimator) and n == 0, "samples in a model that was shared without them")
+        require(isinstance(estimator._experts, dict), "weights by pattern of views")
+        for key, own in estimator._experts.items():
+            fits = isinstance(key, str) and len(key) == m and set(key) <= {"0", "1"} and "1" in key
+            require(fits, "weights by pattern of views")
+            _check_expert(own, stack, require)
+            absent = [there == "0" for there in key]
+            require(not own.weights[stack.needs[:, absent].any(axis=1)].any(), "weights by pattern of views")
+            require(all(len(models[k].rows) for k in np.flatnonzero(own.weights.any(axis=1))), "rows of a base model")
+
+
+def _check_expert(own: Any, stack: Stack, require: Require) -> None:
+    (n, P), q = stack.T.shape, len(stack.needs)
+    require(isinstance(own, Expert) and _is_array(own.weights, "f", (q, P)), "weights")
+    require(np.isfinite(own.weights).all(), "weights")
+    inside = _is_array(own.rows, "iu", (None,)) and (not len(own.rows) or 0 <= own.rows.min() <= own.rows.max() < n)
+    require(inside and _is_array(own.held, "f", (len(own.rows), P)), "held-out scores")
+    slope, biases = own.link
+    n_biases = stack.n_classes if stack.n_classes > 1 else P
+    require(isinstance(slope, float) and _is_array(biases, "f", (n_biases,)), "map to probabilities")

@@ -36,6 +36,7 @@ from ..views._blocks import Gram, width
 from ..views._reading import checked_sparse
 from ..views.container import Views
 from ._consensus_states import check_consensus
+from ._remembered_states import check_remembered
 from ._trees import check_trees
 
 _NAMED = type, types.FunctionType, types.BuiltinFunctionType, types.ModuleType  # in files by name alone
@@ -323,10 +324,7 @@ def _check_fitted(estimator: Any) -> None:
     if "_used_views" in fitted:
         used = estimator._used_views
         _require(_names(used) and set(used) <= set(estimator.view_names_in_), "_used_views")
-    for name, known in fitted.get("_known", {}).items():
-        kind, wide, columns = known
-        _require(name in estimator.view_names_in_ and isinstance(kind, str) and type(wide) is int, "_known")
-        _require(columns is None or (isinstance(columns, tuple) and len(columns) == wide), "_known")
+    check_remembered(estimator, _require)
     if "classes_" in fitted:
         classes = estimator.classes_
         _require(isinstance(classes, np.ndarray) and classes.ndim == 1 and len(classes), "classes_")

@@ -28,11 +28,10 @@ from ..batch._view_metric import ViewMetric
 from ..batch.consensus import ConsensusClassifier, ConsensusRegressor
 from ..batch.max_margin import MaxMarginClassifier
 from ..batch.max_margin_outputs import MaxMarginRegressor
-from ..kernels import Kernel, Linear, Mahalanobis
-from ..kernels.algebra import OnColumns, Scaled, Sum
+from ..kernels import Kernel
 from ..kernels.features import Nystroem
 from ..kernels.joint import view_scales
-from ..kernels.normalization import Centered
+from ..kernels.normalization import Standardized
 from ..online._frame import OnlineEstimator
 from ..online._machine import Machine
 from ..online._ranking import RankingMachine
@@ -43,13 +42,21 @@ from ..views._blocks import Block, Gram
 from ..views.batch_effects import RemoveBatch
 from ..views.container import Views
 from ..views.conversion import as_views
-from ._averages import average_rows, project_functions
-from ._stored import check_no_rows, foreign_rows, is_ours, kernels_inside, stored_samples, stored_text, walk
+from ._averages import (
+    average_rows,
+    check_coefficients,
+    check_view,
+    group_size,
+    is_linear,
+    project_functions,
+    round_limits,
+)
+from ._shared_consensus import share_consensus
+from ._stored import check_no_rows, foreign_rows, is_ours, stored_samples, stored_text, walk
 
 __all__ = ["SharedModel", "shareable"]
 
 _LEAST = 5  # samples that each average, and each function, is made of
-_MOST_CENTERS = 2000  # of a view: beyond, averages are of more samples
 _PER_SAMPLE = (
     "X_fit_", "dual_coef_", "support_", "_support_labels", "_in_fit", "_means", "_fit_weights", "_landmark_root",
 )  # fmt: skip
@@ -140,6 +147,14 @@ def shareable(model: Any, X: Any = None, y: Any = None, *, min_samples: int = _L
     function in the kernel's space: K_zz b = K_zx a, with 1e-12 of the mean diagonal added to K_zz. Averages that equal
     a sample are merged with others. At the end every array of the model is compared with the samples it held.
 
+    A consensus compares samples by several views at once, so its averages are joint ones: each sample is in at most one
+    average per view. The function f of a base model becomes the one at averages that is nearest to f at the samples,
+    (K_zx K_xz + ε K_zz) b = K_zx f. The weights for samples that lack views are kept. Held-out predictions are not, and
+    without them there are no prediction sets and intervals.
+
+    Limits of standardized columns are rounded outward to whole standard deviations, because they are values of single
+    samples. So values far outside the training range may count for more than in the original.
+
     Refused, with the view or attribute named: Gram matrices, strings and trees, which have no average; centered
     kernels; products of views; functions of fewer than `min_samples` samples; online kernel machines; and estimators
     of other packages that keep samples, such as `SVC`. The result is not a proof of privacy: coefficients and averages
@@ -187,13 +202,18 @@ def shareable(model: Any, X: Any = None, y: Any = None, *, min_samples: int = _L
     copy = deepcopy(model)
     samples: list[Views] = [] if X is None else [as_views(X)]
     averages: dict[str, int] = {}
+    ours: list[Views] = []  # averages that a consensus keeps
     for part, views in walk(copy):  # parts are changed before the walk enters them
-        _check_part(part, views, int(min_samples))
+        if isinstance(part, Standardized):
+            round_limits(part)
+        if not any(part is own for own in ours):
+            _check_part(part, views, int(min_samples))
         stored = _stored_views(part)
         if stored is not None and stored_samples(part):
             samples.append(stored)
             for name, n in _convert(part, int(min_samples)).items():
                 averages[name] = max(n, averages.get(name, 0))
+        ours += [vars(part)["_averages"]] if isinstance(part, BatchEstimator) and "_averages" in vars(part) else []
     left = stored_samples(copy)
     if left:
         raise ValueError(f"Not shared: {type(model).__name__} still holds {stored_text(left)}, which have no average.")
@@ -224,11 +244,6 @@ def _check_part(part: Any, views: tuple[str, ...], least: int) -> None:
                 f"Not shared: the weights of {type(part).__name__} are a sum of {machine.n_updates} samples, fewer "
                 f"than {least}. Learn from more samples."
             )
-    if isinstance(part, (ConsensusClassifier, ConsensusRegressor)):
-        raise ValueError(
-            f"Not shared: {type(part).__name__} predicts from its training samples by several kernels, which have no "
-            "common averages. Share another estimator of views, such as CoRegularizedRidgeClassifier."
-        )
     if isinstance(part, BatchEstimator):
         _check_parameters(part)
     if isinstance(part, RemoveBatch) and part.batch_sizes_.min() < least:
@@ -271,31 +286,13 @@ def _check_parameters(estimator: Any) -> None:
             )
 
 
-def _check_view(name: str, kernel: Kernel, block: Block, least: int) -> None:
-    """Refuse a view whose samples have no average, or are too few."""
-    what, kind = f"Not shared: the view '{name}' holds", _blocks.kind(block)
-    if kind == "gram" or kernel.reads_gram:
-        raise ValueError(
-            f"{what} a Gram matrix, and predictions need kernels with training samples. Give its data instead."
-        )
-    if kind == "objects":
-        raise ValueError(
-            f"{what} strings or other objects, which have no average. Turn them into numbers with PerView first."
-        )
-    if any(isinstance(part, Centered) for part in kernels_inside(kernel)):
-        raise ValueError(
-            f"Not shared: the kernel {kernel!r} of the view '{name}' keeps the training samples as its center. "
-            "Subtract means of columns by PerView(StandardScaler()), and use the kernel without `center`."
-        )
-    if block.shape[0] < least:
-        raise ValueError(f"{what} {block.shape[0]} training samples; an average takes at least {least}.")
-
-
 # -- one part of a model
 def _convert(part: Any, least: int) -> dict[str, int]:
     """Replace the samples of an estimator or of Nyström features; return the number of averages by view."""
     if isinstance(part, Nystroem):
         return _convert_features(part, least)
+    if isinstance(part, (ConsensusClassifier, ConsensusRegressor)):
+        return share_consensus(part, least)
     functions = view_functions(part)
     terms = {term.name: term for term in terms_of(part)}  # each kernel of a view has a function of its own
     bases = {name: _basis(name, terms[name].kernel, block, A, least) for name, (block, A) in functions.items()}
@@ -308,7 +305,7 @@ def _convert(part: Any, least: int) -> dict[str, int]:
     part.solution_ = Solution(x=None, gap=None, n_iter=part.solution_.n_iter, status="shared")
     counts: dict[str, int] = {}
     for name, (z, _, _) in bases.items():
-        view, n = terms[name].view, 0 if _is_linear(terms[name].kernel) else z.shape[0]
+        view, n = terms[name].view, 0 if is_linear(terms[name].kernel) else z.shape[0]
         counts[view] = max(n, counts.get(view, 0))
     return counts
 
@@ -354,32 +351,20 @@ def _basis(name: str, kernel: Kernel, block: Block, A: np.ndarray, least: int) -
 
     s are square roots of the columns' sizes, by which coefficients are divided between features and estimator.
     """
-    _check_view(name, kernel, block, least)
-    used = np.count_nonzero(A, axis=0)
-    if ((used > 0) & (used < least)).any():
-        raise ValueError(
-            f"Not shared: an output of the view '{name}' is made of {used[(used > 0) & (used < least)][0]} training "
-            f"samples, fewer than {least}, and would describe them. Fit with more samples for each output."
-        )
+    check_view(name, kernel, block, least)
+    check_coefficients(f"an output of the view '{name}'", A, least)
     block = (block if sp.issparse(block) else np.asarray(to_numpy(block))).astype(np.float64)
-    if _is_linear(kernel):
+    if is_linear(kernel):
         W = np.asarray(block.T @ A)
         size = column_norms(W)
         return np.ascontiguousarray((W / _or_one(size)).T), np.diag(size), np.sqrt(size)
-    z = average_rows(block, max(least, -(-block.shape[0] // _MOST_CENTERS)), name)
+    z = average_rows(block, group_size(block.shape[0], least), name)
     B = project_functions(kernel, block, A, z)
     return z, B, np.sqrt(column_norms(B))
 
 
 def _or_one(size: np.ndarray) -> np.ndarray:
     return np.where(size > 0, size, 1.0)
-
-
-def _is_linear(kernel: Kernel) -> bool:
-    """Tell whether k(x, z) is linear in z, so that a combination of kernels is the kernel at a combination."""
-    if isinstance(kernel, (Sum, Scaled, OnColumns)):
-        return all(map(_is_linear, kernel._children()))
-    return isinstance(kernel, (Linear, Mahalanobis))
 
 
 def _features(estimator: Any, maps: dict[str, tuple[Any, np.ndarray]]) -> Nystroem:
@@ -404,7 +389,7 @@ def _convert_features(features: Nystroem, least: int) -> dict[str, int]:
         kernel = features.kernels_[name]
         z, B, _ = _basis(name, kernel, features._landmarks[name], to_numpy(root), least)
         features._landmarks[name], features._roots[name] = z, np.ascontiguousarray(B)
-        counts[name] = 0 if _is_linear(kernel) else z.shape[0]
+        counts[name] = 0 if is_linear(kernel) else z.shape[0]
     features.landmark_indices_ = {name: np.arange(0) for name in features._roots}
     return counts
 

@@ -56,11 +56,12 @@ def auto_kernels(X: Any) -> dict[str, Kernel]:
 def _dense(X: Block) -> dict[str, Kernel]:
     scale = column_scales(X)[1]
     varying = scale[np.isfinite(scale)]
-    gamma = standardize(RBF("median"))._resolved(X).kernel.gamma
+    some = X[:: -(-X.shape[0] // 500)]  # enough for the median of distances
+    gamma = standardize(RBF("median"))._resolved(some).kernel.gamma
     kernels: dict[str, Kernel] = {"linear": standardize(1.0 / X.shape[1] * Linear())}
     kernels |= {name: standardize(RBF(exponent * gamma)) for name, exponent in WIDTHS.items()}
     if len(varying) and varying.max() > 1.5 * varying.min():
-        kernels["Gaussian, as given"] = RBF("median")
+        kernels["Gaussian, as given"] = RBF("median")._resolved(some)
     return kernels | _nonnegative_kernels(X)
 
 

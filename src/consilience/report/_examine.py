@@ -125,15 +125,10 @@ def _weights(final: Any) -> dict[str, float]:
 
 def _kernel_weights(final: Any) -> list[tuple[str, str, float]]:
     """Return view, kernel and weight of the base models of a consensus that have a positive weight."""
-    if not hasattr(final, "view_importances_"):
+    if not hasattr(final, "_weighted_kernels"):
         return []
-    try:
-        frame = final.kernel_weights_
-    except ImportError:  # it is a pandas frame
-        return []
-    weights = frame[[name for name in frame if str(name).startswith("weight")]].to_numpy().mean(axis=1)
-    rows = zip(frame["view"], frame["kernel"], weights.tolist(), strict=True)
-    return [(str(view), str(kernel), weight) for view, kernel, weight in rows if weight > 0]
+    found: list[tuple[str, str, float]] = final._weighted_kernels()
+    return found
 
 
 def _own_importances(final: Any) -> dict[str, float]:

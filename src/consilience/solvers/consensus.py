@@ -33,7 +33,7 @@ from .linalg import (
 #: Penalties that are tried, in units of the mean eigenvalue.
 PENALTIES = np.logspace(-5, 3, 17)
 #: Samples whose models choose the penalty together.
-CHOOSING = 500
+CHOOSING = 400
 
 Folds = Sequence[np.ndarray] | None  # positions that are held out together; None for single samples
 
@@ -137,14 +137,16 @@ def _errors(M: np.ndarray, scaled: np.ndarray, s: np.ndarray, folds: Folds, grid
     turned = multiply(vectors.T, scaled.astype(np.float32))
     root = np.sqrt(s).astype(np.float32)[:, None]
     own = multiply(vectors**2, left.T) - (s / s.sum())[:, None] if folds is None else None
-    errors = np.empty(len(grid))
-    for k, kept in enumerate(left):
-        r = multiply(vectors, kept[:, None] * turned)  # s½ times the residuals
-        if own is not None:
-            error = r / np.maximum(own[:, k], 1e-6)[:, None]
-        else:
-            error = np.concatenate([_solved(vectors[fold], kept, root[fold], s.sum(), r[fold]) for fold in folds or ()])
-        errors[k] = np.sum(error.astype(np.float64) ** 2)
+    n, P = turned.shape
+    kept = (left.T[:, :, None] * turned[:, None, :]).reshape(n, -1)
+    r = multiply(vectors, kept).reshape(n, len(grid), P)  # s½ times the residuals, for each penalty
+    if own is not None:
+        return np.sum((r / np.maximum(own, 1e-6)[:, :, None]).astype(np.float64) ** 2, axis=(0, 2))
+    errors = np.zeros(len(grid))
+    for k in range(len(grid)):
+        for fold in folds or ():
+            error = _solved(vectors[fold], left[k], root[fold], s.sum(), r[fold, k])
+            errors[k] += np.sum(error.astype(np.float64) ** 2)
     return errors
 
 

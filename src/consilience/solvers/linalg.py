@@ -120,7 +120,7 @@ def inverse(A: np.ndarray) -> np.ndarray:
 def inverse_diagonal(L: np.ndarray) -> np.ndarray:
     """The diagonal of (LL')⁻¹ for a lower triangular L, which is used up."""
     (trtri,) = lapack.get_lapack_funcs(("trtri",), (L,))
-    inverted = np.tril(trtri(L, lower=1, overwrite_c=1)[0])
+    inverted = trtri(L, lower=1, overwrite_c=1)[0]  # its upper triangle is 0 as that of L
     return np.einsum("ij,ij->j", inverted, inverted)  # (LL')⁻¹ = L⁻ᵀL⁻¹
 
 

@@ -8,6 +8,8 @@ import numpy as np
 
 from . import _blocks
 
+_MOST_KERNELS = 8  # rows of a table of the kernels of a consensus
+
 
 # -- views
 def views_table(X: Any) -> list[tuple[str, str, str, str]]:
@@ -84,8 +86,29 @@ def _weights_by_kernel(estimator: Any) -> dict[str, np.ndarray] | None:
     return dict(zip(kernels, np.split(values, np.cumsum(sizes)[:-1]), strict=True))
 
 
+def labeled_weights(estimator: Any) -> tuple[tuple[str, ...], np.ndarray] | None:
+    """Return names "view: kernel" and learned weights, one for each output that has its own, of several kernels.
+
+    None is returned where each view has one kernel.
+    """
+    kernels = vars(estimator).get("kernels_", {})
+    if "_kernel_weights" not in vars(estimator) or not any(isinstance(own, Mapping) for own in kernels.values()):
+        return None
+    own = {name: kernels[name] if isinstance(kernels[name], Mapping) else {"": 1} for name in estimator._used_views}
+    return tuple(f"{name}: {k}" if k else name for name in own for k in own[name]), estimator._kernel_weights
+
+
+def _consensus_weights(estimator: Any) -> list[tuple[str, str, float]]:
+    """Return view, kernel and weight of the base models of a consensus; nothing for other estimators."""
+    fitted = hasattr(estimator, "_weighted_kernels") and hasattr(estimator, "view_names_in_")
+    return list(estimator._weighted_kernels()) if fitted else []
+
+
 def _rows_of(estimator: Any) -> list[tuple[str, str | None, float | None]]:
     """Return view, kernel and weight, a row for each kernel that has a weight, else for each view."""
+    consensus = _consensus_weights(estimator)
+    if consensus:
+        return list(consensus[:_MOST_KERNELS])
     kernels = kernels_of(estimator)
     names = list(getattr(estimator, "view_names_in_", [])) or list(kernels)
     values, by_kernel = weights_of(estimator), _weights_by_kernel(estimator) or {}
@@ -133,6 +156,10 @@ def _sentences(estimator: Any) -> list[str]:
     if seen:
         rate = 100 * estimator.n_mistakes_ / seen
         sentences.append(f"{seen:,} samples learned; {estimator.n_mistakes_:,} mistakes ({rate:.1f}%) before learning.")
-    elif hasattr(estimator, "certificate"):
+        return sentences
+    n_kernels = len(_consensus_weights(estimator))
+    if n_kernels > _MOST_KERNELS:
+        sentences.append(f"The {_MOST_KERNELS} largest of {n_kernels} weights are shown.")
+    if hasattr(estimator, "certificate"):
         sentences.append(str(estimator.certificate()))
     return sentences
