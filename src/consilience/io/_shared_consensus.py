@@ -29,7 +29,7 @@ from ._averages import average_views, check_coefficients, check_view, fit_functi
 _MOST_VIEWS = 8  # up to which the weights of all 2^m - 1 patterns of views are kept
 _OF_SAMPLES = ("X_fit_", "loo_predictions_", "loo_probabilities_")
 
-Rows = Mapping[str, Any]  # rows of some views, the same number of each
+AverageRows = Mapping[str, Any]  # rows of some views, the same number of each
 
 
 def share_consensus(estimator: Any, least: int) -> dict[str, int]:
@@ -88,7 +88,7 @@ def _numbers(X: Views, name: str, rows: np.ndarray) -> Any:
     return block if _blocks.kind(block) != "dense" else np.asarray(to_numpy(block))
 
 
-def _length(rows: Rows) -> int:
+def _length(rows: AverageRows) -> int:
     return int(next(iter(rows.values())).shape[0])
 
 
@@ -115,13 +115,13 @@ def _without_rows(stack: Stack) -> Stack:
 
 
 # -- averages
-def _averages(X: Views, needed: Collection[tuple[str, ...]], least: int) -> list[Rows]:
+def _averages(X: Views, needed: Collection[tuple[str, ...]], least: int) -> list[AverageRows]:
     """Return averages of samples, jointly for sets of views, so that models of the needed sets have some.
 
     Sets of many views come first. Each takes the samples that have its views and are not yet in an average of any.
     """
     left = {name: X.present(name).copy() for name in X.names}
-    found: list[Rows] = []
+    found: list[AverageRows] = []
     for views in sorted({*_joined(X, needed), *needed}, key=lambda views: (-len(views), views)):
         rows = np.flatnonzero(np.all([left[name] for name in views], axis=0))
         if len(rows) < least:
@@ -149,7 +149,7 @@ def _joined(X: Views, needed: Collection[tuple[str, ...]]) -> set[tuple[str, ...
     return found
 
 
-def _positions(blocks: Rows) -> Any:
+def _positions(blocks: AverageRows) -> Any:
     """Return the columns of all views side by side, scaled so that views count equally."""
     scaled = []
     for block in blocks.values():
@@ -164,7 +164,7 @@ def _positions(blocks: Rows) -> Any:
     return sp.csr_array(sp.hstack(scaled)) if any(map(sp.issparse, scaled)) else np.hstack(scaled)
 
 
-def _stacked(X: Views, parts: Sequence[Rows]) -> tuple[Views, list[int]]:
+def _stacked(X: Views, parts: Sequence[AverageRows]) -> tuple[Views, list[int]]:
     """Return all rows as views, which a row of other views lacks, and where each part starts."""
     ends = np.cumsum([0, *map(_length, parts)]).tolist()
     blocks, mask = {}, np.zeros((ends[-1], len(X.names)), dtype=bool)
