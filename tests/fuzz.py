@@ -444,7 +444,8 @@ def fuzz_weights(rng):
     """Fit with whole weights, and fit with each row given that often: both predict the same."""
     n = int(rng.integers(3, 13))
     data, kernels, _, mask = draw_views(rng, n, ["dense", "dense", "sparse", "strings"], hostile=False)
-    cls = pick(rng, [cls for cls in BATCH if cls not in FUSIONS])
+    # a row that stands twice is left out once only, so a consensus gives it other held-out predictions
+    cls = pick(rng, [cls for cls in BATCH if cls not in FUSIONS and not cls.__name__.startswith("Consensus")])
     model = draw_estimator(rng, cls, len(data), COUNTED).set_params(kernel=kernels)
     regression = not is_classifier(model)
     if cls is cs.MaxMarginRegressor:  # outputs that repeat, so that the candidates stay the same

@@ -5,7 +5,7 @@ operators, which NumPy, PyTorch and CuPy share.
 """
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import cache
@@ -152,17 +152,17 @@ def _n_threads() -> int:
     return min(_cores(), int(limit) if limit.isdigit() and int(limit) else _cores())
 
 
-def in_threads(work: Callable[[Any], Any], items: Sequence[Any]) -> list[Any]:
-    """Return ``work(item)`` of each item, in threads; BLAS gets one thread in each.
+@contextmanager
+def map_in_threads(wanted: bool) -> Iterator[Callable[..., Any]]:
+    """Yield a function like `map` that works in threads if they are wanted; BLAS gets one thread in each.
 
     For work that spends its time in NumPy and LAPACK, which release Python's global lock.
     """
-    threads = min(_n_threads(), len(items))
-    with few_threads(0):
-        if threads <= 1:
-            return [work(item) for item in items]
-        with ThreadPoolExecutor(threads) as pool:
-            return list(pool.map(work, items))
+    if not wanted or _n_threads() == 1:
+        yield map
+        return
+    with few_threads(0), ThreadPoolExecutor(_n_threads()) as pool:
+        yield pool.map
 
 
 def by_rows(work: Callable[[int, int], None], n_rows: int, operations: int, pieces: int = 16) -> None:

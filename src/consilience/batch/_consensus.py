@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from .._backend import in_threads, to_numpy
+from .._backend import map_in_threads, to_numpy
 from .._progress import report_progress
 from ..kernels import Kernel
 from ..kernels._distances import squared_distances
@@ -91,10 +91,11 @@ def fit_base_models(
         BaseModel((name,), label, (each,), (1.0,)) for name, own in kernels.items() for label, each in own.items()
     ]
     fitter = _Fitter(X, Y, u, folds, landmarks)
-    found += fitter.fit_all(planned)
-    found += fitter.fit_all(list(_joint_models(X, n, found, Y, u)))
-    if len(X) > n and landmarks is None and len(X) <= EXACT:
-        found += fitter.fit_all(list(_spread_models(X, found, Y, u)))
+    with map_in_threads(n <= THREADED) as each:  # large matrices give all threads to BLAS
+        found += [one for own in each(fitter.fit, planned) for one in own]
+        found += [one for own in each(fitter.fit, list(_joint_models(X, n, found, Y, u))) for one in own]
+        if len(X) > n and landmarks is None and len(X) <= EXACT:
+            found += [one for own in each(fitter.fit, list(_spread_models(X, found, Y, u))) for one in own]
     held = np.full((len(found), n, Y.shape[1]), np.nan)
     for k, (_, fit, rows) in enumerate(found):
         held[k, rows] = fit.held
@@ -121,25 +122,17 @@ class _Fitter:
 
     def __init__(self, X: Views, Y: np.ndarray, u: np.ndarray, folds: Folds, landmarks: np.ndarray | None):
         self.X, self.Y, self.u, self.landmarks = X, Y, u, landmarks
-        self.fold = None
+        self.fold, self.count = None, 0
         self.distances: dict[tuple[str, bytes, bytes], np.ndarray] = {}
         if folds is not None:
             self.fold = np.empty(len(Y), dtype=int)
             for k, members in enumerate(folds):
                 self.fold[members] = k
 
-    def fit_all(self, models: list[BaseModel]) -> list[tuple[BaseModel, BaseFit, np.ndarray]]:
-        """Fit models in threads if their matrices are small; large ones give all threads to BLAS."""
-        if len(self.Y) <= THREADED:
-            return [each for own in in_threads(self.fit, models) for each in own]
-        found = []
-        for k, model in enumerate(models):
-            report_progress(k + 1, None, of=len(models), unit="base model")
-            found += self.fit(model)
-        return found
-
     def fit(self, model: BaseModel) -> list[tuple[BaseModel, BaseFit, np.ndarray]]:
         """Return the fitted model, its fit and its labeled rows; nothing if there is nothing to learn from."""
+        self.count += 1
+        report_progress(self.count, None, unit="base model")
         n = len(self.Y)
         there = np.all([self.X.present(name) for name in model.views], axis=0)
         rows = np.flatnonzero(there[:n])

@@ -47,7 +47,10 @@ def column_coefficients(final: Any, X: Views) -> dict[str, np.ndarray] | None:
     for name, (block, A) in functions.items():
         own = _gradient(terms[name].kernel, block, A)
         found[terms[name].view] = found[terms[name].view] + own if terms[name].view in found else own
-    if tuple(found) != tuple(X.names) or not _agree(final, X, found):
+    inside = {name: np.ones(len(X), dtype=bool) for name in X.names}  # samples that no kernel moves to its limits
+    for term in terms.values():
+        inside[term.view] &= _within_limits(term.kernel, X.block(term.view))
+    if tuple(found) != tuple(X.names) or not _agree(final, X, found, inside):
         return None
     return {name: c * W for c, (name, W) in zip(final.view_weights_, found.items(), strict=True)}
 
@@ -90,10 +93,23 @@ def _fused(final: EarlyFusion, X: Views) -> dict[str, np.ndarray] | None:
     return found if outputs.dtype.kind == "f" and _same_steps(outputs, np.asarray(added)) else None
 
 
-def _agree(final: Any, X: Views, found: dict[str, np.ndarray]) -> bool:
+def _within_limits(kernel: Any, block: Any) -> np.ndarray:
+    """Tell which samples a standardized kernel takes as they are."""
+    inside = np.ones(block.shape[0], dtype=bool)
+    if isinstance(kernel, OnColumns):
+        return _within_limits(kernel.kernel, kernel._select(block))
+    if isinstance(kernel, Standardized):
+        values = block.toarray() if sp.issparse(block) else np.asarray(to_numpy(block))
+        inside &= ((values >= kernel.limits[0]) & (values <= kernel.limits[1])).all(axis=1)
+    for part in kernel._children():
+        inside &= _within_limits(part, block if not isinstance(kernel, Standardized) else kernel._standardized(block))
+    return inside
+
+
+def _agree(final: Any, X: Views, found: dict[str, np.ndarray], inside: dict[str, np.ndarray]) -> bool:
     """Tell whether coefficients give the differences between each view's outputs for some samples."""
     for v, (name, W) in enumerate(found.items()):
-        rows = np.flatnonzero(_usable(X, name))[:_CHECKED]
+        rows = np.flatnonzero(_usable(X, name) & inside[name])[:_CHECKED]
         some: Views = X[rows]
         outputs = final.view_decision_function(some) if len(rows) else np.zeros((0, len(found), W.shape[1]))
         block = some.block(name)

@@ -135,8 +135,8 @@ def alignment(K: Any, L: Any, *, centered: bool = True, unbiased: bool = False) 
     >>> round(alignment(np.eye(3), 5 * np.eye(3)), 6)
     1.0
     >>> A, B = np.random.default_rng(0).normal(size=(2, 50, 1000))  # independent noise
-    >>> round(alignment(A @ A.T, B @ B.T), 2), round(abs(alignment(A @ A.T, B @ B.T, unbiased=True)), 2)
-    (0.96, 0.02)
+    >>> alignment(A @ A.T, B @ B.T) > 0.9, abs(alignment(A @ A.T, B @ B.T, unbiased=True)) < 0.1
+    (True, True)
     """
     K, L = _square(K), _square(L)
     if K.shape != L.shape:
