@@ -51,7 +51,7 @@ class BaseFit(NamedTuple):
 def fit_base(K: np.ndarray, Y: np.ndarray, s: np.ndarray, folds: Folds = None) -> BaseFit:
     """Fit one base model with the penalty of the smallest held-out error; f(x) = Σ_i k(x, x_i) a_i + intercept.
 
-    The penalty is chosen in single precision; the fit itself and its held-out predictions are in double precision.
+    The fit and its held-out predictions are in double precision.
     """
     M, means = _centered(K, s)
     unit = float(np.trace(M)) / len(M)
@@ -131,8 +131,9 @@ def _folds_among(folds: Folds, rows: np.ndarray, n: int) -> Folds:
 
 
 def _errors(M: np.ndarray, scaled: np.ndarray, s: np.ndarray, folds: Folds, grid: np.ndarray) -> np.ndarray:
-    """Return the weighted squared held-out error for each penalty, in single precision."""
-    values, vectors = eigh(M.astype(np.float32), driver="evd")
+    """Return the weighted squared held-out error for each penalty; single precision is enough to compare them."""
+    values, vectors = eigh(np.ascontiguousarray(M), driver="threads")
+    vectors = vectors.astype(np.float32)
     left = np.asarray(grid[:, None] / (np.maximum(values, 0)[None] + grid[:, None]), dtype=np.float32)  # (penalties, n)
     turned = multiply(vectors.T, scaled.astype(np.float32))
     root = np.sqrt(s).astype(np.float32)[:, None]
