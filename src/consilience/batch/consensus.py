@@ -162,10 +162,13 @@ class ConsensusRegressor(ViewRegressor, BatchEstimator):
         return reads_grams(self.kernel, name)
 
     def _combined(self, X: Any) -> np.ndarray:
-        return combined_outputs(self, read_views_to_predict(self, X))
+        X = read_views_to_predict(self, X)
+        with few_threads(len(self._stack.T), THREADED):
+            return combined_outputs(self, X)
 
     def _view_outputs(self, X: Any) -> np.ndarray:
-        return np.stack([combined_outputs(self, X, alone=v) for v in range(len(X.names))], axis=1)
+        with few_threads(len(self._stack.T), THREADED):
+            return np.stack([combined_outputs(self, X, alone=v) for v in range(len(X.names))], axis=1)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -203,13 +206,14 @@ class ConsensusRegressor(ViewRegressor, BatchEstimator):
         alpha = _rest_of(coverage)
         X = read_views_to_predict(self, X)
         out = np.empty((len(X), self._stack.T.shape[1], 2))
-        for rows, new, own, truth in left_out_outputs(self, X):
-            errors = np.abs(truth - own)
-            n = len(errors)
-            low, high = int(np.floor(alpha * (n + 1) + 1e-9)), int(np.ceil((1 - alpha) * (n + 1) - 1e-9))
-            below, above = np.sort(new - errors, axis=1), np.sort(new + errors, axis=1)
-            out[rows, :, 0] = below[:, low - 1] if low >= 1 else -np.inf
-            out[rows, :, 1] = above[:, high - 1] if high <= n else np.inf
+        with few_threads(len(self._stack.T), THREADED):
+            for rows, new, own, truth in left_out_outputs(self, X):
+                errors = np.abs(truth - own)
+                n = len(errors)
+                low, high = int(np.floor(alpha * (n + 1) + 1e-9)), int(np.ceil((1 - alpha) * (n + 1) - 1e-9))
+                below, above = np.sort(new - errors, axis=1), np.sort(new + errors, axis=1)
+                out[rows, :, 0] = below[:, low - 1] if low >= 1 else -np.inf
+                out[rows, :, 1] = above[:, high - 1] if high <= n else np.inf
         return out[:, 0] if self._one_output else out
 
 
@@ -344,14 +348,15 @@ class ConsensusClassifier(ViewClassifier, BatchEstimator):
         alpha = _rest_of(coverage)
         X = read_views_to_predict(self, X)
         sets = np.empty((len(X), len(self.classes_)), dtype=bool)
-        for rows, new, own, truth in left_out_outputs(self, X):
-            n_classes = len(self.classes_)
-            fits = probabilities(own, n_classes)[np.arange(len(own)), truth[:, 0]]
-            likely = probabilities(new, n_classes)
-            p_values = (1 + (fits[None, :, None] <= likely).sum(axis=1)) / (len(own) + 1)
-            sets[rows] = p_values > alpha
-        best = probabilities(combined_outputs(self, X), len(self.classes_)).argmax(axis=1)
-        sets[np.arange(len(X)), best] = True
+        with few_threads(len(self._stack.T), THREADED):
+            for rows, new, own, truth in left_out_outputs(self, X):
+                n_classes = len(self.classes_)
+                fits = probabilities(own, n_classes)[np.arange(len(own)), truth[:, 0]]
+                likely = probabilities(new, n_classes)
+                p_values = (1 + (fits[None, :, None] <= likely).sum(axis=1)) / (len(own) + 1)
+                sets[rows] = p_values > alpha
+            best = probabilities(combined_outputs(self, X), len(self.classes_)).argmax(axis=1)
+            sets[np.arange(len(X)), best] = True
         return sets
 
 
