@@ -200,7 +200,8 @@ def times(options):
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    commands = parser.add_subparsers(required=True)
+    parser.set_defaults(call=times)
+    commands = parser.add_subparsers()
     command = commands.add_parser("run")
     command.set_defaults(call=run)
     command.add_argument("--out", type=Path, required=True)
