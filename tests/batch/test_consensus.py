@@ -292,6 +292,26 @@ def test_groups_and_folds_agree():
         cs.ConsensusRegressor(cv=KFold(4, shuffle=True, random_state=0)).fit(X, Y, groups=groups)
 
 
+def test_a_view_of_one_group_only_has_no_base_models():
+    X, Y = made(22, n=40)
+    mask = np.ones((40, 3), dtype=bool)
+    groups = np.repeat([0, 1, 2, 3], 10)
+    mask[groups > 0, 1] = False  # only the first group has b
+    model = cs.ConsensusRegressor().fit(cs.Views({name: X[name] for name in X.names}, mask=mask), Y, groups=groups)
+    assert not any("b" in base.views for base in model._models)
+    assert np.isfinite(model.predict(X)).all()
+
+
+def test_views_without_information_predict_the_mean():
+    y = np.repeat(["x", "z"], [30, 10])
+    X = cs.Views(a=np.ones((40, 3)), b=np.full((40, 2), 5.0))
+    model = cs.ConsensusClassifier().fit(X, y)
+    assert (model.predict(X) == "x").all()
+    np.testing.assert_allclose(model.predict_proba(X)[:, 0], 0.75, atol=0.05)  # a prior pulls biases to 0
+    assert model.loo_score_ == 0.75
+    np.testing.assert_allclose(cs.ConsensusRegressor().fit(X, np.arange(40.0)).predict(X), 19.5)
+
+
 def test_groups_that_repeat_samples_are_seen_through():
     X, Y = made(11, n=30, noise=2.0)
     twice = np.repeat(np.arange(30), 2)

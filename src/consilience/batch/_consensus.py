@@ -136,9 +136,9 @@ class _Fitter:
         n = len(self.Y)
         there = np.all([self.X.present(name) for name in model.views], axis=0)
         rows = np.flatnonzero(there[:n])
-        if len(rows) < 2:
-            return []
         Y, u, folds = self.Y[rows], self.u[rows], self._folds(rows)
+        if len(rows) < 2 or (folds is not None and len(folds) < 2):  # none can be held out
+            return []
         if self.landmarks is not None:
             fitted, fit = self._features(model, rows, Y, u, folds)
         else:
@@ -218,6 +218,7 @@ def _check_positive(model: BaseModel, K: np.ndarray, X: Views) -> None:
 
 
 def symmetric(K: np.ndarray) -> np.ndarray:
+    """Return the symmetric part of a matrix, without what rounding added."""
     return (K + K.T) / 2
 
 
