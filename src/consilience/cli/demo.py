@@ -16,7 +16,7 @@ from ..views.container import Views
 from ..views.per_view import PerView
 
 SCALING = 200  # digits that determine the scaling of columns; the stream consists of the others
-FEW = ["CoRegularizedRidgeClassifierCV", "ViewMetricRidgeClassifierCV", "LateFusion"]
+FEW = ["ConsensusClassifier", "CoRegularizedRidgeClassifierCV", "ViewMetricRidgeClassifierCV", "LateFusion"]
 
 
 def demo_parts(n_jobs: int | None = None, verbose: bool = False) -> Iterator[Findings | StreamFindings]:
