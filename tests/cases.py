@@ -70,7 +70,6 @@ LEARNED = {"view_weights": "learned", "tol": 1e-12, "random_state": 0}
 LEARNERS = {
     "consensus": cs.ConsensusRegressor(),
     "consensus classifier": cs.ConsensusClassifier(),
-    "consensus classifier, given kernels": cs.ConsensusClassifier([RBF(0.05), "linear"]),
     "early logistic": cs.EarlyFusion(LogisticRegression()),
     "early ridge": cs.EarlyFusion(Ridge(tol=1e-12)),
     "late logistic": cs.LateFusion(LogisticRegression()),

@@ -19,7 +19,6 @@ EXEMPT = {
         "metric classifier cv",
         "consensus",
         "consensus classifier",
-        "consensus classifier, given kernels",
     )
     for check in ("check_sample_weight_equivalence_on_dense_data", "check_sample_weight_equivalence_on_sparse_data")
 } | {

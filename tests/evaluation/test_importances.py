@@ -1,7 +1,5 @@
 """Importance of columns: coefficients against literal sums, permutation against scikit-learn, screening, groups."""
 
-import time
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -167,12 +165,12 @@ def test_kernels_that_are_not_linear_have_no_coefficients():
 # -- permutation
 def test_permutation_agrees_with_scikit_learn_on_the_concatenated_table():
     model = cs.EarlyFusion(make_pipeline(StandardScaler(), LogisticRegression())).fit(X[TRAIN], LABELS[TRAIN])
-    options = {"n_repeats": 60, "scoring": "neg_log_loss"}
+    options = {"n_repeats": 30, "scoring": "neg_log_loss"}
     found = feature_importances(model, X[TEST], LABELS[TEST], method="permutation", max_scores=10_000, **options)
     table = np.hstack([X[v] for v in X.names])
     expected = permutation_importance(model.estimator_, table[TEST], LABELS[TEST], random_state=1, **options)
     place = [6 * X.names.index(v) + int(n) for v, n in zip(found.views, found.names, strict=True)]
-    mean, error = expected.importances_mean[place], expected.importances_std[place] / np.sqrt(60)
+    mean, error = expected.importances_mean[place], expected.importances_std[place] / np.sqrt(30)
     z = (found.importances - mean) / np.hypot(error, found.standard_errors)
     assert np.abs(z).max() < 4
     assert np.corrcoef(found.importances, mean)[0, 1] > 0.99
@@ -292,9 +290,7 @@ def test_halving_finds_columns_among_thousands_without_testing_each():
     data, labels = many(20_000)
     model = TwoColumns(LogisticRegression(l1_ratio=1.0, solver="liblinear", C=0.3)).fit(data, labels)
     TwoColumns.calls = 0
-    start = time.perf_counter()
     found = feature_importances(model, data, labels, method="permutation", n_repeats=3, max_scores=400)
-    assert time.perf_counter() - start < 120
     assert TwoColumns.calls <= 410
     assert found.names[:2] == ("17", "4242")
     assert not found.is_block[:2].any()
@@ -309,8 +305,8 @@ def test_halving_finds_columns_among_thousands_without_testing_each():
 def test_screening_and_testing_each_column_agree():
     data, labels = many(64, informative=(5, 40))
     model = scaled(ridge("rbf")).fit(data, labels)
-    every = feature_importances(model, data, labels, n_repeats=8, max_scores=10_000)
-    screened = feature_importances(model, data, labels, n_repeats=8, max_scores=8 * 30)
+    every = feature_importances(model, data, labels, n_repeats=4, max_scores=10_000)
+    screened = feature_importances(model, data, labels, n_repeats=4, max_scores=4 * 30)
     assert not every.is_block.any()
     table = {(v, n): i for v, n, i in zip(every.views, every.names, every.importances, strict=True)}
     single = [k for k in range(len(screened)) if not screened.is_block[k]]

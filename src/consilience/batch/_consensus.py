@@ -91,7 +91,7 @@ def fit_base_models(
         BaseModel((name,), label, (each,), (1.0,)) for name, own in kernels.items() for label, each in own.items()
     ]
     fitter = _Fitter(X, Y, u, folds, landmarks)
-    with map_in_threads(n <= THREADED) as each:  # large matrices give all threads to BLAS
+    with map_in_threads(200 < n <= THREADED) as each:  # threads take time to start; large matrices give them to BLAS
         found += [one for own in each(fitter.fit, planned) for one in own]
         found += [one for own in each(fitter.fit, list(_joint_models(X, n, found, Y, u))) for one in own]
         if len(X) > n and landmarks is None and len(X) <= EXACT:
