@@ -100,6 +100,7 @@ def test_the_same_by_fit_with_sets_of_classes(study):
     done = run("fit", *files(study, "own"), "--id", "patient", "-y", "diagnosis", "--groups", "center", "--save", model)
     assert "ConsensusClassifier" in done.stdout
     assert "model.predict(consilience.read_samples(" in done.stdout
+    assert "held-out accuracy" in done.stdout
     assert done.stderr.startswith("Read 150 samples of 3 views:")
     found = summary("predict", model, *files(study, "external"), "--id", "patient", "--coverage", 0.9)["predictions"]
     truth = pd.Series(json.loads((study / "external.json").read_text()))

@@ -124,6 +124,10 @@ def describe(model: Any) -> dict[str, Any]:
             value = getattr(last, name)
             shown = value.tolist() if hasattr(value, "tolist") else value
             summary[name.strip("_").replace("_in", "").replace("_", " ")] = shown
+    if hasattr(last, "loo_score_"):  # of samples that the models have not seen
+        measure = "accuracy" if hasattr(last, "classes_") else "R2"
+        summary[f"held-out {measure}"] = round(last.loo_score_, 4)
+        summary["lost without"] = {view: round(lost, 4) for view, lost in last.view_importances_.items()}
     summary["holds"] = stored_text(stored_samples(model))
     if hasattr(last, "certificate"):
         summary["certificate"] = str(last.certificate())
