@@ -186,9 +186,9 @@ class ConsensusRegressor(ViewRegressor, BatchEstimator):
     def predict_interval(self, X: Any, *, coverage: float = 0.9) -> np.ndarray:
         """Return intervals that contain the target of a new sample with a stated probability.
 
-        They are jackknife+ intervals (Barber, Candès, Ramdas and Tibshirani 2021): quantiles of f^-i(x) ± |y_i -
-        f^-i(x_i)| over the training samples i, where f^-i is the model without sample i, its group or its fold. Beyond
-        5,000 samples f^-i(x) is taken to be f(x).
+        They are jackknife+ intervals (Barber, Candès, Ramdas and Tibshirani 2021): quantiles of f^-i(x) ± e_i over the
+        training samples i, where f^-i is the model without sample i, its group or its fold, and e_i the size of its
+        error at x_i. Beyond 5,000 samples f^-i(x) is taken to be f(x).
 
         Parameters
         ----------
