@@ -29,7 +29,7 @@ from ._stack import expert, held_out_outputs, probabilities
 __all__ = ["ConsensusClassifier", "ConsensusRegressor"]
 
 _OWN: dict[str, list[Any]] = {
-    "cv": ["cv_object", None],
+    "cv": ["cv_object"],
     "n_components": [Interval(Integral, 1, None, closed="left"), None],
 }
 
