@@ -441,6 +441,27 @@ def test_every_kind_of_view():
     np.testing.assert_allclose(model.view_weights_.sum(), 1.0)
 
 
+def test_gram_matrices_equal_the_kernel_that_made_them():
+    X, Y = made(23, n=70)
+    K, y = RBF(0.3)(X["a"]), np.where(Y[:, 0] > 0.2, "high", "low")
+    grams = cs.Views(a=K, precomputed=["a"])
+    model = cs.ConsensusClassifier().fit(grams[:50], y[:50])
+    same = cs.ConsensusClassifier(RBF(0.3)).fit(cs.Views(a=X["a"][:50]), y[:50])
+    new = cs.Views(a=X["a"][50:])
+    np.testing.assert_allclose(model.predict_proba(grams[50:]), same.predict_proba(new), atol=1e-8)
+    np.testing.assert_array_equal(model.predict_set(grams[50:]), same.predict_set(new))
+    square = cs.Views(a=X["a"][:50] @ np.ones((2, 50)))  # a square table is no Gram matrix, also at a second fit
+    assert "precomputed" not in [base.label for base in model.fit(square, y[:50])._models]
+
+
+def test_unlabeled_samples_that_are_not_used_are_told():
+    X, Y = made(24, n=60)
+    Y[40:] = np.nan
+    told = str(cs.ConsensusRegressor(n_components=20).fit(X, Y[:, 0]).certificate())
+    assert "20 unlabeled samples only scale columns" in told
+    assert "unlabeled" not in str(cs.ConsensusRegressor().fit(X, Y[:, 0]).certificate())
+
+
 def test_kernels_given_by_the_user():
     X, Y = made(19, n=40)
     model = cs.ConsensusRegressor({"a": [Linear(), RBF(0.5)], "b": "rbf"}).fit(X, Y[:, 0])

@@ -251,7 +251,7 @@ REFUSED = {
     "a Gram matrix": (lambda: ConsensusRegressor({"g": Precomputed()}).fit(GRAM, TARGETS), "'g' (holds|is) a Gram mat"),
     "Gram matrices alone": (
         lambda: ConsensusRegressor("precomputed").fit(GRAM[["g"]], TARGETS),
-        "'g' is a Gram matrix",
+        "'g' (holds|is) a Gram matrix",
     ),
     "a center": (lambda: ConsensusRegressor(center(RBF(0.1))).fit(X, TARGETS), "keeps the training samples as its cen"),
     "few samples": (lambda: ConsensusRegressor().fit(X[:4], TARGETS[:4]), "view 'a' holds 4 training samples"),

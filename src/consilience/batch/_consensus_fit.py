@@ -10,17 +10,16 @@ from sklearn.base import is_classifier
 from sklearn.metrics import accuracy_score, r2_score
 from sklearn.model_selection import check_cv
 
-from ..kernels.by_view import reference_block
 from ..solvers.certificates import Solution
 from ..solvers.consensus import Folds, Smoother, held_out_means, smoother
 from ..solvers.linalg import multiply
-from ..views._blocks import quoted
+from ..views._blocks import Gram, quoted
 from ..views._samples import in_order_of
 from ..views.container import Views
 from ..views.conversion import to_float64
 from ..views.estimator import decide, presence
 from ..views.validation import class_weights, read_labels, read_targets, read_views_to_fit, read_weights
-from ._consensus import BaseModel, BaseModels, spread_map, symmetric
+from ._consensus import EXACT, BaseModel, BaseModels, spread_map, symmetric
 from ._estimator import pandas_for_weights
 from ._stack import Expert, Stack, expert, link, probabilities
 
@@ -33,7 +32,6 @@ class ConsensusData:
     """Training samples, the labeled ones first."""
 
     X: Views
-    order: np.ndarray  # positions of the rows among the samples given
     Y: np.ndarray  # targets of the labeled rows, of standard deviation 1 for regression
     u: np.ndarray  # weights of their losses
     s: np.ndarray  # their weights without those of classes
@@ -45,6 +43,7 @@ class ConsensusData:
 
 def read_consensus(estimator: Any, X: Any, y: Any, sample_weight: Any, groups: Any) -> ConsensusData:
     """Validate samples, targets, weights and groups."""
+    vars(estimator).pop("_models", None)  # which views were Gram matrices in an earlier fit
     X = read_views_to_fit(estimator, X)
     y, groups = (in_order_of(X.sample_names, given, what) for given, what in ((y, "y"), (groups, "groups")))
     s = read_weights(in_order_of(X.sample_names, sample_weight, "sample_weight"), len(X))
@@ -68,10 +67,10 @@ def read_consensus(estimator: Any, X: Any, y: Any, sample_weight: Any, groups: A
     X = X if estimator._used_views == X.names else X[list(estimator._used_views)]
     there = presence(X).any(axis=1)
     if not there.all():  # unlabeled samples of which only views that no labeled sample has are known
-        X, order = X[np.flatnonzero(there)], order[there]
+        X = X[np.flatnonzero(there)]
     folds = _read_folds(estimator, Y[first], None if codes is None else codes[first], groups, first, len(s))
     codes = None if codes is None else codes[first]
-    return ConsensusData(X, order, Y[first], u[first], s[first], codes, folds, shift, scale)
+    return ConsensusData(X, Y[first], u[first], s[first], codes, folds, shift, scale)
 
 
 def _scales(Y: np.ndarray, s: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -125,8 +124,7 @@ def store_consensus(estimator: Any, data: ConsensusData, base: BaseModels, stack
         vars(estimator).pop(name, None)
     estimator._models, estimator._stack, estimator._whole = base.models, stack, whole
     estimator._mean = data.u @ data.Y / data.u.sum()
-    kernels = [dict(zip(model.views, model.kernels, strict=True)) for model in base.models]
-    estimator.X_fit_ = _references(kernels, base.stored)
+    estimator.X_fit_ = _references(base.stored)
     estimator.view_weights_ = _view_shares(whole.weights.sum(axis=1), base.needs)
     objective, residual = stack.certificate(np.ones(len(data.X.names), dtype=bool))
     filled = {name: count for name, count in estimator.n_filled_.items() if count}
@@ -134,19 +132,17 @@ def store_consensus(estimator: Any, data: ConsensusData, base: BaseModels, stack
     if filled:
         each = ", ".join(f"{count:,} in '{name}'" for name, count in filled.items())
         note += f" Missing values filled with the means of their columns: {each}."
+    unlabeled = len(data.X) - len(data.Y)
+    if unlabeled and not any(model.spread for model in base.models):
+        note += f" {unlabeled:,} unlabeled samples only scale columns and kernels: for their graphs, at most {EXACT:,} "
+        note += "samples in all are used, without `n_components`."
     estimator.solution_ = Solution(None, None, 1, "exact", objective=objective, residual=residual, note=note)
 
 
-def _references(kernels: list[dict[str, Any]], X: Views) -> Views:
-    """Return what is stored of the training samples: for Gram matrices only positions, where kernels allow it."""
-    blocks = {}
-    for name in X.names:
-        block = X.block(name)
-        for own in kernels:
-            if name in own:
-                block = reference_block(own[name], block)
-                break
-        blocks[name] = block
+def _references(X: Views) -> Views:
+    """Return what is stored of the training samples; Gram matrices too, because sets and intervals need them."""
+    blocks = {name: X.block(name) for name in X.names}
+    blocks |= {name: block.reference(strip=False) for name, block in blocks.items() if isinstance(block, Gram)}
     return Views._of(blocks, len(X), X.mask, X.feature_names, None)
 
 
@@ -217,8 +213,9 @@ def pattern_key(pattern: np.ndarray) -> str:
 
 def combined_outputs(estimator: Any, X: Views, alone: int | None = None) -> np.ndarray:
     """Return outputs (n, P), those of one view alone if it is given."""
-    experts = list(experts_of(estimator, X))
-    if alone is not None:
+    if alone is None:
+        experts = list(experts_of(estimator, X))
+    else:
         rows = np.flatnonzero(presence(X)[:, alone])
         experts = [(rows, _expert_of(estimator, np.arange(len(X.names)) == alone))]
     stored = vars(estimator).get("_averages")  # of a model without training samples
@@ -271,7 +268,7 @@ class _LeftOut:
         labeled = np.flatnonzero(~np.isnan(stack.Z[k]).any(axis=1))
         self.errors = (stack.T - stack.Z[k])[labeled]
         self.smoother: Smoother | None = None
-        if len(estimator.X_fit_) < len(stack.T):  # features: the model itself
+        if len(self.model.rows) < len(labeled):  # features of landmarks: the model itself
             return
         K = self.model.gram(self.stored, self.model.rows)
         self.spread = spread_map(K, len(labeled), self.model.spread) if self.model.spread else None

@@ -28,10 +28,7 @@ from ._stack import expert, held_out_outputs, probabilities
 
 __all__ = ["ConsensusClassifier", "ConsensusRegressor"]
 
-_OWN: dict[str, list[Any]] = {
-    "cv": ["cv_object"],
-    "n_components": [Interval(Integral, 1, None, closed="left"), None],
-}
+_OWN: dict[str, list[Any]] = {"cv": ["cv_object"], "n_components": [Interval(Integral, 1, None, closed="left"), None]}
 
 
 @shared_docs
@@ -159,7 +156,9 @@ class ConsensusRegressor(ViewRegressor, BatchEstimator):
             return self
 
     def _view_is_gram(self, name: str) -> bool:
-        return reads_grams(self.kernel, name)
+        known = vars(self).get("_models", ())  # "auto" takes Gram matrices as they come
+        pairs = [pair for model in known for pair in zip(model.views, model.kernels, strict=True)]
+        return reads_grams(self.kernel, name) or any(view == name and kernel.reads_gram for view, kernel in pairs)
 
     def _combined(self, X: Any) -> np.ndarray:
         X = read_views_to_predict(self, X)
