@@ -14,12 +14,14 @@ demo: $(VENV)/.cli
 build/demo.html:
 	$(MAKE) demo
 
+# Neighbors in a file run in one process as far as the work allows (worksteal): fixtures of a module are made once, and
+# a function is compiled by one process, from whose cache the others load it.
 test: $(VENV)/.test
-	$(BIN)/python -m pytest -n auto
+	$(BIN)/python -m pytest -n auto --dist worksteal
 
 # The tests that an earlier run listed in build/skipped.txt by CONSILIENCE_SKIPPED: what needs more than `make test` has.
 test-skipped: $(VENV)/.dev
-	$(BIN)/python -m pytest -n auto @build/skipped.txt
+	$(BIN)/python -m pytest -n auto --dist worksteal @build/skipped.txt
 
 # Random cases for ten minutes, from a new seed each time; a failure names the command that repeats it.
 fuzz: $(VENV)/.test

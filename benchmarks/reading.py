@@ -4,6 +4,10 @@ Run by ``python benchmarks/reading.py`` (10,000 samples of 20,000 columns), or q
 ``python benchmarks/reading.py --samples 1000 --columns 2000``. The peer ends where ours does, with one matrix per view
 in memory: for Parquet ``pyarrow.parquet.read_table`` and its columns in one NumPy matrix. Memory is the largest
 resident size of a process that reads the file once, beyond the size that it had after its imports.
+
+``python benchmarks/reading.py blocks --samples 1000000 --columns 60`` reads a Parquet file block by block instead, by
+`read_blocks`, by pyarrow's ``iter_batches`` alone, and by ``iter_batches`` with the columns of each batch in one NumPy
+matrix, which is where `read_blocks` ends.
 """
 
 import argparse
@@ -75,6 +79,41 @@ def theirs(path):
     return [np.column_stack([column.to_numpy() for column in table.columns])]
 
 
+def blocks_ours(path):
+    from consilience import read_blocks
+
+    return sum(len(X) for X, _, _ in read_blocks(path))
+
+
+def blocks_arrow(path, matrix=False):
+    import pyarrow.parquet as pq
+
+    n = 0
+    with pq.ParquetFile(path) as file:
+        for batch in file.iter_batches(batch_size=max(4_000_000 // file.metadata.num_columns, 256)):
+            n += len(np.column_stack([column.to_numpy() for column in batch.columns]) if matrix else batch)
+    return n
+
+
+def blocks_matrix(path):
+    return blocks_arrow(path, matrix=True)
+
+
+def compare_blocks(folder, given):
+    path = Path(folder) / "table.parquet"
+    write(path, given.samples, given.columns)
+    write(path.with_name(f"small.{path.name}"), 4, 8)
+    names = ("blocks_ours", "blocks_arrow", "blocks_matrix")
+    readers = [PEAKS[name] for name in names]
+    assert {reader(path) for reader in readers} == {given.samples}
+    times = seconds([lambda reader=reader: reader(path) for reader in readers], given.repeats)
+    memory = [peak(name, path) for name in names]
+    size = given.samples * given.columns * 8 / 2**20
+    print(f"by blocks, from {size:.0f} MB in memory; ratio = our time / theirs")
+    for what, spent, own in zip(("read_blocks", "iter_batches", "iter_batches, matrix"), times, memory, strict=True):
+        print(f"{what:<22}{spent:>8.2f}s{times[0] / spent:>7.2f}{own:>8.0f} MB", flush=True)
+
+
 def seconds(functions, repeats):
     """Median times of functions that take turns, so that a slow moment of the machine meets all of them."""
     times = [[] for _ in functions]
@@ -97,12 +136,18 @@ def peak(who, path):
 
 def print_peak(who, path):
     small = path.with_name(f"small.{path.name}")
-    reader = {"ours": ours, "theirs": theirs}[who]
+    reader = PEAKS[who]
     reader(small)  # imports
     before = resident("VmRSS")
     read = reader(path)
     print(resident("VmHWM") - before)
     del read
+
+
+PEAKS = {
+    "ours": ours, "theirs": theirs, "blocks_ours": blocks_ours, "blocks_arrow": blocks_arrow,
+    "blocks_matrix": blocks_matrix,
+}  # fmt: skip
 
 
 def resident(field):
@@ -113,7 +158,7 @@ def resident(field):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("formats", nargs="*", default=READERS[:3], help=f"some of {', '.join(READERS)}")
+    parser.add_argument("formats", nargs="*", default=READERS[:3], help=f"some of {', '.join(READERS)}; or blocks")
     parser.add_argument("--samples", type=int, default=10_000)
     parser.add_argument("--columns", type=int, default=20_000)
     parser.add_argument("--repeats", type=int, default=3)
@@ -124,14 +169,15 @@ def main():
     if given.peak:
         print_peak(given.peak[0], Path(given.peak[1]))
         return
-    print(
-        f"{given.samples:,} samples of {given.columns:,} columns; medians of {given.repeats}; ratio = our time / theirs"
-    )
-    print(
-        f"{'format':<14}{'ours':>9}{'theirs':>9}{'ratio':>7}{'ours MB':>10}{'theirs MB':>11}{'data MB':>9}", flush=True
-    )
+    print(f"{given.samples:,} samples of {given.columns:,} columns; medians of {given.repeats}", flush=True)
     with tempfile.TemporaryDirectory(dir=given.folder) as folder:
-        for form in given.formats:
+        if "blocks" in given.formats:
+            compare_blocks(folder, given)
+        forms = [form for form in given.formats if form != "blocks"]
+        if forms:
+            heads = f"{'ours':>9}{'theirs':>9}{'ratio':>7}{'ours MB':>10}{'theirs MB':>11}{'data MB':>9}"
+            print(f"ratio = our time / theirs\n{'format':<14}{heads}", flush=True)
+        for form in forms:
             name = form if "." in form else f"table.{form}"
             path = Path(folder) / name
             write(path, given.samples, given.columns)

@@ -108,6 +108,8 @@ LEARNERS = {
         RBF(0.01), metric="block_sparse", alpha=0.1, metric_penalty=0.1, tol=1e-12
     ),
     "metric classifier cv": cs.ViewMetricRidgeClassifierCV(RBF(0.001)),
+    "banded ridge": cs.BandedRidgeCV(RBF(0.5), random_state=0),
+    "banded ridge, linear": cs.BandedRidgeCV(alphas=(0.1, 1.0, 10.0), cv=3, random_state=0),
     "multiple kernels": cs.MultipleKernelRidge(RBF(0.5), alpha=1e-2, tol=1e-12),
     "multiple kernels, per output": cs.MultipleKernelRidge(RBF(0.5), alpha=1e-2, shared_weights=False, tol=1e-12),
     "multiple kernels, several per view": cs.MultipleKernelRidge(

@@ -6,6 +6,7 @@ if "PYTEST_XDIST_WORKER" in os.environ:  # one process per core: threads of BLAS
     for name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
         os.environ.setdefault(name, "1")
 
+import gc
 import signal
 from collections import Counter
 from pathlib import Path
@@ -15,6 +16,12 @@ from hypothesis import settings
 
 settings.register_profile("consilience", deadline=None, max_examples=40, derandomize=True)
 settings.load_profile("consilience")
+
+
+def pytest_collection_finish():
+    """Keep the thousands of tests out of garbage collection, which would visit each of them again and again."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(scope="session")

@@ -568,3 +568,38 @@ def left_out_predictions(K, Y, s, penalty, parts, K_new):
         held[part] = K[np.ix_(part, rest)] @ a + b
         new.append(K_new[:, rest] @ a + b)
     return held, np.stack(new, axis=1)
+
+
+# -- support vector machines over features
+def hinge_coordinates(T, S, D, upper, signs, sweeps):
+    """α with min ½|Σ_i t_i (s_i ∘ α_i)'S|² - <D, α> in its box, one variable after the other, by the kernel."""
+    K, Q_S, alpha = T @ T.T, S @ S.T, np.zeros(D.shape)
+    for _ in range(sweeps):
+        for i, k in product(range(len(D)), range(len(S))):
+            slope = signs[i, k] * (K[i] @ (signs * alpha) @ Q_S[k]) - D[i, k]
+            curvature = K[i, i] * Q_S[k, k]
+            best = alpha[i, k] - slope / curvature if curvature > 0 else (upper[i, k] if slope < 0 else 0.0)
+            alpha[i, k] = min(max(best, 0.0), upper[i, k])
+    return alpha
+
+
+# -- banded ridge
+def banded_ridge(grams, y, s, train, x):
+    """Return what kernel ridge with an intercept, trained on some rows, predicts at all; x is (weights, penalty)."""
+    K = sum(weight * gram for weight, gram in zip(x[0], grams, strict=True))
+    n = len(train)
+    A = np.block([[K[np.ix_(train, train)] + x[1] * np.diag(1 / s[train]), np.ones((n, 1))], [np.ones((1, n)), 0.0]])
+    c = np.linalg.solve(A, np.append(y[train], 0.0))
+    return K[:, train] @ c[:-1] + c[-1]
+
+
+def banded_errors(grams, y, s, draws, alphas, folds=None):
+    """Return the weighted squared held-out errors of one output by refits, (draws, penalties); NaN is left out."""
+    known = np.flatnonzero(~np.isnan(y))
+    folds = [(np.setdiff1d(known, [i]), np.array([i])) for i in known] if folds is None else folds
+    errors = np.zeros((len(draws), len(alphas)))
+    for (d, weights), (k, alpha), (train, test) in product(enumerate(draws), enumerate(alphas), folds):
+        train, test = np.intersect1d(train, known), np.intersect1d(test, known)
+        predicted = banded_ridge(grams, y, s, train, (weights, alpha))[test]
+        errors[d, k] += np.sum(s[test] * (y[test] - predicted) ** 2)
+    return errors

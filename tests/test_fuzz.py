@@ -15,13 +15,13 @@ import fuzz
 
 # kind: number of items, cases of each
 SIZES = {
-    "batch": (4, 100),
-    "weights": (2, 80),
-    "chunks": (2, 90),
-    "files": (1, 220),
-    "tables": (2, 800),
-    "sparse": (1, 300),
-    "views": (2, 500),
+    "batch": (2, 100),
+    "weights": (2, 40),
+    "chunks": (2, 45),
+    "files": (1, 110),
+    "tables": (1, 800),
+    "sparse": (1, 200),
+    "views": (1, 500),
 }
 
 

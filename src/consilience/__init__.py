@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0.dev0"
 
 _NAMES = {
-    "views": ["Views", "as_views"],
+    "views": ["RowBlocks", "Views", "as_views"],
     "views.per_view": ["PerView"],
     "views.batch_effects": ["RemoveBatch"],
     "kernels.features": ["Nystroem", "RandomFeatures"],
     "kernels.outputs": ["simplex_vectors"],
+    "batch.banded_ridge": ["BandedRidgeCV"],
     "batch.consensus": ["ConsensusClassifier", "ConsensusRegressor"],
     "batch.coregularized": ["CoRegularizedRidge", "CoRegularizedRidgeClassifier"],
     "batch.coregularized_cv": ["CoRegularizedRidgeCV", "CoRegularizedRidgeClassifierCV"],
@@ -37,7 +38,7 @@ _NAMES = {
     "online.vector": ["VectorPerceptron"],
     "online.ranking": ["RankingPerceptron"],
     "online.multicue": ["MultiCueClassifier"],
-    "io": ["Samples", "SharedModel", "load", "read_samples", "read_stream", "save", "shareable"],
+    "io": ["Samples", "SharedModel", "load", "read_blocks", "read_samples", "read_stream", "save", "shareable"],
     "evaluation.comparison": ["Comparison", "Difference", "Leaderboard", "candidates", "compare", "default_kernels"],
     "evaluation.splitting": ["LabeledKFold"],
     "evaluation.inspection": ["certificate", "equal_error_rate", "view_agreement", "view_importances"],
@@ -51,6 +52,7 @@ _NAMES = {
         "MetricDisplay",
         "ViewWeightsDisplay",
     ],
+    "evaluation.output_displays": ["BandedR2Display"],
     "evaluation.curves": ["GapDisplay", "MistakesDisplay", "NystroemCurveDisplay"],
     "evaluation.checks": ["check_multiview_estimator"],
 }
@@ -70,6 +72,7 @@ __all__ = [*_HOME, *_MODULES]
 if TYPE_CHECKING:
     from . import datasets, evaluation, io, kernels, report
     from .batch._view_metric import ViewMetric
+    from .batch.banded_ridge import BandedRidgeCV
     from .batch.consensus import ConsensusClassifier, ConsensusRegressor
     from .batch.coregularized import CoRegularizedRidge, CoRegularizedRidgeClassifier
     from .batch.coregularized_cv import CoRegularizedRidgeClassifierCV, CoRegularizedRidgeCV
@@ -99,9 +102,10 @@ if TYPE_CHECKING:
     from .evaluation.external import ExternalEvaluation, evaluate_external
     from .evaluation.importances import FeatureImportances, feature_importances
     from .evaluation.inspection import certificate, equal_error_rate, view_agreement, view_importances
+    from .evaluation.output_displays import BandedR2Display
     from .evaluation.progressive import ProgressiveResult, progressive_validation
     from .evaluation.splitting import LabeledKFold
-    from .io import Samples, SharedModel, load, read_samples, read_stream, save, shareable
+    from .io import Samples, SharedModel, load, read_blocks, read_samples, read_stream, save, shareable
     from .kernels import graphs
     from .kernels.features import Nystroem, RandomFeatures
     from .kernels.outputs import simplex_vectors
@@ -112,7 +116,7 @@ if TYPE_CHECKING:
     from .online.ranking import RankingPerceptron
     from .online.vector import VectorPerceptron
     from .solvers import certificates
-    from .views import Views, as_views
+    from .views import RowBlocks, Views, as_views
     from .views.batch_effects import RemoveBatch
     from .views.per_view import PerView
 

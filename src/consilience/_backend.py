@@ -1,15 +1,18 @@
-"""Array libraries and threads: NumPy, PyTorch and CuPy through the array API; threads of BLAS and of compiled loops.
+"""What the machine offers: array libraries through the array API, threads of BLAS and of compiled loops, memory.
 
 Arrays stay on their device. Code gets the `namespace` xp of its arrays and uses `xp.exp`, `xp.sum`, `@` and in-place
 operators, which NumPy, PyTorch and CuPy share.
 """
 
 import os
+import re
+import sys
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import cache
 from itertools import pairwise
+from pathlib import Path
 from threading import Lock
 from typing import Any
 
@@ -72,6 +75,14 @@ def like(values: np.ndarray, x: Any) -> Any:
     if not is_device_array(x):
         return values
     return namespace(x).asarray(values, device=x.device)
+
+
+def cast(x: Any, dtype: Any) -> Any:
+    """Return an array of any library in another type, named "float32" or "float64" or a type of the library itself."""
+    if not is_device_array(x):
+        return x.astype(dtype, copy=False)
+    xp = namespace(x)
+    return xp.astype(x, getattr(xp, dtype) if isinstance(dtype, str) else dtype, copy=False)
 
 
 def take_rows(x: Any, rows: np.ndarray) -> Any:
@@ -177,3 +188,143 @@ def by_rows(work: Callable[[int, int], None], n_rows: int, operations: int, piec
     bounds = np.linspace(0, n_rows, min(n_rows, pieces * threads) + 1).astype(int)
     with ThreadPoolExecutor(threads) as pool:
         list(pool.map(lambda block: work(*block), pairwise(bounds.tolist())))
+
+
+# -- memory
+_UNITS = {"": 1, **{prefix: 1000**k for k, prefix in enumerate("KMGT", start=1)}}
+_UNITS |= {f"{prefix}I": 1024**k for k, prefix in enumerate("KMGT", start=1)}
+_UNLIMITED = 1 << 60  # cgroups write about 2^63 where there is no limit
+_SMALL = 1 << 24  # bytes that are not worth the reading of system files
+
+
+def available_memory() -> int:
+    """Return the number of bytes that this process can still allocate.
+
+    The environment variable CONSILIENCE_MEMORY, such as "8GB", sets it. Otherwise it is the memory that the system can
+    give without swapping: on Linux within the limits of the cgroups too, on macOS all physical memory. In both cases a
+    limit on the address space (RLIMIT_AS) is respected.
+    """
+    given = os.environ.get("CONSILIENCE_MEMORY", "").strip()
+    memory = _read_size(given) if given else min(_system_memory(), _cgroup_memory())
+    return max(min(memory, _address_space()), 0)
+
+
+def check_memory(needed: float, what: str, remedy: str) -> None:
+    """Raise MemoryError if more bytes are needed than available; `what` needs them, the remedy is a sentence."""
+    if needed < _SMALL and "CONSILIENCE_MEMORY" not in os.environ:
+        return
+    available = available_memory()
+    if needed > available:
+        raise MemoryError(
+            f"{what} needs about {size_text(needed)} of memory, and {size_text(available)} are available. {remedy}"
+        )
+
+
+def size_text(n_bytes: float) -> str:
+    """Return a number of bytes as text, in GiB or MiB.
+
+    Examples
+    --------
+    >>> size_text(3 * 2**30), size_text(2**20 / 2)
+    ('3 GiB', '0.5 MiB')
+    """
+    unit, name = (2**30, "GiB") if n_bytes >= 2**30 else (2**20, "MiB")
+    size = n_bytes / unit
+    return f"{size:,.0f} {name}" if size >= 100 else f"{size:.3g} {name}"
+
+
+def _read_size(text: str) -> int:
+    """Return a number of bytes from text such as "8GB", "500 MiB" or "1e9"."""
+    match = re.fullmatch(r"([0-9.]+(?:E[0-9]+)?)\s*([KMGT]?I?)B?", text.upper())
+    try:
+        size = float(match.group(1)) * _UNITS[match.group(2)] if match else 0.0
+    except (KeyError, ValueError):
+        size = 0.0
+    if not 0 < size < _UNLIMITED:
+        raise ValueError(f"The environment variable CONSILIENCE_MEMORY must be a size such as '8GB'; got {text!r}.")
+    return int(size)
+
+
+def _system_memory() -> int:
+    """Return what the system can give without swapping; all physical memory where it does not say more."""
+    if sys.platform == "win32":
+        return _windows_memory()
+    match = re.search(r"^MemAvailable:\s+(\d+) kB", _text_of(Path("/proc/meminfo")), flags=re.MULTILINE)
+    if match:
+        return int(match.group(1)) * 1024
+    try:
+        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    except (ValueError, OSError):
+        return _UNLIMITED
+
+
+def _windows_memory() -> int:
+    """Return the physical memory that Windows can give."""
+    import ctypes
+
+    class Status(ctypes.Structure):
+        _fields_ = (
+            ("length", ctypes.c_ulong),
+            ("load", ctypes.c_ulong),
+            *(
+                (name, ctypes.c_ulonglong)
+                for name in ("total", "available", "t_page", "a_page", "t_virtual", "a_virtual")
+            ),
+            ("a_extended", ctypes.c_ulonglong),
+        )
+
+    status = Status(length=ctypes.sizeof(Status))
+    done = ctypes.windll.kernel32.GlobalMemoryStatusEx(ctypes.byref(status))  # type: ignore[attr-defined]
+    return int(status.available) if done else _UNLIMITED
+
+
+def _cgroup_memory(root: Path = Path("/sys/fs/cgroup"), own: Path = Path("/proc/self/cgroup")) -> int:
+    """Return what the cgroups of this process, versions 1 and 2, leave of their limits.
+
+    A limit holds for all groups below it, so that every group up to the root counts. Pages of files that the kernel can
+    drop at any time are not in use.
+    """
+    left = _UNLIMITED
+    for line in _text_of(own).splitlines():
+        _, controllers, path = line.split(":", 2)
+        if controllers and "memory" not in controllers.split(","):
+            continue
+        base, names = (root / "memory", _V1) if controllers else (root, _V2)
+        group = base / path.strip("/")
+        for folder in (group, *group.parents):
+            if folder == base.parent:
+                break
+            limit, used = (_number_of(folder / name) for name in names[:2])
+            if limit is not None and limit < _UNLIMITED:
+                match = re.search(rf"^{names[2]} (\d+)$", _text_of(folder / "memory.stat"), flags=re.MULTILINE)
+                left = min(left, limit - max((used or 0) - (int(match.group(1)) if match else 0), 0))
+    return left
+
+
+_V1 = "memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"
+_V2 = "memory.max", "memory.current", "inactive_file"
+
+
+def _text_of(path: Path) -> str:
+    try:
+        return path.read_text()
+    except OSError:  # not on this system, or in this container
+        return ""
+
+
+def _number_of(path: Path) -> int | None:
+    text = _text_of(path).strip()
+    return int(text) if text.isdigit() else None  # "max" is no limit
+
+
+def _address_space() -> int:
+    """Return what the limit on the address space leaves."""
+    if sys.platform == "win32":
+        return _UNLIMITED
+    import resource
+
+    limit = resource.getrlimit(resource.RLIMIT_AS)[0]
+    if limit == resource.RLIM_INFINITY:
+        return _UNLIMITED
+    pages = _text_of(Path("/proc/self/statm")).split()
+    return limit - (int(pages[0]) * resource.getpagesize() if pages else 0)

@@ -11,6 +11,7 @@ from sklearn.exceptions import ConvergenceWarning
 import consilience as cs
 import reference
 from cases import gram_views, random_mask
+from consilience.batch import _fit as batch_fit
 from consilience.batch import metric as batch
 from consilience.batch._fit import double_design, read_training
 from consilience.kernels import RBF, Linear
@@ -19,6 +20,7 @@ from consilience.solvers import metric as solvers
 from consilience.solvers.alternating_metric import MetricMoments, alternate_metric, fixed_metric_steps
 from consilience.solvers.held_out_metric import HeldOutSpectrum
 from consilience.solvers.metric import kappa_of, metric_roots
+from consilience.solvers.moment_matrix import MomentMatrix
 
 METRICS = ["learned", "block_sparse", "covariance", "diagonal"]
 PENALTIES = [(0.1, 1.0), (1.0, 0.3), (0.01, 0.01), (5.0, 5.0)]
@@ -243,10 +245,8 @@ def test_rows_in_blocks_are_rows_at_once(monkeypatch, metric, masked):
     X, s = cs.Views(X, mask=mask), rng.random(50) + 0.5
     model = cs.ViewMetricRidge(RBF(0.5), metric=metric, n_components=10, random_state=0)
     whole = model.fit(X, y, s).predict(X)
-    monkeypatch.setattr(design, "BLOCK", 7)
-    for kept in (1e9, 0):
-        monkeypatch.setattr(design_matrix, "_KEPT", kept)
-        np.testing.assert_allclose(model.fit(X, y, s).predict(X), whole, atol=1e-9)
+    monkeypatch.setattr(batch_fit, "BLOCK", 7)
+    np.testing.assert_allclose(model.fit(X, y, s).predict(X), whole, atol=1e-10)
 
 
 # -- the published scheme
@@ -528,7 +528,7 @@ def test_learned_weights_are_the_best_on_the_circle(metric, seed):
     proof = model.certificate()
     assert proof.status == "converged"
     values = []
-    for angle in np.linspace(0, np.pi, 181):
+    for angle in np.linspace(0, np.pi, 61):
         w = np.array([np.cos(angle), np.sin(angle)]) / np.sqrt(2)
         values.append(ridge(0.5, 0.5, w, metric=metric).fit(gram_views(grams), Y[:, 0]).certificate().objective)
     assert proof.objective <= min(values) * (1 + 1e-7)
@@ -902,24 +902,41 @@ def test_both_forms_are_the_same_problem(missing):
         design.GramDesign([K[np.ix_(r, r)] for K, r in zip(grams, rows, strict=True)], rows, 15, s), Y, u
     )
     side = np.hstack([K[:, r] * np.sqrt(s[r]) for K, r in zip(grams, rows, strict=True)])
-    primal = design_matrix.DesignMatrix(
-        design.FeatureDesign(lambda start, stop: side[start:stop], [len(r) for r in rows], present, 15, s), Y, u
-    )
-    M, B = dual.matrix(w), rng.normal(size=(15, 3))
-    np.testing.assert_allclose(M, primal.matrix(w), atol=1e-12)
+    parts = [slice(0, 4), slice(4, 15)]
+    blocks = [design.FeatureRows(side[r], present[r], s[r], u[r], Y[r]) for r in parts]
+    primal = MomentMatrix(design.FeatureDesign(lambda: iter(blocks), [len(r) for r in rows], 3))
+    M, B, scaled = dual.matrix(w), rng.normal(size=(15, 3)), np.sqrt(u)[:, None] * Y
+    np.testing.assert_allclose(dual.Y, scaled)
     np.testing.assert_allclose(dual.gram(w), M @ M.T, atol=1e-12)
+    np.testing.assert_allclose(dual.lift(w, B), M.T @ B, atol=1e-12)
+    np.testing.assert_allclose(dual.inverse_diagonal(w, d := np.array([0.3, 2.0])), hat(M, d, dual.sizes))
     for one in (dual, primal):
         G = one.from_spectrum(w, spectrum := one.spectrum(w), spectrum.turned)
-        np.testing.assert_allclose(G, M.T @ one.Y, atol=1e-10)  # V√e R' turned back
-        np.testing.assert_allclose(one.lift(w, B), M.T @ B, atol=1e-12)
-        np.testing.assert_allclose(one.residuals(w, G), one.Y - M @ G, atol=1e-10)
+        np.testing.assert_allclose(G, M.T @ scaled, atol=1e-10)  # V√e R' turned back
+        G = 0.1 * G
+        left = scaled - M @ G
+        for measured in [one.measure(w, G), *([primal._measured_by_rows(w, G)] if one is primal else [])]:
+            np.testing.assert_allclose(measured.losses, np.sum(left**2, axis=0), rtol=1e-10)
+            np.testing.assert_allclose(measured.products, np.sum(left * scaled, axis=0), rtol=1e-10)
+            np.testing.assert_allclose(measured.correlations, M.T @ left, atol=1e-10)
+            np.testing.assert_allclose(np.repeat(w, one.sizes)[:, None] * measured.unweighted, M.T @ left, atol=1e-10)
         np.testing.assert_allclose(one.moments(w)[0], M.T @ M, atol=1e-12)
-        np.testing.assert_allclose(one.moments(w)[1], M.T @ one.Y, atol=1e-12)
-        inner = np.eye(15) + M @ np.diag(np.repeat([0.3, 2.0], one.sizes)) @ M.T
-        np.testing.assert_allclose(one.inverse_diagonal(w, np.array([0.3, 2.0])), np.diag(np.linalg.inv(inner)))
+        np.testing.assert_allclose(one.moments(w)[1], M.T @ scaled, atol=1e-12)
+        held = np.concatenate([part for _, _, part in one.leave_one_out(w, G, [d] * 3)])
+        np.testing.assert_allclose(held, left / hat(M, d, one.sizes)[:, None], rtol=1e-9)
+        values, vectors, turned = one.left_vectors(w)
+        V = np.concatenate([part for _, _, part in one.left_rows(w, vectors)])
+        np.testing.assert_allclose(M @ M.T @ V, V * values, atol=1e-10)
+        np.testing.assert_allclose(V.T @ scaled, turned, atol=1e-10)
         assert one.squared_size() == pytest.approx(np.sum(s[:, None] * side**2))
     slopes = [one.weight_slopes(w, G, one.measure(w, G)) for one in (dual, primal)]
     np.testing.assert_allclose(*slopes, rtol=1e-9)
+    np.testing.assert_allclose(primal._slopes_by_rows(w, G), slopes[0], rtol=1e-9)
+
+
+def hat(M, d, sizes):
+    """The diagonal of (I + Σ_v d_v M_vM_v')⁻¹."""
+    return np.diag(np.linalg.inv(np.eye(len(M)) + M @ np.diag(np.repeat(d, sizes)) @ M.T))
 
 
 @pytest.mark.parametrize("scale", [1e-12, 1e-6, 1.0, 1e6, 1e12])
@@ -946,7 +963,7 @@ def test_held_out_solver_with_directions_out_of_reach():
     M, Y = rng.normal(size=(20, 5)), rng.normal(size=(20, 2))
     U, sigma, _ = np.linalg.svd(M, full_matrices=False)
     kappa = kappa_of(0.5, 0.7)
-    found = HeldOutSpectrum(sigma**2, U, Y).residuals(kappa)
+    found = HeldOutSpectrum(sigma**2, U, Y, U.T @ Y, reaches_all=False).residuals(kappa)
     for i in range(20):
         rest = np.arange(20) != i
         for p in range(2):

@@ -9,7 +9,7 @@ from sklearn.model_selection import GridSearchCV, cross_val_score
 
 import consilience as cs
 import reference
-from consilience.batch._fit import weights_of_views
+from consilience.batch._terms import weights_of_views
 from consilience.io._states import check_state
 from consilience.kernels import (
     RBF,

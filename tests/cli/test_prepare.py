@@ -67,13 +67,13 @@ def test_the_lack_of_batches_is_told_at_prediction(folder):
 
 
 def test_comparisons_prepare_inside_the_folds_and_the_report_says_how(folder):
-    words = ("compare", folder / "all.csv", "-y", "y", "-e", "LateFusion", "-e", "rna alone", "--cv", 3, "-j", 1)
+    words = ("compare", folder / "all.csv", "-y", "y", "-e", "LateFusion", "-e", "rna alone", "--cv", 2, "-j", 1)
     report, model_file = folder / "report.html", folder / "m.cons"
     found = summary(*words, *OPTIONS, "--report", report, "--save", model_file)
     assert found["views"] == ["rna", "met"]
     X = expected()[1]
     steps = [{"rna": "log"}, RemoveBatch("plate"), "top_k:2"]
-    board = cs.compare(X, Y, prepare=steps, estimators=["LateFusion", "rna alone"], cv=3, baselines=False)
+    board = cs.compare(X, Y, prepare=steps, estimators=["LateFusion", "rna alone"], cv=2, baselines=False)
     assert [row["score"] for row in found["leaderboard"]] == pytest.approx([row.score for row in board])
     page = report.read_text()
     assert (

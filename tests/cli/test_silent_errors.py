@@ -239,7 +239,7 @@ def test_annotated_matrices(study, sparse, tmp_path):
     assert {row["id"]: row["prediction"] for row in alone} == study.predict({view: study.test[view]}).to_dict()
 
 
-@settings(max_examples=5, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=3, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.integers(0, 2**31))
 def test_any_order_of_rows_columns_files_and_file_names(study, seed):
     random = Random(seed)

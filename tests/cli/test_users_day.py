@@ -59,7 +59,8 @@ def test_from_files_to_a_report_a_model_and_predictions_in_three_commands(study)
     # 1. compare, with centers kept together; a report and the best model
     first = summary(
         "compare", *files(study, "own"), *by_name, "--groups", "center", "--scoring", "roc_auc,accuracy", "--cv", 3,
-        "-j", 1, "--report", report, "--save", model, "--csv", study / "board.csv",
+        "-j", 1, "-e", "ConsensusClassifier", "-e", "LateFusion", "-e", "rna alone", "--baselines", "--report", report,
+        "--save", model, "--csv", study / "board.csv",
     )  # fmt: skip
     read = {row["view"]: row for row in first["read"]}
     assert {name: row["samples"] for name, row in read.items()} == {

@@ -261,11 +261,11 @@ def test_evaluation_prints_measures_with_intervals_and_classes(data, tmp_path):
 # -- comparison
 def test_options_of_a_comparison(data, tmp_path):
     csv, model = tmp_path / "board.csv", tmp_path / "m.cons"
-    given = ("compare", data, "-y", "y", "-e", "LateFusion", "-e", "onlineperceptron", "--cv", 3, "-j", 1)
+    given = ("compare", data, "-y", "y", "-e", "LateFusion", "-e", "onlineperceptron", "--cv", 2, "-j", 1)
     found = summary(*given, "--scoring", "roc_auc,accuracy", "--scoring", "f1_macro", "--csv", csv)
     assert found["scoring"] == "roc_auc"
     assert set(found["leaderboard"][0]["measures"]) == {"roc_auc", "accuracy", "f1_macro"}
-    assert len(found["leaderboard"][0]["measures"]["accuracy"]) == 3
+    assert len(found["leaderboard"][0]["measures"]["accuracy"]) == 2
     assert {row["estimator"] for row in found["leaderboard"]} == {"LateFusion", "OnlinePerceptron"}
     assert found["leaderboard"][0]["verdict"] == "best"
     assert found["leaderboard"][1]["verdict"] in ("different", "not told apart", "too few samples to tell")
@@ -274,7 +274,7 @@ def test_options_of_a_comparison(data, tmp_path):
     assert len(table) == 2
     assert "verdict" in table
     found = summary(*given, "--repeats", 2)
-    assert len(found["leaderboard"][0]["measures"]["accuracy"]) == 6
+    assert len(found["leaderboard"][0]["measures"]["accuracy"]) == 4
     found = summary(*given, "--baselines", "--class-weight", "balanced")
     names = {row["estimator"] for row in found["leaderboard"]}
     assert {"RandomForestClassifier", "DummyClassifier", "HistGradientBoostingClassifier"} <= names

@@ -42,8 +42,8 @@ GROUPS = np.repeat(np.arange(24), 5)
 
 
 def compare(X, y, **options):
-    """Compare what is named, without baselines unless they are asked for."""
-    return cs.compare(X, y, **{"baselines": False, **options})
+    """Compare what is named, with searches of two folds, without baselines unless they are asked for."""
+    return cs.compare(X, y, **{"baselines": False, "inner_cv": 2, **options})
 
 
 # -- scores
@@ -218,7 +218,10 @@ SPLITTERS += [ShuffleSplit(3, test_size=0.2, random_state=0), TimeSeriesSplit(3)
 @pytest.mark.parametrize("cv", SPLITTERS, ids=lambda cv: type(cv).__name__)
 @pytest.mark.parametrize("y", [SIGN.astype(str), F], ids=["classification", "regression"])
 def test_any_splitter(cv, y):
-    board = compare(X, y, estimators=["LateFusion", "a alone"], cv=cv, inner_cv=KFold(2))
+    model = cs.LateFusion(Ridge() if y is F else LogisticRegression())
+    grid = {"estimator__alpha" if y is F else "estimator__C": [0.1, 1.0]}
+    own = {"LateFusion": (model, grid), "a alone": (model, grid)}
+    board = compare(X, y, estimators=own, cv=cv, inner_cv=KFold(2))
     for row in board:
         assert len(row.scores) == len(board.splits) == len(row.best_params) == len(row.parts)
         tested = np.zeros(120, dtype=bool)

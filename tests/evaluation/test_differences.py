@@ -187,7 +187,7 @@ def drawn(rng, n, shares, overlap):
 def test_equal_estimators_are_rarely_called_different():
     rng, y = np.random.default_rng(0), np.zeros(150, dtype=int)
     single = board = covered = 0
-    for _ in range(300):
+    for _ in range(200):
         rows = [row_of(str(k), right, y) for k, right in enumerate(drawn(rng, 150, [0.8] * 6, 0.5))]
         rows.sort(key=lambda each: -np.mean(each.scores))
         scores = accuracies(y)
@@ -197,9 +197,9 @@ def test_equal_estimators_are_rarely_called_different():
         _, low, high, p_value, _ = scores.compare(first, second)
         single += p_value <= 0.05
         covered += low <= 0 <= high
-    assert single <= 0.05 * 300
-    assert board <= 0.05 * 300
-    assert covered >= 0.94 * 300
+    assert single <= 0.05 * 200
+    assert board <= 0.05 * 200
+    assert covered >= 0.94 * 200
 
 
 @pytest.mark.parametrize("share", [0.95, 0.85, 0.75])

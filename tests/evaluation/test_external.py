@@ -126,12 +126,12 @@ def test_intervals_cover_as_often_as_they_say(d, n):
     X, y = model.draw(rng, 200_000)
     truth = {name: own.value for name, own in evaluate_external(model, X, y, n_resamples=100).measures.items()}
     hits = dict.fromkeys(truth, 0)
-    for k in range(150):
+    for k in range(100):
         X, y = model.draw(rng, n)
         for name, own in evaluate_external(model, X, y, n_resamples=200, random_state=k).measures.items():
             hits[name] += own.low <= truth[name] <= own.high
-    # 0.95 less three standard errors of 150 trials
-    assert min(hits.values()) >= 150 * 0.95 - 3 * np.sqrt(150 * 0.95 * 0.05), hits
+    # 0.95 less three standard errors of 100 trials
+    assert min(hits.values()) >= 100 * 0.95 - 3 * np.sqrt(100 * 0.95 * 0.05), hits
 
 
 def test_perfect_predictions_have_wide_intervals():

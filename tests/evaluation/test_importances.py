@@ -287,18 +287,18 @@ class TwoColumns(cs.EarlyFusion):
 
 
 def test_halving_finds_columns_among_thousands_without_testing_each():
-    data, labels = many(20_000)
+    data, labels = many(8_000)
     model = TwoColumns(LogisticRegression(l1_ratio=1.0, solver="liblinear", C=0.3)).fit(data, labels)
     TwoColumns.calls = 0
     found = feature_importances(model, data, labels, method="permutation", n_repeats=3, max_scores=400)
     assert TwoColumns.calls <= 410
     assert found.names[:2] == ("17", "4242")
     assert not found.is_block[:2].any()
-    assert sum(len(own) for own in found.columns) == 20_003  # every column is in one row
+    assert sum(len(own) for own in found.columns) == 8_003  # every column is in one row
     assert found.is_block.any()
     assert "lost too little to look closer" in str(found)
     exact = feature_importances(model, data, labels, method="permutation", n_repeats=3, view="genes",
-                                groups={"first": [17], "rest": np.setdiff1d(np.arange(20_000), [17])})  # fmt: skip
+                                groups={"first": [17], "rest": np.setdiff1d(np.arange(8_000), [17])})  # fmt: skip
     assert exact.importances[exact.names.index("first")] == pytest.approx(found.importances[0])
 
 

@@ -178,7 +178,7 @@ def one_by_one(estimator, X, y, classes=None):
     return model
 
 
-def late_stream(seed, n=120, widths=(2, 4)):
+def late_stream(seed, n=80, widths=(2, 4)):
     """Two views, the second from the middle on; and a row in which it is alone."""
     own = np.random.default_rng(seed)
     A, B = (own.normal(size=(n, width)) for width in widths)

@@ -38,7 +38,7 @@ def test_bounds_are_never_violated_by_the_best_comparators(which, seed, p, n_cla
     check_bound(estimators(p)[which], X, y)
 
 
-@settings(max_examples=300)
+@settings(max_examples=100)
 @given(seed=st.integers(0, 10**9), p=st.floats(1, 8), spread=st.floats(0.1, 6))
 def test_bounds_are_never_violated_by_other_comparators(seed, p, spread):
     rng = np.random.default_rng(seed)

@@ -16,7 +16,7 @@ from consilience.kernels import RBF, ChiSquared
 # -- streams: samples, labels, and classes if they are announced
 def classes_come_late(seed):
     """Classes in an order that is not theirs, two of them late; views are missing."""
-    X, y = stream(9 + seed, n=90, n_classes=4, missing=True)
+    X, y = stream(9 + seed, n=50, n_classes=4, missing=True)
     order = np.argsort(y > 1, kind="stable")
     return X[order], np.array(["d", "b", "a", "c"])[y[order]], None
 
@@ -45,7 +45,7 @@ def distances_at_the_threshold(seed):
 
 
 def one_far_sample(seed):
-    Z = np.random.default_rng(0).normal(size=(150, 3))
+    Z = np.random.default_rng(0).normal(size=(100, 3))
     y = (Z[:, 0] * Z[:, 1] > 0).astype(int)
     Z[50] = [1e6, 1e8, 1e9, 1e10, 1e50][seed]
     return Views(a=Z), y, (0, 1)
@@ -69,15 +69,16 @@ VECTOR = [cs.VectorPerceptron(kernel) for kernel in ("linear", RBF(0.5), {"v0": 
 # estimators, a stream of a seed, the number of seeds, sizes of chunks
 CUTS = [
     ([clone(model).set_params(average=average) for name, model in ALL.items()
-      for average in (False, True, "with_last", "voted") if average != "voted" or name not in NOT_VOTED],
-     classes_come_late, 1, (1, 7, 50)),
+      for average in (False, "with_last")], classes_come_late, 1, (1, 7, 30)),
+    ([clone(model).set_params(average=average) for name, model in ALL.items()
+      for average in (True, "voted") if average != "voted" or name not in NOT_VOTED], classes_come_late, 1, (7, 30)),
     ([*ALL.values(), *VECTOR], views_come_and_go, 1, (17, 25)),
     (LATE, a_view_comes_late, 2, (7, 50)),
     ([cs.MatrixPerceptron(kernel, unequal="repeat") for kernel in ("linear", RBF(0.3))], a_narrow_view_comes_late, 1,
      (1, 30, 60)),
-    (TIED, ties, 25, (7,)),
+    (TIED, ties, 8, (7,)),
     ([kind(RBF(0.3), threshold=threshold) for kind in (cs.Projectron, cs.MultiCueClassifier)
-      for threshold in (1.0, 0.5)], distances_at_the_threshold, 5, (50, 7)),
+      for threshold in (1.0, 0.5)], distances_at_the_threshold, 3, (50, 7)),
     ([kind(RBF(0.5)) for kind in (cs.KernelPerceptron, cs.Projectron, cs.OrthogonalPerceptron, cs.VectorPerceptron)],
      one_far_sample, 5, (50, 7)),
 ]  # fmt: skip

@@ -109,7 +109,7 @@ def test_equals_its_twin_step_by_step(seed):
 @pytest.mark.parametrize("whole", [False, True])
 @pytest.mark.parametrize("n_classes", [3, 5])
 def test_a_vector_for_each_class_is_the_perceptron_of_several_classes(n_classes, whole, average):
-    X, y = stream(n_classes, n=150, widths=(4,), n_classes=n_classes, whole=whole)
+    X, y = stream(n_classes, n=60, widths=(4,), n_classes=n_classes, whole=whole)
     A = X["v0"]
     known = cs.OnlinePerceptron(fit_intercept=False, average=average).partial_fit(X, y, classes=range(n_classes))
     features = by_class(n_classes, 4)

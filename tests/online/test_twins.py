@@ -32,7 +32,7 @@ from consilience.kernels import RBF, Linear
 @pytest.mark.parametrize("name", TWINS)
 def test_equals_its_twin_decision_by_decision(name, form, n_classes):
     estimator, rows, link, threshold, step = TWINS[name]
-    for seed in range(3):
+    for seed in range(2):
         X, y = stream(seed, n_classes=n_classes, whole=form == "integers", missing=form == "missing")
         assert (X.mask is not None) == (form == "missing")
         R = rows(X)

@@ -33,7 +33,7 @@ def test_words_of_every_step():
 @pytest.mark.parametrize("y", [Y, A[:, 0] + B[:, 1]], ids=["classification", "regression"])
 def test_views_of_batches_and_dropped_views_are_not_shown_as_views(y, tmp_path):
     names = ["CoRegularizedRidgeClassifierCV" if y is Y else "CoRegularizedRidgeCV", "LateFusion", "b alone"]
-    board = cs.compare(X, y, prepare=STEPS, estimators=names, cv=3)
+    board = cs.compare(X, y, prepare=STEPS, estimators=names, cv=2, inner_cv=2)
     assert not board.failed
     findings = examine(X, y, board)
     assert findings.X.names == ("a", "b")

@@ -45,7 +45,7 @@ def classes():
     mask[::3, 1] = False
     X = cs.Views({"mean": X["mean"], HOSTILE: X["error"], "worst": X["worst"]}, mask=mask)
     names = ["ViewMetricRidgeClassifierCV", "CoRegularizedSVC", "LateFusion", "worst alone", "mean alone"]
-    board = compare(X, y, estimators=names, cv=3, baselines=False)
+    board = compare(X, y, estimators=names, cv=3, inner_cv=2, baselines=False)
     X = cs.Views(X, sample_names=[f"<b>{i}</b>" for i in range(150)])
     return X, y, board, examine(X, y, board, title=TITLE)
 
@@ -53,7 +53,7 @@ def classes():
 @pytest.fixture(scope="module")
 def regression():
     names = ["CoRegularizedRidgeCV", "ViewMetricRidgeCV", "EarlyFusion", "a alone"]
-    return examine(X80, F, compare(X80, F, estimators=names, cv=3, baselines=False), title="Regression")
+    return examine(X80, F, compare(X80, F, estimators=names, cv=3, inner_cv=2, baselines=False), title="Regression")
 
 
 @pytest.fixture(scope="module")
@@ -77,7 +77,7 @@ def text_of(tmp_path):
 
 def examined(X, y, *estimators, **options):
     """Compare estimators in two folds and examine the best one."""
-    given = {"estimators": list(estimators), "cv": 2, "baselines": False, **options}
+    given = {"estimators": list(estimators), "cv": 2, "inner_cv": 2, "baselines": False, **options}
     return examine(X, y, compare(X, y, **given))
 
 
@@ -259,7 +259,7 @@ def test_answers_are_differences_of_held_out_scores():
     y = np.arange(400) % 2
     X = cs.Views({name: y[:, None] + rng.normal(size=(400, 1)) for name in ("a", "b", "c")})
     names = ["EarlyFusion", "LateFusion", "a alone", "b alone", "c alone"]
-    board = compare(X, y, estimators=names, cv=4)
+    board = compare(X, y, estimators=names, cv=3, inner_cv=2)
     found = examine(X, y, board)
     answers = {answer.question: answer for answer in answers_of(found)}
     several = next(row for row in board if row.kind == "estimator")
@@ -274,14 +274,14 @@ def test_answers_are_differences_of_held_out_scores():
     assert answers["Gap to the baseline"].text.count("points of accuracy") == 1
     assert answers["Problems in the data"].short == "None found"
     noise = cs.Views({"a": X["a"], "b": rng.normal(size=(400, 2))})
-    found = examine(noise, y, compare(noise, y, estimators=names[:-1], cv=4, baselines=False))
+    found = examined(noise, y, *names[:-1])
     answers = {answer.question: answer for answer in answers_of(found)}
     assert answers["Do several views help?"].short == "Not shown"
     assert "Gap to the baseline" not in answers
 
 
 def test_few_samples_cannot_tell():
-    found = examined(X80[:16], SIGN[:16], "EarlyFusion", "a alone", inner_cv=2)
+    found = examined(X80[:16], SIGN[:16], "EarlyFusion", "a alone")
     answers = {answer.question: answer for answer in answers_of(found)}
     assert answers["Do several views help?"].short == "Too few samples to tell"
     assert answers["Problems in the data"].short != "None found"
@@ -387,13 +387,13 @@ ODD = {
 @pytest.mark.parametrize("case", ODD)
 def test_odd_data_get_a_report(case, text_of):
     X, y, options, words = ODD[case]
-    text = text_of(examined(X, y, **{"inner_cv": 2, **options}))
+    text = text_of(examined(X, y, **options))
     assert ">Leaderboard</h3>" in text
     assert re.search(words, text)
 
 
 def test_classes_are_in_order_and_long_names_are_shortened(text_of):
-    text = text_of(examined(cs.Views({"a" * 40: A, "b": B}), np.arange(80) % 12, "LateFusion", inner_cv=2))
+    text = text_of(examined(cs.Views({"a" * 40: A, "b": B}), np.arange(80) % 12, "LateFusion"))
     chart = text[text.index('aria-label="Confusion matrix') :]
     assert re.findall(r'text-anchor="end"[^>]*>(\d+)<', chart)[:12] == [str(k) for k in range(12)]
     assert f">{'a' * 13}…<" in text.replace(f"<title>{'a' * 40}</title>", "")

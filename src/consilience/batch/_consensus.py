@@ -16,12 +16,13 @@ from ..kernels.graphs import kernel_neighbors, laplacian
 from ..kernels.normalization import Normalized, Standardized
 from ..kernels.scalar import RBF
 from ..solvers.consensus import BaseFit, Folds, fit_base, fit_features
-from ..solvers.linalg import eigh, is_positive, multiply, solve_general
+from ..solvers.linalg import eigh, is_positive, multiply, solve_general, without_rounding
 from ..views import _blocks
 from ..views.container import Views
 from ._fit import indefinite
+from ._memory import EXACT_SAMPLES, row_parts
 
-EXACT = 5000  # samples up to which Gram matrices are used; features for more
+EXACT = EXACT_SAMPLES  # samples up to which Gram matrices are used; features for more
 SPREADS = (1.0, 30.0)  # weights of a graph over labeled and unlabeled samples, in units of the kernel
 THREADED = 2000  # samples up to which base models are fitted in threads
 MOST_PAIRS = 6  # pairs of views with models of their own, where views are missing
@@ -63,7 +64,7 @@ class BaseModel:
 
     def outputs(self, X: Views, rows: np.ndarray, stored: Views) -> np.ndarray:
         """Return f(x) at rows of X, (n, P)."""
-        parts = [rows[a : a + 4096] for a in range(0, len(rows), 4096)]
+        parts = [rows[some] for some in row_parts(len(rows), len(self.rows))]
         values = [multiply(self.gram(X, part, stored, self.rows), self.coefficients) for part in parts]
         return (np.concatenate(values) if values else np.zeros((0, len(self.intercept)))) + self.intercept
 
@@ -110,11 +111,7 @@ def _present(X: Views, name: str) -> Any:
 
 def _landmarks(n: int, n_components: int | None) -> np.ndarray | None:
     """Return positions of landmarks, evenly spaced among the labeled samples; None if all samples are used."""
-    if n_components is None:
-        if n <= EXACT:
-            return None
-        n_components = int(np.clip(4e7 / n, 200, 1000))  # at most 320 MB of features
-    return np.unique(np.linspace(0, n - 1, min(n_components, n)).astype(int))
+    return None if n_components is None else np.unique(np.linspace(0, n - 1, min(n_components, n)).astype(int))
 
 
 class _Fitter:
@@ -144,7 +141,7 @@ class _Fitter:
         else:
             every = np.flatnonzero(there) if model.spread else rows
             K = self._gram(model, every)
-            _check_positive(model, K, self.X)
+            K = _checked_positive(model, K, self.X)
             spread = spread_map(K, len(rows), model.spread) if model.spread else None
             own = K if spread is None else symmetric(multiply(K[: len(rows)], spread))
             fit = fit_base(own, Y, u, folds)
@@ -191,7 +188,7 @@ class _Fitter:
         landmarks = np.intersect1d(self.landmarks, rows)
         landmarks = landmarks if len(landmarks) else rows[: min(len(rows), len(self.landmarks))]
         K = model.gram(self.X, landmarks)
-        _check_positive(model, K, self.X)
+        K = _checked_positive(model, K, self.X)
         values, vectors = eigh(K, driver="evd")
         kept = values > 1e-10 * max(float(values[-1]), 1e-300)
         root = vectors[:, kept] / np.sqrt(values[kept])
@@ -208,13 +205,24 @@ class _Fitter:
         return fitted, fit
 
 
-def _check_positive(model: BaseModel, K: np.ndarray, X: Views) -> None:
-    """Refuse kernels from outside that are not positive semi-definite."""
-    if len(model.views) == 1 and model.kernels[0].may_be_indefinite:
+def _checked_positive(model: BaseModel, K: np.ndarray, X: Views) -> np.ndarray:
+    """Refuse kernels from outside that are not positive semi-definite; remove rounding errors of single precision."""
+    given = [pair for pair in zip(model.views, model.kernels, strict=True) if pair[1].may_be_indefinite]
+    single = any(_returns_single(kernel, X, name) for name, kernel in given)
+    if single:
+        K = np.asarray(without_rounding(K.astype(np.float32)), dtype=np.float64)
+    if len(model.views) == 1 and given:
         if not np.allclose(K, K.T, rtol=1e-4, atol=1e-4 * float(np.abs(K).max())):
             raise ValueError(f"View '{model.views[0]}': its kernel matrix is not symmetric. Give (K + K') / 2.")
-        if not is_positive(K, single=_blocks.is_single(X.block(model.views[0]))):
+        if not is_positive(K, single=single):
             raise indefinite(model.views[0])
+    return K
+
+
+def _returns_single(kernel: Kernel, X: Views, name: str) -> bool:
+    """Tell whether the values of a kernel are in single precision, by the first sample."""
+    first = _blocks.take(X.block(name), np.flatnonzero(X.present(name))[:1])
+    return bool(to_numpy(kernel._finite_gram(first, None)).dtype == np.float32)
 
 
 def symmetric(K: np.ndarray) -> np.ndarray:

@@ -10,6 +10,7 @@ from sklearn.base import is_classifier
 from sklearn.metrics import accuracy_score, r2_score
 from sklearn.model_selection import check_cv
 
+from ..kernels.given import definite_grams
 from ..solvers.certificates import Solution
 from ..solvers.consensus import Folds, Smoother, held_out_means, smoother
 from ..solvers.linalg import multiply
@@ -44,7 +45,7 @@ class ConsensusData:
 def read_consensus(estimator: Any, X: Any, y: Any, sample_weight: Any, groups: Any) -> ConsensusData:
     """Validate samples, targets, weights and groups."""
     vars(estimator).pop("_models", None)  # which views were Gram matrices in an earlier fit
-    X = read_views_to_fit(estimator, X)
+    X = definite_grams(read_views_to_fit(estimator, X))
     y, groups = (in_order_of(X.sample_names, given, what) for given, what in ((y, "y"), (groups, "groups")))
     s = read_weights(in_order_of(X.sample_names, sample_weight, "sample_weight"), len(X))
     codes = None

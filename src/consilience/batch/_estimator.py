@@ -9,15 +9,16 @@ import numpy as np
 from sklearn.utils._param_validation import Interval, Options, RealNotInt, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from .._backend import to_numpy
+from .._backend import cast, is_device_array, like, namespace
 from ..kernels import view_grams
 from ..kernels.by_view import Term, as_part, is_auto, is_pairwise, kernel_terms, reads_gram, views_of_terms
 from ..solvers.certificates import Certificate
-from ..solvers.design import BLOCK
 from ..views.container import Views
 from ..views.estimator import ViewEstimator, combine_views, presence
 from ..views.validation import read_views_to_predict
-from ._fit import dense_block, has_several, terms_of
+from ._fit import block_rows, dense_block
+from ._memory import row_parts
+from ._terms import has_several, terms_of
 
 _CONSTRAINTS: dict[str, list[Any]] = {
     **{name: [Interval(Real, 0, None, closed="neither")] for name in ("alpha", "metric_penalty", "C", "cache_size")},
@@ -29,7 +30,12 @@ _CONSTRAINTS: dict[str, list[Any]] = {
     "solver": [StrOptions({"exact", "alternating"})],
     "n_restarts": [Interval(Integral, 1, None, closed="left")],
     "validation_fraction": [Interval(RealNotInt, 0, 1, closed="neither"), None],
-    "n_components": [Interval(Integral, 1, None, closed="left"), Interval(RealNotInt, 0, 1, closed="right"), None],
+    "n_components": [
+        Interval(Integral, 1, None, closed="left"),
+        Interval(RealNotInt, 0, 1, closed="right"),
+        StrOptions({"auto"}),
+        None,
+    ],
     "p": [Interval(Real, 1, None, closed="left"), Options(Real, {np.inf})],
     "max_iter": [Interval(Integral, 0, None, closed="left")],
     "missing_columns": [StrOptions({"raise", "fill"})],
@@ -61,6 +67,11 @@ def _weights_frame(terms: Sequence[Term], weights: np.ndarray) -> Any:
         return rows.assign(weight=weights)
     parts = [rows.assign(output=k, weight=own) for k, own in enumerate(weights.T)]
     return pd.concat(parts, ignore_index=True)
+
+
+def _times(Phi: Any, W: Any) -> Any:
+    """Return ΦW in the precision of the features, where they are on a device."""
+    return Phi @ (cast(W, Phi.dtype) if is_device_array(Phi) else W)
 
 
 def pandas_for_weights() -> Any:
@@ -101,19 +112,20 @@ class BatchEstimator(ViewEstimator, ABC):
 
     def _view_outputs(self, X: Views) -> np.ndarray:
         """Return f_v(x) as (n, m, P); values of missing views are not used."""
-        parts = [self._block_outputs(X[start : start + BLOCK]) for start in range(0, len(X), BLOCK)]
-        return parts[0] if len(parts) == 1 else np.concatenate(parts)
+        against = max(self.coef_.values(), key=lambda W: W.shape[0]) if hasattr(self, "coef_") else self.dual_coef_[0]
+        parts = [self._block_outputs(X[rows]) for rows in row_parts(len(X), against.shape[0], block_rows(X))]
+        return parts[0] if len(parts) == 1 else namespace(*parts).concat(parts, axis=0)
 
     def _block_outputs(self, X: Views) -> np.ndarray:
         terms = terms_of(self)
         if hasattr(self, "coef_"):
             features = self._features.transform(views_of_terms(terms, X))
-            outputs = [dense_block(features, name, len(W)) @ W for name, W in self.coef_.items()]
+            outputs = [_times(dense_block(features, name, W), W) for name, W in self.coef_.items()]
         else:
             outputs = []
             for term, dual in zip(terms, self.dual_coef_, strict=True):
-                outputs.append(to_numpy(view_grams({term.view: term.kernel}, X, self.X_fit_)[0]) @ dual)
-        return np.stack(_add_by_view(terms, outputs), axis=1)
+                outputs.append(view_grams({term.view: term.kernel}, X, self.X_fit_)[0] @ dual)
+        return namespace(*outputs).stack(_add_by_view(terms, outputs), axis=1)
 
     def _combined(self, X: Any) -> np.ndarray:
         X = read_views_to_predict(self, X)
@@ -134,7 +146,8 @@ class BatchEstimator(ViewEstimator, ABC):
             their functions.
         """
         X = read_views_to_predict(self, X)
-        outputs = np.where(presence(X)[:, :, None], self._view_outputs(X), np.nan)
+        outputs = self._view_outputs(X)
+        outputs = namespace(outputs).where(like(presence(X)[:, :, None], outputs), outputs, np.nan)
         return outputs[:, :, 0] if outputs.shape[2] == 1 else outputs
 
     @property

@@ -5,6 +5,7 @@ Each `fit` calls them in this order, with its own solver between the last two.
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -12,13 +13,14 @@ import scipy.sparse as sp
 from sklearn.base import is_classifier
 from sklearn.utils import check_random_state
 
-from .._backend import to_numpy
+from .._backend import is_device_array, like, namespace, to_numpy
 from ..kernels import Kernel, kernels_by_view, present_grams, reference_views, resolve_kernels
-from ..kernels.by_view import Term, choose_kernels, kernel_terms, views_of_names, views_of_terms
+from ..kernels.by_view import choose_kernels, views_of_names, views_of_terms
 from ..kernels.features import Nystroem
+from ..kernels.given import definite_grams
 from ..solvers.certificates import Solution, warn_unless_converged
-from ..solvers.design import Design, FeatureDesign, GramDesign
-from ..solvers.linalg import is_positive
+from ..solvers.design import BLOCK, DEVICE_BLOCK, Design, FeatureDesign, FeatureRows, GramDesign
+from ..solvers.linalg import is_positive, without_rounding
 from ..solvers.weights import sphere_starts
 from ..views import _blocks
 from ..views._reading import checked_sparse
@@ -26,7 +28,11 @@ from ..views._samples import in_order_of
 from ..views.container import Views
 from ..views.conversion import to_float64
 from ..views.estimator import presence
-from ..views.validation import class_weights, read_labels, read_targets, read_views_to_fit, read_weights
+from ..views.row_blocks import RowBlocks, sample_rows, sample_size
+from ..views.validation import class_weights, is_indicator, read_labels, read_targets, read_views_to_fit, read_weights
+from ._memory import check_double, chosen_components, landmarks_of
+from ._row_blocks import BlockReader, TrainingRows
+from ._terms import has_several, kernel_parts, learns_weights, terms_of, weights_of_views
 
 
 # -- 1. the training data
@@ -46,10 +52,42 @@ class TrainingData:
     u: np.ndarray  # weights of their losses
     codes: np.ndarray | None = None  # classes of the labeled rows, for classification with one class per sample
 
+    by_blocks = False  # whether the rows are read anew at every pass
+
     @property
     def l(self) -> int:  # noqa: E743
         """Number of labeled rows."""
         return len(self.Y)
+
+    @property
+    def n_outputs(self) -> int:
+        """Number of outputs."""
+        return int(self.Y.shape[1]) if self.Y.ndim == 2 else 1
+
+    @property
+    def n_used(self) -> int:
+        """Number of rows that take part."""
+        return len(self.order)
+
+    def sample(self, n_components: int, seed: int) -> tuple[Views, np.ndarray]:
+        """Return rows for landmarks, all or a sample of many, in the order of the samples given; and their positions.
+
+        Rows without a target come after the others here, not there.
+        """
+        rows = np.argsort(self.order)
+        rows = rows[sample_rows(self.order[rows], sample_size(self.X, n_components), seed)]
+        X = self.X if np.array_equal(rows, np.arange(len(self.X))) else self.X[rows]
+        return X, self.order[rows]
+
+    def rows(self) -> Iterator[TrainingRows]:
+        """Start a pass over the rows, block by block: views, weights, weights of the losses, targets."""
+        size = block_rows(self.X)
+        for start in range(0, len(self.order), size):
+            here = slice(start, min(start + size, len(self.order)))
+            known = self.Y[here].reshape(-1, self.n_outputs)
+            u, Y = np.zeros(here.stop - start), np.zeros((here.stop - start, self.n_outputs))
+            u[: len(known)], Y[: len(known)] = self.u[here], known
+            yield self.X[here], self.s[here], u, Y
 
 
 def read_training(
@@ -70,7 +108,12 @@ def read_training(
     `every_sample`, samples of weight 0 take part as unlabeled ones. `several` says whether weights of kernels are
     learned, so that views may have several kernels.
     """
-    vars(estimator).pop("kernels_", None)  # those of "auto" are chosen again
+    for name in ("kernels_", "n_components_"):  # those of "auto" are chosen again
+        vars(estimator).pop(name, None)
+    if isinstance(X, RowBlocks):
+        return _read_blocks(
+            estimator, X, y, sample_weight, use_unlabeled=use_unlabeled, labeled_only=labeled_only, several=several
+        )
     X = read_views_to_fit(estimator, X)
     y = in_order_of(X.sample_names, y, "y")
     s = read_weights(in_order_of(X.sample_names, sample_weight, "sample_weight"), len(X))
@@ -79,7 +122,7 @@ def read_training(
         Y, labeled = read_targets(y, len(X))
         estimator._one_output = np.asarray(y).ndim == 1
         u = s
-    elif estimator._multi_label and _is_indicator(y := _dense(y)):
+    elif estimator._multi_label and is_indicator(y := _dense(y)):
         Y, labeled = _read_indicator(estimator, y, len(X))
         u = s
     else:
@@ -97,12 +140,80 @@ def read_training(
     )
 
 
+@dataclass(frozen=True)
+class BlockData(TrainingData):
+    """Training samples that are read block by block; X is a sample of them, in which landmarks are found."""
+
+    reader: BlockReader = None  # type: ignore[assignment]
+    by_blocks = True
+
+    @property
+    def l(self) -> int:  # noqa: E743
+        """Number of labeled rows."""
+        return self.reader.found.l
+
+    @property
+    def n_outputs(self) -> int:
+        """Number of outputs."""
+        return self.reader.found.n_outputs
+
+    @property
+    def n_used(self) -> int:
+        """Number of rows that take part."""
+        return self.reader.found.n_used
+
+    def sample(self, n_components: int, seed: int) -> tuple[Views, np.ndarray]:
+        """Return the rows for landmarks, and their positions."""
+        return self.X, self.order
+
+    def rows(self) -> Iterator[TrainingRows]:
+        """Start a pass over the rows, block by block: views, weights, weights of the losses, targets."""
+        terms = terms_of(self.reader.estimator)
+        for X, s, u, Y in self.reader.rows():
+            X = views_of_terms(terms, X)
+            size = block_rows(X)
+            for start in range(0, len(X), size):
+                here = slice(start, start + size)
+                yield X[here], s[here], u[here], Y[here]
+
+
+def _read_blocks(
+    estimator: Any,
+    blocks: RowBlocks,
+    y: Any,
+    sample_weight: Any,
+    *,
+    use_unlabeled: bool,
+    labeled_only: bool,
+    several: bool,
+) -> BlockData:
+    """Pass over the blocks once, and return what later passes read."""
+    if y is not None or sample_weight is not None:
+        raise ValueError("RowBlocks have targets and weights in their blocks. Leave `y` and `sample_weight` out.")
+    if getattr(estimator, "n_components", None) is None:
+        raise ValueError(
+            f"{type(estimator).__name__} compares all samples with one another, which needs them in memory. Set "
+            "`n_components`, such as n_components=300, to learn from blocks of rows."
+        )
+    seed = check_random_state(estimator.random_state).randint(2**31)
+    reader = BlockReader(estimator, blocks, use_unlabeled=use_unlabeled, labeled_only=labeled_only)
+    for_kernels, for_landmarks = reader.survey(seed, lambda n: number_of_landmarks(estimator, n))
+    weighted, _ = for_kernels.rows()
+    sample, positions = for_landmarks.rows()
+    estimator._used_views = tuple(name for name in sample.names if sample.present(name).any())
+    resolved = _resolved_kernels(estimator, weighted[list(estimator._used_views)], several=several)
+    estimator.kernels_ = {name: resolved[name] for name in estimator._used_views}
+    terms = terms_of(estimator)
+    X = views_of_terms(terms, sample[list(estimator._used_views)])
+    none = np.zeros((0, reader.found.n_outputs))
+    return BlockData(
+        X, {term.name: term.kernel for term in terms}, positions, reader.found.n, np.zeros(0), none, np.zeros(0),
+        reader=reader,
+    )  # fmt: skip
+
+
 def _dense(y: Any) -> Any:
     return checked_sparse(y, "y").toarray() if sp.issparse(y) else y
-
-
-def _is_indicator(y: Any) -> bool:
-    return y is not None and np.asarray(y).ndim == 2 and np.asarray(y).shape[1] > 1
 
 
 def _read_indicator(estimator: Any, y: Any, n: int) -> tuple[np.ndarray, np.ndarray]:
@@ -125,17 +236,12 @@ def select_training_rows(
     Kernel parameters that depend on the data are taken from all samples with a positive weight. With `several`, views
     may have several kernels, and are returned once for each.
     """
-    used = s > 0
+    X, used = definite_grams(X), s > 0
     if not (used & labeled).any():
         raise ValueError("No labeled sample has a weight above 0. Give labels or weights to others.")
-    weighted = X if used.all() else X[np.flatnonzero(used)]
+    weighted = _kernel_sample(X, np.flatnonzero(used))
     names = [name for name in X.names if weighted.present(name).any()]
-    resolved: dict[str, Any]
-    if several:
-        resolved = choose_kernels(estimator.kernel, estimator.view_names_in_, weighted[names])
-    else:
-        kernels = kernels_by_view(estimator.kernel, estimator.view_names_in_)
-        resolved = resolve_kernels({name: kernels[name] for name in names}, weighted, validated=True)
+    resolved = _resolved_kernels(estimator, weighted[names], several=several)
     if not use_unlabeled:
         used = used & labeled
     order = np.concatenate([np.flatnonzero(used & labeled), np.flatnonzero(used & ~labeled)])
@@ -147,59 +253,18 @@ def select_training_rows(
     return views_of_terms(terms, X), {term.name: term.kernel for term in terms}, order
 
 
-# -- several kernels per view
-def learns_weights(estimator: Any) -> bool:
-    """Tell whether the parameter `view_weights` asks for learned weights."""
-    given = estimator.view_weights
-    return isinstance(given, str) and given in ("learned", "least_squares")
+def _resolved_kernels(estimator: Any, X: Views, *, several: bool) -> dict[str, Any]:
+    """Return the kernels of each view of X, their parameters computed from it."""
+    if several:
+        return choose_kernels(estimator.kernel, estimator.view_names_in_, X)
+    kernels = kernels_by_view(estimator.kernel, estimator.view_names_in_)
+    return resolve_kernels({name: kernels[name] for name in X.names}, X, validated=True)
 
 
-def terms_of(estimator: Any) -> list[Term]:
-    """Return the kernels of the views used, one after the other: what is a view of its own for solvers."""
-    return kernel_terms({name: estimator.kernels_[name] for name in estimator._used_views})
-
-
-def names_of_terms(estimator: Any) -> tuple[str, ...]:
-    """Return the names that the kernels of the views used have for solvers; none if there is not one for each view.
-
-    Estimators without kernels have the names of their views.
-    """
-    views = estimator._used_views
-    kernels = vars(estimator).get("kernels_")
-    if kernels is None:
-        return tuple(views)
-    by_view = [own if isinstance(own, dict) else {"": own} for own in (kernels.get(view) for view in views)]
-    if not all(own and all(isinstance(kernel, Kernel) for kernel in own.values()) for own in by_view):
-        return ()
-    return tuple(term.name for term in terms_of(estimator))
-
-
-def has_several(estimator: Any) -> bool:
-    """Tell whether a fitted estimator has views with several kernels."""
-    return any(term.label is not None for term in terms_of(estimator))
-
-
-def kernel_parts(estimator: Any) -> np.ndarray:
-    """Return the part of each kernel in its view: one over the number of the view's kernels."""
-    views = [term.view for term in terms_of(estimator)]
-    return np.array([1 / views.count(view) for view in views])
-
-
-def weights_of_views(terms: Sequence[Term], c: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the weights of the views, and what kernels' functions are multiplied with to make those of their views.
-
-    Kernels of a view have the weights c_k. The weight of the view is c = Σ|c_k|, negative if all c_k are, and its
-    function f = Σ_k (c_k / c) f_k. So c f = Σ_k c_k f_k, and Σ|c| over the views is that over the kernels.
-    """
-    views = [term.view for term in terms]
-    weights, factors = [], np.ones(len(terms))
-    for view in dict.fromkeys(views):
-        own = np.array([k for k, name in enumerate(views) if name == view])
-        size = float(np.abs(c[own]).sum())
-        weights.append(-size if size and (c[own] <= 0).all() else size)
-        if len(own) > 1:
-            factors[own] = c[own] / weights[-1] if size else 1 / len(own)
-    return np.array(weights), factors
+def _kernel_sample(X: Views, rows: np.ndarray) -> Views:
+    """Return the rows that determine the parameters of kernels: all of them, or a sample of many."""
+    rows = rows[sample_rows(rows, sample_size(X), 0)]
+    return X if len(rows) == len(X) else X[rows]
 
 
 # -- 2. the design
@@ -208,15 +273,15 @@ def designs(estimator: Any, data: TrainingData) -> Iterator[Design]:
 
     Use it as ``for design in designs(...)``, and leave the loop where `is_precise` accepts the solution.
     """
-    exact = getattr(estimator, "n_components", None) is None
-    if exact and all(_blocks.is_single(data.X.block(name)) for name in data.X.names):
+    if landmarks_of(estimator) is None and all(_blocks.is_single(data.X.block(name)) for name in data.X.names):
         yield gram_design(data, np.float32)
     yield double_design(estimator, data)
 
 
 def double_design(estimator: Any, data: TrainingData, *, shared_landmarks: bool = False) -> Design:
     """Return the design in double precision: features where the estimator has `n_components`, else Gram matrices."""
-    if getattr(estimator, "n_components", None) is None:
+    if landmarks_of(estimator) is None:
+        check_double(estimator, data)
         return gram_design(data, np.float64)
     return feature_design(estimator, data, shared_landmarks=shared_landmarks)
 
@@ -233,6 +298,8 @@ def gram_design(data: TrainingData, dtype: Any = np.float64) -> GramDesign:
     grams = []
     for name, K in zip(X.names, present_grams(data.kernels, X, validated=True), strict=True):
         given = to_numpy(K)
+        if given.dtype == np.float32 != dtype:  # a function that returns single precision
+            given = without_rounding(given)
         K = np.ascontiguousarray(given, dtype=dtype)
         _check_symmetric(name, K)
         if data.kernels[name].may_be_indefinite and not is_positive(given):
@@ -253,31 +320,59 @@ def _check_symmetric(name: str, K: np.ndarray) -> None:
 
 
 def feature_design(estimator: Any, data: TrainingData, *, shared_landmarks: bool = False) -> FeatureDesign:
-    """Return the Nyström features of all views, computed again for each block of rows."""
+    """Return the Nyström features of all views, computed again at every pass, block by block."""
     seed = check_random_state(estimator.random_state).randint(2**31)
-    nystroem = Nystroem(
-        kernel=data.kernels, n_components=estimator.n_components, shared=shared_landmarks, random_state=seed
-    )
-    X = to_float64(data.X)  # directions would be lost in single precision
-    nystroem.fit_read(X, {term.name: term.view for term in terms_of(estimator) if term.label is not None})
+    size = number_of_landmarks(estimator, data.n_used)
+    X, positions = data.sample(size, seed)
+    nystroem = Nystroem(kernel=data.kernels, n_components=size, shared=shared_landmarks, random_state=seed)
+    # directions would be lost in single precision
+    nystroem.fit_read(to_float64(X), {term.name: term.view for term in terms_of(estimator) if term.label is not None})
+    nystroem.landmark_indices_ = {name: positions[own] for name, own in nystroem.landmark_indices_.items()}
     estimator._features = nystroem
     sizes = [nystroem.n_components_[name] for name in X.names]
 
-    def features(start: int, stop: int) -> np.ndarray:
-        part = nystroem.transform_read(X[start:stop])
-        blocks = [dense_block(part, name, size) for name, size in zip(X.names, sizes, strict=True)]
-        return np.asarray(np.hstack(blocks), dtype=np.float64)
+    def rows() -> Iterator[FeatureRows]:
+        for block, s, u, Y in data.rows():
+            part = nystroem.transform_read(to_float64(block))
+            yield FeatureRows(side_by_side(part, nystroem), presence(block), s, u, Y)
 
-    return FeatureDesign(features, sizes, presence(X), data.l, data.s)
+    outer = getattr(estimator, "output_kernel", None) is not None
+    return FeatureDesign(rows, sizes, data.n_outputs, outer)
 
 
-def dense_block(X: Views, name: str, size: int) -> np.ndarray:
-    """Return a view of dense features, zero where it is missing."""
+def number_of_landmarks(estimator: Any, n: int) -> int:
+    """Return `n_components` as a number: an integer itself, or a fraction of n samples."""
+    if isinstance(estimator.n_components, str) and "n_components_" not in vars(estimator):  # rows read by blocks
+        estimator.n_components_ = chosen_components(estimator, n or None, len(estimator.view_names_in_))
+    size = landmarks_of(estimator)
+    return int(size) if isinstance(size, Integral) else max(1, round(size * n))
+
+
+def block_rows(X: Views) -> int:
+    """Return the number of rows whose features are computed at a time; devices take more to be busy."""
+    return DEVICE_BLOCK if any(is_device_array(X.block(name)) for name in X.names) else BLOCK
+
+
+def side_by_side(X: Views, features: Nystroem) -> Any:
+    """Return the dense features of all views in one matrix, zero where a view is missing."""
+    blocks = [dense_block(X, name, features._roots[name].T) for name in X.names]
+    return blocks[0] if len(blocks) == 1 else namespace(*blocks).concat(blocks, axis=1)
+
+
+def dense_block(X: Views, name: str, root: Any) -> Any:
+    """Return a view of dense features, zero where it is missing.
+
+    `root` is a matrix with one row for each feature: a view that no row has becomes zeros of its library and type.
+    """
     block = X.block(name)
     if block is None:
-        return np.zeros((len(X), size))
-    values = to_numpy(block)
-    return values if X.present(name).all() else np.where(X.present(name)[:, None], values, 0.0)
+        zeros = namespace(root).zeros((len(X), root.shape[0]), dtype=root.dtype)
+        return zeros if not is_device_array(root) else like(zeros, root)
+    if X.present(name).all():
+        return block
+    present = like(X.present(name)[:, None], block)
+    xp = namespace(block)
+    return xp.where(present, block, xp.zeros_like(block))
 
 
 # -- weights of the views

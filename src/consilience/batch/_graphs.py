@@ -6,14 +6,16 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from .._backend import like, take_rows, to_numpy
 from ..kernels.graphs import WeightLaplacian, kernel_neighbors, nearest_neighbors, weighted_laplacian
 from ..solvers.certificates import Solution
 from ..solvers.coregularized import Penalties
-from ..solvers.design import Design, FeatureDesign
+from ..solvers.design import Design, FeatureDesign, view_columns
 from ..solvers.linalg import eigvalsh
 from ..views import _blocks
 from ..views._reading import checked_sparse
-from ._fit import TrainingData, raise_if_indefinite, terms_of
+from ._fit import TrainingData, raise_if_indefinite
+from ._terms import terms_of
 
 
 def add_graphs(estimator: Any, data: TrainingData, design: Design, penalties: Penalties) -> None:
@@ -23,7 +25,7 @@ def add_graphs(estimator: Any, data: TrainingData, design: Design, penalties: Pe
         with _blocks.naming(name):
             if isinstance(design, FeatureDesign):
                 smoothness = _smoothness(graph, data, design, name, v)
-                values = eigvalsh(smoothness)
+                values = eigvalsh(to_numpy(smoothness))
                 if values[0] < -1e-8 * max(values[-1], penalties.alpha / penalties.graph):
                     raise_if_indefinite(estimator, Solution(v, None, 0, "indefinite"))
                 design.smoothness.append(smoothness)
@@ -109,11 +111,17 @@ def cut_graph(L: Any, positions: np.ndarray) -> Any:
 
 
 # -- over features: Φ'LΦ
-def _smoothness(graph: Any, data: TrainingData, design: FeatureDesign, name: str, v: int) -> np.ndarray:
-    here = np.flatnonzero(design.present[:, v])
+def _smoothness(graph: Any, data: TrainingData, design: FeatureDesign, name: str, v: int) -> Any:
     if isinstance(graph, str) and graph != "knn":
-        return _kernel_smoothness(data, design, here, v, normalized=graph == "kernel_normalized")
-    Phi = np.concatenate([block for _, block in _view_features(design, here, v)])
+        return _kernel_smoothness(design, v, normalized=graph == "kernel_normalized")
+    if data.by_blocks:
+        what = "graph='knn'" if isinstance(graph, str) else "A graph that is given"
+        raise ValueError(
+            f"{what} needs all samples in memory; these are read block by block. Use graph='kernel', or samples in "
+            "memory."
+        )
+    here = np.flatnonzero(data.X.present(name))
+    Phi = np.concatenate([to_numpy(own) for own, _ in _view_features(design, v)])
     if isinstance(graph, str):
         L = weighted_laplacian(nearest_neighbors(Phi), np.ones(len(here)), normalized=False)
     else:
@@ -121,31 +129,30 @@ def _smoothness(graph: Any, data: TrainingData, design: FeatureDesign, name: str
     return Phi.T @ (L @ Phi)
 
 
-def _view_features(design: FeatureDesign, here: np.ndarray, v: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """Yield positions and features of the rows that have a view, block by block."""
-    end = int(np.cumsum(design.sizes)[v])
-    columns = slice(end - design.sizes[v], end)
-    for rows, Phi in design.blocks():
-        own = here[(here >= rows.start) & (here < rows.stop)]
-        yield own, Phi[own - rows.start, columns]
+def _view_features(design: FeatureDesign, v: int) -> Iterator[tuple[Any, np.ndarray]]:
+    """Yield features and weights of the rows that have a view, block by block."""
+    columns = view_columns(design.sizes)[v]
+    for block in design.rows():
+        here = np.flatnonzero(block.present[:, v])
+        yield take_rows(block.Phi[:, columns], here), block.s[here]
 
 
-def _kernel_smoothness(
-    data: TrainingData, design: FeatureDesign, here: np.ndarray, v: int, *, normalized: bool
-) -> np.ndarray:
+def _kernel_smoothness(design: FeatureDesign, v: int, *, normalized: bool) -> Any:
     """Return Φ'LΦ for graph weights ΦΦ', which are never formed: the degrees are Φ(Φ's)."""
-    total = np.sum([data.s[rows] @ Phi for rows, Phi in _view_features(design, here, v)], axis=0)
-    diagonal = np.zeros((len(total), len(total)))
-    crossed = np.zeros_like(diagonal)
-    for rows, Phi in _view_features(design, here, v):
-        degrees, weights = Phi @ total, data.s[rows]
-        if len(rows) and degrees.min() < 0:
+    total: Any = 0.0
+    for Phi, s in _view_features(design, v):
+        total = total + like(s, Phi) @ Phi
+    diagonal: Any = 0.0
+    crossed: Any = 0.0
+    for Phi, s in _view_features(design, v):
+        degrees = to_numpy(Phi @ total)
+        if len(degrees) and degrees.min() < 0:
             raise _negative("kernel_normalized" if normalized else "kernel", degrees.min())
         if normalized:
-            root = np.divide(weights, np.sqrt(degrees), out=np.zeros_like(degrees), where=degrees > 0)
-            diagonal += Phi.T @ (np.where(degrees > 0, weights, 0)[:, None] * Phi)
-            crossed += Phi.T @ (root[:, None] * Phi)
+            root = np.divide(s, np.sqrt(degrees), out=np.zeros_like(degrees), where=degrees > 0)
+            weights = np.where(degrees > 0, s, 0), root
         else:
-            diagonal += Phi.T @ ((weights * degrees)[:, None] * Phi)
-            crossed += Phi.T @ (weights[:, None] * Phi)
+            weights = s * degrees, s
+        diagonal = diagonal + Phi.T @ (like(weights[0][:, None], Phi) * Phi)
+        crossed = crossed + Phi.T @ (like(weights[1][:, None], Phi) * Phi)
     return diagonal - crossed @ crossed

@@ -1,6 +1,5 @@
 """What the maximum margin estimators share: their samples, the kernel or features of all views, and prediction."""
 
-import numbers
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -12,7 +11,6 @@ from ..kernels import Linear, reference_views
 from ..kernels.features import inverse_root
 from ..kernels.joint import JointKernel, view_scales
 from ..solvers.certificates import Solution, warn_unless_converged
-from ..solvers.design import BLOCK
 from ..solvers.linalg import is_positive
 from ..solvers.margin import KernelRows, MarginInput, RowFiller
 from ..solvers.margin_intercept import intercept_suffices
@@ -22,6 +20,7 @@ from ..views.container import Views
 from ..views.estimator import presence
 from ._estimator import BatchEstimator
 from ._fit import TrainingData, feature_design, indefinite, select_training_rows
+from ._memory import check_cache, margin_components, row_parts
 
 _FEW = 2000  # up to so many samples, the Gram matrix is faster than the data of linear kernels
 _CHECKED = 4000  # number of samples between which a kernel from outside is checked
@@ -88,7 +87,9 @@ def margin_design(estimator: Any, data: TrainingData, labels: LabelKernel) -> Ma
     joint = JointKernel(data.kernels, data.X, estimator.combine, weights=data.s)
     proved = _check_definite(joint)
     few_labels = labels.vectors is not None or labels.n <= _FEW // 10
-    if estimator.n_components is None and not (few_labels and _is_linear(joint)):
+    size = estimator.n_components_ = margin_components(estimator, len(data.order), len(data.X.names))
+    if size is None and not (few_labels and _is_linear(joint)):
+        check_cache(estimator, len(data.order))
         single = estimator.tol >= 1e-4
         rows = KernelRows(_row_filler(joint), joint.diagonal(), 1e6 * estimator.cache_size, single)
         return MarginDesign(joint, rows, proved=proved)
@@ -97,11 +98,11 @@ def margin_design(estimator: Any, data: TrainingData, labels: LabelKernel) -> Ma
     if not joint.adds:
         landmarks, root, Phi = _joint_features(estimator, joint)
         return MarginDesign(joint, Phi, [], landmarks, root, proved)
-    if estimator.n_components is None:
+    if size is None:
         Phi, sizes = _linear_features(data.X)
     else:
         features = feature_design(estimator, data)
-        Phi, sizes = np.concatenate([block for _, block in features.blocks()]), features.sizes
+        Phi, sizes = np.concatenate([block.Phi for block in features.rows()]), features.sizes
     if data.X.mask is not None:
         scale = view_scales(data.X)
         Phi = sp.csr_array(sp.diags_array(scale) @ Phi) if sp.issparse(Phi) else Phi * scale[:, None]
@@ -162,8 +163,7 @@ def _linear_features(X: Views) -> tuple[Any, list[int]]:
 
 def _joint_features(estimator: Any, joint: JointKernel) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return landmarks among the samples, K(landmarks, landmarks)^(-1/2), and Nyström features of the joint kernel."""
-    n, size = len(joint.X), estimator.n_components
-    size = size if isinstance(size, numbers.Integral) else max(1, round(size * n))
+    n, size = len(joint.X), estimator.n_components_
     landmarks = np.sort(check_random_state(estimator.random_state).choice(n, min(n, size), replace=False))
     K = joint.cross(joint.X, landmarks)
     root = inverse_root(K[landmarks])
@@ -248,7 +248,8 @@ def margin_outputs(estimator: Any, X: Views, n_labels: int, score_map: np.ndarra
     if "coef_" in vars(estimator) and not hasattr(estimator, "_landmark_root"):
         outputs = np.where(presence(X)[:, :, None], _linear_outputs(estimator, X), 0.0)
         return outputs.sum(axis=1) * view_scales(X)[:, None]
-    joint, parts = _fitted_kernel(estimator), [X[start : start + BLOCK] for start in range(0, len(X), BLOCK)]
+    joint, n_fit = _fitted_kernel(estimator), len(estimator._in_fit)
+    parts = [X[rows] for rows in row_parts(len(X), n_fit)]
     if "coef_" in vars(estimator):
         root, W = estimator._landmark_root, estimator.coef_["all views"]
         return np.concatenate([joint.cross(part, estimator._in_fit) @ root for part in parts]) @ W
@@ -274,8 +275,8 @@ def margin_view_outputs(estimator: Any, X: Views, n_labels: int, score_map: np.n
         if not len(rows) or not len(members):
             continue
         alone = JointKernel({name: estimator.kernels_[name]}, support[members][[name]], "sum")
-        for start in range(0, len(rows), BLOCK):
-            some = rows[start : start + BLOCK]
+        for part in row_parts(len(rows), len(members)):
+            some = rows[part]
             kernel = alone.cross(X[some][[name]]) * scales[members]
             sums[some, v] = (place[:, members] @ kernel.T).T
     return sums if score_map is None else sums @ score_map

@@ -4,14 +4,15 @@ from typing import Any
 
 import numpy as np
 
-from .._backend import to_numpy
+from .._backend import check_memory, to_numpy
 from ..kernels import view_grams
 from ..kernels.by_view import kernel_terms, views_of_terms
-from ..solvers.design import BLOCK
 from ..views.container import Views
 from ..views.estimator import ViewEstimator
 from ..views.validation import read_views_to_predict
-from ._fit import dense_block, terms_of
+from ._fit import dense_block
+from ._memory import row_parts
+from ._terms import terms_of
 
 __all__ = ["ViewMetric"]
 
@@ -105,6 +106,8 @@ class ViewMetric:
         """
         factor, signs = self._factor(output)
         F = np.concatenate([factor[name] for name in self.names])
+        what = f"ViewMetric.toarray of {len(F):,} rows"
+        check_memory(16.0 * len(F) ** 2, what, "Use `factors`, whose product is the metric, or `block_norms`.")
         return (F if signs is None else F * signs) @ F.T
 
     def block_norms(self, output: int | None = None) -> np.ndarray:
@@ -150,7 +153,7 @@ class ViewMetric:
                 "step_size=None."
             )
         X = views_of_terms(terms_of(self._space), read_views_to_predict(self._space, X))
-        parts = [self._space.evaluate(X[start : start + BLOCK]) for start in range(0, len(X), BLOCK)]
+        parts = [self._space.evaluate(X[rows]) for rows in row_parts(len(X), len(factor[self.names[0]]))]
         blocks: dict[str, Any] = dict.fromkeys(X.names)
         for name in X.names:
             if X.block(name) is not None:
@@ -182,7 +185,7 @@ class MetricSpace(ViewEstimator):
         """Return k_v(x), or the features of x, for each view or kernel; zero where the view is missing."""
         if "_features" in vars(self):
             features = self._features.transform(X)
-            return {name: dense_block(features, name, size) for name, size in self._features.n_components_.items()}
+            return {name: dense_block(features, name, root.T) for name, root in self._features._roots.items()}
         terms = terms_of(self)
         fitted = views_of_terms(terms, self.X_fit_)
         return {term.name: np.asarray(to_numpy(view_grams({term.name: term.kernel}, X, fitted)[0])) for term in terms}

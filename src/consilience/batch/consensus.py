@@ -5,7 +5,7 @@ from numbers import Integral
 from typing import Any, Self
 
 import numpy as np
-from sklearn.utils._param_validation import Interval
+from sklearn.utils._param_validation import Interval, StrOptions
 
 from .._backend import few_threads
 from ..kernels.dictionary import reads_grams
@@ -24,11 +24,15 @@ from ._consensus_fit import (
     weighted_kernels,
 )
 from ._estimator import BatchEstimator, constraints
+from ._memory import plan_consensus
 from ._stack import expert, held_out_outputs, probabilities
 
 __all__ = ["ConsensusClassifier", "ConsensusRegressor"]
 
-_OWN: dict[str, list[Any]] = {"cv": ["cv_object"], "n_components": [Interval(Integral, 1, None, closed="left"), None]}
+_OWN: dict[str, list[Any]] = {
+    "cv": ["cv_object"],
+    "n_components": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"}), None],
+}
 
 
 @shared_docs
@@ -64,9 +68,9 @@ class ConsensusRegressor(ViewRegressor, BatchEstimator):
         Default: single samples, or the `groups` given to `fit`.
     shared_weights : bool, default=True
         Whether all outputs share the weights of the base models.
-    n_components : int, optional
-        Number of landmarks of Nyström features. Default: exact kernels up to 5,000 labeled samples, and for more, up to
-        1,000 landmarks.
+    n_components : int or "auto", optional
+        Number of landmarks of Nyström features. "auto" chooses it by the number of samples and the memory, as other
+        estimators do. Default: exact kernels up to 5,000 labeled samples, and for more, up to 1,000 landmarks.
     {verbose}
     {views}
     {missing_columns}
@@ -84,6 +88,8 @@ class ConsensusRegressor(ViewRegressor, BatchEstimator):
         By view, what `loo_score_` loses if the base models that use the view are left out and β is refitted.
     n_filled_ : dict
         By view, how many missing values (NaN) were filled at fit.
+    n_components_ : int or None
+        Number of landmarks used; None for exact kernels.
     {solution_}
 
     See Also
@@ -119,7 +125,7 @@ class ConsensusRegressor(ViewRegressor, BatchEstimator):
     _: KW_ONLY
     cv: Any = None
     shared_weights: bool = True
-    n_components: int | None = None
+    n_components: int | str | None = None
     verbose: bool = False
     views: Any = None
     missing_columns: str = "raise"
@@ -146,8 +152,9 @@ class ConsensusRegressor(ViewRegressor, BatchEstimator):
         with self._restore_on_error():
             self._validate_params()
             data = read_consensus(self, X, y, sample_weight, groups)
+            self.n_components_ = plan_consensus(self, len(data.Y), len(data.X.names))
             with few_threads(len(data.X), THREADED):
-                base = fit_base_models(self.kernel, data.X, data.Y, data.u, data.folds, self.n_components)
+                base = fit_base_models(self.kernel, data.X, data.Y, data.u, data.folds, self.n_components_)
                 stack = make_stack(self, data, base)
                 held = held_out_outputs(stack)
                 without = {name: held_out_outputs(stack, v) for v, name in enumerate(self._used_views)}
@@ -238,9 +245,9 @@ class ConsensusClassifier(ViewClassifier, BatchEstimator):
     cv : int or splitter, optional
         Samples that are held out together: a number of folds, or a splitter whose test parts contain each sample once.
         Default: single samples, or the `groups` given to `fit`.
-    n_components : int, optional
-        Number of landmarks of Nyström features. Default: exact kernels up to 5,000 labeled samples, and for more, up to
-        1,000 landmarks.
+    n_components : int or "auto", optional
+        Number of landmarks of Nyström features. "auto" chooses it by the number of samples and the memory, as other
+        estimators do. Default: exact kernels up to 5,000 labeled samples, and for more, up to 1,000 landmarks.
     {verbose}
     {views}
     {missing_columns}
@@ -264,6 +271,8 @@ class ConsensusClassifier(ViewClassifier, BatchEstimator):
         By view, what `loo_score_` loses if the base models that use the view are left out and β is refitted.
     n_filled_ : dict
         By view, how many missing values (NaN) were filled at fit.
+    n_components_ : int or None
+        Number of landmarks used; None for exact kernels.
     {classes_}
     {solution_}
 
@@ -290,7 +299,7 @@ class ConsensusClassifier(ViewClassifier, BatchEstimator):
     kernel: Any = "auto"
     _: KW_ONLY
     cv: Any = None
-    n_components: int | None = None
+    n_components: int | str | None = None
     verbose: bool = False
     views: Any = None
     missing_columns: str = "raise"

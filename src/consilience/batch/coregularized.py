@@ -14,8 +14,10 @@ from ..solvers.linalg import eigh
 from ..views._docs import shared_docs
 from ..views.estimator import ViewClassifier, ViewRegressor
 from ._estimator import BatchEstimator, constraints
-from ._fit import designs, given_weights, is_precise, learns_weights, read_training, store_fit, weight_starts
+from ._fit import designs, given_weights, is_precise, read_training, store_fit, weight_starts
 from ._graphs import add_graphs
+from ._memory import plan_memory
+from ._terms import learns_weights
 
 __all__ = ["CoRegularizedRidge", "CoRegularizedRidgeClassifier"]
 
@@ -25,10 +27,13 @@ _PARAMETERS = (
 )  # fmt: skip
 
 
-def output_groups(R: Any, n_outputs: int) -> list[tuple[float, np.ndarray]]:
-    """Return the eigenvalues of the output kernel R, equal ones together, and their eigenvectors as columns."""
+def output_groups(R: Any, n_outputs: int) -> list[tuple[float, np.ndarray | None]]:
+    """Return the eigenvalues of the output kernel R, equal ones together, and their eigenvectors as columns.
+
+    None stands for the outputs themselves, where there is no kernel between them.
+    """
     if R is None:
-        return [(1.0, np.eye(n_outputs))]
+        return [(1.0, None)]
     R = np.asarray(R, dtype=np.float64)
     if R.shape != (n_outputs, n_outputs) or not np.isfinite(R).all():
         raise ValueError(
@@ -159,13 +164,14 @@ class CoRegularizedRidge(ViewRegressor, BatchEstimator):
     views: Any = None
     missing_columns: str = "raise"
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Fit the functions and weights of the views.
 
         Parameters
         ----------
-        X : Views or what `as_views` reads
-            Training samples, with or without labels.
+        X : Views, what `as_views` reads, or RowBlocks
+            Training samples, with or without labels. Blocks of rows have their targets and weights with them, and need
+            `n_components`.
         y : array-like of shape (n_samples,) or (n_samples, n_outputs)
             Targets, NaN for unlabeled samples. For classification: classes, missing for unlabeled samples, or an
             indicator of labels with rows of NaN for unlabeled samples.
@@ -183,10 +189,11 @@ class CoRegularizedRidge(ViewRegressor, BatchEstimator):
             penalties = Penalties(self.alpha, self.agreement_penalty, self.graph_penalty)
             several, unlabeled = learns_weights(self), penalties.use_unlabeled
             data = read_training(self, X, y, sample_weight, use_unlabeled=unlabeled, several=several)
-            groups = output_groups(self.output_kernel, data.Y.shape[1])
+            plan_memory(self, data, single=True)
+            groups = output_groups(self.output_kernel, data.n_outputs)
             c = given_weights(self)
             search = _weight_search(self, data.l) if c is None else None
-            with few_threads(len(data.order)):
+            with few_threads(data.n_used):
                 for design in designs(self, data):
                     if penalties.graph:
                         add_graphs(self, data, design, penalties)

@@ -28,11 +28,12 @@ from ._fit import (
     store_fit,
 )
 from ._graphs import add_graphs
+from ._memory import plan_memory
 from .coregularized import output_groups
 
 __all__ = ["CoRegularizedRidgeCV", "CoRegularizedRidgeClassifierCV"]
 
-Groups = Sequence[tuple[float, np.ndarray]]  # eigenvalues of the output kernel, with their eigenvectors
+Groups = Sequence[tuple[float, np.ndarray | None]]  # eigenvalues of the output kernel, with their eigenvectors
 
 
 def _penalty_grid(estimator: Any) -> list[Penalties]:
@@ -93,7 +94,8 @@ def held_outputs(
             to_come[key] -= 1
             if not to_come[key]:
                 del spectra[key]
-            outputs += held.outputs(penalties.alpha / value, folds) @ vectors @ vectors.T
+            own = held.outputs(penalties.alpha / value, folds)
+            outputs += own if vectors is None else own @ vectors @ vectors.T
         yield outputs
 
 
@@ -229,6 +231,7 @@ class CoRegularizedRidgeCV(ViewRegressor, BatchEstimator):
             # the views that take part are those of the scores, whichever penalties are chosen
             use_unlabeled = any(penalties.use_unlabeled for penalties in grid)
             data = read_training(self, X, y, sample_weight, use_unlabeled=use_unlabeled)
+            plan_memory(self, data)
             groups = output_groups(self.output_kernel, data.Y.shape[1])
             c = given_weights(self)
             if c is None:

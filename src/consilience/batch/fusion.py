@@ -12,7 +12,7 @@ from sklearn.utils import get_tags
 from sklearn.utils._param_validation import HasMethods, StrOptions
 from sklearn.utils.metaestimators import available_if
 
-from .._backend import is_device_array, take_rows, to_numpy
+from .._backend import check_memory, is_device_array, take_rows, to_numpy
 from ..solvers.certificates import Solution
 from ..views import _blocks
 from ..views._blocks import Gram
@@ -353,6 +353,8 @@ class LateFusion(BatchEstimator):
         if name not in self._train:
             return block
         train = self._train[name]
+        what = f"LateFusion, view '{name}': its Gram matrix between {len(block):,} and {len(train):,} samples"
+        check_memory(8.0 * len(block) * len(train), what, "Give fewer samples at a time.")
         return block.block(train) if isinstance(block, Gram) else train.columns_of(block)
 
     def _view_is_gram(self, name: str) -> bool:

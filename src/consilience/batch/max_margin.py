@@ -93,6 +93,8 @@ class MaxMarginClassifier(ViewClassifier, BatchEstimator):
         <y_t, b> of each class; zeros without an intercept.
     coef_ : dict of array
         With `n_components`, or for linear kernels of many samples: coefficients of the features, one column per class.
+    n_components_ : int or None
+        Number of landmarks used; None for exact kernels.
     {kernels_}
     {solution_dual}
 

@@ -16,19 +16,13 @@ from ..solvers.design_matrix import DesignMatrix
 from ..solvers.fixed_metric import FixedMetric
 from ..solvers.learned_metric import BlockSparseMetric, LearnedMetric, MetricPerOutput, SharedMetric
 from ..solvers.linalg import eigvalsh
+from ..solvers.moment_matrix import MomentMatrix, view_matrix
 from ..views._docs import shared_docs
 from ..views.estimator import ViewClassifier, ViewRegressor
 from ._estimator import BatchEstimator, constraints
-from ._fit import (
-    TrainingData,
-    double_design,
-    given_weights,
-    learns_weights,
-    read_training,
-    store_fit,
-    terms_of,
-    weight_starts,
-)
+from ._fit import TrainingData, double_design, given_weights, read_training, store_fit, weight_starts
+from ._memory import plan_memory
+from ._terms import learns_weights, terms_of
 from ._view_metric import ViewMetric
 
 __all__ = ["ViewMetricRidge", "ViewMetricRidgeClassifier"]
@@ -42,6 +36,9 @@ _PARAMETERS = (
     "alpha", "metric_penalty", "shared_metric", "solver", "n_components", "n_restarts", "tol", "max_iter",
     "random_state", "verbose",
 )  # fmt: skip
+
+
+MetricSystem = DesignMatrix | MomentMatrix
 
 
 # -- which problem
@@ -92,15 +89,15 @@ def _free_weights(estimator: Any) -> bool:
     return isinstance(estimator.view_weights, str) and estimator.view_weights == "least_squares"
 
 
-def metric_system(estimator: Any, data: TrainingData, design: Design) -> DesignMatrix:
+def metric_system(estimator: Any, data: TrainingData, design: Design) -> MetricSystem:
     """Return the matrix of all views, over roots of the kernels for the diagonal metric."""
-    if not isinstance(estimator.metric, str):  # a given metric is over the samples themselves, whatever their weights
-        design = replace(design, s=np.ones_like(design.s))
-    return DesignMatrix(design, data.Y, data.u, roots=has_metric(estimator, "diagonal"))
+    if not isinstance(estimator.metric, str) and isinstance(design, GramDesign):
+        design = replace(design, s=np.ones_like(design.s))  # over the samples themselves, whatever their weights
+    return view_matrix(design, data, roots=has_metric(estimator, "diagonal"))
 
 
 def metric_problem(
-    estimator: Any, data: TrainingData, system: DesignMatrix, alpha: float, metric_penalty: float
+    estimator: Any, data: TrainingData, system: MetricSystem, alpha: float, metric_penalty: float
 ) -> LearnedMetric | AlternatingMetric | FixedMetric:
     """Return the problem that the parameters `metric`, `shared_metric` and `solver` name."""
     steps = {"tol": estimator.tol, "max_iter": estimator.max_iter}
@@ -284,13 +281,13 @@ class ViewMetricRidge(ViewRegressor, BatchEstimator):
     views: Any = None
     missing_columns: str = "raise"
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Fit the functions and the metric.
 
         Parameters
         ----------
-        X : Views or what `as_views` reads
-            Training samples.
+        X : Views, what `as_views` reads, or RowBlocks
+            Training samples. Blocks of rows have their targets and weights with them, and need `n_components`.
         y : array-like of shape (n_samples,) or (n_samples, n_outputs)
             Targets; samples whose targets are NaN are left out. For classification: classes, or an indicator of labels;
             samples without any are left out.
@@ -307,8 +304,9 @@ class ViewMetricRidge(ViewRegressor, BatchEstimator):
             check_shared_metric(self)
             check_published(self)
             data = read_training(self, X, y, sample_weight, labeled_only=True, several=takes_several(self))
+            plan_memory(self, data)
             w = given_weights(self)
-            with few_threads(len(data.order), most=1300):
+            with few_threads(data.n_used, most=1300):
                 design = double_design(self, data, shared_landmarks=True)
                 system = metric_system(self, data, design)
                 problem = metric_problem(self, data, system, self.alpha, self.metric_penalty)

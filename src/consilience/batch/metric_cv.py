@@ -12,15 +12,16 @@ from .._backend import few_threads
 from .._progress import report_progress
 from ..solvers.certificates import Solution
 from ..solvers.coregularized import right_share
-from ..solvers.design_matrix import DesignMatrix
 from ..solvers.fixed_metric import FixedMetric
 from ..solvers.held_out_metric import HeldOutFixed, HeldOutLearned, HeldOutMetric, HeldOutShared, HeldOutSparse
 from ..views._docs import shared_docs
 from ..views.estimator import ViewClassifier, ViewRegressor
 from ._estimator import BatchEstimator, constraints
 from ._fit import TrainingData, double_design, given_weights, raise_if_indefinite, read_training
+from ._memory import plan_memory
 from .metric import (
     METRIC_CONSTRAINTS,
+    MetricSystem,
     check_shared_metric,
     fixed_metric,
     has_metric,
@@ -49,7 +50,7 @@ def _penalty_grid(estimator: Any) -> list[tuple[float, float]]:
     return [(float(alpha), float(penalty)) for alpha in values[0] for penalty in values[1]]
 
 
-def _held_out(estimator: Any, data: TrainingData, system: DesignMatrix, w: np.ndarray) -> HeldOutMetric:
+def _held_out(estimator: Any, data: TrainingData, system: MetricSystem, w: np.ndarray) -> HeldOutMetric:
     """Return the leave-one-out residuals of the metric that the parameters name, for any penalties."""
     steps = {"tol": estimator.tol, "max_iter": estimator.max_iter}
     if has_metric(estimator, "block_sparse"):
@@ -60,22 +61,25 @@ def _held_out(estimator: Any, data: TrainingData, system: DesignMatrix, w: np.nd
 
 
 def choose_metric_penalties(
-    estimator: Any, data: TrainingData, system: DesignMatrix, grid: list[tuple[float, float]], w: np.ndarray
+    estimator: Any, data: TrainingData, system: MetricSystem, grid: list[tuple[float, float]], w: np.ndarray
 ) -> tuple[float, float]:
     """Score every pair of penalties by hidden targets, store the scores, and return the best pair."""
-    by_key: dict[str, float] = {}  # pairs with equal residuals share a score
-    scores = []
     try:
         held = _held_out(estimator, data, system, w)
-        for number, pair in enumerate(grid, start=1):
-            report_progress(number, None, of=len(grid), unit="pair of penalties")
-            key = f"{held.key(*pair):.9e}"
-            if key not in by_key:
-                outputs = data.Y - held.residuals(*pair) / system.u_root[:, None]
-                by_key[key] = _score(estimator, outputs, data)
-            scores.append(by_key[key])
+        keys = [f"{held.key(*pair):.9e}" for pair in grid]
+        by_key: dict[str, tuple[float, float]] = {}  # pairs with equal residuals share a score
+        for key, pair in zip(keys, grid, strict=True):
+            by_key.setdefault(key, pair)
+        totals, weight = np.zeros(len(by_key)), np.zeros(len(by_key))
+        for k, (Y, u, residuals) in held.residuals(list(by_key.values())):
+            report_progress(k + 1, None, of=len(by_key), unit="pair of penalties")
+            outputs = Y - residuals / np.sqrt(u)[:, None]
+            totals[k] += u.sum() * _score(estimator, outputs, Y, u)
+            weight[k] += u.sum()
     except np.linalg.LinAlgError:
         raise_if_indefinite(estimator, Solution(None, None, 0, "indefinite"))
+    score_of = dict(zip(by_key, (totals / weight).tolist(), strict=True))
+    scores = [score_of[key] for key in keys]
     if not held.converged:
         warnings.warn(
             f"{type(estimator).__name__}: some solutions of the grid did not reach `tol` within `max_iter` steps. "
@@ -94,11 +98,11 @@ def choose_metric_penalties(
     return grid[best]
 
 
-def _score(estimator: Any, outputs: np.ndarray, data: TrainingData) -> float:
+def _score(estimator: Any, outputs: np.ndarray, Y: np.ndarray, u: np.ndarray) -> float:
     """Return the share of correct classes, or minus the mean squared error."""
     if is_classifier(estimator):
-        return right_share(outputs, data.Y, data.u, estimator._indicator)
-    return -float(np.average(((outputs - data.Y) ** 2).mean(axis=1), weights=data.u))
+        return right_share(outputs, Y, u, estimator._indicator)
+    return -float(np.average(((outputs - Y) ** 2).mean(axis=1), weights=u))
 
 
 @shared_docs
@@ -185,13 +189,13 @@ class ViewMetricRidgeCV(ViewRegressor, BatchEstimator):
     views: Any = None
     missing_columns: str = "raise"
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Choose the penalties, then fit with them.
 
         Parameters
         ----------
-        X : Views or what `as_views` reads
-            Training samples.
+        X : Views, what `as_views` reads, or RowBlocks
+            Training samples. Blocks of rows have their targets and weights with them, and need `n_components`.
         y : array-like of shape (n_samples,) or (n_samples, n_outputs)
             Targets; samples whose targets are NaN are left out. For classification: classes, or an indicator of labels;
             samples without any are left out.
@@ -208,13 +212,14 @@ class ViewMetricRidgeCV(ViewRegressor, BatchEstimator):
             check_shared_metric(self)
             grid = _penalty_grid(self)
             data = read_training(self, X, y, sample_weight, labeled_only=True, several=takes_several(self))
+            plan_memory(self, data)
             w = given_weights(self)
             if w is None:
                 raise ValueError(
                     f"{type(self).__name__} takes given weights. To learn them, use view_weights='learned' in the "
                     "estimator without CV, with the penalties chosen here."
                 )
-            with few_threads(len(data.order)):
+            with few_threads(data.n_used):
                 design = double_design(self, data, shared_landmarks=True)
                 system = metric_system(self, data, design)
                 penalties = choose_metric_penalties(self, data, system, grid, w)

@@ -4,12 +4,14 @@ from dataclasses import KW_ONLY, dataclass
 from typing import Any, Self
 
 from .._backend import few_threads
-from ..solvers.design_matrix import DesignMatrix
+from ..solvers.moment_matrix import view_matrix
 from ..solvers.multiple_kernels import MultipleKernels, OutputKernel
 from ..views._docs import shared_docs
 from ..views.estimator import ViewClassifier, ViewRegressor
 from ._estimator import BatchEstimator, constraints
-from ._fit import double_design, given_weights, kernel_parts, read_training, store_fit, terms_of
+from ._fit import double_design, given_weights, read_training, store_fit
+from ._memory import plan_memory
+from ._terms import kernel_parts, terms_of
 
 __all__ = ["MultipleKernelRidge", "MultipleKernelRidgeClassifier", "OutputKernelRidge", "OutputKernelRidgeClassifier"]
 
@@ -109,13 +111,13 @@ class MultipleKernelRidge(ViewRegressor, BatchEstimator):
     views: Any = None
     missing_columns: str = "raise"
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Fit the functions and the weights of the kernels.
 
         Parameters
         ----------
-        X : Views or what `as_views` reads
-            Training samples.
+        X : Views, what `as_views` reads, or RowBlocks
+            Training samples. Blocks of rows have their targets and weights with them, and need `n_components`.
         y : array-like of shape (n_samples,) or (n_samples, n_outputs)
             Targets; samples whose targets are NaN are left out. For classification: classes, or an indicator of labels;
             samples without any are left out.
@@ -130,10 +132,11 @@ class MultipleKernelRidge(ViewRegressor, BatchEstimator):
         with self._restore_on_error():
             self._validate_params()
             data = read_training(self, X, y, sample_weight, labeled_only=True, several=True)
-            with few_threads(len(data.order)):
+            plan_memory(self, data)
+            with few_threads(data.n_used):
                 design = double_design(self, data)
                 # a missing view counts once, however many kernels it has
-                system = DesignMatrix(design, data.Y, data.u, roots=True, parts=kernel_parts(self))
+                system = view_matrix(design, data, roots=True, parts=kernel_parts(self))
                 problem = MultipleKernels(system, self.alpha, float(self.p), shared=self.shared_weights)
                 solution = problem.solve(tol=self.tol, max_iter=self.max_iter)
             store_fit(self, data, design, solution)
@@ -274,13 +277,13 @@ class OutputKernelRidge(ViewRegressor, BatchEstimator):
     views: Any = None
     missing_columns: str = "raise"
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Fit the functions and the kernel between outputs.
 
         Parameters
         ----------
-        X : Views or what `as_views` reads
-            Training samples.
+        X : Views, what `as_views` reads, or RowBlocks
+            Training samples. Blocks of rows have their targets and weights with them, and need `n_components`.
         y : array-like of shape (n_samples,) or (n_samples, n_outputs)
             Targets; samples whose targets are NaN are left out. For classification: classes, or an indicator of labels;
             samples without any are left out.
@@ -295,15 +298,16 @@ class OutputKernelRidge(ViewRegressor, BatchEstimator):
         with self._restore_on_error():
             self._validate_params()
             data = read_training(self, X, y, sample_weight, labeled_only=True)
+            plan_memory(self, data)
             w = given_weights(self)
             if w is None:
                 raise ValueError(
                     f"{type(self).__name__} takes given weights. MultipleKernelRidge and ViewMetricRidge, and their "
                     "classifiers, learn weights."
                 )
-            with few_threads(len(data.order)):
+            with few_threads(data.n_used):
                 design = double_design(self, data)
-                problem = OutputKernel(DesignMatrix(design, data.Y, data.u, roots=True), self.alpha)
+                problem = OutputKernel(view_matrix(design, data, roots=True), self.alpha)
                 solution = problem.solve(w, tol=self.tol, max_iter=self.max_iter)
             store_fit(self, data, design, solution)
             self.output_kernel_ = solution.x[2]

@@ -20,13 +20,14 @@ from ._fit import (
     designs,
     given_weights,
     is_precise,
-    learns_weights,
     raise_if_indefinite,
     read_training,
     store_fit,
     weight_starts,
 )
 from ._graphs import add_graphs
+from ._memory import plan_memory
+from ._terms import learns_weights
 from .coregularized import output_groups
 
 __all__ = ["CoRegularizedSVC"]
@@ -46,9 +47,13 @@ def read_vectors(given: Any, n_classes: int) -> np.ndarray | None:
 
 def hinge_loss(data: TrainingData, vectors: np.ndarray | None) -> HingeLoss:
     """Return the loss of the labeled samples."""
-    single = vectors is None and data.Y.shape[1] == 1  # one output: its sign is the class
-    classes: Any = (data.Y[:, 0] > 0).astype(int) if single else data.codes
-    return HingeLoss(classes, vectors, data.Y.shape[1], data.u, float(data.s[: data.l].sum()))
+    Y, u, s = data.Y, data.u, data.s[: data.l]
+    if data.by_blocks:  # targets and weights are read once; features are read block by block
+        parts = [(Y[u > 0], u[u > 0], s[u > 0]) for _, s, u, Y in data.rows()]
+        Y, u, s = (np.concatenate(column) for column in zip(*parts, strict=True))
+    # one output has the sign of the class; otherwise that of the own class is the largest
+    classes = (Y[:, 0] > 0).astype(int) if data.n_outputs == 1 else Y.argmax(axis=1)
+    return HingeLoss(classes, vectors, data.n_outputs, u, float(s.sum()))
 
 
 @shared_docs
@@ -88,13 +93,12 @@ class CoRegularizedSVC(ViewClassifier, BatchEstimator):
         Symmetric positive semi-definite matrix R: the kernel of the vector-valued functions is k_v(x, z) R. Its rows
         are the classes for "ovr" (one row for two classes), and the columns of the class vectors otherwise. Default:
         identity.
-    n_components : int or float, optional
-        Number of Nyström landmarks of each view, or their fraction of the samples. By default, exact kernels are used.
-        The kernel between labeled samples is a matrix in both cases.
+    {n_components}
     tol : float, default=1e-4
         Duality gap to reach, relative to the objective; for learned weights also the gap to the best weights.
     max_iter : int, default=100
-        Maximum number of rounds of the solver; for "ovr", max_iter times n_labeled steps per class.
+        Maximum number of rounds of the solver. Over exact kernels and for "ovr", max_iter times n_labeled steps per
+        class; with `n_components`, a round visits each labeled sample up to four times.
     {class_weight}
     {unlabeled}
     {random_state}
@@ -153,13 +157,14 @@ class CoRegularizedSVC(ViewClassifier, BatchEstimator):
     views: Any = None
     missing_columns: str = "raise"
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Fit the functions and weights of the views.
 
         Parameters
         ----------
-        X : Views or what `as_views` reads
-            Training samples, with or without labels.
+        X : Views, what `as_views` reads, or RowBlocks
+            Training samples, with or without labels. Blocks of rows have their targets and weights with them, and need
+            `n_components`. Dual variables of all labeled samples are kept in memory, and their features if they fit.
         y : array-like of shape (n_samples,)
             Classes, missing for unlabeled samples.
         sample_weight : array-like of shape (n_samples,), optional
@@ -175,12 +180,13 @@ class CoRegularizedSVC(ViewClassifier, BatchEstimator):
             penalties = Penalties(self.alpha, self.agreement_penalty, self.graph_penalty)
             several, unlabeled = learns_weights(self), penalties.use_unlabeled
             data = read_training(self, X, y, sample_weight, use_unlabeled=unlabeled, several=several)
+            plan_memory(self, data, single=True)
             vectors = read_vectors(self.class_vectors, len(self.classes_))
-            groups = output_groups(self.output_kernel, data.Y.shape[1] if vectors is None else vectors.shape[1])
+            groups = output_groups(self.output_kernel, data.n_outputs if vectors is None else vectors.shape[1])
             loss = hinge_loss(data, vectors)
             c = given_weights(self)
             search = WeightSearch(weight_starts(self) if c is None else [], self.tol, self.max_iter)
-            with few_threads(len(data.order)):
+            with few_threads(data.n_used):
                 for design in designs(self, data):
                     if penalties.graph:
                         add_graphs(self, data, design, penalties)

@@ -21,6 +21,7 @@ from ..views.estimator import ViewClassifier, ViewRegressor, presence
 from ..views.validation import read_targets, read_to_score, read_views_to_fit, read_views_to_predict, read_weights
 from ._estimator import BatchEstimator, constraints
 from ._fit import TrainingData, raise_if_indefinite, read_training, select_training_rows, store_fit
+from ._memory import plan_memory
 from ._vector_valued import covariance_weights, make_vector_design, read_combination, read_view_kernel
 from .coregularized import output_groups
 from .svc import hinge_loss, read_vectors
@@ -36,7 +37,8 @@ def _make_problem(
 ) -> tuple[Any, VectorProblem]:
     """Return the design and the problem for the parameters of the estimator; `scale` is l."""
     estimator.combination_ = read_combination(estimator, known.shape[1])
-    groups = output_groups(estimator.output_kernel, estimator.combination_.shape[2])
+    Q = estimator.combination_.shape[2]
+    groups = [(value, np.eye(Q) if own is None else own) for value, own in output_groups(estimator.output_kernel, Q)]
     if not any(value for value, _ in groups):
         raise ValueError("`output_kernel` is 0, so that every function is. Leave it out, or give a kernel.")
     try:
@@ -219,6 +221,7 @@ class VectorValuedRegressor(ViewRegressor, BatchEstimator):
         with self._restore_on_error():
             self._validate_params()
             seen = _read_observations(self, X, y, sample_weight, functionals)
+            plan_memory(self, seen.data)
             scale = float(seen.u.sum())
             with few_threads(len(seen.data.order)):
                 design, problem = _make_problem(self, seen.data, scale, ~np.isnan(seen.Y), seen.functionals)
@@ -405,6 +408,7 @@ class VectorValuedClassifier(ViewClassifier, BatchEstimator):
             self._validate_params()
             whole = self.operator is not None  # over all samples
             data = read_training(self, X, y, sample_weight, use_unlabeled=whole, every_sample=whole)
+            plan_memory(self, data)
             vectors = read_vectors(self.class_vectors, len(self.classes_))
             scale = float(data.s[: data.l].sum())
             Y = data.Y if vectors is None else vectors[data.codes]

@@ -6,7 +6,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from .._backend import to_numpy
-from ..batch._fit import terms_of
+from ..batch._terms import terms_of
 from ..batch.fusion import EarlyFusion
 from ..io.sharing import view_functions
 from ..kernels.algebra import Constant, OnColumns, Scaled, Sum

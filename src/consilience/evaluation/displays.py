@@ -5,6 +5,7 @@ from typing import Any, Self
 
 import numpy as np
 
+from .._backend import check_memory
 from ..kernels import kernels_by_view, resolve_kernels
 from ..views._docs import shared_docs
 from ..views._notebook import labeled_weights
@@ -375,6 +376,8 @@ class GramDisplay:
         {returns_display}
         """
         X = as_views(X)
+        what = f"GramDisplay of {len(X):,} samples, {len(X.names)} views"
+        check_memory(8.0 * (len(X.names) + 1) * len(X) ** 2, what, "Give fewer samples, such as X[::10] and y[::10].")
         chosen = resolve_kernels(kernels_by_view(kernel, X.names), X)
         grams = {}
         for name, one in chosen.items():

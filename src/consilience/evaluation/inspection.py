@@ -240,6 +240,7 @@ def _mean_shares(finals: list[Any]) -> dict[str, float]:
     shares: dict[str, float] = {}
     for final in finals:
         sizes = np.abs(final.view_weights_)
+        sizes = sizes if sizes.ndim == 1 else sizes.mean(axis=1)  # of each output
         for name, share in zip(names_of_values(final, len(sizes)), (sizes / sizes.sum()).tolist(), strict=True):
             shares[name] = shares.get(name, 0.0) + share / len(finals)
     return shares

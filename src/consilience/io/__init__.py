@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from ._stored import stored_samples
+    from .blocks import read_blocks
     from .files import Samples, read_samples
     from .layout import read_layout
     from .model_files import load, save
@@ -12,14 +13,14 @@ if TYPE_CHECKING:
     from .streams import read_stream
 
 __all__ = [
-    "Samples", "SharedModel", "load", "read_layout", "read_samples", "read_stream", "save", "shareable",
+    "Samples", "SharedModel", "load", "read_blocks", "read_layout", "read_samples", "read_stream", "save", "shareable",
     "stored_samples",
 ]  # fmt: skip
 
 _HOMES = {
-    "Samples": "files", "load": "model_files", "read_layout": "layout", "read_samples": "files",
-    "read_stream": "streams", "save": "model_files", "SharedModel": "sharing", "shareable": "sharing",
-    "stored_samples": "_stored",
+    "Samples": "files", "load": "model_files", "read_blocks": "blocks", "read_layout": "layout",
+    "read_samples": "files", "read_stream": "streams", "save": "model_files", "SharedModel": "sharing",
+    "shareable": "sharing", "stored_samples": "_stored",
 }  # fmt: skip
 
 

@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Collection, Iterator, Sequence
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from ._arrow import arrow, values_of
 from ._text import OPENERS, Form, encoding_of, look_at, open_bytes, open_lines, peeked, rewritten
@@ -27,18 +27,38 @@ def read_csv(source: Source, preferred: str = ",", form: Form | None = None) -> 
     not tell, as `preferred` says. An empty cell, and words such as NA and NaN, are missing values. A column has
     numbers, true and false, dates, or else text; the first table decides for the following ones.
     """
+    for part in read_csv_parts(source, preferred, form):
+        table = Table(source.name, source.where, read_as_missing=part.missing)
+        for place, (column, values) in enumerate(part.columns):
+            own = f"Column '{column}' of {source.where}"
+            if column:
+                table.columns[column] = values_of(values, own, "CSV", column in source.exact)
+            elif place == 0:  # names of the rows, or row numbers
+                table.index = values_of(values, own, "CSV", True)
+        yield table
+
+
+class CsvPart(NamedTuple):
+    """Rows of a CSV file: columns of pyarrow by name, and how many cells of each `na_values` made missing."""
+
+    columns: list[tuple[str, Any]]
+    missing: dict[str, int]
+
+
+def read_csv_parts(source: Source, preferred: str = ",", form: Form | None = None) -> Iterator[CsvPart]:
+    """Yield the rows of a CSV file as columns of pyarrow, which have the same kind in all parts."""
     pa, where = arrow(), source.where
     parser = _Parser(source)
     kinds: dict[str, Any] = {}
     for part, lines, shape in _parts(source, preferred, form):
         data, missing = parser.parse(part, lines, shape)
-        table = Table(source.name, where, read_as_missing=missing)
-        for place, (column, values) in enumerate(zip(parser.names, data.columns, strict=True)):
+        columns: list[tuple[str, Any]] = []
+        for column, values in zip(parser.names, data.columns, strict=True):
             own, exact = f"Column '{column}' of {where}", column in source.exact
             if pa.types.is_binary(values.type):
                 raise not_encoded(where, "utf-8", f"column '{column}' has other bytes")
-            if not column:  # names of the rows, or row numbers
-                table.index = values_of(values, own, "CSV", True) if place == 0 else table.index
+            if not column:
+                columns.append((column, values))
                 continue
             if exact and kinds.get(column) != "text":
                 values = _as_written(values, parser.decimal)
@@ -49,8 +69,8 @@ def read_csv(source: Source, preferred: str = ",", form: Form | None = None) -> 
             kinds[column] = now or before
             if now and not exact:  # the following tables are parsed as this one, and not by what they happen to have
                 parser.types[column] = pa.float64() if now == "numbers" else values.type
-            table.columns[column] = values_of(values, own, "CSV", exact)
-        yield table
+            columns.append((column, values))
+        yield CsvPart(columns, missing)
 
 
 def _other_kind(column: str, lines: str, now: str, before: str | None) -> str:
@@ -134,7 +154,7 @@ class _Parser:
                 warnings.warn(
                     f"{self.source.where} has columns without a name besides the first one: {names[1:].count('')}. "
                     "They are ignored; name them to use them.",
-                    stacklevel=6,  # where read_samples is called
+                    stacklevel=7,  # where read_samples is called
                 )
             if _has_decimal_commas(data, form.delimiter, self.source):
                 self.decimal = ","

@@ -12,7 +12,7 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.base import BaseEstimator
 
-from ..batch._fit import names_of_terms
+from ..batch._terms import names_of_terms
 from ..batch.fusion import EarlyFusion, LateFusion
 from ..batch.max_margin import MaxMarginClassifier
 from ..batch.max_margin_outputs import MaxMarginRegressor
@@ -389,14 +389,14 @@ def _check_batch(estimator: Any) -> None:
     if "solution_" not in fitted or "_used_views" not in fitted:
         return
     if "view_weights_" in fitted:
-        _array(estimator, "view_weights_", (len(estimator._used_views),))
+        _array(estimator, "view_weights_", (len(estimator._used_views), None)[: estimator.view_weights_.ndim])
     names = names_of_terms(estimator)
     _require(names, "kernels_")
     if "dual_coef_" in fitted and estimator.dual_coef_.ndim == 3:
         _array(estimator, "dual_coef_", (len(names), len(estimator.X_fit_), None))
         _require(estimator.X_fit_.names == estimator._used_views, "X_fit_")
-    if "combination_" in fitted:
-        _require(estimator._is_consistent(), "combination_")
+    for name in fitted.keys() & {"combination_", "cv_scores_"}:
+        _require(estimator._is_consistent(), name)
     if "_features" in fitted:
         sizes = estimator._features.n_components_
         fits = isinstance(estimator.coef_, dict) and tuple(estimator.coef_) == names == tuple(sizes)

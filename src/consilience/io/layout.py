@@ -3,7 +3,7 @@
 import re
 import tomllib
 import warnings
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from fnmatch import translate
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -210,15 +210,35 @@ def _divide_table(table: Table, spec: Any, *, alone: bool) -> dict[str, Part]:
         texts = [name for name in texts if not is_category(table.columns[name])]
     elif not table.streamed:  # a file per view
         texts = []
-    together = [name for name in names if name not in texts]
-    bare = all(name in objects and name not in table.levels for name in together)
+    views = default_views(table.name, names, objects, texts, table.levels, alone=alone)
+    return {**parts, **{view: matrix_of(table, own) for view, own in views.items()}}
+
+
+def default_views(
+    name: str,
+    columns: Sequence[str],
+    strings: Collection[str],
+    texts: Sequence[str],
+    declared: Collection[str],
+    *,
+    alone: bool,
+) -> dict[str, Sequence[str]]:
+    """Return the columns of each view by default; of the columns of strings, `texts` are not categories.
+
+    Columns of `declared` have a categorical type. `alone` says whether all views are in this file.
+    """
+    together: Sequence[str] = [column for column in columns if column not in texts]
+    bare = all(column in strings and column not in declared for column in together)
     if bare and (alone or len(together) == 1):  # no numbers to belong to
-        together, texts = [], names
-    prefixed = bool(together) and all("__" in name for name in together)
-    views = by_prefix(together) if prefixed else {table.name: together} if together else {}
-    parts.update({view: matrix_of(table, own) for view, own in views.items()})
-    parts.update({name: matrix_of(table, [name]) for name in texts})
-    return parts
+        together, texts = [], columns
+    prefixed = bool(together) and all("__" in column for column in together)
+    views: Mapping[str, Sequence[str]] = by_prefix(together) if prefixed else {name: together} if together else {}
+    both = next((column for column in texts if column in views), None)
+    if both is not None:  # else one of them would be lost
+        raise ValueError(
+            f"Two views would be named '{both}': the numbers of the file, and the column of text. Rename the column."
+        )
+    return {**views, **{column: [column] for column in texts}}
 
 
 def _refuse_strings(table: Table, texts: Sequence[str]) -> None:

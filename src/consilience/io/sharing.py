@@ -23,8 +23,9 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._backend import to_numpy
 from ..batch._estimator import BatchEstimator
-from ..batch._fit import terms_of
+from ..batch._terms import terms_of
 from ..batch._view_metric import ViewMetric
+from ..batch.banded_ridge import BandedRidgeCV
 from ..batch.consensus import ConsensusClassifier, ConsensusRegressor
 from ..batch.max_margin import MaxMarginClassifier
 from ..batch.max_margin_outputs import MaxMarginRegressor
@@ -59,6 +60,7 @@ __all__ = ["SharedModel", "shareable"]
 _LEAST = 5  # samples that each average, and each function, is made of
 _PER_SAMPLE = (
     "X_fit_", "dual_coef_", "support_", "_support_labels", "_in_fit", "_means", "_fit_weights", "_landmark_root",
+    "_shares",
 )  # fmt: skip
 #: Modules of scikit-learn whose estimators keep sums over samples, but no sample; and estimators of others
 _PLAIN_MODULES = (
@@ -337,6 +339,8 @@ def view_functions(estimator: Any) -> dict[str, tuple[Block, np.ndarray]]:
         A *= view_scales(X)[:, None]  # samples that lack views count more in the others
         A = A if isinstance(estimator, MaxMarginRegressor) else A @ estimator._score_map
         duals: Any = [A] * len(X.names)
+    elif isinstance(estimator, BandedRidgeCV):
+        duals = [estimator._duals(v) for v in range(len(X.names))]
     else:
         duals = estimator.dual_coef_
     found = {}

@@ -13,6 +13,7 @@ import scipy.sparse as sp
 from scipy.spatial.distance import cdist
 
 from .._backend import is_device_array, like, namespace, take_rows, to_numpy
+from ..solvers.linalg import multiply
 from ..views._blocks import Block
 from .base import Array
 
@@ -35,7 +36,10 @@ def squared_norms(X: Block) -> Array:
 
 def inner(X: Block, Y: Block) -> Array:
     """Return XY' as a dense array, for dense and sparse arguments; Y = None stands for X."""
-    product = X @ (X if Y is None else Y).T
+    other = X if Y is None else Y
+    if isinstance(X, np.ndarray) and isinstance(other, np.ndarray) and X.dtype == other.dtype:
+        return multiply(other, X.T).T  # by the library of all other products: see solvers.linalg
+    product = X @ other.T
     return product.toarray() if sp.issparse(product) else product
 
 
@@ -84,7 +88,7 @@ def squared_distances(X: Block, Y: Block = None) -> Array:
     share = 1e10 * _rounding(X)  # below this share of the norms, a distance has fewer than ten correct digits
     if is_device_array(distances):
         limits = share * (norms_X[:, None] + norms_Y[None, :])
-        return _refined_on_host(distances, X, Y, limits, symmetric)
+        return _refined_on_device(distances, X, Y, limits, symmetric)
     if symmetric:
         np.fill_diagonal(distances, np.inf)  # no comparison of a row with itself
     least = distances.min(axis=1, initial=np.inf)  # most rows are far from all others, so this is enough for them
@@ -103,8 +107,8 @@ def _rounding(X: Block) -> float:
     return _EPS * (4 + math.sqrt(X.shape[1]))
 
 
-def _refined_on_host(distances: Array, X: Array, Y: Array, limits: Array, symmetric: bool) -> Array:
-    """Compute distances below their limits again, on the host; most data have none except the diagonal."""
+def _refined_on_device(distances: Array, X: Array, Y: Array, limits: Array, symmetric: bool) -> Array:
+    """Compute distances below their limits again; most data have few of them except the diagonal."""
     xp = namespace(distances)
     doubtful = xp.logical_not(distances >= limits)
     if symmetric:
@@ -114,9 +118,34 @@ def _refined_on_host(distances: Array, X: Array, Y: Array, limits: Array, symmet
     rows = np.flatnonzero(to_numpy(xp.any(doubtful, axis=1)))
     if not len(rows):
         return distances
-    values = to_numpy(distances).copy()
-    _compare(values, to_numpy(doubtful)[rows], to_numpy(X), to_numpy(Y), rows, 1.0)
-    return like(values, distances)
+    exact = []
+    step = max(1, 16 * _PAIR_VALUES // (Y.shape[0] * X.shape[1]))
+    for start in range(0, len(rows), step):
+        some = rows[start : start + step]
+        differences = take_rows(X, some)[:, None, :] - Y[None, :, :]
+        close = xp.sum(differences * differences, axis=2)
+        exact.append(xp.where(take_rows(doubtful, some), close, take_rows(distances, some)))
+    # not every device array can be assigned to: whole rows are taken from the old or the new ones
+    where = np.arange(distances.shape[0])
+    where[rows] = distances.shape[0] + np.arange(len(rows))
+    return take_rows(xp.concat([distances, *exact], axis=0), where)
+
+
+def gaussian_exponents(X: Array, Y: Array | None, gamma: float) -> Array | None:
+    """Return -γ‖x - z‖² between rows on a device by one product; None if rounding could matter.
+
+    [x, ‖x‖², 1]·[2z, -1, -‖z‖²] γ: the norms are columns of the product, and need no other pass over the matrix.
+    """
+    xp = namespace(X)
+    middle, moved, norms = centered(double(X if Y is None else Y))
+    left, left_norms = (moved, norms) if Y is None else (double(X) - middle, None)
+    left_norms = squared_norms(left) if left_norms is None else left_norms
+    if gamma * min(float(xp.max(left_norms)), float(xp.max(norms))) > _FAR:
+        return None
+    columns = [xp.ones_like(left_norms)[:, None], xp.ones_like(norms)[:, None]]
+    extended = xp.concat([left, left_norms[:, None], columns[0]], axis=1)
+    reference = xp.concat([2 * gamma * moved, -gamma * columns[1], -gamma * norms[:, None]], axis=1)
+    return extended @ reference.T
 
 
 def _compare(out: np.ndarray, doubtful: np.ndarray, X: Block, Y: Block, rows: np.ndarray, scale: float) -> None:

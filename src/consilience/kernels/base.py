@@ -9,11 +9,13 @@ from typing import Any
 import numpy as np
 from sklearn.base import BaseEstimator, clone
 
-from .._backend import is_device_array, namespace, to_numpy
+from .._backend import check_memory, is_device_array, namespace, to_numpy
 from ..views import _blocks, _frames, _reading
 from ..views._blocks import Block, Gram
 
 Array = Any  # an array of NumPy, PyTorch or CuPy
+
+_CHECKED = 1 << 22  # kernel values; matrices with more are compared with the memory available
 
 
 class Kernel(BaseEstimator, ABC):
@@ -113,11 +115,27 @@ class Kernel(BaseEstimator, ABC):
 
     def _finite_gram(self, X: Block, Y: Block) -> Array:
         """Evaluate the kernel between blocks; raise for values that overflow."""
+        n, n_other = X.shape[0], (X if Y is None else Y).shape[0]
+        if n * n_other > _CHECKED and not is_device_array(X):
+            self._check_memory(n, n_other, 4 if _blocks.is_single(X) else 8)
         with np.errstate(over="ignore", invalid="ignore"):
             K = self._gram(X, Y)
         if not self._bounded:
             check_overflow(repr(self), K)
         return K
+
+    def _check_memory(self, n: int, n_other: int, each: int) -> None:
+        """Raise MemoryError for a matrix that does not fit into memory; `each` value takes so many bytes."""
+        check_memory(
+            float(each) * self._n_matrices() * n * n_other,
+            f"{self!r} between {n:,} and {n_other:,} samples",
+            "Evaluate it between blocks of rows, kernel(X[rows], Y), or use `Nystroem` features.",
+        )
+
+    def _n_matrices(self) -> int:
+        """Return how many matrices are held while kernels of kernels are combined: a result and the next part."""
+        parts = [child._n_matrices() for child in self._children()]
+        return max([1, *(own + (place > 0) for place, own in enumerate(parts))])
 
     def _against(self, Y: Block, dtype: Any) -> Callable[[Block, np.ndarray], np.ndarray]:
         """Return a function (X, out) that writes k(X, Y) to `out`, for many X and one Y; the kernel is resolved."""

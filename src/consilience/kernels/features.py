@@ -16,8 +16,8 @@ from sklearn.base import TransformerMixin
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, RealNotInt, StrOptions
 
-from .._backend import like, namespace, take_rows, to_numpy
-from ..solvers.linalg import eigh, is_positive
+from .._backend import cast, is_device_array, like, namespace, take_rows, to_numpy
+from ..solvers.linalg import eigh, is_positive, multiply
 from ..views import _blocks
 from ..views._blocks import Block
 from ..views._docs import shared_docs
@@ -140,17 +140,18 @@ def inverse_root(K: Array) -> Array:
     """Return R with RR' = K⁺, one column per eigenvalue above p · eps times the largest one.
 
     Smaller eigenvalues of a p x p matrix are rounding error, and their inverse roots would dominate the features. The
-    decomposition is in double precision on the host. The largest entry of each eigenvector is made positive, since
-    LAPACK does not determine its sign.
+    decomposition is in double precision. The largest entry of each eigenvector is made positive, since LAPACK does not
+    determine its sign.
     """
-    matrix = to_numpy(K)
-    eigenvalues, vectors = eigh(matrix.astype(np.float64), driver="evd")
-    keep = eigenvalues > len(eigenvalues) * np.finfo(matrix.dtype).eps * max(eigenvalues[-1], 0)
-    if not keep.any():  # K is zero: one feature that is zero
-        return like(np.zeros((len(eigenvalues), 1), matrix.dtype), K)
-    vectors = vectors[:, keep]
-    signs = np.sign(vectors[np.abs(vectors).argmax(axis=0), np.arange(vectors.shape[1])])
-    return like((vectors * signs / np.sqrt(eigenvalues[keep])).astype(matrix.dtype), K)
+    xp = namespace(K)
+    eigenvalues, vectors = eigh(cast(K, "float64"), driver="evd")
+    e = to_numpy(eigenvalues)
+    kept = np.flatnonzero(e > len(e) * float(xp.finfo(K.dtype).eps) * max(e[-1], 0))
+    if not len(kept):  # K is zero: one feature that is zero
+        return 0 * K[:, :1]
+    vectors = vectors[:, kept[0] :]  # eigenvalues ascend
+    signs = np.where(to_numpy(xp.max(vectors, axis=0) >= -xp.min(vectors, axis=0)), 1.0, -1.0)
+    return cast(vectors * like(signs / np.sqrt(e[kept]), vectors)[None, :], K.dtype)
 
 
 # -- landmarks of one view, or of several views together, each with its kernel
@@ -332,7 +333,8 @@ class Nystroem(_Features):
         return {name: root.shape[1] for name, root in self._roots.items()}
 
     def _features(self, name: str, block: Block) -> Array:
-        return self.kernels_[name](block, self._landmarks[name]) @ self._roots[name]
+        K, root = self.kernels_[name]._finite_gram(block, self._landmarks[name]), self._roots[name]
+        return K @ root if is_device_array(K) else multiply(root.T, K.T).T  # KR with rows that follow one another
 
 
 @shared_docs

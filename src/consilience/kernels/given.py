@@ -6,9 +6,11 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from .._backend import is_device_array
+from .._backend import check_memory, is_device_array
+from ..solvers.linalg import without_rounding
 from ..views import _blocks
 from ..views._blocks import Block, Gram
+from ..views.container import Views
 from . import histogram, scalar
 from .base import Array, Kernel
 
@@ -124,6 +126,32 @@ class FromCallable(Kernel):
 
     def _diagonal(self, X: Block) -> Array:
         return np.array([self.func(x, x) for x in X], dtype=np.float64) if self.pairs else super()._diagonal(X)
+
+
+def definite_grams(X: Views) -> Views:
+    """Return training samples whose Gram matrices in single precision are positive semi-definite in double precision.
+
+    Rounding gives a matrix of low rank, such as that of a linear kernel, small negative eigenvalues. They are removed
+    between the samples given, by a matrix of lower rank in double precision; other matrices stay as they are.
+    """
+    mended = {}
+    for name in X.names:
+        block = X.block(name)
+        rows = np.flatnonzero(X.present(name))
+        if not isinstance(block, Gram) or not _blocks.is_single(block) or not len(rows):
+            continue
+        check_memory(
+            16 * len(rows) ** 2,
+            f"View '{name}': the check of its Gram matrix of {len(rows):,} samples in single precision",
+            "Give fewer samples.",
+        )
+        K = block[rows].block(block[rows])
+        K = K if K.shape[0] != K.shape[1] or not np.isfinite(K).all() else without_rounding(K)
+        if K.dtype != np.float32:
+            values = np.array(block.values, dtype=np.float64)
+            values[np.ix_(block.index[rows], block.index[rows])] = K
+            mended[name] = block._like(values, block.index, block.order, block.n_order)
+    return X._with({name: mended.get(name, X.block(name)) for name in X.names}, X.mask) if mended else X
 
 
 def _by_name() -> dict[str, type[Kernel]]:

@@ -17,7 +17,7 @@ from sklearn.base import clone
 from .._backend import by_rows, few_threads, is_device_array, like, namespace, to_numpy
 from ..views import _blocks
 from ..views._blocks import Block
-from ._distances import GaussianRows, double, inner, squared_distances, squared_norms
+from ._distances import GaussianRows, double, gaussian_exponents, inner, squared_distances, squared_norms
 from .base import Array, Kernel, check_degree, check_numeric, full, integer_power, precision, to_precision
 from .gram import is_psd
 
@@ -235,7 +235,12 @@ class RBF(DistanceKernel):
 
     def _exponential(self, X: Block, Y: Block) -> Array:
         if is_device_array(X):
-            return super()._exponential(X, Y)
+            exponents = gaussian_exponents(X, Y, float(self.gamma)) if X.shape[0] else None
+            if exponents is None:
+                return super()._exponential(X, Y)
+            xp = namespace(exponents)
+            exponents = xp.minimum(exponents, xp.zeros_like(exponents[:1, :1]))
+            return to_precision(xp.exp(exponents), X.dtype)
         # -γ‖x - z‖² = 2γ x·z - γ‖x‖² - γ‖z‖², by one matrix product; `refine` corrects what cancellation spoils
         single = precision(X) == np.float32 and (Y is None or precision(Y) == np.float32)
         gamma, sparse = float(self.gamma), sp.issparse(X) or sp.issparse(Y)

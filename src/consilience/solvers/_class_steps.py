@@ -206,3 +206,188 @@ def principal_part(Q, rows, scaling, ridge):  # type: ignore[no-untyped-def]
             part[a, b] = entry if abs(entry) > 1e-9 else 0.0
         part[a, a] += ridge
     return part
+
+
+# -- over features: Q = 2TT', and M = Σ_i (signs ∘ α)_i S ⊗ t_i is kept instead of Q
+@jit(nogil=True, fastmath={"reassoc", "contract"})
+def _dot(x, z):  # type: ignore[no-untyped-def]
+    """Return <x, z>; the order of the additions is free, so that they run in parallel."""
+    total = 0.0
+    for j in range(len(x)):
+        total += x[j] * z[j]
+    return total
+
+
+@jit(nogil=True)
+def _add(step, row, out):  # type: ignore[no-untyped-def]
+    """Add a multiple of a row to `out`."""
+    for j in range(len(row)):
+        out[j] += step * row[j]
+
+
+@jit(nogil=True)
+def _shuffle(order, state):  # type: ignore[no-untyped-def]
+    """Put `order` in random order, by Fisher and Yates with Marsaglia's xorshift; return the generator's state."""
+    for last in range(len(order) - 1, 0, -1):
+        state ^= (state << np.uint64(13)) & np.uint64(0xFFFFFFFFFFFFFFFF)
+        state ^= state >> np.uint64(7)
+        state ^= (state << np.uint64(17)) & np.uint64(0xFFFFFFFFFFFFFFFF)
+        chosen = np.int64(state % np.uint64(last + 1))
+        order[last], order[chosen] = order[chosen], order[last]
+    return state
+
+
+@jit(nogil=True)
+def row_feature_steps(T, weight, row, active, w, eps, visits, state):  # type: ignore[no-untyped-def]
+    """Minimize over one class's variables in turn, by turns over the active ones; x, w and `active` are changed.
+
+    `row` has x, the upper bounds, the signs and D of the samples whose features are T; w = weight Σ sign x t. A
+    variable that a bound holds by more than the largest violation of the last turn is no longer active. It stops after
+    `visits` variables or where no violation is above `eps`.
+    """
+    x, upper, sign, linear = row
+    order, least, largest = np.flatnonzero(active), np.inf, 0.0
+    while visits > 0 and len(order):
+        state = _shuffle(order, state)
+        largest, kept = 0.0, 0
+        visits -= len(order)
+        for place in range(len(order)):
+            i = order[place]
+            t = T[i]
+            slope = sign[i] * weight * _dot(w, t) - linear[i]
+            low, high = x[i] <= 0.0, x[i] >= upper[i]
+            if (low and slope > least) or (high and slope < -least):
+                active[i] = False
+                continue
+            order[place], order[kept] = order[kept], i
+            kept += 1
+            if (low and slope >= 0.0) or (high and slope <= 0.0):
+                continue
+            largest = max(largest, abs(slope))
+            curvature = weight * weight * _dot(t, t)
+            if curvature > 0.0:
+                new = min(max(x[i] - slope / curvature, 0.0), upper[i])
+            else:
+                new = upper[i] if slope < 0.0 else 0.0
+            if new != x[i]:
+                _add(sign[i] * weight * (new - x[i]), t, w)
+                x[i] = new
+        order = order[:kept]
+        least = largest if largest > 0.0 else np.inf
+        if largest <= eps:
+            break
+
+
+@jit(nogil=True)
+def row_feature_gap(T, weight, row, active, w):  # type: ignore[no-untyped-def]
+    """Return Σ u max(0, -gradient), <x, gradient>, and the largest violation of active variables and of the others."""
+    x, upper, sign, linear = row
+    loss = product = 0.0
+    worst, hidden = 0.0, 0.0
+    for i in range(len(x)):
+        slope = sign[i] * weight * _dot(w, T[i]) - linear[i]
+        loss += upper[i] * max(0.0, -slope)
+        product += x[i] * slope
+        if (slope > 0.0 and x[i] > 0.0) or (slope < 0.0 and x[i] < upper[i]):
+            if active[i]:
+                worst = max(worst, abs(slope))
+            else:
+                hidden = max(hidden, abs(slope))
+    return loss, product, worst, hidden
+
+
+@jit(nogil=True)
+def _sample_slopes(T, i, codes, M, x, upper, sign, linear, slopes):  # type: ignore[no-untyped-def]
+    """Fill the gradient of one sample's variables, signs ∘ SM t_i - D; return the largest violation."""
+    S, group = codes
+    for k in range(len(x)):
+        slopes[k] = 0.0
+    for d in range(len(M)):
+        score = _dot(M[d], T[group[d], i])
+        for k in range(len(x)):
+            slopes[k] += S[k, d] * score
+    worst = 0.0
+    for k in range(len(x)):
+        slope = sign[k] * slopes[k] - linear[k]
+        slopes[k] = slope
+        if (slope > 0.0 and x[k] > 0.0) or (slope < 0.0 and x[k] < upper[k]):
+            worst = max(worst, abs(slope))
+    return worst
+
+
+@jit(nogil=True)
+def _all_held(x, upper, slopes, least):  # type: ignore[no-untyped-def]
+    """Tell whether bounds hold all variables of a sample whose bounds differ, by more than `least`."""
+    for k in range(len(x)):
+        low, high = x[k] <= 0.0 and slopes[k] > least, x[k] >= upper[k] and slopes[k] < -least
+        if upper[k] > 0.0 and not (low or high):
+            return False
+    return True
+
+
+@jit(nogil=True)
+def sample_feature_steps(T, codes, halves, even, parts, active, M, eps, visits, state):  # type: ignore[no-untyped-def]
+    """Minimize over the variables of one sample after the other, by turns over the active samples; see above.
+
+    T (J, n, q) has the features of the samples once for each kernel between outputs, `halves` (J, P, P) are these
+    kernels between classes, and `codes` are S and the kernel of each of its columns, which is a row of M.
+    """
+    x, upper, sign, linear = parts
+    S, group = codes
+    slopes, change, half = np.empty(x.shape[1]), np.empty(x.shape[1]), halves[0].copy()
+    order, least, largest = np.flatnonzero(active), np.inf, 0.0
+    while visits > 0 and len(order):
+        state = _shuffle(order, state)
+        largest, kept = 0.0, 0
+        visits -= len(order)
+        for place in range(len(order)):
+            i = order[place]
+            worst = _sample_slopes(T, i, codes, M, x[i], upper[i], sign[i], linear[i], slopes)
+            if _all_held(x[i], upper[i], slopes, least):
+                active[i] = False
+                continue
+            order[place], order[kept] = order[kept], i
+            kept += 1
+            if worst <= 0.0:
+                continue
+            largest = max(largest, worst)
+            curvature = _dot(T[0, i], T[0, i])
+            if len(T) > 1:  # the Hessian Σ_j |t_ij|² Q_j is not a multiple of one matrix
+                half[:], curvature = curvature * halves[0], 1.0
+                for j in range(1, len(T)):
+                    half += _dot(T[j, i], T[j, i]) * halves[j]
+            change[:] = x[i]
+            if half[0, 0] * curvature > 0.0:
+                _settle(curvature, half, even, x[i], slopes, upper[i], sign[i], 0.01 * worst)
+            else:  # all features are 0: only -Dα is left
+                for k in range(len(change)):
+                    x[i, k] = upper[i, k] if linear[i, k] > 0.0 else 0.0
+            for d in range(len(M)):
+                step = 0.0
+                for k in range(len(change)):
+                    step += sign[i, k] * (x[i, k] - change[k]) * S[k, d]
+                if step != 0.0:
+                    _add(step, T[group[d], i], M[d])
+        order = order[:kept]
+        least = largest if largest > 0.0 else np.inf
+        if largest <= eps:
+            break
+
+
+@jit(nogil=True)
+def sample_feature_gap(T, codes, parts, active, M):  # type: ignore[no-untyped-def]
+    """Return Σ u max(0, -gradient), <x, gradient>, and the largest violation of active samples and of the others."""
+    x, upper, sign, linear = parts
+    slopes = np.empty(x.shape[1])
+    loss = product = 0.0
+    worst, hidden = 0.0, 0.0
+    for i in range(len(x)):
+        own = _sample_slopes(T, i, codes, M, x[i], upper[i], sign[i], linear[i], slopes)
+        for k in range(len(slopes)):
+            loss += upper[i, k] * max(0.0, -slopes[k])
+            product += x[i, k] * slopes[k]
+        if active[i]:
+            worst = max(worst, own)
+        else:
+            hidden = max(hidden, own)
+    return loss, product, worst, hidden

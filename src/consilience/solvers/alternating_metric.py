@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from .._backend import is_device_array
 from .._progress import report_progress
 from .certificates import Solution
 from .design import view_columns
@@ -50,11 +51,16 @@ class AlternatingMetric:
             w, weights = starts[0], "free" if self.free_weights else "sphere"
         # where views are missing ν depends on w, so that the moments are those of w itself
         ones = np.ones_like(w)
+        if is_device_array(system.example):
+            raise ValueError(
+                "solver='alternating' works with NumPy arrays; got arrays of a device. Use solver='exact', which has "
+                "the same optimum, or give NumPy arrays."
+            )
         C, c = system.moments(ones if system.complete else w)
         moments = MetricMoments(
             C,
             c,
-            np.sum(system.Y**2, axis=0),
+            system.squares,
             system.sizes,
             problem.alpha,
             problem.metric_penalty,

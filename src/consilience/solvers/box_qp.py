@@ -94,7 +94,7 @@ def class_qp(
         return _with_flat(Q, Q_S, D, upper, signs, tol, max_iter, x0)
     Q = np.ascontiguousarray(Q.T if Q.flags.f_contiguous else Q, dtype=np.float64)
     D, upper, signs = (np.ascontiguousarray(array, dtype=np.float64) for array in (D, upper, signs))
-    program = Program(Q, 0.5 * Q_S, D, upper, signs, _is_even(Q_S, signs))
+    program = Program(Q, 0.5 * Q_S, D, upper, signs, is_even(Q_S, signs))
     alpha = np.zeros_like(D) if x0 is None else np.clip(np.ascontiguousarray(x0), 0, upper)
     if not (Q_S - np.diag(Q_S.diagonal())).any():  # one class against the rest
         alpha = _solve_classes(program, alpha, tol, max_iter)
@@ -151,7 +151,7 @@ def _with_flat(Q, Q_S, D, upper, signs, tol, max_iter, x0) -> Solution:  # type:
     return Solution(alpha, found.gap, found.n_iter, found.status, objective, found.residual)
 
 
-def _is_even(Q_S: np.ndarray, signs: np.ndarray) -> bool:
+def is_even(Q_S: np.ndarray, signs: np.ndarray) -> bool:
     """Tell whether Q_S has one value on its diagonal and another elsewhere, and one sign belongs to all classes."""
     P = len(Q_S)
     if P < 2 or not (signs == signs[0, 0]).all():

@@ -10,14 +10,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from .._backend import like
 from .certificates import Solution
 from .coupled import Coupled, CoupledGrams
-from .coupled_features import CoupledFeatures
-from .design import Design, FeatureDesign, GramDesign
+from .coupled_features import CoupledFeatures, FeatureSums, sum_of_squares
+from .design import Design, FeatureDesign, FeatureRows
 from .linalg import eigh, multiply, solve_general
 from .weights import Evaluation, alternate_weights, learn_weights, with_learned
-
-_SYSTEMS: dict[type, Any] = {GramDesign: CoupledGrams, FeatureDesign: CoupledFeatures}
 
 
 class Penalties(NamedTuple):
@@ -33,16 +32,20 @@ class Penalties(NamedTuple):
         return self.agreement > 0 or self.graph > 0
 
 
-def couple(design: Design, penalties: Penalties, eigenvalue: float = 1.0) -> Coupled:
+def couple(
+    design: Design, penalties: Penalties, eigenvalue: float = 1.0, *, sums: FeatureSums | None = None
+) -> Coupled:
     """Return the factored penalties of all views, for an eigenvalue of the output kernel."""
-    scale = design.total  # l: the loss of the paper is a mean, here it is a sum
-    system: Coupled = _SYSTEMS[type(design)](
-        design,
+    if isinstance(design, FeatureDesign):
+        sums = FeatureSums(design) if sums is None else sums
+        scale, system = sums.total, partial(CoupledFeatures, design, sums=sums)
+    else:
+        scale, system = design.total, partial(CoupledGrams, design)
+    return system(  # scale is l: the loss of the paper is a mean, here it is a sum
         ridge=penalties.alpha / eigenvalue * scale,  # ‖f‖² is divided by the eigenvalue of R along its eigenvector
         agreement_penalty=penalties.agreement * scale,
         graph_penalty=penalties.graph * scale,
     )
-    return system
 
 
 class WeightSearch(NamedTuple):
@@ -59,7 +62,8 @@ class WeightSearch(NamedTuple):
 class RidgeProblem:
     """Least squares for any weights of the views, over Gram matrices or features.
 
-    `groups` are the eigenvalues of the output kernel with their eigenvectors; `u` are the weights of the losses.
+    `groups` are the eigenvalues of the output kernel with their eigenvectors, or None for the outputs themselves; `u`
+    are the weights of the losses. A design of features has the targets and their weights itself.
     """
 
     def __init__(
@@ -68,48 +72,70 @@ class RidgeProblem:
         Y: np.ndarray,
         u: np.ndarray,
         penalties: Penalties,
-        groups: Sequence[tuple[float, np.ndarray]],
+        groups: Sequence[tuple[float, np.ndarray | None]],
     ):
-        self.design, self.Y, self.u, self.penalties = design, Y, u, penalties
-        # eigenvalues, eigenvectors and the targets along them
-        self.groups = [(value, vectors, Y @ vectors) for value, vectors in groups if value > 0]
-        # outputs that R maps to 0 stay unexplained
-        self.lost = sum(float(np.sum(u[:, None] * (Y @ vectors) ** 2)) for value, vectors in groups if not value)
+        self.design, self.Y, self.u, self.penalties, self.all_groups = design, Y, u, penalties, groups
+        self.groups = [group for group in groups if group[0] > 0]
+        self.sums: FeatureSums | None = None
         self._systems: list[Coupled] | None = None
+
+    def read(self, c: np.ndarray | None) -> None:
+        """Read the sums over rows of features, for given weights of the views or for any."""
+        if isinstance(self.design, FeatureDesign):
+            self.sums = FeatureSums(self.design, c)
+
+    @property
+    def total(self) -> float:
+        """The sum of the labeled rows' weights: l where they are 1."""
+        return self.sums.total if self.sums is not None else self.design.total  # type: ignore[union-attr]
+
+    @property
+    def lost(self) -> float:
+        """What outputs that R maps to 0 leave unexplained."""
+        none = [vectors for value, vectors in self.all_groups if not value]
+        if self.sums is not None:
+            return sum(sum_of_squares(self.sums.moments.squares, vectors) for vectors in none)
+        return sum(float(np.sum(self.u[:, None] * (self.Y @ vectors) ** 2)) for vectors in none)
 
     def keep(self) -> None:
         """Keep the factorizations, for many c."""
-        self._systems = [system for system, _, _ in self._parts()]
+        self._systems = [system for system, _, _ in self._parts(self.u)]
 
-    def _parts(self) -> Iterator[tuple[Coupled, np.ndarray, np.ndarray]]:
+    def _parts(self, u: np.ndarray) -> Iterator[tuple[Any, np.ndarray | None, tuple[Any, ...]]]:
         """Yield systems, eigenvectors and targets; one system at a time in memory unless they are kept."""
-        for k, (value, vectors, Y) in enumerate(self.groups):
-            yield (self._systems[k] if self._systems else couple(self.design, self.penalties, value)), vectors, Y
+        for k, (value, vectors) in enumerate(self.groups):
+            system = self._systems[k] if self._systems else couple(self.design, self.penalties, value, sums=self.sums)
+            targets: tuple[Any, ...] = (vectors,)
+            if self.sums is None:
+                targets = (self.Y if vectors is None else self.Y @ vectors, u)
+            yield system, vectors, targets
 
     def evaluate(self, c: np.ndarray) -> Evaluation:
         """Return the optimal value for c, its gradient in c and in cc'."""
         value, gradient, curvature = self.lost, np.zeros(len(c)), np.zeros((len(c), len(c)))
         proved = True
-        for system, _, Y in self._parts():
-            own, slope, proof = system.evaluate_ridge(c, Y, self.u)
+        for system, _, targets in self._parts(self.u):
+            own, slope, proof = system.evaluate_ridge(c, *targets)
             value, gradient = value + own, gradient + slope
             proved &= proof is not None  # no bound where views are missing
             curvature = curvature + (0 if proof is None else proof)
-        scale = self.design.total
+        scale = self.total
         return value / scale, gradient / scale, curvature / scale if proved else None
 
     def view_outputs(self, cs: Sequence[np.ndarray], u: np.ndarray) -> list[tuple[float, np.ndarray, np.ndarray]]:
         """Return, for every c, the optimal value, the views' outputs and targets, as least squares takes them."""
-        by_part = [system.view_outputs(cs, Y, u) for system, _, Y in self._parts()]
+        by_part = [system.view_outputs(cs, *targets) for system, _, targets in self._parts(u)]
         found = []
         for parts in zip(*by_part, strict=True):
-            value = (self.lost + sum(part[0] for part in parts)) / self.design.total
+            value = (self.lost + sum(part[0] for part in parts)) / self.total
             found.append((value, np.concatenate([p[1] for p in parts]), np.concatenate([p[2] for p in parts])))
         return found
 
-    def held_outputs(self, c: np.ndarray, u: np.ndarray, hidden: np.ndarray) -> np.ndarray:
+    def held_outputs(self, c: np.ndarray, u: np.ndarray, hidden: Any) -> np.ndarray:
         """Return the outputs at hidden labeled rows, learned from the others."""
-        parts = [system.held_outputs(c, Y, u, hidden) @ vectors.T for system, vectors, Y in self._parts()]
+        parts = [
+            turn_back(system.held_outputs(c, *targets, hidden), vectors) for system, vectors, targets in self._parts(u)
+        ]
         return np.sum(parts, axis=0)
 
     def solve(self, c: np.ndarray | None, search: WeightSearch | None = None) -> Solution:
@@ -119,46 +145,72 @@ class RidgeProblem:
         the status is "indefinite", and x is the position of the view, if it is known.
         """
         try:
+            self.read(c)
             if c is not None:
                 return self._solve_given(c)
-            self.keep()
             assert search is not None
             if search.alternating:
                 learned = _alternate(self, search)
             else:
+                self.keep()
                 learned = learn_weights(self.evaluate, search.starts, tol=search.tol, max_iter=search.max_iter)
-            return with_learned(self._solve_given(learned.x), learned)
+            return with_learned(self._solve_given(self._upright(learned.x)), learned)
         except np.linalg.LinAlgError as error:
             return Solution(getattr(error, "view", None), None, 0, "indefinite")
 
+    def _upright(self, c: np.ndarray) -> np.ndarray:
+        """Return the weights with signs that rounding does not choose: -c is as good as c, and f_v as -f_v.
+
+        Without a penalty on differences the sign of each view is free.
+        """
+        return np.abs(c) if not self.penalties.agreement else c * np.sign(c[np.abs(c).argmax()])
+
     def _solve_given(self, c: np.ndarray) -> Solution:
-        coefficients = [np.zeros((size, self.Y.shape[1])) for size in self.design.sizes]
+        coefficients: list[Any] = []
         value, worst, gap, jitter = self.lost, 0.0, 0.0, 0.0
-        for system, vectors, Y in self._parts():
-            part = system.ridge_fit(c, Y, self.u)
+        for system, vectors, targets in self._parts(self.u):
+            part = system.ridge_fit(c, *targets)
             value, worst, gap = value + part.value, max(worst, part.residual), gap + part.bound
             jitter = max(jitter, part.jitter)
-            for total, own in zip(coefficients, part.coefficients, strict=True):
-                total += own @ vectors.T  # from eigenvectors of R back to outputs
-        scale = self.design.total
+            own = [turn_back(W, vectors) for W in part.coefficients]
+            coefficients = [a + b for a, b in zip(coefficients, own, strict=True)] if coefficients else own
+        if not coefficients:  # R maps all outputs to 0
+            coefficients = [np.zeros((size, self.Y.shape[1])) for size in self.design.sizes]
+        scale = self.total
         objective, gap = value / scale, gap / scale
         # a direct solution: only rounding separates it from the optimum
         status = "inexact" if not gap <= 1e-6 * abs(objective) else "jitter" if jitter else "exact"
         return Solution((coefficients, c), gap, 1, status, objective=objective, residual=worst / scale)
 
 
+def turn_back(W: Any, vectors: np.ndarray | None) -> Any:
+    """Return values along eigenvectors of R as values of the outputs."""
+    return W if vectors is None else multiply(W, like(vectors, W).T)
+
+
 def _alternate(problem: RidgeProblem, search: WeightSearch) -> Solution:
     """Return the best weights that the published scheme visits, by the objective or by hidden rows."""
-    u = problem.u.copy()
-    u[search.hidden] = 0.0  # hidden rows have no loss but stay as unlabeled ones
-    outputs_of = partial(problem.view_outputs, u=u)
+    hidden: Any = search.hidden
+    shown, u = problem, problem.u
+    if len(hidden):  # hidden rows have no loss but stay as unlabeled ones
+        if isinstance(problem.design, FeatureDesign):
+            shown = RidgeProblem(problem.design.hide(hidden), problem.Y, u, problem.penalties, problem.all_groups)
+            shown.read(None)
+            assert shown.sums is not None
+            shown.sums.total = problem.total  # the penalties keep the l of all labeled rows
+            hidden = FeatureRows(*(part[search.hidden] for part in problem.design.labeled()))
+        else:
+            u = problem.u.copy()
+            u[hidden] = 0.0
+    shown.keep()
+    outputs_of = partial(shown.view_outputs, u=u)
     learned, visited = alternate_weights(outputs_of, search.starts, tol=search.tol, max_iter=search.max_iter)
     if not len(search.hidden):
         return learned
-    targets = problem.Y[search.hidden]
+    targets = hidden.Y if isinstance(hidden, FeatureRows) else problem.Y[hidden]
     losses = []
     for c in visited:
-        outputs = problem.held_outputs(c, u, search.hidden)
+        outputs = shown.held_outputs(c, u, hidden)
         if search.classification:
             losses.append(1 - right_share(outputs, targets, np.ones(len(targets)), search.classification == "labels"))
         else:

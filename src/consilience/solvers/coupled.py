@@ -60,22 +60,23 @@ class Coupled(ABC):
         """Return Σ_v c_v T_v."""
 
     @abstractmethod
-    def ridge_fit(self, c: np.ndarray, Y: np.ndarray, u: np.ndarray) -> RidgeFit:
-        """Return the optimum of Σ u_i ‖y_i - g_i‖² + penalties."""
+    def ridge_fit(self, c: np.ndarray, *targets: Any) -> RidgeFit:
+        """Return the optimum of Σ u_i ‖y_i - g_i‖² + penalties.
+
+        `targets` are y and u over Gram matrices; over features, whose sums have them, the directions of outputs.
+        """
 
     @abstractmethod
-    def evaluate_ridge(self, c: np.ndarray, Y: np.ndarray, u: np.ndarray) -> Evaluation:
+    def evaluate_ridge(self, c: np.ndarray, *targets: Any) -> Evaluation:
         """Return the optimal value for c, its gradient in c and in cc'; all times l."""
 
     @abstractmethod
-    def view_outputs(
-        self, cs: Sequence[np.ndarray], Y: np.ndarray, u: np.ndarray
-    ) -> list[tuple[float, np.ndarray, np.ndarray]]:
+    def view_outputs(self, cs: Sequence[np.ndarray], *targets: Any) -> list[tuple[float, np.ndarray, np.ndarray]]:
         """Return, for every c, the optimal value, the views' outputs and targets, as least squares takes them."""
 
     @abstractmethod
-    def held_outputs(self, c: np.ndarray, Y: np.ndarray, u: np.ndarray, hidden: np.ndarray) -> np.ndarray:
-        """Return g at labeled rows whose weight in `u` is 0, learned from the others."""
+    def held_outputs(self, c: np.ndarray, *targets: Any) -> np.ndarray:
+        """Return g at labeled rows whose targets are hidden, which are the last of `targets`."""
 
     @abstractmethod
     def coefficients(self, c: np.ndarray, r: np.ndarray) -> list[np.ndarray]:

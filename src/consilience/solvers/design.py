@@ -6,11 +6,12 @@ present. Solvers read these arrays and know nothing of views' names, kernels or 
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 BLOCK = 4096  # rows of features at a time
+DEVICE_BLOCK = 32_768  # the same on a device
 
 
 def view_columns(sizes: Sequence[int]) -> list[slice]:
@@ -46,7 +47,7 @@ class GramDesign:
     @classmethod
     def of(cls, grams: Sequence[np.ndarray], l: int, **given: Any) -> "GramDesign":
         """Return the design where every view has every row, unless `rows` says otherwise."""
-        rows = given.pop("rows", None) or [np.arange(len(K)) for K in grams]
+        rows = given.pop("rows", None) or [np.arange(K.shape[0]) for K in grams]
         N = 1 + max(int(here[-1]) for here in rows)  # rows are ascending
         return cls(list(grams), list(rows), l, given.pop("s", np.ones(N)), **given)
 
@@ -58,7 +59,7 @@ class GramDesign:
     @property
     def sizes(self) -> list[int]:
         """Number of coefficients of each view."""
-        return [len(K) for K in self.grams]
+        return [int(K.shape[0]) for K in self.grams]
 
     def pieces(self) -> Iterator[tuple[np.ndarray, slice, np.ndarray]]:
         """Yield the rows, the columns and the values of each view's part of [K_1 .. K_m]."""
@@ -78,54 +79,66 @@ class GramDesign:
         return float(self.s[: self.l].sum())
 
 
+class FeatureRows(NamedTuple):
+    """Features of rows that follow one another, all views side by side, with their targets and weights."""
+
+    Phi: Any  # (b, q), zero where a view is missing
+    present: np.ndarray  # (b, m)
+    s: np.ndarray  # (b,)
+    u: np.ndarray  # (b,), weights of the losses: 0 for rows without a target
+    Y: np.ndarray  # (b, P), 0 for rows without a target
+
+
 @dataclass
 class FeatureDesign:
-    """Finite features of each view, computed block by block so that memory does not grow with the rows.
+    """Finite features of each view, read block by block so that memory does not grow with the rows.
 
     Parameters
     ----------
-    features : callable
-        Maps (start, stop) to the features of these rows, all views side by side, zero where a view is missing.
+    rows : callable
+        Starts a new pass over all rows, and returns an iterator of `FeatureRows`; the same rows at every pass.
     sizes : list of int
         Number of features of each view.
-    present : array of bool of shape (N, m)
-        Which rows each view has.
-    l : int
-        Number of labeled rows.
-    s : array of shape (N,)
-        Weights of the rows.
+    n_outputs : int
+        P.
+    outer : bool, default=False
+        Whether outputs are turned into other directions, so that sums of their products are needed.
     smoothness : list of array of shape (p_v, p_v)
         Φ_v'L_vΦ_v; empty where no graph is used.
     """
 
-    features: Callable[[int, int], np.ndarray]
+    rows: Callable[[], Iterator[FeatureRows]]
     sizes: list[int]
-    present: np.ndarray
-    l: int
-    s: np.ndarray
+    n_outputs: int
+    outer: bool = False
     smoothness: list[np.ndarray] = field(default_factory=list)
     single = False  # sums over rows are in double precision
 
-    def blocks(self, stop: int | None = None) -> Iterator[tuple[slice, np.ndarray]]:
-        """Yield the features of the rows before `stop`, all rows by default, with the place of each block."""
-        end = len(self.s) if stop is None else stop
-        for start in range(0, end, BLOCK):
-            rows = slice(start, min(start + BLOCK, end))
-            yield rows, self.features(rows.start, rows.stop)
+    def labeled(self) -> FeatureRows:
+        """Return the features of all rows with a target, in one piece."""
+        parts = []
+        for block in self.rows():
+            shown = block.u > 0
+            parts.append(block if shown.all() else FeatureRows(*(part[shown] for part in block)))
+        return FeatureRows(*(np.concatenate(column) for column in zip(*parts, strict=True)))
 
-    def pieces(self) -> Iterator[tuple[slice, slice, np.ndarray]]:
-        """Yield the rows, the columns and the values of one block of [Φ_1 .. Φ_m] after the other."""
-        for rows, Phi in self.blocks():
-            yield rows, slice(0, Phi.shape[1]), Phi
+    def hide(self, hidden: np.ndarray) -> "FeatureDesign":
+        """Return the same rows without the targets of some labeled rows, given by their positions among these."""
 
-    def split(self, W: np.ndarray) -> list[np.ndarray]:
+        def rows() -> Iterator[FeatureRows]:
+            before = 0
+            for block in self.rows():
+                labeled = np.flatnonzero(block.u)
+                u = block.u.copy()
+                u[labeled[np.isin(before + np.arange(len(labeled)), hidden)]] = 0.0
+                before += len(labeled)
+                yield block._replace(u=u)
+
+        return FeatureDesign(rows, self.sizes, self.n_outputs, self.outer, self.smoothness)
+
+    def split(self, W: Any) -> list[Any]:
         """Return the coefficients of each view."""
-        return [W[own] for own in view_columns(self.sizes)]
-
-    @property
-    def total(self) -> float:
-        """The sum of the labeled rows' weights: l where they are 1."""
-        return float(self.s[: self.l].sum())
+        return [W[own, :] for own in view_columns(self.sizes)]
 
 
 Design = GramDesign | FeatureDesign

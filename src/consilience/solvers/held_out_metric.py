@@ -1,18 +1,24 @@
 """Leave-one-out residuals of metric learning for a whole grid of penalties.
 
-The hidden sample stays among those that kernels, landmarks and a covariance are made of. Each class takes the penalties
-λ and η, and returns √u (y_i - g(x_i)) with the target of row i hidden. `key` is what these residuals depend on.
+The hidden sample stays among those that kernels, landmarks and a covariance are made of. Each class takes pairs of
+penalties λ and η, and yields √u (y_i - g(x_i)) with the target of row i hidden: all rows at once over Gram matrices,
+block by block over features, where one pass over the rows serves all pairs. `key` is what these residuals depend on.
 """
 
 from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
+from typing import Any
 
 import numpy as np
 
-from .design_matrix import DesignMatrix
+from .._backend import like, namespace, to_numpy
+from .design_matrix import RowPart, ViewMatrix
 from .fixed_metric import FixedMetric
 from .learned_metric import BlockSparseMetric
 from .linalg import eigh, multiply
 from .metric import RootBounds, kappa_of, learn_output_kernel, metric_roots
+
+PenaltyPairs = Sequence[tuple[float, float]]  # λ and η
 
 
 class HeldOutMetric(ABC):
@@ -25,66 +31,82 @@ class HeldOutMetric(ABC):
         """Return the number on which the residuals depend."""
 
     @abstractmethod
-    def residuals(self, alpha: float, metric_penalty: float) -> np.ndarray:
-        """Return the residuals of all rows and outputs."""
+    def residuals(self, pairs: PenaltyPairs) -> Iterator[tuple[int, RowPart]]:
+        """Yield the position of a pair, and rows with their residuals; every row once for each pair."""
+
+
+def _spectra(
+    system: ViewMatrix, w: np.ndarray, left_vectors: tuple[np.ndarray, Any, np.ndarray]
+) -> Iterator[tuple[np.ndarray, np.ndarray, "HeldOutSpectrum"]]:
+    """Yield targets, weights of the losses and the spectrum at these rows, block by block."""
+    values, vectors, turned = left_vectors
+    for Y, u, V in system.left_rows(w, vectors):
+        yield Y, u, HeldOutSpectrum(values, V, np.sqrt(u)[:, None] * Y, turned, reaches_all=len(values) == system.n)
 
 
 class HeldOutFixed(HeldOutMetric):
     """For a fixed metric: ridge regression with ρ = λ."""
 
     def __init__(self, problem: FixedMetric, w: np.ndarray):
-        self.Y = problem.system.Y
-        self.spectrum = HeldOutSpectrum(*problem.left_vectors(w), self.Y)
+        self.system, self.w, self.left_vectors = problem.system, w, problem.left_vectors(w)
 
     def key(self, alpha: float, metric_penalty: float) -> float:
         """Return λ."""
         return alpha
 
-    def residuals(self, alpha: float, metric_penalty: float) -> np.ndarray:
-        """Return the residuals of all rows and outputs."""
-        return self.spectrum.ridge(self.Y, np.full(self.Y.shape[1], alpha))
+    def residuals(self, pairs: PenaltyPairs) -> Iterator[tuple[int, RowPart]]:
+        """Yield the position of a pair, and rows with their residuals; every row once for each pair."""
+        for Y, u, some in _spectra(self.system, self.w, self.left_vectors):
+            for k, (alpha, _) in enumerate(pairs):
+                yield k, (Y, u, some.ridge(np.full(self.system.n_outputs, alpha)))
 
 
 class HeldOutLearned(HeldOutMetric):
     """For a learned metric of each output: ρ solves its equation again without each target."""
 
-    def __init__(self, system: DesignMatrix, w: np.ndarray):
+    def __init__(self, system: ViewMatrix, w: np.ndarray):
         system.square_kernels()
-        self.spectrum = HeldOutSpectrum(*system.left_vectors(w), system.Y)
+        self.system, self.w, self.left_vectors = system, w, system.left_vectors(w)
 
     def key(self, alpha: float, metric_penalty: float) -> float:
         """Return √(λ²η)."""
         return alpha * float(np.sqrt(metric_penalty))
 
-    def residuals(self, alpha: float, metric_penalty: float) -> np.ndarray:
-        """Return the residuals of all rows and outputs."""
-        return self.spectrum.residuals(kappa_of(alpha, metric_penalty))
+    def residuals(self, pairs: PenaltyPairs) -> Iterator[tuple[int, RowPart]]:
+        """Yield the position of a pair, and rows with their residuals; every row once for each pair."""
+        for Y, u, some in _spectra(self.system, self.w, self.left_vectors):
+            for k, pair in enumerate(pairs):
+                yield k, (Y, u, some.residuals(kappa_of(*pair)))
 
 
 class HeldOutShared(HeldOutLearned):
     """For one metric of all outputs, with the kernel between outputs as it is with all targets."""
 
-    def __init__(self, system: DesignMatrix, w: np.ndarray, *, tol: float, max_iter: int):
+    def __init__(self, system: ViewMatrix, w: np.ndarray, *, tol: float, max_iter: int):
         super().__init__(system, w)
-        self.Y, self.system_spectrum, self.tol, self.max_iter = system.Y, system.spectrum(w), tol, max_iter
+        self.spectrum, self.tol, self.max_iter = system.spectrum(w), tol, max_iter
 
-    def residuals(self, alpha: float, metric_penalty: float) -> np.ndarray:
-        """Return the residuals of all rows and outputs."""
-        learned = learn_output_kernel(self.system_spectrum, alpha, metric_penalty, tol=self.tol, max_iter=self.max_iter)
-        self.converged &= learned.converged
-        values, Q = eigh(learned.x[1])  # with C unchanged, each of its directions is a ridge problem of its own
-        # directions without weight in C predict 0
-        kept = values > len(values) * np.finfo(float).eps * max(float(values[-1]), 0.0)
-        Y = self.Y @ Q
-        if kept.any():
-            Y[:, kept] = self.spectrum.ridge(Y[:, kept], alpha / values[kept])
-        return Y @ Q.T
+    def residuals(self, pairs: PenaltyPairs) -> Iterator[tuple[int, RowPart]]:
+        """Yield the position of a pair, and rows with their residuals; every row once for each pair."""
+        kernels = []
+        for pair in pairs:
+            learned = learn_output_kernel(self.spectrum, *pair, tol=self.tol, max_iter=self.max_iter)
+            self.converged &= learned.converged
+            kernels.append(eigh(learned.x[1]))  # C unchanged: each of its directions is a ridge problem of its own
+        for Y, u, some in _spectra(self.system, self.w, self.left_vectors):
+            for k, ((alpha, _), (values, Q)) in enumerate(zip(pairs, kernels, strict=True)):
+                # directions without weight in C predict 0
+                kept = values > len(values) * np.finfo(float).eps * max(float(values[-1]), 0.0)
+                turned = some.Y @ Q
+                if kept.any():
+                    turned[:, kept] = some.ridge(alpha / values[kept], Q[:, kept])
+                yield k, (Y, u, turned @ Q.T)
 
 
 class HeldOutSparse(HeldOutMetric):
     """For a block-sparse metric, with the weights of the views' kernels as they are with all targets."""
 
-    def __init__(self, system: DesignMatrix, w: np.ndarray, *, tol: float, max_iter: int):
+    def __init__(self, system: ViewMatrix, w: np.ndarray, *, tol: float, max_iter: int):
         self.system, self.w, self.tol, self.max_iter = system, w, tol, max_iter
         self.kernel_weights: dict[int, np.ndarray] = {}  # of the last penalties: the next ones start there
 
@@ -92,17 +114,17 @@ class HeldOutSparse(HeldOutMetric):
         """Return λη."""
         return alpha * metric_penalty
 
-    def residuals(self, alpha: float, metric_penalty: float) -> np.ndarray:
-        """Return the residuals of all rows and outputs."""
-        problem = BlockSparseMetric(
-            self.system, alpha, metric_penalty, tol=self.tol, max_iter=self.max_iter, start=self.kernel_weights
-        )
-        G, _, status = problem.minimize(self.w)
-        self.converged &= status == "converged"
-        self.kernel_weights = problem.kernel_weights
-        B = self.system.residuals(self.w, G)
-        # leave-one-out of ridge regression: the residual over the diagonal of (I + Σ_v d_v D_v)⁻¹
-        return B / np.stack([self.system.inverse_diagonal(self.w, d) for d in self.kernel_weights.values()], axis=1)
+    def residuals(self, pairs: PenaltyPairs) -> Iterator[tuple[int, RowPart]]:
+        """Yield the position of a pair, and rows with their residuals; every row once for each pair."""
+        for k, pair in enumerate(pairs):
+            problem = BlockSparseMetric(
+                self.system, *pair, tol=self.tol, max_iter=self.max_iter, start=self.kernel_weights
+            )
+            G, _, status = problem.minimize(self.w)
+            self.converged &= status == "converged"
+            self.kernel_weights = problem.kernel_weights
+            for part in self.system.leave_one_out(self.w, G, list(self.kernel_weights.values())):
+                yield k, part
 
 
 class HeldOutSpectrum:
@@ -111,26 +133,45 @@ class HeldOutSpectrum:
     Without the target of row i the solution for ρ is that with y_i moved by the residual e_i = (Qy)_i/Q_ii, where
     Q = (MM' + ρI)⁻¹. So ‖g‖² without it is known too, and ρ solves its equation again for each row. This takes sums
     over 1/(e + ρ), smooth in log ρ: they are computed at a few ρ by matrix products and interpolated.
+
+    Parameters
+    ----------
+    values : array of shape (r,)
+        Squared singular values of M.
+    V : array of shape (b, r)
+        Left vectors of M, at some rows or all; they may be those of a device.
+    Y : array of shape (b, P)
+        Targets of these rows.
+    turned : array of shape (r, P)
+        V'Y over all rows.
+    reaches_all : bool
+        Whether V is square over all rows, so that no part of Y is out of reach.
     """
 
-    def __init__(self, values: np.ndarray, V: np.ndarray, Y: np.ndarray):
-        self.e, self.V, self.Y = values, V, Y
+    def __init__(self, values: np.ndarray, V: Any, Y: np.ndarray, turned: np.ndarray, *, reaches_all: bool):
+        self.e, self.V, self.Y, self.Z = values, V, Y, turned
         self.squares = V**2
-        self.Z = multiply(V.T, Y)
-        square = V.shape[0] == V.shape[1]
         # the part of Y that M does not reach, where Q is 1/ρ
-        self.out_of_reach = np.zeros_like(Y) if square else Y - multiply(V, self.Z)
+        self.out_of_reach = np.zeros_like(Y) if reaches_all else Y - to_numpy(multiply(V, like(turned, V)))
         # the same part of the i-th unit vector, squared
-        self.left = np.zeros(len(V)) if square else np.maximum(1 - np.sum(self.squares, axis=1), 0)
+        self.left = np.zeros(len(Y))
+        if not reaches_all:
+            self.left = np.maximum(1 - to_numpy(namespace(V).sum(self.squares, axis=1)), 0)
 
-    def ridge(self, Y: np.ndarray, rho: np.ndarray) -> np.ndarray:
-        """Return y_i - g(x_i) at each row with its target hidden, for ρ given, one for each column of Y."""
+    def ridge(self, rho: np.ndarray, directions: np.ndarray | None = None) -> np.ndarray:
+        """Return y_i - g(x_i) at each row with its target hidden, for ρ given, one for each column of Y.
+
+        The targets are Y times `directions`, where these are given.
+        """
         inverse = 1 / (self.e[:, None] + rho)
-        turned = multiply(self.V.T, Y)
-        rest = multiply(self.V, turned * inverse)  # QY
+        turned, beyond = self.Z, self.out_of_reach
+        if directions is not None:
+            turned, beyond = turned @ directions, beyond @ directions
+        rest = to_numpy(multiply(self.V, like(turned * inverse, self.V)))  # QY
         if self.left.any():
-            rest += (Y - multiply(self.V, turned)) / rho
-        return rest / (multiply(self.squares, inverse) + self.left[:, None] / rho)  # (QY)_i / Q_ii
+            rest = rest + beyond / rho
+        own = to_numpy(multiply(self.squares, like(inverse, self.V)))
+        return rest / (own + self.left[:, None] / rho)  # (QY)_i / Q_ii
 
     def residuals(self, kappa: float) -> np.ndarray:
         """Return the same for the ρ of every row, from κ."""
@@ -142,7 +183,7 @@ class HeldOutSpectrum:
         if not self.e.any():  # M = 0
             return self.Y[:, p].copy()
         # log ρ with all targets is near that without one
-        x = np.full(len(self.V), np.log(rho) if np.isfinite(rho) else np.log(self.e[-1]))
+        x = np.full(len(self.Y), np.log(rho) if np.isfinite(rho) else np.log(self.e[-1]))
         _, excess = self._at(x, [part[..., 0] for part in self._sums(p, x[:1])], p, goal)
         # slopes are between 1 and 3, as in `RootBounds`: the roots of all rows lie between these
         low, high = float(np.min(x - np.maximum(excess, 0))), float(np.max(x - np.minimum(excess, 0)))
@@ -176,18 +217,19 @@ class HeldOutSpectrum:
         e, z = self.e[:, None], self.Z[:, p : p + 1]
         inverse = 1 / (e + np.exp(x))
         damped = e * inverse**2
-        with_y = multiply(self.V, np.hstack([z * inverse, z * damped]))
-        own = multiply(self.squares, np.hstack([inverse, damped]))
+        with_y = to_numpy(multiply(self.V, like(np.hstack([z * inverse, z * damped]), self.V)))
+        own = to_numpy(multiply(self.squares, like(np.hstack([inverse, damped]), self.V)))
         J = len(x)
         return [with_y[:, :J], own[:, :J], with_y[:, J:], own[:, J:], np.sum(z**2 * damped, axis=0)]
 
     def _sums_by_row(self, p: int, x: np.ndarray) -> list[np.ndarray]:
         """Return the same for one x of each row."""
-        inverse = 1 / (self.e + np.exp(x)[:, None])
-        damped = self.e * inverse**2
-        with_y = self.V * self.Z[:, p]
-        parts = [with_y * inverse, self.squares * inverse, with_y * damped, self.squares * damped]
-        return [*(np.sum(part, axis=1) for part in parts), damped @ self.Z[:, p] ** 2]
+        xp, e, z = namespace(self.V), like(self.e[None, :], self.V), like(self.Z[None, :, p], self.V)
+        inverse = 1 / (e + like(np.exp(x)[:, None], self.V))
+        damped = e * inverse**2
+        with_y = self.V * z
+        parts = [with_y * inverse, self.squares * inverse, with_y * damped, self.squares * damped, damped * z**2]
+        return [to_numpy(xp.sum(part, axis=1)) for part in parts]
 
     def _at(self, x: np.ndarray, sums: list[np.ndarray], p: int, goal: float) -> tuple[np.ndarray, np.ndarray]:
         """Return the residual of each row at its x, and how far log ρ³‖g‖² is from its goal."""

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 import scipy.optimize
 
+from .._backend import is_device_array, like, namespace, to_numpy
 from .._progress import report_progress
 from .certificates import Solution
 from .design import view_columns
@@ -52,13 +53,13 @@ class Fitted:
 
 
 class GramFit:
-    """J over n x n matrices D_v; a solution is B."""
+    """J over n x n matrices D_v; a solution is B. Matrices and targets are of one device."""
 
-    def __init__(self, kernels: Sequence[np.ndarray], Y: np.ndarray):
+    def __init__(self, kernels: Sequence[Any], Y: Any):
         self.kernels, self.targets, self.Y = kernels, Y, Y
-        if Y.shape[1] > len(Y):  # J depends on YY' alone
+        if Y.shape[1] > Y.shape[0]:  # J depends on YY' alone
             values, vectors = eigh_positive(multiply(Y, Y.T))
-            self.Y = vectors * np.sqrt(values)
+            self.Y = vectors * like(np.sqrt(values)[None, :], vectors)
         self.signs = None
         if self.Y.shape[1] > 3 * _FEW:  # of many columns the Hessian is estimated, by sums with random signs
             rng = np.random.default_rng(0)
@@ -66,25 +67,28 @@ class GramFit:
 
     def __call__(self, d: np.ndarray) -> Fitted:
         """Return J and its derivatives."""
-        L = self._factor(d)
+        L, xp = self._factor(d), namespace(self.Y)
         B = solve(L, self.Y)
-        value, loss = float(np.sum(B * self.Y)), float(np.sum(B**2))
+        value, loss = float(xp.sum(B * self.Y)), float(xp.sum(B**2))
         if self.signs is None:
             moved = [multiply(D, B) for D in self.kernels]
-            descent = np.array([float(np.sum(B * one)) for one in moved])
+            descent = np.array([float(xp.sum(B * one)) for one in moved])
         else:
             T = multiply(B, B.T)  # the gradient is exact, <D_v, BB'>
-            descent = np.array([float(np.vdot(D, T)) for D in self.kernels])
-            few = multiply(B, self.signs)
+            descent = np.array([_inner(D, T) for D in self.kernels])
+            few = multiply(B, like(self.signs, B))
             moved = [multiply(D, few) for D in self.kernels]
-        spread = np.stack([forward(L, one).ravel() for one in moved], axis=1)  # J_vw = 2 <D_vB, (I + Σ d D)⁻¹ D_wB>
-        return Fitted(value, loss, np.maximum(descent, 0), 2 * gram_of(spread))
+        halves = [forward(L, one) for one in moved]  # J_vw = 2 <D_vB, (I + Σ d D)⁻¹ D_wB>
+        return Fitted(value, loss, np.maximum(descent, 0), 2 * _inner_products(halves))
 
-    def solve(self, d: np.ndarray) -> np.ndarray:
+    def solve(self, d: np.ndarray) -> Any:
         """Return B = (I + Σ_v d_v D_v)⁻¹Y, with which G_v = d_v M_v'B."""
         return solve(self._factor(d), self.targets)
 
-    def _factor(self, d: np.ndarray) -> np.ndarray:
+    def _factor(self, d: np.ndarray) -> Any:
+        if is_device_array(self.Y):
+            whole = sum(float(weight) * D for weight, D in zip(d, self.kernels, strict=True))
+            return cholesky(add_to_diagonal(whole, 1.0))
         total, part = (np.zeros((len(self.Y), len(self.Y)), order="F") for _ in range(2))
         for weight, D in zip(d, self.kernels, strict=True):
             if weight:
@@ -93,47 +97,60 @@ class GramFit:
 
     def at_zero(self) -> Fitted:
         """Return J at d = 0."""
-        squares = float(np.sum(self.Y**2))
-        descent = np.array([float(np.sum(self.Y * multiply(D, self.Y))) for D in self.kernels])
+        xp = namespace(self.Y)
+        squares = float(xp.sum(self.Y**2))
+        descent = np.array([float(xp.sum(self.Y * multiply(D, self.Y))) for D in self.kernels])
         return Fitted(squares, squares, np.maximum(descent, 0), np.empty(0))
 
 
 class MomentFit:
-    """J over the moments C = M'M, c = M'Y and ‖Y‖² of features; a solution is G."""
+    """J over the moments C = M'M, c = M'Y and ‖Y‖² of features; a solution is G. Both moments are of one device."""
 
-    def __init__(self, C: np.ndarray, c: np.ndarray, squares: float, sizes: Sequence[int]):
+    def __init__(self, C: Any, c: Any, squares: float, sizes: Sequence[int]):
         self.C, self.c, self.squares = C, c, squares
         self.sizes, self.columns = sizes, view_columns(sizes)
 
-    def _factor(self, d: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def _factor(self, d: np.ndarray) -> tuple[Any, Any]:
         """Return √d of each coefficient as a column, and the factor of I + Δ½CΔ½."""
-        root = np.repeat(np.sqrt(d), self.sizes)
-        L = cholesky(add_to_diagonal(np.asfortranarray(root[:, None] * self.C * root), 1.0))
-        return root[:, None], L
+        root = like(np.repeat(np.sqrt(d), self.sizes)[:, None], self.C)
+        return root, cholesky(add_to_diagonal(root * self.C * root.T, 1.0))
 
     def __call__(self, d: np.ndarray) -> Fitted:
         """Return J and its derivatives."""
-        root, L = self._factor(d)
+        (root, L), xp = self._factor(d), namespace(self.C)
         G = root * solve(L, root * self.c)
         U = self.c - multiply(self.C, G)  # M'B
-        descent = np.array([float(np.sum(U[own] ** 2)) for own in self.columns])
-        value = self.squares - float(np.sum(G * self.c))
-        loss = value - float(np.sum(G * U))  # ‖B‖² = <B, Y> - <G, M'B>
-        moved = [multiply(np.asfortranarray(self.C[:, own]), U[own]) for own in self.columns]  # M'D_vB
-        spread = np.stack([forward(L, root * one).ravel() for one in moved], axis=1)
+        parts = [U[own, :] for own in self.columns]
+        descent = np.array([float(xp.sum(part**2)) for part in parts])
+        value = self.squares - float(xp.sum(G * self.c))
+        loss = value - float(xp.sum(G * U))  # ‖B‖² = <B, Y> - <G, M'B>
+        moved = [multiply(self.C[:, own], part) for own, part in zip(self.columns, parts, strict=True)]  # M'D_vB
+        halves = [forward(L, root * one) for one in moved]
         # <D_vB, D_wB>; Woodbury's identity gives the rest
-        whole = np.array([[float(np.sum(U[own] * one[own])) for own in self.columns] for one in moved])
-        return Fitted(value, max(loss, 0.0), descent, whole + whole.T - 2 * gram_of(spread))
+        pairs = list(zip(self.columns, parts, strict=True))
+        whole = np.array([[float(xp.sum(part * one[own, :])) for own, part in pairs] for one in moved])
+        return Fitted(value, max(loss, 0.0), descent, whole + whole.T - 2 * _inner_products(halves))
 
-    def solve(self, d: np.ndarray) -> np.ndarray:
+    def solve(self, d: np.ndarray) -> Any:
         """Return G."""
         root, L = self._factor(d)
         return root * solve(L, root * self.c)
 
     def at_zero(self) -> Fitted:
         """Return J at d = 0."""
-        descent = np.array([float(np.sum(self.c[own] ** 2)) for own in self.columns])
+        xp = namespace(self.c)
+        descent = np.array([float(xp.sum(self.c[own, :] ** 2)) for own in self.columns])
         return Fitted(self.squares, self.squares, descent, np.empty(0))
+
+
+def _inner(A: Any, B: Any) -> float:
+    return float(namespace(A).sum(A * B)) if is_device_array(A) else float(np.vdot(A, B))
+
+
+def _inner_products(matrices: Sequence[Any]) -> np.ndarray:
+    """Return the inner products of matrices of one shape."""
+    xp = namespace(*matrices)
+    return to_numpy(gram_of(xp.stack([xp.reshape(one, (-1,)) for one in matrices], axis=1)))
 
 
 # -- penalties

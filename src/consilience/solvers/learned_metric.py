@@ -7,17 +7,19 @@ are therefore those of the coefficients that are returned, whichever solver comp
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
+from .._backend import is_device_array, like, namespace, to_numpy
 from .certificates import Solution, rademacher_bound
-from .design_matrix import DesignMatrix, Measured
+from .design_matrix import Measured, ViewMatrix
 from .kernel_weights import BlockNorm, Fitted, learn_kernel_weights
-from .linalg import column_norms, drop_null_space, eigh_positive, forward, multiply, norm, row_space, solve_general
+from .linalg import column_norms, drop_null_space, eigh_positive, forward, multiply, norm, solve_general
 from .metric import direct_metric, dual_value, kappa_of, learn_output_kernel, rank_one_metric
 from .weights import Evaluation, learn_weights, with_learned
 
-Minimum = tuple[np.ndarray, int, str]  # G, number of iterations, status
+Minimum = tuple[Any, int, str]  # G, number of iterations, status
 
 
 class LearnedMetric(ABC):
@@ -25,7 +27,7 @@ class LearnedMetric(ABC):
 
     Parameters
     ----------
-    system : DesignMatrix
+    system : DesignMatrix or MomentMatrix
         M and the targets.
     alpha, metric_penalty : float
         λ and η.
@@ -38,7 +40,7 @@ class LearnedMetric(ABC):
     shared = False  # one metric for all outputs
     sparse = False  # the penalty on the metric is Σ_γ ‖A_γ‖_F over pairs of views
 
-    def __init__(self, system: DesignMatrix, alpha: float, metric_penalty: float, *, tol: float, max_iter: int):
+    def __init__(self, system: ViewMatrix, alpha: float, metric_penalty: float, *, tol: float, max_iter: int):
         self.system, self.alpha, self.metric_penalty, self.tol, self.max_iter = (
             system, alpha, metric_penalty, tol, max_iter,
         )  # fmt: skip
@@ -51,11 +53,11 @@ class LearnedMetric(ABC):
         """Return G at the optimum for the weights w."""
 
     @abstractmethod
-    def penalty(self, G: np.ndarray) -> float:
+    def penalty(self, G: Any) -> float:
         """Return the penalty of coefficients."""
 
     @abstractmethod
-    def violation(self, G: np.ndarray, measured: Measured) -> float:
+    def violation(self, G: Any, measured: Measured) -> float:
         """Return the largest entry of the gradient of the objective."""
 
     @abstractmethod
@@ -63,7 +65,7 @@ class LearnedMetric(ABC):
         """Return a lower bound on the optimum, from the residuals."""
 
     @abstractmethod
-    def factors(self, G: np.ndarray) -> list[np.ndarray]:
+    def factors(self, G: Any) -> list[Any]:
         """Return F with FF' the best metric for G: one for each output, or one for all."""
 
     def dual_over_weights(self, measured: Measured, radius: float) -> float | None:
@@ -93,11 +95,11 @@ class LearnedMetric(ABC):
         value = float(measured.losses.sum()) + self.penalty(G)
         return value, self.system.weight_slopes(w, G, measured), self.dual_over_weights(measured, norm(w))
 
-    def measured(self, w: np.ndarray, G: np.ndarray, factors: list[np.ndarray], n_iter: int, status: str) -> Solution:
+    def measured(self, w: np.ndarray, G: Any, factors: list[Any], n_iter: int, status: str) -> Solution:
         """Return coefficients and metrics as a solution, with the objective, gap and residual of G itself."""
         measured = self.system.measure(w, G)
         objective = float(measured.losses.sum()) + self.penalty(G)
-        gap = max(objective - self.dual(measured), 0.0)
+        gap = max(objective - self.dual(measured), 0.0) + measured.unseen
         if status in ("exact", "converged") and not gap <= max(2 * self.tol, 1e-6) * abs(objective):
             status = "inexact"
         x = self.system.by_view(G), w, [self.system.by_view(F) for F in factors]
@@ -106,9 +108,9 @@ class LearnedMetric(ABC):
             bound=self._complexity_bound(G, factors),
         )  # fmt: skip
 
-    def _complexity_bound(self, G: np.ndarray, factors: list[np.ndarray]) -> float:
+    def _complexity_bound(self, G: Any, factors: list[Any]) -> float:
         """Bound the Rademacher complexity by ‖A‖_F and ‖f‖² = tr(G'A†G), the largest over the outputs (Theorem 1)."""
-        n, size = float(self.system.s.sum()), self.system.squared_size()
+        n, size = self.system.weight, self.system.squared_size()
         bounds = []
         for p, F in enumerate(factors):
             length = _function_norm(G if self.shared else G[:, p : p + 1], F)
@@ -116,13 +118,14 @@ class LearnedMetric(ABC):
         return max(bounds)
 
 
-def _function_norm(G: np.ndarray, F: np.ndarray) -> float:
+def _function_norm(G: Any, F: Any) -> float:
     """Return ‖f‖ = tr(G'A†G)½ for A = FF': the length of F⁺G."""
-    if not F.any():
+    if not norm(F):
         return 0.0
-    if F.shape[0] == F.shape[1]:  # a triangular factor, from the published scheme
-        return norm(forward(F, G))
-    return norm(solve_general(multiply(F.T, F), multiply(F.T, G)))  # F⁺ = (F'F)⁻¹F', as F has full rank
+    if F.shape[0] == F.shape[1] and not is_device_array(F) and not np.triu(F, 1).any():
+        return norm(forward(F, G))  # a triangular factor, from the published scheme
+    # F⁺ = (F'F)⁻¹F', as F has full rank
+    return norm(solve_general(to_numpy(multiply(F.T, F)), to_numpy(multiply(F.T, G))))
 
 
 class MetricPerOutput(LearnedMetric):
@@ -131,47 +134,47 @@ class MetricPerOutput(LearnedMetric):
     def minimize(self, w: np.ndarray) -> Minimum:
         """Solve one equation for each output."""
         system = self.system
-        if system.Y.shape[1] <= 2 and not system.is_decomposed(w):  # a decomposition takes as long as ten factors
+        if system.n_outputs <= 2 and not system.is_decomposed(w):  # a decomposition takes as long as ten factors
             A, b = system.small_side(w)
+            each = [b[:, p : p + 1] for p in range(system.n_outputs)]
             try:
-                columns = [direct_metric(A, own, self.kappa, moments=not system.dual) for own in b.T]
-                return system.from_small_side(w, np.stack(columns, axis=1)), 1, "exact"
+                columns = [direct_metric(A, own, self.kappa, moments=not system.dual) for own in each]
+                return system.from_small_side(w, namespace(A).concat(columns, axis=1)), 1, "exact"
             except np.linalg.LinAlgError:  # ρ is too small for Cholesky factors
                 pass
         spectrum = system.spectrum(w)
         solution = rank_one_metric(spectrum, self.kappa)
         return system.from_spectrum(w, spectrum, solution.x), 1, solution.status
 
-    def penalty(self, G: np.ndarray) -> float:
+    def penalty(self, G: Any) -> float:
         """Return κ Σ_p ‖g_p‖^(4/3)."""
         return self.kappa * float(np.sum(column_norms(G) ** (4 / 3)))
 
-    def violation(self, G: np.ndarray, measured: Measured) -> float:
+    def violation(self, G: Any, measured: Measured) -> float:
         """Return the largest entry of 2M'(y - Mg) - (4κ/3) ‖g‖^(-2/3) g."""
         norms = column_norms(G)
         scale = np.divide(4 / 3 * self.kappa, np.cbrt(norms) ** 2, out=np.zeros_like(norms), where=norms > 0)
-        return float(np.abs(2 * measured.correlations - scale * G).max())
+        return _largest_entry(2 * measured.correlations - like(scale[None, :], G) * G)
 
     def dual(self, measured: Measured) -> float:
         """Return the sum of the outputs' dual values."""
         # ‖M'b‖⁴: see the lower bounds in docs/guide/exact_metric.md
-        fourth = np.sum(measured.correlations**2, axis=0) ** 2
+        fourth = column_norms(measured.correlations) ** 4
         return float(np.sum(dual_value(measured.products, measured.losses, fourth, self.kappa)))
 
     def dual_over_weights(self, measured: Measured, radius: float) -> float | None:
         """Return the dual value for the worst w: the conjugate is convex in w², so all weight is on one view."""
         if not self.system.complete:
             return None
-        squares = measured.unweighted**2
-        lengths = np.array([squares[own].sum(axis=0) for own in self.system.columns])  # (m, P)
+        lengths = self.system.view_sums(measured.unweighted**2)  # (m, P)
         fourth = float(np.max(np.sum((radius**2 * lengths) ** 2, axis=1)))
         return float(dual_value(measured.products.sum(), measured.losses.sum(), np.array(fourth), self.kappa))
 
-    def factors(self, G: np.ndarray) -> list[np.ndarray]:
+    def factors(self, G: Any) -> list[Any]:
         """Return √a g/‖g‖ of each output."""
         norms = column_norms(G)
         a = np.cbrt(self.alpha * norms**2 / (2 * self.metric_penalty))
-        scaled = np.divide(np.sqrt(a), norms, out=np.zeros_like(norms), where=norms > 0) * G
+        scaled = like(np.divide(np.sqrt(a), norms, out=np.zeros_like(norms), where=norms > 0)[None, :], G) * G
         return [scaled[:, p : p + 1] for p in range(G.shape[1])]
 
 
@@ -179,7 +182,7 @@ class SharedMetric(LearnedMetric):
     """One metric for all outputs, with ‖A‖_F²: the penalty is κ Σ_i s_i(G)^(4/3), and A = (λ/2η)^⅓ (GG')^⅓."""
 
     shared = True
-    _rows: np.ndarray | None = None
+    _rows: Any = None
 
     def minimize(self, w: np.ndarray) -> Minimum:
         """Solve the equal problem of a kernel between the outputs."""
@@ -187,34 +190,39 @@ class SharedMetric(LearnedMetric):
         solution = learn_output_kernel(spectrum, self.alpha, self.metric_penalty, tol=self.tol, max_iter=self.max_iter)
         return self.system.from_spectrum(w, spectrum, solution.x[0]), solution.n_iter, solution.status
 
-    def penalty(self, G: np.ndarray) -> float:
+    def penalty(self, G: Any) -> float:
         """Return κ Σ_i s_i^(4/3)."""
         return self.kappa * float(np.sum(self._singular(G)[0] ** (2 / 3)))  # the values are squares: s^(4/3)
 
-    def _singular(self, G: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def _singular(self, G: Any) -> tuple[np.ndarray, Any]:
         """Return the squared singular values of G and its right vectors, which lie in the space of the rows of Y."""
         if self._rows is None:
-            self._rows = row_space(self.system.Y)
+            self._rows = self.system.output_space()
         narrow = multiply(G, self._rows)
         values, vectors = drop_null_space(*eigh_positive(multiply(narrow.T, narrow)))
         return values, multiply(self._rows, vectors)
 
-    def violation(self, G: np.ndarray, measured: Measured) -> float:
+    def violation(self, G: Any, measured: Measured) -> float:
         """Return the largest entry of 2M'(Y - MG) - (4κ/3) G(G'G)^(-⅓)."""
         values, V = self._singular(G)
-        slope = multiply(multiply(G, V) * _power(values, -1 / 3), V.T)
-        return float(np.abs(2 * measured.correlations - 4 / 3 * self.kappa * slope).max())
+        slope = multiply(multiply(G, V) * like(_power(values, -1 / 3)[None, :], G), V.T)
+        return _largest_entry(2 * measured.correlations - 4 / 3 * self.kappa * slope)
 
     def dual(self, measured: Measured) -> float:
         """Return the dual value, from the singular values of M'B."""
         fourth = np.sum(self._singular(measured.correlations)[0] ** 2)  # Σ s_i(M'B)⁴
         return float(dual_value(measured.products.sum(), measured.losses.sum(), fourth, self.kappa))
 
-    def factors(self, G: np.ndarray) -> list[np.ndarray]:
+    def factors(self, G: Any) -> list[Any]:
         """Return (λ/2η)^(1/6) G(G'G)^(-⅓), turned so that each direction has a column."""
         values, V = self._singular(G)
-        values, V = values[values > 0], V[:, values > 0]
-        return [(self.alpha / (2 * self.metric_penalty)) ** (1 / 6) * multiply(G, V) * _power(values, -1 / 3)]
+        first = int(np.sum(values <= 0))  # the values ascend
+        scale = (self.alpha / (2 * self.metric_penalty)) ** (1 / 6) * _power(values[first:], -1 / 3)
+        return [multiply(G, V[:, first:]) * like(scale[None, :], G)]
+
+
+def _largest_entry(A: Any) -> float:
+    return float(namespace(A).max(namespace(A).abs(A)))
 
 
 def _power(values: np.ndarray, exponent: float) -> np.ndarray:
@@ -231,7 +239,7 @@ class BlockSparseMetric(LearnedMetric):
 
     def __init__(
         self,
-        system: DesignMatrix,
+        system: ViewMatrix,
         alpha: float,
         metric_penalty: float,
         *,
@@ -247,7 +255,7 @@ class BlockSparseMetric(LearnedMetric):
         """Learn weights of the views' kernels for each output."""
         start = np.full(len(w), 1 / np.sqrt(self.alpha * self.metric_penalty))  # the alternation corrects the scale
         columns, n_iter, status = [], 0, "converged"
-        groups = [slice(p, p + 1) for p in range(self.system.Y.shape[1])]
+        groups = [slice(p, p + 1) for p in range(self.system.n_outputs)]
         for p, fit in enumerate(self.system.kernel_fits(w, groups)):
             before = self.kernel_weights.get(p, start)
             before = before if before.any() else start
@@ -256,21 +264,21 @@ class BlockSparseMetric(LearnedMetric):
             start = d if d.any() else start  # near for the next output too
             columns.append(self.system.from_kernel_weights(w, fit, d))
             n_iter, status = max(n_iter, solution.n_iter), status if solution.converged else solution.status
-        return np.hstack(columns), n_iter, status
+        return namespace(*columns).concat(columns, axis=1), n_iter, status
 
-    def _view_norms(self, G: np.ndarray) -> np.ndarray:
+    def _view_norms(self, G: Any) -> np.ndarray:
         """Return ‖g_v‖ as (P, m)."""
         return np.sqrt(self.system.squared_norms(G)).T
 
-    def penalty(self, G: np.ndarray) -> float:
+    def penalty(self, G: Any) -> float:
         """Return Σ_p Ω(g_p)."""
         return sum(self.norm.norm(n) for n in self._view_norms(G))
 
-    def violation(self, G: np.ndarray, measured: Measured) -> float:
+    def violation(self, G: Any, measured: Measured) -> float:
         """Return the distance of 2M_v'(y - Mg) from the subgradients of Ω."""
         worst = 0.0
         for p, n in enumerate(self._view_norms(G)):
-            gradients = [2 * measured.correlations[own, p] for own in self.system.columns]
+            gradients = [2 * measured.correlations[own, p : p + 1] for own in self.system.columns]
             lengths = np.array([norm(u) for u in gradients])
             if not n.any():
                 # g = 0 is optimal where the dual norm of 2M'y is at most 1
@@ -279,20 +287,19 @@ class BlockSparseMetric(LearnedMetric):
             within, along = self.norm.slopes(n)
             for v, (own, u) in enumerate(zip(self.system.columns, gradients, strict=True)):
                 # Ω is smooth where n_v > 0; elsewhere all vectors of a ball are subgradients
-                excess = float(np.abs(u - along[v] * G[own, p]).max()) if n[v] else lengths[v] - within
+                excess = _largest_entry(u - float(along[v]) * G[own, p : p + 1]) if n[v] else lengths[v] - within
                 worst = max(worst, excess)
         return worst
 
     def dual(self, measured: Measured) -> float:
         """Return the sum of the outputs' dual values."""
-        squares = measured.correlations**2
-        by_view = np.array([squares[own].sum(axis=0) for own in self.system.columns])  # (m, P)
+        by_view = self.system.view_sums(measured.correlations**2)  # (m, P)
         return sum(
             self.norm.dual(Fitted(float(value), float(loss), own, np.empty(0)))
             for value, loss, own in zip(measured.products, measured.losses, by_view.T, strict=True)
         )
 
-    def factors(self, G: np.ndarray) -> list[np.ndarray]:
+    def factors(self, G: Any) -> list[Any]:
         """Return (λ/ηQ)^¼ g of each output."""
         factors = []
         for p, n in enumerate(self._view_norms(G)):

@@ -11,6 +11,8 @@ import scipy.linalg
 import scipy.sparse as sp
 from scipy.linalg import blas, lapack
 
+from .._backend import is_device_array, like, namespace, to_numpy
+
 
 def _fortran(A: np.ndarray) -> tuple[np.ndarray, int]:
     """A, or its transpose, in Fortran's order, and whether it is the transpose."""
@@ -23,7 +25,7 @@ def _fortran(A: np.ndarray) -> tuple[np.ndarray, int]:
 
 def multiply(A: Any, B: np.ndarray) -> np.ndarray:
     """AB."""
-    if sp.issparse(A):
+    if sp.issparse(A) or is_device_array(A):
         return A @ B
     if not A.size or not B.size:  # BLAS refuses arrays without entries, and says so on standard output
         return np.zeros((A.shape[0], B.shape[1]), dtype=np.result_type(A, B), order="F")
@@ -40,6 +42,8 @@ def add_product(C: np.ndarray, A: np.ndarray, B: np.ndarray) -> None:
 
 def gram_of(X: np.ndarray) -> np.ndarray:
     """X'X."""
+    if is_device_array(X):
+        return X.T @ X
     if not X.size:
         return np.zeros((X.shape[1], X.shape[1]), dtype=X.dtype, order="F")
     (syrk,) = blas.get_blas_funcs(("syrk",), (X,))  # half the work of a general product: one triangle
@@ -47,8 +51,30 @@ def gram_of(X: np.ndarray) -> np.ndarray:
     return mirror(syrk(1.0, here, trans=1 - transposed, lower=1))
 
 
+def add_gram(C: Any, X: Any, sign: int = 1) -> Any:
+    """Return C ± X'X; of NumPy arrays only the lower triangle, in place: `mirror` fills the other one."""
+    if is_device_array(C):
+        return C + sign * namespace(C).astype(X.T @ X, C.dtype)
+    (syrk,) = blas.get_blas_funcs(("syrk",), (C,))  # half the work of a general product
+    here, transposed = _fortran(X if X.dtype == C.dtype else X.astype(C.dtype))
+    return syrk(float(sign), here, beta=1.0, c=C, trans=1 - transposed, lower=1, overwrite_c=1)
+
+
+def add_product_transposed(C: Any, A: Any, B: Any) -> Any:
+    """Return C + A'B; NumPy's C is in Fortran's order and changed in place."""
+    if is_device_array(C):
+        xp = namespace(C)
+        return C + xp.astype(A.T @ xp.astype(B, A.dtype), C.dtype)
+    (gemm,) = blas.get_blas_funcs(("gemm",), (C,))
+    (left, trans_a), (right, trans_b) = _fortran(A), _fortran(B)
+    return gemm(1.0, left, right, beta=1.0, c=C, overwrite_c=1, trans_a=1 - trans_a, trans_b=trans_b)
+
+
 def add_to_diagonal(A: np.ndarray, values: Any) -> np.ndarray:
-    """Add to the diagonal of A, in place."""
+    """Add to the diagonal of A, in place for NumPy; return the sum."""
+    if is_device_array(A):
+        xp = namespace(A)
+        return A + xp.eye(A.shape[0], dtype=A.dtype, device=A.device) * values
     A[np.diag_indices_from(A)] += values
     return A
 
@@ -63,7 +89,12 @@ def add_symmetric(A: np.ndarray, B: np.ndarray, weight: float) -> None:
 
 
 def mirror(A: np.ndarray) -> np.ndarray:
-    """Copy the lower triangle of A onto its upper one, in place and by tiles that fit the cache."""
+    """Copy the lower triangle of A onto its upper one, in place and by tiles that fit the cache.
+
+    Matrices on a device are whole, and returned as they are.
+    """
+    if is_device_array(A):
+        return A
     tile = 256
     for a in range(0, len(A), tile):
         for b in range(0, a, tile):
@@ -75,6 +106,8 @@ def mirror(A: np.ndarray) -> np.ndarray:
 
 def cholesky(A: np.ndarray) -> np.ndarray:
     """The lower factor of a symmetric positive definite matrix, which is used up."""
+    if is_device_array(A):
+        return _device_cholesky(A)
     here = A if A.flags.f_contiguous else A.T  # symmetric, so the transpose is A in Fortran's order
     return scipy.linalg.cholesky(here, lower=True, overwrite_a=True, check_finite=False)
 
@@ -118,7 +151,11 @@ def inverse(A: np.ndarray) -> np.ndarray:
 
 
 def inverse_diagonal(L: np.ndarray) -> np.ndarray:
-    """The diagonal of (LL')⁻¹ for a lower triangular L, which is used up."""
+    """The diagonal of (LL')⁻¹ for a lower triangular L, which is used up; NumPy's in any case."""
+    if is_device_array(L):
+        xp = namespace(L)
+        half = forward(L, xp.eye(L.shape[0], dtype=L.dtype, device=L.device))
+        return to_numpy(xp.sum(half**2, axis=0))
     (trtri,) = lapack.get_lapack_funcs(("trtri",), (L,))
     inverted = trtri(L, lower=1, overwrite_c=1)[0]  # its upper triangle is 0 as that of L
     return np.einsum("ij,ij->j", inverted, inverted)  # (LL')⁻¹ = L⁻ᵀL⁻¹
@@ -132,14 +169,45 @@ def root(K: np.ndarray) -> tuple[np.ndarray, bool]:
     try:
         return cholesky(K.copy(order="F")), True
     except np.linalg.LinAlgError:
-        (pstrf,) = lapack.get_lapack_funcs(("pstrf",), (K,))
-        factor, pivots, rank, _ = pstrf(K, lower=1)
-        rank = max(rank, 1)
-        G = np.empty((len(K), rank), dtype=K.dtype, order="F")
-        G[pivots - 1] = np.tril(factor)[:, :rank]  # rows back in their order; LAPACK counts from 1
-        if np.abs(K - multiply(G, G.T)).max() > 1e-5 * np.abs(K).max():  # more than rounding, of single precision too
+        G = _pivoted_factor(K, K.dtype)
+        # more than rounding, of single precision too
+        if np.abs(K - multiply(G, G.T)).max() > max(1e-5, _rounding(K, K.dtype)) * np.abs(K).max():
             raise
         return G, False
+
+
+def _rounding(K: np.ndarray, dtype: Any) -> float:
+    """Return the size of rounding errors in a Gram matrix of this type, relative to its largest entry."""
+    return 8 * len(K) * float(np.finfo(dtype).eps)
+
+
+def _pivoted_factor(K: np.ndarray, dtype: Any) -> np.ndarray:
+    """Return G with GG' = K up to the rounding of a type, one column per direction above it, by pivots.
+
+    A pivot as small as the errors of its column would divide them by almost nothing, so that none is used.
+    """
+    (pstrf,) = lapack.get_lapack_funcs(("pstrf",), (K,))
+    least = 8 * np.sqrt(len(K)) * float(np.finfo(dtype).eps) * float(np.abs(K.diagonal()).max())
+    factor, pivots, rank, _ = pstrf(K, lower=1, tol=least)
+    rank = max(rank, 1)
+    G = np.empty((len(K), rank), dtype=K.dtype, order="F")
+    G[pivots - 1] = np.tril(factor)[:, :rank]  # rows back in their order; LAPACK counts from 1
+    return G
+
+
+def without_rounding(K: np.ndarray) -> np.ndarray:
+    """Return a Gram matrix without the negative eigenvalues that rounding to its own type left in it.
+
+    A matrix that has a Cholesky factor in double precision is returned as it is, and so is one whose negative
+    eigenvalues are more than rounding. Otherwise the result has lower rank and is in double precision.
+    """
+    A = np.array(K, dtype=np.float64, order="F")
+    try:
+        cholesky(A.copy(order="F"))
+        return K
+    except np.linalg.LinAlgError:
+        P = gram_of(_pivoted_factor(A, K.dtype).T)
+        return P if np.abs(A - P).max() <= _rounding(K, K.dtype) * np.abs(A).max() else K
 
 
 def sandwich(G: np.ndarray, B: Any, *, triangular: bool) -> np.ndarray:
@@ -156,6 +224,8 @@ def sandwich(G: np.ndarray, B: Any, *, triangular: bool) -> np.ndarray:
 
 def forward(L: np.ndarray, T: np.ndarray) -> np.ndarray:
     """L⁻¹T for a lower triangular L."""
+    if is_device_array(L):
+        return _device_triangular(L, T, transposed=False)
     if not T.size:
         return np.zeros(T.shape, dtype=np.result_type(L, T), order="F")
     (trsm,) = blas.get_blas_funcs(("trsm",), (L, T))
@@ -167,6 +237,8 @@ def forward(L: np.ndarray, T: np.ndarray) -> np.ndarray:
 
 def solve(L: np.ndarray, T: np.ndarray) -> np.ndarray:
     """(LL')⁻¹T for a lower triangular L."""
+    if is_device_array(L):
+        return _device_triangular(L, _device_triangular(L, T, transposed=False), transposed=True)
     return scipy.linalg.cho_solve((L, True), T, check_finite=False)
 
 
@@ -176,6 +248,8 @@ def eigh(A: np.ndarray, *, driver: str = "evr") -> tuple[np.ndarray, np.ndarray]
     The driver "evd" (divide and conquer) is faster for matrices of some hundred rows and takes twice the memory.
     "threads" is the same by a call that lets other threads of Python work.
     """
+    if is_device_array(A):
+        return tuple(namespace(A).linalg.eigh(A))
     if driver == "threads":
         values, vectors = np.linalg.eigh(A)
         return values, vectors
@@ -211,6 +285,11 @@ def solve_general(A: np.ndarray, B: np.ndarray) -> np.ndarray:
     return scipy.linalg.solve(A, B, check_finite=False)
 
 
+def inverse_general(A: np.ndarray) -> np.ndarray:
+    """Return the inverse of a square matrix without structure."""
+    return np.linalg.inv(A)
+
+
 def solve_each(A: np.ndarray, B: np.ndarray) -> np.ndarray:
     """Return A⁻¹B for each of many small square matrices, (n, k, k) and (n, k, P)."""
     return np.linalg.solve(A, B)
@@ -218,6 +297,8 @@ def solve_each(A: np.ndarray, B: np.ndarray) -> np.ndarray:
 
 def norm(x: np.ndarray) -> float:
     """Return the Euclidean length of an array, all its entries taken as one vector."""
+    if is_device_array(x):
+        return float(namespace(x).sum(x * x)) ** 0.5
     return float(np.sqrt(np.vdot(x, x).real))
 
 
@@ -260,7 +341,13 @@ def project_out(B: np.ndarray, y: np.ndarray) -> np.ndarray:
 
 # -- spectra of positive semi-definite matrices
 def eigh_positive(A: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the eigenvalues of a positive semi-definite matrix, which is used up, and its eigenvectors as columns."""
+    """Return the eigenvalues of a positive semi-definite matrix, which is used up, and its eigenvectors as columns.
+
+    The eigenvalues are NumPy's in any case.
+    """
+    if is_device_array(A):
+        values, vectors = eigh(A)
+        return np.maximum(to_numpy(values), 0), vectors
     values, vectors = scipy.linalg.eigh(A, overwrite_a=True, check_finite=False, driver="evd")
     return np.maximum(values, 0), vectors  # rounding turns zeros into small negative values
 
@@ -269,7 +356,11 @@ def drop_null_space(values: np.ndarray, vectors: np.ndarray) -> tuple[np.ndarray
     """Drop the eigenvalues that are rounding errors, with their eigenvectors; keep at least one."""
     kept = values > len(values) * np.finfo(float).eps * float(values[-1])
     kept[-1] = True
-    return (values, vectors) if kept.all() else (values[kept], np.asfortranarray(vectors[:, kept]))
+    if kept.all():
+        return values, vectors
+    if is_device_array(vectors):
+        return values[kept], vectors[:, int(np.argmax(kept)) :]  # the values ascend
+    return values[kept], np.asfortranarray(vectors[:, kept])
 
 
 def eigh_tridiagonal(diagonal: Any, off_diagonal: Any) -> tuple[np.ndarray, np.ndarray]:
@@ -284,11 +375,13 @@ def row_space(Y: np.ndarray) -> np.ndarray:
         return drop_null_space(*eigh_positive(multiply(Y.T, Y)))[1]
     values, U = drop_null_space(*eigh_positive(multiply(Y, Y.T)))
     # right singular vectors from the left ones
-    return multiply(Y.T, U / np.sqrt(np.maximum(values, np.finfo(float).tiny)))
+    return multiply(Y.T, U / like(np.sqrt(np.maximum(values, np.finfo(float).tiny)), U))
 
 
 def column_norms(A: np.ndarray) -> np.ndarray:
-    """Return the Euclidean length of each column."""
+    """Return the Euclidean length of each column; NumPy's in any case."""
+    if is_device_array(A):
+        return np.sqrt(to_numpy(namespace(A).sum(A**2, axis=0)))
     return np.sqrt(np.sum(A**2, axis=0))
 
 
@@ -312,3 +405,34 @@ def largest_eigenvalue(A: np.ndarray) -> float:
 def eigvalsh_stack(A: np.ndarray) -> np.ndarray:
     """Return the eigenvalues in ascending order of each of many small symmetric matrices, (n, m, m)."""
     return np.linalg.eigvalsh(A)
+
+
+# -- devices: what the array API standard does not have, or libraries name differently
+def _device_cholesky(A: Any) -> Any:
+    """Return the lower factor of a matrix on a device; LinAlgError where it has none."""
+    xp = namespace(A)
+    if type(A).__module__.partition(".")[0] == "torch":
+        import torch
+
+        L, info = torch.linalg.cholesky_ex(A)
+        if int(info.max()):
+            raise np.linalg.LinAlgError("The matrix is not positive definite.")
+        return L
+    L = xp.linalg.cholesky(A)
+    if not bool(xp.all(xp.isfinite(L))):  # CuPy does not raise
+        raise np.linalg.LinAlgError("The matrix is not positive definite.")
+    return L
+
+
+def _device_triangular(L: Any, T: Any, *, transposed: bool) -> Any:
+    """Return L⁻¹T or L⁻ᵀT for a lower triangular L on a device."""
+    library = type(L).__module__.partition(".")[0]
+    if library == "torch":
+        import torch
+
+        return torch.linalg.solve_triangular(L.T if transposed else L, T, upper=transposed)
+    if library == "cupy":
+        from cupyx.scipy.linalg import solve_triangular
+
+        return solve_triangular(L, T, lower=True, trans=int(transposed))
+    return namespace(L).linalg.solve(L.T if transposed else L, T)  # the standard has no triangular solver

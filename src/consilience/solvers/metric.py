@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from .._backend import like, namespace, to_numpy
 from .._progress import report_progress
 from .certificates import Solution
 from .design_matrix import MetricSpectrum
@@ -99,29 +100,30 @@ def rank_one_metric(spectrum: MetricSpectrum, kappa: float) -> Solution:
     return Solution(S, gap, 1, "exact" if gap <= 1e-6 * abs(total) else "inexact", objective=total)
 
 
-def direct_metric(A: np.ndarray, b: np.ndarray, kappa: float, *, moments: bool) -> np.ndarray:
+def direct_metric(A: Any, b: Any, kappa: float, *, moments: bool) -> Any:
     """Return x with (A + ρI)x = b for the ρ of one output, by a few Cholesky factors instead of a decomposition.
 
-    With `moments` A = M'M, b = M'y and x = g; else A = MM', b = y and g = M'x. Lanczos' steps from b give a small
-    spectrum whose root is near (Gauss quadrature of ‖g(ρ)‖²); Newton's steps on the whole matrix follow. Raises
-    LinAlgError where ρ is so small that rounding of A would matter.
+    With `moments` A = M'M, b = M'y and x = g; else A = MM', b = y and g = M'x. b and x are columns, all of one device.
+    Lanczos' steps from b give a small spectrum whose root is near (Gauss quadrature of ‖g(ρ)‖²); Newton's steps on the
+    whole matrix follow. Raises LinAlgError where ρ is so small that rounding of A would matter.
     """
-    least = 1e-12 * float(np.trace(A))  # a smaller ρ would be lost in the rounding of A
-    nodes, shares = _lanczos(A, b, 20)
+    xp = namespace(A)
+    least = 1e-12 * float(xp.linalg.trace(A))  # a smaller ρ would be lost in the rounding of A
+    nodes, shares = _lanczos(A, to_numpy(b)[:, 0], 20)
     root = metric_roots(nodes, (shares if moments else nodes * shares)[:, None], kappa)[0]
     if np.isinf(root):
-        return np.zeros_like(b)
+        return 0 * b
     x, goal = float(np.log(root)), 3 * np.log(2 * kappa / 3)
     bounds = RootBounds()
     for _ in range(100):
-        rho = np.exp(x)
+        rho = float(np.exp(x))
         if not rho > least:
             raise np.linalg.LinAlgError("ρ is not above rounding.")
-        L = cholesky(add_to_diagonal(A.copy(order="F"), rho))
+        L = cholesky(add_to_diagonal(A + 0, rho))
         solution = solve(L, b)
-        third = float(np.sum(forward(L, solution[:, None]) ** 2))  # b'(A + ρI)⁻³b
-        second = float(solution @ solution)
-        size = second if moments else float(solution @ multiply(A, solution[:, None])[:, 0])  # ‖g‖²
+        third = float(xp.sum(forward(L, solution) ** 2))  # b'(A + ρI)⁻³b
+        second = float(xp.sum(solution**2))
+        size = second if moments else float(xp.sum(solution * multiply(A, solution)))  # ‖g‖²
         change = -2 * rho * third if moments else 2 * rho * (rho * third - second)  # of ‖g‖² in log ρ
         excess = 3 * x + np.log(max(size, np.finfo(float).tiny)) - goal
         moved = float(bounds.step(x, excess, max(3 + change / size, 1.0)))
@@ -131,15 +133,18 @@ def direct_metric(A: np.ndarray, b: np.ndarray, kappa: float, *, moments: bool) 
     return solution
 
 
-def _lanczos(A: np.ndarray, b: np.ndarray, steps: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return nodes and weights of the measure of b on the spectrum of A, by steps with full orthogonalization."""
+def _lanczos(A: Any, b: np.ndarray, steps: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return nodes and weights of the measure of b on the spectrum of A, by steps with full orthogonalization.
+
+    Products with A are computed on its device; the vectors are NumPy's.
+    """
     size = norm(b)
     if not size:
         return np.zeros(1), np.zeros(1)
     basis = [b / size]
     diagonal, off_diagonal = [], []
     for _ in range(min(steps, len(b))):
-        v = multiply(A, basis[-1][:, None])[:, 0]
+        v = to_numpy(multiply(A, like(basis[-1][:, None], A)))[:, 0]
         diagonal.append(float(basis[-1] @ v))
         whole = np.array(basis)
         for _ in range(2):  # once leaves rounding along the first vectors
@@ -186,8 +191,8 @@ def learn_output_kernel(
         return Solution((np.zeros_like(Z), np.zeros((P, P))), 0.0, 1, "exact", objective=rest)
     c = np.full(Q.shape[1], scale)  # C = scale · I to start with
     objective, before, bound, status, n_iter = np.inf, np.inf, -np.inf, "max_iter", 0
+    turned, turns = multiply(Z, Q), np.eye(Q.shape[1])  # the steps are in the space of Q: P does not matter for them
     while True:
-        turned = multiply(Z, Q)
         S = turned * c / (e[:, None] * c + alpha)  # ridge solutions for λ/c_j
         squared, vectors = eigh_positive(multiply(S.T, e[:, None] * S))  # G'G in the basis Q
         B = turned - e[:, None] * S
@@ -206,8 +211,9 @@ def learn_output_kernel(
             break
         before = objective
         n_iter += 1
-        Q = multiply(Q, vectors)  # eigenvectors of G'G are those of the next C
+        turned, turns = multiply(turned, vectors), multiply(turns, vectors)  # G'G has the eigenvectors of the next C
         c = scale * np.cbrt(squared)  # (λ/2η)^⅓ s^⅔, Theorem 3 of docs/guide/exact_metric.md
+    Q = multiply(Q, turns)
     turned_back = multiply(Q, vectors)
     C = multiply(turned_back * (scale * np.cbrt(squared)), turned_back.T)
     return Solution((multiply(S, Q.T), C), max(objective - bound, 0.0), n_iter, status, objective=objective)

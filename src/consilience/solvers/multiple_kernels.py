@@ -2,10 +2,11 @@
 
 import numpy as np
 
+from .._backend import namespace
 from .certificates import Solution
-from .design_matrix import DesignMatrix
+from .design_matrix import ViewMatrix
 from .kernel_weights import SquaredNorm, learn_kernel_weights
-from .linalg import eigh_positive, multiply, row_space
+from .linalg import eigh_positive, multiply
 from .metric import kappa_of, learn_output_kernel
 
 
@@ -14,7 +15,7 @@ class MultipleKernels:
 
     Parameters
     ----------
-    system : DesignMatrix
+    system : DesignMatrix or MomentMatrix
         Roots of the kernels and the targets.
     alpha, p : float
         λ, and the norm of the weights.
@@ -22,9 +23,9 @@ class MultipleKernels:
         Whether all outputs share the weights.
     """
 
-    def __init__(self, system: DesignMatrix, alpha: float, p: float, *, shared: bool):
+    def __init__(self, system: ViewMatrix, alpha: float, p: float, *, shared: bool):
         self.system, self.alpha, self.norm = system, alpha, SquaredNorm(alpha, p)
-        P = system.Y.shape[1]
+        P = system.n_outputs
         self.groups = [slice(0, P)] if shared else [slice(k, k + 1) for k in range(P)]
 
     def solve(self, *, tol: float, max_iter: int) -> Solution:
@@ -44,16 +45,17 @@ class MultipleKernels:
                 columns.append(system.from_kernel_weights(ones, fit, part.x))
         except np.linalg.LinAlgError:
             return Solution(None, None, 0, "indefinite")
-        G = np.hstack(columns)
-        objective = float(np.sum(system.residuals(ones, G) ** 2))
+        G = namespace(*columns).concat(columns, axis=1)
+        measured = system.measure(ones, G)
+        objective = float(measured.losses.sum())
         squares = np.maximum(system.squared_norms(G), 0)  # ‖f_v‖², (m, P)
         objective += sum(self.norm.norm(np.sqrt(squares[:, group].sum(axis=1))) for group in self.groups)
         weights = self.alpha * np.stack([part.x for part in parts], axis=1)  # β of Kloft et al. (2011), ‖β‖_p = 1
         status = next((part.status for part in parts if not part.converged), "converged")
         bound = sum(part.dual for part in parts)
-        scaled = [total / part * own for part, own in zip(system.parts, system.by_view(G), strict=True)]
+        scaled = [float(total / part) * own for part, own in zip(system.parts, system.by_view(G), strict=True)]
         x = scaled, system.parts / total, weights
-        return _with_gap(x, objective, bound, max(part.n_iter for part in parts), status, tol)
+        return _with_gap(x, objective, bound - measured.unseen, max(part.n_iter for part in parts), status, tol)
 
 
 class OutputKernel:
@@ -61,13 +63,13 @@ class OutputKernel:
 
     Parameters
     ----------
-    system : DesignMatrix
+    system : DesignMatrix or MomentMatrix
         Roots of the kernels and the targets.
     alpha : float
         λ.
     """
 
-    def __init__(self, system: DesignMatrix, alpha: float):
+    def __init__(self, system: ViewMatrix, alpha: float):
         self.system, self.alpha = system, alpha
 
     def solve(self, w: np.ndarray, *, tol: float, max_iter: int) -> Solution:
@@ -84,12 +86,12 @@ class OutputKernel:
         learned = learn_output_kernel(spectrum, alpha, alpha, tol=tol, max_iter=max_iter)
         S, L = learned.x
         G = system.from_spectrum(w, spectrum, S)
-        turned = multiply(G, row_space(system.Y))  # the functions' values lie in the space of the rows of Y
+        turned = multiply(G, system.output_space())  # the functions' values lie in the space of the rows of Y
         squares, _ = eigh_positive(multiply(turned.T, system.embed(turned)))  # singular values of f, squared
-        objective = float(np.sum(system.residuals(w, G) ** 2)) + kappa_of(alpha, alpha) * float(
-            np.sum(squares ** (2 / 3))
-        )
-        return _with_gap((system.by_view(G), w, L), objective, learned.dual, learned.n_iter, learned.status, tol)
+        measured = system.measure(w, G)
+        objective = float(measured.losses.sum()) + kappa_of(alpha, alpha) * float(np.sum(squares ** (2 / 3)))
+        bound = learned.dual - measured.unseen
+        return _with_gap((system.by_view(G), w, L), objective, bound, learned.n_iter, learned.status, tol)
 
 
 def _with_gap(x: tuple, objective: float, bound: float, n_iter: int, status: str, tol: float) -> Solution:

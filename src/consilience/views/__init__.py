@@ -2,5 +2,6 @@
 
 from .container import Views
 from .conversion import as_views
+from .row_blocks import RowBlocks
 
-__all__ = ["Views", "as_views"]
+__all__ = ["RowBlocks", "Views", "as_views"]

@@ -201,10 +201,10 @@ def take_columns(block: Block, columns: np.ndarray) -> Block:
 
 def between(block: Block, start: int, stop: int) -> Block:
     """Return consecutive rows; arrays and sparse matrices share memory with the block."""
-    if block is None or isinstance(block, Gram) or is_device_array(block):
+    if block is None or isinstance(block, Gram):
         return take(block, np.arange(start, stop))
     if not sp.issparse(block):
-        return block[start:stop]
+        return block[start:stop, ...]
     first, last = int(block.indptr[start]), int(block.indptr[stop])
     parts = (block.data[first:last], block.indices[first:last], block.indptr[start : stop + 1] - block.indptr[start])
     rows = type(block)(parts, shape=(stop - start, block.shape[1]), copy=False)

@@ -70,11 +70,13 @@ operator : list of pairs, matrix, LinearOperator or callable, optional
 operator_penalty : float, default=1.0
     Penalty on <f, Mf>, γ_I.""",
     "n_components": """
-n_components : int or float, optional
-    Number of Nyström landmarks of each view, or their fraction of the samples. By default, exact kernels are used.""",
+n_components : int, float or "auto", optional
+    Number of Nyström landmarks of each view, or their fraction of the samples. "auto" takes exact kernels up to 5,000
+    samples if they fit into memory, and 12 √n landmarks for more, at most 2,000. By default, exact kernels are used.""",
     "n_components_shared": """
-n_components : int or float, optional
-    Number of Nyström landmarks, the same samples in all views, or their fraction of the samples. By default, exact
+n_components : int, float or "auto", optional
+    Number of Nyström landmarks, the same samples in all views, or their fraction of the samples. "auto" takes exact
+    kernels up to 5,000 samples if they fit into memory, and 12 √n landmarks for more, at most 2,000. By default, exact
     kernels are used.""",
     "n_restarts": """
 n_restarts : int, default=5
@@ -115,8 +117,9 @@ combine : {"sum", "product"}, Polynomial or list, default="sum"
     How the kernels of the views make one kernel: their sum; their product; ``Polynomial(degree, constant)`` of their
     sum; or products of views with weights, such as ``[("audio", 1.0), (("audio", "video"), 0.5)]``.""",
     "n_components_joint": """
-n_components : int or float, optional
-    Number of Nyström landmarks, or their fraction of the samples. By default, exact kernels are used.""",
+n_components : int, float or "auto", optional
+    Number of Nyström landmarks, or their fraction of the samples. "auto" takes exact kernels up to 5,000 samples, and
+    12 √n landmarks for more, at most 2,000. By default, exact kernels are used.""",
     "tol_margin": """
 tol : float, default=1e-3
     Duality gap to reach, relative to the objective. From 1e-4 on, kernels are evaluated in single precision, unless
@@ -193,10 +196,14 @@ support_ : array of int
     Positions of the x_i among the samples given to `fit`.""",
     "coef_": """
 coef_ : dict of array
-    With `n_components`: coefficients of each view's features.""",
+    With `n_components`: coefficients of each view's features.
+n_components_ : int or None
+    Number of landmarks used; None for exact kernels.""",
     "coef_several": """
 coef_ : dict of array
-    With `n_components`: coefficients of each view's features; of several kernels under ``"view: kernel"``.""",
+    With `n_components`: coefficients of each view's features; of several kernels under ``"view: kernel"``.
+n_components_ : int or None
+    Number of landmarks used; None for exact kernels.""",
     "kernels_": """
 kernels_ : dict of Kernel
     Kernels by view, with numbers for all parameters.""",

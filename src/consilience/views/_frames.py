@@ -136,10 +136,16 @@ def encode_columns(
             continue
         parts.append(values.reshape(len(values), 1))
         names.append(column)
-    twice = next((name for name, count in Counter(names).items() if count > 1), None) if categories else None
+    if categories:
+        check_one_hot_names(what, names)
+    return Encoded(_side_by_side(parts), tuple(names), categories)
+
+
+def check_one_hot_names(what: str, names: Sequence[str]) -> None:
+    """Refuse a view in which a one-hot column has the name of another column."""
+    twice = next((name for name, count in Counter(names).items() if count > 1), None)
     if twice is not None:
         raise ValueError(f"{what} would have two columns named '{twice}'. Rename the column '{twice.split('=')[0]}'.")
-    return Encoded(_side_by_side(parts), tuple(names), categories)
 
 
 def level_names(column: str, levels: Iterable[str]) -> list[str]:
@@ -177,6 +183,25 @@ def _encode(
     """Return the one-hot columns of a column, and its categories; refuse what is not one."""
     items = values.tolist()
     counts = _count(what, column, items)
+    levels, texts = levels_of(what, column, counts, declared, known)
+    place = {level: k for k, level in enumerate(levels)}
+    codes = {value: place[texts[value]] if value in texts else len(levels) for value in counts}
+    rows = np.fromiter((codes[item] for item in items), dtype=np.intp, count=len(items))
+    return one_hot_rows(len(levels))[rows], levels
+
+
+def one_hot_rows(n: int) -> np.ndarray:
+    """Return the rows of one-hot columns: one for each of n categories, and a last one for missing values."""
+    return np.vstack([np.eye(n), np.full(n, np.nan)])
+
+
+def levels_of(
+    what: str, column: str, counts: Mapping[Any, int], declared: Sequence[Any] | None = None, known: bool = False
+) -> tuple[tuple[str, ...], dict[Any, str]]:
+    """Return the categories of a column, and the category of each value; refuse what is not one.
+
+    `counts` says how often each value occurs.
+    """
     there = {value: count for value, count in counts.items() if not is_missing(value)}
     _refuse_dates(what, column, there)
     other = next((value for value in there if not isinstance(value, (str, bool, numbers.Real))), None)
@@ -188,12 +213,7 @@ def _encode(
     found, n = set(texts.values()), sum(there.values())
     if not known and len(found) > max(_FEW if declared is None else _MANY, n / 2):
         raise _too_many(what, column, sorted(found), n, declared is None)
-    levels = _levels(declared or (), found, list(there))
-    place = {level: k for k, level in enumerate(levels)}
-    codes = {value: place[texts[value]] if value in texts else len(levels) for value in counts}
-    rows = np.fromiter((codes[item] for item in items), dtype=np.intp, count=len(items))
-    one_hot = np.vstack([np.eye(len(levels)), np.full(len(levels), np.nan)])  # the last row is that of missing values
-    return one_hot[rows], levels
+    return _levels(declared or (), found, list(there)), texts
 
 
 def _levels(declared: Sequence[Any], found: set[str], values: Sequence[Any]) -> tuple[str, ...]:
@@ -239,7 +259,12 @@ def is_category(values: np.ndarray) -> bool:
     there = [value for value in values if not is_missing(value)]
     if not there or not all(isinstance(value, str) for value in there):
         return False
-    return len(set(there)) <= min(len(there) / 2, max(_FEW, len(there) / 20))
+    return repeats(len(set(there)), len(there))
+
+
+def repeats(n_values: int, n_samples: int) -> bool:
+    """Tell whether values are few compared with the samples that have them, as categories are."""
+    return n_values <= min(n_samples / 2, max(_FEW, n_samples / 20))
 
 
 def check_readable(what: str, column: str, values: Iterable[Any]) -> None:

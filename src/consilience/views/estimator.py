@@ -8,10 +8,12 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin, clone
 from sklearn.metrics import accuracy_score, r2_score
 
+from .._backend import cast, is_device_array, like, namespace, to_numpy
 from .._progress import show_progress
 from . import _blocks
 from ._notebook import summary
 from .container import Views
+from .row_blocks import RowBlocks
 from .validation import labeled_rows, read_to_score
 
 
@@ -24,7 +26,12 @@ def combine_views(outputs: np.ndarray, weights: np.ndarray, present: np.ndarray)
     c = np.where(present, weights, 0.0)
     there = np.abs(c).sum(axis=1)
     scale = np.divide(np.abs(weights).sum(), there, out=np.zeros_like(there), where=there > 0)
-    return np.einsum("nm,nmp->np", c * scale[:, None], np.where(present[:, :, None], outputs, 0.0))
+    c = c * scale[:, None]
+    if not is_device_array(outputs):
+        return np.einsum("nm,nmp->np", c, np.where(present[:, :, None], outputs, 0.0))
+    xp = namespace(outputs)
+    shown = outputs if present.all() else xp.where(like(present[:, :, None], outputs), outputs, xp.zeros_like(outputs))
+    return xp.sum(cast(like(c[:, :, None], outputs), outputs.dtype) * shown, axis=1)
 
 
 def presence(X: Views) -> np.ndarray:
@@ -164,14 +171,22 @@ def _check_fitted_numbers(estimator: Any) -> None:
     for name in ("dual_coef_", "coef_", "view_weights_"):
         value = vars(estimator).get(name)
         found += list(value.values()) if isinstance(value, dict) else [value] if value is not None else []
-    if not all(np.isfinite(np.sum(value)) or np.isfinite(value).all() for value in found):
+    if not all(_is_finite(value) for value in found):
         raise FloatingPointError("the fit is not finite")
+
+
+def _is_finite(value: Any) -> bool:
+    """Tell whether all entries are finite: as a rule their sum says so."""
+    if not is_device_array(value):
+        return bool(np.isfinite(np.sum(value)) or np.isfinite(value).all())
+    xp = namespace(value)
+    return bool(xp.isfinite(xp.sum(value))) or bool(xp.all(xp.isfinite(value)))
 
 
 def finite_outputs(estimator: Any, outputs: np.ndarray) -> np.ndarray:
     """Return predictions or scores; refuse them where they overflow."""
-    if not np.isfinite(np.sum(outputs)) and not np.isfinite(outputs).all():
-        row = int(np.argwhere(~np.isfinite(outputs))[0][0])
+    if not _is_finite(outputs):
+        row = int(np.argwhere(~np.isfinite(to_numpy(outputs)))[0][0])
         raise ValueError(
             f"{type(estimator).__name__} has no finite prediction for sample {row}: its values are too large for the "
             "coefficients. Scale the samples as those given to fit."
@@ -180,6 +195,31 @@ def finite_outputs(estimator: Any, outputs: np.ndarray) -> np.ndarray:
 
 
 # -- prediction
+def outputs_by_blocks(estimator: Any, X: Any) -> Any:
+    """Return the combined outputs of samples, block by block where they are read so; refuse what overflows."""
+    if not isinstance(X, RowBlocks):
+        return finite_outputs(estimator, estimator._combined(X))
+    parts = [finite_outputs(estimator, estimator._combined(block.X)) for block in X]
+    if not parts:
+        raise ValueError(f"{X.name[0].upper()}{X.name[1:]} have no samples.")
+    return namespace(*parts).concat(parts, axis=0)
+
+
+def _to_score(estimator: Any, X: Any, y: Any, sample_weight: Any) -> tuple[Any, Any, Any]:
+    """Return the known targets, their predictions and weights; samples without a target are left out."""
+    if isinstance(X, RowBlocks):
+        if y is not None or sample_weight is not None:
+            raise ValueError("RowBlocks have targets and weights in their blocks. Leave `y` and `sample_weight` out.")
+        parts = [_to_score(estimator, *block) for block in X]
+        weights = [part[2] for part in parts]
+        together = None if weights[0] is None else np.concatenate(weights)
+        return np.concatenate([part[0] for part in parts]), np.concatenate([part[1] for part in parts]), together
+    X, y, sample_weight = read_to_score(estimator, X, y, sample_weight)
+    labeled, known = labeled_rows(y, getattr(estimator, "unlabeled", None))
+    weights = None if sample_weight is None else np.asarray(sample_weight)[labeled]
+    return known, to_numpy(estimator.predict(X))[labeled], weights
+
+
 class ViewRegressor(RegressorMixin):
     """Regression from combined views; `fit` sets ``_one_output``, whether the targets were one column."""
 
@@ -196,10 +236,10 @@ class ViewRegressor(RegressorMixin):
         array of shape (n_samples,) or (n_samples, n_outputs)
             The targets.
         """
-        outputs = finite_outputs(self, self._combined(X))
+        outputs = outputs_by_blocks(self, X)
         return outputs[:, 0] if self._one_output else outputs
 
-    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """Return R² of the predictions; samples without a target (NaN) are left out.
 
         Parameters
@@ -216,10 +256,8 @@ class ViewRegressor(RegressorMixin):
         float
             R², averaged over the outputs.
         """
-        X, y, sample_weight = read_to_score(self, X, y, sample_weight)
-        labeled, known = labeled_rows(y)
-        weights = None if sample_weight is None else np.asarray(sample_weight)[labeled]
-        return float(r2_score(known, self.predict(X)[labeled], sample_weight=weights))
+        known, predicted, weights = _to_score(self, X, y, sample_weight)
+        return float(r2_score(known, predicted, sample_weight=weights))
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -247,7 +285,7 @@ class ViewClassifier(ClassifierMixin):
         array of shape (n_samples,) or (n_samples, n_classes)
             Scores; with two classes one score, positive for the second.
         """
-        outputs = finite_outputs(self, self._combined(X))
+        outputs = outputs_by_blocks(self, X)
         return outputs[:, 0] if outputs.shape[1] == 1 else outputs
 
     def predict(self, X: Any) -> np.ndarray:
@@ -264,11 +302,12 @@ class ViewClassifier(ClassifierMixin):
             Classes; 0 and 1 where y was an indicator.
         """
         scores = self.decision_function(X)
+        scores = to_numpy(scores)  # classes are on the host
         if self._indicator:
             return (scores > 0).astype(int)
         return self.classes_[decide(scores, len(self.classes_))]
 
-    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """Return the accuracy; samples without a label are left out.
 
         Parameters
@@ -285,10 +324,8 @@ class ViewClassifier(ClassifierMixin):
         float
             Accuracy; with several labels per sample, all of them must be correct.
         """
-        X, y, sample_weight = read_to_score(self, X, y, sample_weight)
-        labeled, known = labeled_rows(y, getattr(self, "unlabeled", None))
-        weights = None if sample_weight is None else np.asarray(sample_weight)[labeled]
-        return float(accuracy_score(known, self.predict(X)[labeled], sample_weight=weights))
+        known, predicted, weights = _to_score(self, X, y, sample_weight)
+        return float(accuracy_score(known, predicted, sample_weight=weights))
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

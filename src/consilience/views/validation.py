@@ -162,6 +162,22 @@ def store_views(estimator: Any, X: Views) -> None:
     }
 
 
+def store_means(estimator: Any, X: Views, totals: dict[str, tuple[Any, int]]) -> None:
+    """Store the means of columns that have names over all blocks so far; `totals` keeps their sums."""
+    for name in X.feature_names:
+        count = int(X.present(name).sum())
+        if X.kind(name) in ("dense", "sparse") and count:
+            total, before = totals.get(name, (0.0, 0))
+            total = total + count * column_means(X.block(name), X.present(name))
+            totals[name] = total, before + count
+    estimator._column_means = {name: total / count for name, (total, count) in totals.items()}
+
+
+def is_indicator(y: Any) -> bool:
+    """Tell whether targets are an indicator of several labels per sample."""
+    return y is not None and np.asarray(y).ndim == 2 and np.asarray(y).shape[1] > 1
+
+
 def remember(estimator: Any, X: Views) -> None:
     """Store what new samples are compared with: the views, their kinds, columns, column names and categories."""
     before = estimator._known
@@ -282,10 +298,12 @@ def read_labels(y: Any, n: int, unlabeled: Any = None, classes: np.ndarray | Non
     return Labels(found, codes, ~missing)
 
 
-def read_stream_labels(y: Any, n: int, known: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
+def read_stream_labels(
+    y: Any, n: int, known: np.ndarray | None, unlabeled: Any = None
+) -> tuple[np.ndarray, np.ndarray]:
     """Return which samples of a chunk have a label, and these labels; they must be of the type of the known ones."""
     values = _read_column(y, n)
-    missing = _missing_labels(values, None)
+    missing = _missing_labels(values, unlabeled)
     labels = values if not missing.any() else values[~missing]
     if labels.dtype == object:
         labels = _plain_labels(labels)
@@ -334,10 +352,10 @@ def _plain_labels(known: np.ndarray) -> np.ndarray:
     return np.array(known.tolist())
 
 
-def read_targets(y: Any, n: int, *, partial: bool = False) -> tuple[np.ndarray, np.ndarray]:
+def read_targets(y: Any, n: int, *, partial: bool = False, required: bool = True) -> tuple[np.ndarray, np.ndarray]:
     """Return regression targets as (n, P) float64, and which samples have them; a row of NaN only has none.
 
-    With `partial` a sample may have some of its targets.
+    With `partial` a sample may have some of its targets. Unless `required`, there may be no target at all.
     """
     if y is None:
         raise ValueError("This estimator requires y to be passed, but the target y is None.")
@@ -372,7 +390,7 @@ def read_targets(y: Any, n: int, *, partial: bool = False) -> tuple[np.ndarray, 
     part = np.flatnonzero(~labeled & some)
     if len(part):
         raise ValueError(f"Row {part[0]} of y is NaN in some outputs only. Give all outputs of a sample, or none.")
-    if not labeled.any():
+    if required and not labeled.any():
         raise ValueError("y has no target at all: every value is NaN. Give targets for some samples.")
     return Y, labeled
 

@@ -1,0 +1,96 @@
+"""Fits and predictions on a GPU, beside the rate of its matrix products.
+
+    python benchmarks/gpu.py rows        # 1,000,000 rows x 3 views x 64 columns, 1,024 features each, 100,000 labels
+    python benchmarks/gpu.py metric      # exact metric learning, n = 16,000 x 3 views
+    python benchmarks/gpu.py largest     # the largest n of exact fits that fits the memory of the card
+
+Data are made on the device (or in pinned memory of the host, which is streamed). Times are from `fit` called to fitted,
+medians of five, after one warm-up.
+"""
+
+import argparse
+import time
+
+import numpy as np
+import torch
+
+import consilience as cs
+
+N, VIEWS, COLUMNS, FEATURES, LABELED, CLASSES = 1_000_000, 3, 64, 1024, 100_000, 10
+
+
+def seconds(work, repeats=5):
+    """Return the median time of a call, with the device idle before and after; the first call is not counted."""
+    times = []
+    for _ in range(repeats + 1):
+        torch.cuda.synchronize()
+        start = time.perf_counter()
+        result = work()
+        torch.cuda.synchronize()
+        times.append(time.perf_counter() - start)
+    return float(np.median(times[1:])), result
+
+
+def product_rate(dtype, size=8192):
+    """Return the rate of square matrix products, in TFLOP/s."""
+    A = torch.randn(size, size, dtype=dtype, device="cuda")
+    return 2 * size**3 / seconds(lambda: A @ A)[0] / 1e12
+
+
+def make(dtype, n=N, views=VIEWS, columns=COLUMNS):
+    torch.manual_seed(0)
+    hidden = torch.randn(n, 8, dtype=dtype, device="cuda")
+    X = {}
+    for v in range(views):
+        mixed = hidden @ torch.randn(8, columns, dtype=dtype, device="cuda")
+        X[f"view{v}"] = mixed + 2 * torch.randn(n, columns, dtype=dtype, device="cuda")
+    classes = (hidden @ torch.randn(8, CLASSES, dtype=dtype, device="cuda")).argmax(dim=1).cpu().numpy()
+    return X, classes
+
+
+def rows(args):
+    for dtype, tf32 in ((torch.float64, False), (torch.float32, False), (torch.float32, True)):
+        torch.backends.cuda.matmul.allow_tf32 = tf32
+        name = "TF32" if tf32 else str(dtype).rpartition(".")[2]
+        X, classes = make(dtype)
+        y = np.where(np.arange(N) < LABELED, classes.astype(float), np.nan)
+        model = cs.CoRegularizedRidgeClassifier(
+            cs.kernels.RBF(gamma=1 / (8 * COLUMNS)),
+            alpha=1e-6,
+            agreement_penalty=1e-7,
+            n_components=FEATURES,
+            random_state=0,
+        )
+        rate = product_rate(dtype)
+        q = VIEWS * FEATURES
+        work = 2 * N * VIEWS * FEATURES * (COLUMNS + FEATURES) + 2 * N * q * q  # features, and their products
+        views = cs.Views(X)
+        taken, _ = seconds(lambda: model.fit(views, y), args.repeats)
+        print(
+            f"{name}: fit {taken:.3f} s, {work / taken / 1e12:.1f} TFLOP/s, {work / taken / 1e12 / rate:.0%} of the "
+            f"measured product rate of {rate:.1f}; {model.certificate()}"
+        )
+        taken, predicted = seconds(lambda: model.decision_function(views), args.repeats)
+        print(
+            f"    predictions: {N / taken / 1e6:.1f} million rows a second, "
+            f"accuracy of unlabeled rows {np.mean(predicted.argmax(1).cpu().numpy()[LABELED:] == classes[LABELED:]):.4f}"
+        )
+        del X, views, predicted
+
+
+def metric(args):
+    X, classes = make(torch.float64, n=args.n)
+    model = cs.ViewMetricRidge("rbf", alpha=1e-3)
+    y = torch.as_tensor(classes == 0, dtype=torch.float64).numpy()
+    views = cs.Views(X)
+    taken, _ = seconds(lambda: model.fit(views, y), args.repeats)
+    print(f"exact metric learning, n = {args.n} x {VIEWS} views: {taken:.2f} s; {model.certificate()}")
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("what", choices=["rows", "metric"])
+    parser.add_argument("--repeats", type=int, default=5)
+    parser.add_argument("--n", type=int, default=16_000)
+    chosen = parser.parse_args()
+    {"rows": rows, "metric": metric}[chosen.what](chosen)

@@ -1,0 +1,374 @@
+"""Samples that are read block by block: one concept for arrays, memory maps, files and functions that yield blocks."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+from zlib import crc32
+
+import numpy as np
+import scipy.sparse as sp
+
+from .._backend import to_numpy
+from ._blocks import common_length, width
+from ._construction import is_mapping
+from ._samples import in_order_of
+from ._tables import is_list_of_views
+from .container import Views
+from .conversion import as_views
+
+__all__ = ["RowBlocks"]
+
+BLOCK_VALUES = 4_000_000  # values of all views in a block of rows: 32 MB in double precision
+
+
+class RowBlock(NamedTuple):
+    """Samples that follow one another, with their targets and weights where they are known."""
+
+    X: Views
+    y: Any = None
+    sample_weight: Any = None
+
+
+@dataclass
+class _Passes:
+    """What earlier passes gave: the number of samples, and sums of the first sample of each block by position."""
+
+    total: int | None = None
+    sums: dict[int, tuple[float, float]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class RowBlocks:
+    """Samples that are read block by block, in the same order at every pass.
+
+    Estimators over features (`n_components`) fit and predict from it in memory that does not grow with the number of
+    samples. The result is that of the same samples in memory.
+
+    Parameters
+    ----------
+    source : callable
+        Called without arguments, it returns a new iterator of blocks. A block is X, or a tuple (X, y) or
+        (X, y, sample_weight), where X is what `as_views` reads. All blocks have the same columns, and all or none have
+        targets and weights. A view that a block lacks is missing in its samples. Gram matrices are over all samples,
+        so they cannot be views of blocks.
+    n_samples : int, optional
+        Number of samples, where it is known before they are read.
+    name : str, default="the blocks"
+        What messages call the source.
+
+    Notes
+    -----
+    Every pass must give the same samples in the same order. A pass is refused if it has another number of samples, or
+    if the first sample of a block differs from that of an earlier pass.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from consilience import RowBlocks
+    >>> def source():
+    ...     for seed in range(3):
+    ...         rng = np.random.default_rng(seed)
+    ...         yield {"a": rng.normal(size=(5, 2)), "b": rng.normal(size=(5, 4))}, rng.normal(size=5)
+    >>> [len(X) for X, y, weights in RowBlocks(source)]
+    [5, 5, 5]
+    """
+
+    source: Callable[[], Iterator[Any]]
+    n_samples: int | None = None
+    name: str = "the blocks"
+    _before: _Passes = field(default_factory=_Passes, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        if not callable(self.source):
+            raise TypeError(
+                f"RowBlocks takes a function that returns a new iterator of blocks, since fits read the samples more "
+                f"than once; got {type(self.source).__name__}. Wrap it: RowBlocks(lambda: ...)."
+            )
+
+    @classmethod
+    def of(cls, X: Any, y: Any = None, sample_weight: Any = None, *, size: int | None = None) -> "RowBlocks":
+        """Return samples in memory, or in a memory map, cut into blocks without a copy of the whole.
+
+        Parameters
+        ----------
+        X : Views or what `as_views` reads
+            Samples.
+        y : array-like, optional
+            Targets.
+        sample_weight : array-like, optional
+            Weights of the samples.
+        size : int, optional
+            Samples in a block. By default, as many as have about 4 million values.
+
+        Returns
+        -------
+        RowBlocks
+            The blocks.
+        """
+        tables = _tables_to_convert(X)
+        X = as_views(X) if tables is None else X
+        n = len(X) if tables is None else common_length(tables)
+        names = X.sample_names if tables is None else None
+        if tables is None:
+            _refuse_grams(X, "the samples")
+        if size is not None and (isinstance(size, bool) or int(size) != size or size < 1):
+            raise ValueError(f"`size` is the number of samples in a block, an integer of at least 1; got {size!r}.")
+        columns = None if tables is None else sum(table.shape[1] for table in tables.values())
+        rows_each = size or (block_size(X) if columns is None else max(BLOCK_VALUES // max(columns, 1), 256))
+        y, sample_weight = (
+            _in_rows(values, names, n, what) for values, what in ((y, "y"), (sample_weight, "sample_weight"))
+        )
+
+        def source() -> Iterator[RowBlock]:
+            for start in range(0, n, rows_each):
+                rows = slice(start, min(start + rows_each, n))
+                block = X[rows] if tables is None else Views({name: own[rows] for name, own in tables.items()})
+                yield RowBlock(block, _cut(y, rows), _cut(sample_weight, rows))
+
+        return cls(source, n_samples=n, name="the samples")
+
+    def __iter__(self) -> Iterator[RowBlock]:
+        """Start a new pass over the samples."""
+        total = 0
+        form: _Form | None = None
+        for number, given in enumerate(self.source()):
+            block = self._read(number, given, total)
+            if not len(block.X):
+                continue
+            own = _form_of(block)
+            form = own if form is None else form.checked(own, f"Block {number} of {self.name}")
+            self._check_same_sample(block.X, total)
+            total += len(block.X)
+            yield block
+        self._check_total(total)
+
+    def _read(self, number: int, given: Any, total: int) -> RowBlock:
+        """Return a block of the source, validated; messages say where it is."""
+        where = f"Block {number} of {self.name}"
+        parts = given if isinstance(given, tuple) else (given,)
+        if not 1 <= len(parts) <= 3:
+            raise ValueError(f"{where} has {len(parts)} parts. Give X, (X, y) or (X, y, sample_weight).")
+        if isinstance(parts[0], list) and any(getattr(own, "ndim", 2) == 1 for own in parts[0]):
+            # such as the lists [X, y] of torch's DataLoader, whose targets would become a view
+            raise ValueError(
+                f"{where} is a list with an array of one dimension. Give targets in a tuple, (X, y), and views in a "
+                "dict by name."
+            )
+        try:
+            X = as_views(parts[0])
+        except (TypeError, ValueError) as error:
+            raise type(error)(f"{where}, whose first sample is number {total}: {error}") from error
+        _refuse_grams(X, where)
+        for what, values in zip(("y", "sample_weight"), parts[1:], strict=False):
+            if values is not None and len(values) != len(X):
+                raise ValueError(
+                    f"{where} has {len(X)} samples and {len(values)} values of `{what}`. Give one for each sample."
+                )
+        return RowBlock(X, *parts[1:])
+
+    def _check_same_sample(self, X: Views, position: int) -> None:
+        """Refuse a block whose first sample was another one at an earlier pass, as random sources give."""
+        now = _sum_of_first(X)
+        before = self._before.sums.setdefault(position, now)
+        if abs(now[0] - before[0]) > 1e-5 * (now[1] + before[1]):
+            raise ValueError(
+                f"Sample {position} of {self.name} is not the one that it was at an earlier pass. The source must give "
+                "the same samples in the same order each time that it is called; give random numbers a fixed seed."
+            )
+
+    def _check_total(self, total: int) -> None:
+        """Refuse a source that does not give the same samples at every pass."""
+        name = f"{self.name[0].upper()}{self.name[1:]}"
+        expected = self.n_samples if self.n_samples is not None else self._before.total
+        if expected is not None and total != expected:
+            remedy = " A generator is used up after one pass: give the function that makes it." if not total else ""
+            raise ValueError(
+                f"{name} had {total} samples at this pass, not {expected}. The source must give the same samples in "
+                f"the same order each time that it is called.{remedy}"
+            )
+        if not total:
+            raise ValueError(f"{name} gave no samples. Give at least one.")
+        self._before.total = total
+
+
+# -- what all blocks share
+class _Form(NamedTuple):
+    """Views and columns of blocks, and which of targets and weights they have."""
+
+    views: dict[str, tuple[str, int, bool]]  # kind, number of columns, and whether these have names
+    y: int | None  # number of outputs; 0 for a vector
+    sample_weight: bool
+
+    def checked(self, other: "_Form", where: str) -> "_Form":
+        """Return what is known after another block; refuse one that differs.
+
+        Columns with names are matched by their names later, where the fitted columns are known.
+        """
+        for view in other.views.keys() & self.views.keys():
+            own, before = other.views[view], self.views[view]
+            if own[0] != before[0] or (own[1] != before[1] and not (own[2] and before[2])):
+                shown = [f"{kind}, with {columns} columns" for kind, columns, _ in (own, before)]
+                raise ValueError(
+                    f"{where}: view '{view}' is {shown[0]}; in blocks before it is {shown[1]}. Give the same columns, "
+                    "in one form, in all blocks."
+                )
+        if (other.y, other.sample_weight) != (self.y, self.sample_weight):
+            raise ValueError(
+                f"{where} has {_targets_text(other)}; blocks before have {_targets_text(self)}. Give all blocks the "
+                "same parts."
+            )
+        return self._replace(views={**self.views, **other.views})
+
+
+def _form_of(block: RowBlock) -> _Form:
+    X = block.X
+    views = {
+        name: (X.kind(name), width(X.block(name)), name in X.feature_names)
+        for name in X.names
+        if X.kind(name) != "missing"
+    }
+    shape = None if block.y is None else np.shape(block.y)
+    return _Form(views, None if shape is None else shape[1] if len(shape) > 1 else 0, block.sample_weight is not None)
+
+
+def _targets_text(form: _Form) -> str:
+    y = "no y" if form.y is None else "y" if not form.y else f"y of {form.y} columns"
+    return f"{y} and {'' if form.sample_weight else 'no '}sample_weight"
+
+
+def _refuse_grams(X: Views, where: str) -> None:
+    gram = next((name for name in X.names if X.kind(name) == "gram"), None)
+    if gram is not None:
+        raise ValueError(
+            f"View '{gram}' of {where[0].lower()}{where[1:]} is a Gram matrix over all samples, which cannot be read "
+            "by blocks. Give the data that it was computed from, or fit all samples in memory."
+        )
+
+
+def _sum_of_first(X: Views) -> tuple[float, float]:
+    """Return the sum over the columns of the first sample, and that of the absolute values; strings by their bytes."""
+    total = size = 0.0
+    for name in X.names:
+        block, kind = X.block(name), X.kind(name)
+        if kind in ("dense", "sparse"):
+            first = block[:1]
+            row = np.nan_to_num(to_numpy(first.data if sp.issparse(first) else first).astype(np.float64))
+            total, size = total + float(row.sum()), size + float(np.abs(row).sum())
+        elif kind == "objects" and isinstance(block[0], str):
+            code = crc32(block[0].encode()) / 2**32
+            total, size = total + code, size + code
+    return total, size
+
+
+# -- cutting
+def _tables_to_convert(X: Any) -> dict[str, np.ndarray] | None:
+    """Return tables of integers and other types that become floating point, which happens block by block; else None."""
+    if isinstance(X, np.ndarray):
+        tables: dict[str, Any] = {"view0": X}
+    elif is_mapping(X):
+        tables = dict(X)
+    elif is_list_of_views(X):
+        tables = {f"view{v}": own for v, own in enumerate(X)}
+    else:
+        return None
+    plain = all(
+        isinstance(own, np.ndarray)
+        and not isinstance(own, np.ma.MaskedArray)
+        and own.ndim == 2
+        and own.dtype.kind in "biuf"
+        for own in tables.values()
+    )
+    converted = plain and any(own.dtype not in (np.float32, np.float64) for own in tables.values())
+    return tables if converted else None
+
+
+def _in_rows(values: Any, names: np.ndarray | None, n: int, what: str) -> Any:
+    """Return targets or weights in the order of the samples, in a form that can be cut."""
+    if values is None:
+        return None
+    values = in_order_of(names, values, f"`{what}`")
+    if hasattr(values, "to_pylist"):  # Arrow
+        values = values.to_pylist()
+    if not hasattr(values, "shape"):
+        values = list(values)
+        mixed = len({type(value) for value in values}) > 1  # NumPy would make one type of them
+        values = np.array(values, dtype=object if mixed else None)
+    if len(values) != n:
+        raise ValueError(f"`{what}` has {len(values)} values for {n} samples. Give one for each sample.")
+    return values
+
+
+def block_size(X: Views) -> int:
+    """Return the number of samples of a block, so that its views have at most `BLOCK_VALUES` values."""
+    return max(BLOCK_VALUES // max(sum(_columns(X, name) for name in X.names), 1), 256)
+
+
+def _cut(values: Any, rows: slice) -> Any:
+    if values is None:
+        return None
+    if hasattr(values, "iloc"):  # pandas: positions, not labels
+        return values.iloc[rows]
+    return values[rows]
+
+
+# -- samples of the rows, the same however the rows are cut
+SAMPLE = 20_000  # rows from which kernels' parameters and landmarks are found
+
+
+def random_keys(positions: np.ndarray, seed: int) -> np.ndarray:
+    """Return a random number for each position of a row: the rows with the smallest ones are a uniform sample.
+
+    The finalizer of the generator SplitMix64, a bijection of 64 bits, so that no two rows of a source are equal.
+    """
+    with np.errstate(over="ignore"):
+        z = (np.asarray(positions, dtype=np.uint64) + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15)
+        z ^= np.uint64(seed) * np.uint64(0xD1B54A32D192ED03)
+        z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+        z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+        return z ^ (z >> np.uint64(31))
+
+
+def sample_rows(positions: np.ndarray, size: int, seed: int) -> np.ndarray:
+    """Return which of some rows, given by their positions in the source, are a uniform sample of this size."""
+    if len(positions) <= size:
+        return np.arange(len(positions))
+    return np.sort(np.argpartition(random_keys(positions, seed), size)[:size])
+
+
+def sample_size(X: Views, n_components: int = 0) -> int:
+    """Return the number of rows of a sample: fewer of wide views, at least as many as there are landmarks."""
+    columns = max((_columns(X, name) for name in X.names), default=1)
+    return max(min(SAMPLE, (1 << 26) // columns), 1000, n_components)
+
+
+def _columns(X: Views, name: str) -> int:
+    shape: tuple[int, ...] = getattr(X.block(name), "shape", ())
+    return max(int(shape[1]), 1) if len(shape) > 1 else 1
+
+
+class RowSample:
+    """A uniform sample of rows that arrive block by block."""
+
+    def __init__(self, size: int, seed: int):
+        self.size, self.seed = size, seed
+        self.parts: list[Views] = []
+        self.positions = np.zeros(0, dtype=np.int64)
+
+    def add(self, X: Views, positions: np.ndarray) -> None:
+        """Offer rows, with their positions in the source."""
+        kept = sample_rows(positions, self.size, self.seed)
+        if len(kept):
+            self.parts.append(X if len(kept) == len(X) else X[kept])
+            self.positions = np.concatenate([self.positions, positions[kept]])
+        if len(self.positions) > 2 * self.size:
+            self._drop()
+
+    def _drop(self) -> None:
+        kept = sample_rows(self.positions, self.size, self.seed)
+        X = Views.concat(self.parts)
+        self.parts, self.positions = [X if len(kept) == len(X) else X[kept]], self.positions[kept]
+
+    def rows(self) -> tuple[Views, np.ndarray]:
+        """Return the rows of the sample and their positions, in the order of the source."""
+        self._drop()
+        return self.parts[0], self.positions
