@@ -17,7 +17,7 @@ from .._backend import is_device_array, like, namespace, to_numpy
 from .coupled import Coupled, RidgeFit, missing_slopes, row_scale
 from .design import FeatureDesign, FeatureRows, view_columns
 from .linalg import add_to_diagonal, cholesky, eigh, forward, multiply, solve
-from .moments import Moments, TooManyPatterns, moments_of
+from .moments import Moments, TooManyPatterns, moments_of, slopes_by_rows
 from .weights import Evaluation
 
 
@@ -154,6 +154,8 @@ class CoupledFeatures(Coupled):
     def _missing_gradient(self, c: np.ndarray, W: Any, turn: np.ndarray | None) -> np.ndarray:
         """Return the gradient in c where views are missing, from the sums of rows that have the same views."""
         moments, total = self.sums.of(c), np.zeros(self.m)
+        if moments.c is not None:
+            return slopes_by_rows(self.design.rows(), self.parts, c, self.design.split(W), turn)
         d = self._spread(c)
         for key, own in moments.parts.items():
             if not own.labeled:

@@ -19,6 +19,7 @@ from .design import Design, FeatureDesign, FeatureRows, GramDesign
 from .design_matrix import DesignMatrix, Measured, MetricSpectrum, RowPart, ViewMatrix
 from .kernel_weights import MomentFit
 from .linalg import add_to_diagonal, cholesky, drop_null_space, eigh_positive, forward, multiply, row_space
+from .moments import slopes_by_rows
 
 _LOST = 1e-7  # of a loss: with more rounding than that it is measured row by row
 _FACTORS = 1e8  # entries of the outputs' factors that are kept; more are computed again for each block of rows
@@ -141,23 +142,11 @@ class MomentMatrix(ViewMatrix):
             return -2 * self.view_sums(G * measured.unweighted).sum(axis=1)  # -2 <G_v, Φ_v'r>
         moments, total = self.sums.of(w), np.zeros(len(w))
         if moments.c is not None:
-            return self._slopes_by_rows(w, G)
+            return slopes_by_rows(self.rows(), self.columns, w, self.by_view(G))
         H = self.weight_columns(w) * G
         for key, own in moments.parts.items():  # rows that have the same views, as if they were one
             t = own.Z - moments.nu(key, w) * multiply(own.X, H)  # Σ u φ r'
             total += missing_slopes(w, np.array([key]), self.view_sums(G * t).sum(axis=1)[None, :])
-        return total
-
-    def _slopes_by_rows(self, w: np.ndarray, G: Any) -> np.ndarray:
-        """Return the same with a pass over the rows, where there are too many combinations of missing views."""
-        total, xp, parts = np.zeros(len(w)), namespace(self.example), self.by_view(G)
-        for rows in self.rows():
-            outputs = [multiply(rows.Phi[:, own], part) for own, part in zip(self.columns, parts, strict=True)]
-            nu = like(row_scale(rows.present, w)[:, None], rows.Phi)
-            combined = sum(float(weight) * one for weight, one in zip(w, outputs, strict=True))
-            weighed = like(rows.u[:, None], rows.Phi) * (like(rows.Y, rows.Phi) - nu * combined)
-            products = np.stack([to_numpy(xp.sum(weighed * one, axis=1)) for one in outputs], axis=1)
-            total += missing_slopes(w, rows.present, products)
         return total
 
     # -- decompositions

@@ -7,16 +7,16 @@ so X + T = Σ_i s_i φ_iφ_i' is over all rows. Sums of rows that have the same 
 of rows with missing views depend on the weights of the views. Sums add up: those of blocks, of workers, of two fits.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 from .._backend import cast, is_device_array, like, namespace, to_numpy
-from .coupled import row_scale
+from .coupled import missing_slopes, row_scale
 from .design import FeatureRows, view_columns
-from .linalg import add_gram, add_product_transposed, mirror
+from .linalg import add_gram, add_product_transposed, mirror, multiply
 
 #: Bytes that sums by pattern of views may take; with more patterns they are computed again for each c.
 PATTERN_BYTES = 1 << 30
@@ -222,6 +222,26 @@ def moments_of(
     for rows in blocks:
         found.add(rows)
     return found.finish()
+
+
+def slopes_by_rows(
+    blocks: Iterable[FeatureRows], columns: list[slice], c: np.ndarray, W: Sequence[Any], turn: np.ndarray | None = None
+) -> np.ndarray:
+    """Return the gradient of the loss in c with a pass over the rows, for coefficients W of each view.
+
+    For data with so many combinations of missing views that their sums are not kept. The targets are Y times `turn`.
+    """
+    total = np.zeros(len(c))
+    for rows in blocks:
+        xp = namespace(rows.Phi)
+        outputs = [multiply(rows.Phi[:, own], part) for own, part in zip(columns, W, strict=True)]
+        nu = like(row_scale(rows.present, c)[:, None], rows.Phi)
+        combined = sum(float(weight) * one for weight, one in zip(c, outputs, strict=True))
+        Y = like(rows.Y if turn is None else rows.Y @ turn, rows.Phi)
+        weighed = like(rows.u[:, None], rows.Phi) * (Y - nu * combined)
+        products = np.stack([to_numpy(xp.sum(weighed * one, axis=1)) for one in outputs], axis=1)
+        total += missing_slopes(c, rows.present, products)
+    return total
 
 
 def _take(Phi: Any, rows: np.ndarray) -> Any:

@@ -72,7 +72,7 @@ operator_penalty : float, default=1.0
     "n_components": """
 n_components : int, float or "auto", optional
     Number of Nyström landmarks of each view, or their fraction of the samples. "auto" takes exact kernels up to 5,000
-    samples if they fit into memory, and 12 √n landmarks for more, at most 2,000. By default, exact kernels are used.""",
+    samples if they fit into memory, and 12 √n landmarks for more, at most 2,000. Default: exact kernels.""",
     "n_components_shared": """
 n_components : int, float or "auto", optional
     Number of Nyström landmarks, the same samples in all views, or their fraction of the samples. "auto" takes exact
