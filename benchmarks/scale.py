@@ -4,9 +4,9 @@
     python benchmarks/scale.py --rows 100000
 
 Both programs run in processes of their own, one after the other, on the same file. scikit-learn has no fit over blocks:
-its program keeps the features of all rows in memory (7.2 GB for a million), so it is run on 100,000 rows and its time is
-multiplied by rows / 100,000, which is in its favor as far as memory is concerned. The share of the matrix product rate is
-that of the products that both need: features, and the normal equations.
+its program keeps the features of all rows in memory (7.2 GB for a million), so it is run on 100,000 rows, and its time
+is multiplied by rows / 100,000. The share of the matrix product rate is that of the products that both programs need:
+features, and the sums of the normal equations.
 """
 
 import argparse
@@ -131,8 +131,8 @@ def main():
             print(
                 f"{n:>9,} rows: {mine:.2f} s, {n / mine:,.0f} rows a second, {runs[0][0]['megabytes']:,.0f} MB, "
                 f"{work / mine / 1e9 / rate:.0%} of the product rate, R² {runs[0][0]['score']:.4f}; scikit-learn "
-                f"{theirs:.2f} s{' (from 100,000 rows)' if n > PEER_ROWS else ''}, {runs[0][1]['megabytes']:,.0f} MB, R² "
-                f"{runs[0][1]['score']:.4f}; ratio {mine / theirs:.2f}",
+                f"{theirs:.2f} s{' (from 100,000 rows)' if n > PEER_ROWS else ''}, {runs[0][1]['megabytes']:,.0f} MB, "
+                f"R² {runs[0][1]['score']:.4f}; ratio {mine / theirs:.2f}",
                 flush=True,
             )
             path.unlink()

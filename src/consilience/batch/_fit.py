@@ -128,7 +128,7 @@ def read_training(
     else:
         labels = read_labels(y, len(X), estimator.unlabeled)
         estimator._indicator, estimator.classes_ = False, labels.classes
-        Y, labeled, codes = labels.signs(), labels.labeled, labels.codes
+        Y, labeled, codes = None, labels.labeled, labels.codes
         u = s * class_weights(estimator.class_weight, labels, s)
     labeled = labeled & (u > 0)
     s = np.where(labeled, s, 0.0) if labeled_only else s
@@ -136,7 +136,14 @@ def read_training(
     X, kernels, order = select_training_rows(estimator, X, labeled, used, use_unlabeled=use_unlabeled, several=several)
     first = order[: int((labeled & (s > 0)).sum())]
     return TrainingData(
-        X, kernels, order, len(s), s[order], Y[first], u[first], None if codes is None else codes[first]
+        X,
+        kernels,
+        order,
+        len(s),
+        s[order],
+        labels.signs(first) if Y is None else Y[first],
+        u[first],
+        None if codes is None else codes[first],
     )
 
 

@@ -92,7 +92,8 @@ class BlockReader:
 
     def _first_pass(self) -> Iterator[tuple[int, Views, Any, np.ndarray]]:
         """Read blocks as those of a stream: a view may appear in any of them."""
-        start, totals = 0, {}
+        start = 0
+        totals: dict[str, tuple[Any, int]] = {}
         for block in self.blocks:
             X = read_views_to_learn(self.estimator, block.X, fresh=not start)
             if not start:

@@ -263,7 +263,7 @@ class VectorValuedRegressor(ViewRegressor, BatchEstimator):
         f = np.where(present[:, :, None], self._view_outputs(X), 0.0)
         return np.asarray(nu * np.einsum("vpq,nvq->np", self.combination_, f, optimize=True))
 
-    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """Return R² of the predictions, averaged over the targets; missing targets (NaN) are left out.
 
         Parameters

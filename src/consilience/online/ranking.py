@@ -400,7 +400,7 @@ class RankingPerceptron(OnlineEstimator):
             ranked = [(names, row) for row in decision]
         return [ordered(outputs, scores, top) for outputs, scores in ranked]
 
-    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """Return the share of right outputs; samples without an output are left out.
 
         Parameters

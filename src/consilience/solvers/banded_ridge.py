@@ -122,6 +122,7 @@ class _Search:
         tested = rows if folds is None else np.concatenate([test for _, test in folds])
         total = self._variation(tested, columns)
         by_formula = folds is None or _formula_is_cheaper(folds, len(rows), len(columns), len(self.alphas))
+        tests = _places(folds, rows) if by_formula and folds is not None else None
         whole = ModelRows.of(self.grams, self.s, rows, None)
         parts = []
         if folds is not None and not by_formula:  # if all rows have a full rank, so do folds
@@ -131,7 +132,10 @@ class _Search:
             report_progress(number * len(self.draws) + k + 1, None, of=of * len(self.draws), unit="draw of weights")
             errors = np.zeros((len(self.alphas), len(columns)))
             if by_formula:
-                held = self._by_formula(whole, weights, folds)
+                if tests is None:
+                    held = leave_one_out(self.grams, whole, weights, self.alphas)
+                else:
+                    held = all_folds(self.grams, whole, weights, self.alphas, tests)
                 for some, part, Z in self._turned(held, columns):
                     errors[:, some] = held.errors(part, Z)
                     better = self._choose(k, columns[some], errors[:, some])
@@ -149,13 +153,6 @@ class _Search:
         if not by_formula:
             self._refit(whole, columns)
         self._intercepts(rows, columns)
-
-    def _by_formula(self, model: ModelRows, weights: np.ndarray, folds: Sequence[Fold] | None) -> HeldOutErrors:
-        if folds is None:
-            return leave_one_out(self.grams, model, weights, self.alphas)
-        place = {row: k for k, row in enumerate(model.rows.tolist())}
-        tests = [np.array([place[row] for row in test.tolist()]) for _, test in folds]
-        return all_folds(self.grams, model, weights, self.alphas, tests)
 
     def _turned(self, held: HeldOutErrors, columns: np.ndarray) -> Iterator[tuple[slice, Any, Any]]:
         """Yield batches of outputs: their place, their targets at the held-out rows, and Z."""
@@ -246,6 +243,12 @@ def _folds_among(folds: Sequence[Fold], rows: np.ndarray) -> list[Fold]:
                 "target are left out. Use fewer folds, or leave these outputs out."
             )
     return kept
+
+
+def _places(folds: Sequence[Fold], rows: np.ndarray) -> list[np.ndarray]:
+    """Return the positions among `rows` of the rows that each fold holds out."""
+    place = {row: k for k, row in enumerate(rows.tolist())}
+    return [np.array([place[row] for row in test.tolist()]) for _, test in folds]
 
 
 def _formula_is_cheaper(folds: Sequence[Fold], n: int, P: int, A: int) -> bool:

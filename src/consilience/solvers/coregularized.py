@@ -38,14 +38,17 @@ def couple(
     """Return the factored penalties of all views, for an eigenvalue of the output kernel."""
     if isinstance(design, FeatureDesign):
         sums = FeatureSums(design) if sums is None else sums
-        scale, system = sums.total, partial(CoupledFeatures, design, sums=sums)
-    else:
-        scale, system = design.total, partial(CoupledGrams, design)
-    return system(  # scale is l: the loss of the paper is a mean, here it is a sum
-        ridge=penalties.alpha / eigenvalue * scale,  # ‖f‖² is divided by the eigenvalue of R along its eigenvector
-        agreement_penalty=penalties.agreement * scale,
-        graph_penalty=penalties.graph * scale,
-    )
+        return CoupledFeatures(design, sums=sums, **_sizes(penalties, eigenvalue, sums.total))
+    return CoupledGrams(design, **_sizes(penalties, eigenvalue, design.total))
+
+
+def _sizes(penalties: Penalties, eigenvalue: float, scale: float) -> dict[str, float]:
+    """Return a, b and w: the loss of the paper is a mean, here it is a sum, so that all are times l."""
+    return {
+        "ridge": penalties.alpha / eigenvalue * scale,  # ‖f‖² is divided by the eigenvalue of R along its eigenvector
+        "agreement_penalty": penalties.agreement * scale,
+        "graph_penalty": penalties.graph * scale,
+    }
 
 
 class WeightSearch(NamedTuple):

@@ -45,8 +45,8 @@ class RowSums:
         squares = np.zeros((P, P) if outer else P)
         if is_device_array(like_array):
             xp, where = namespace(like_array), {"device": like_array.device}
-            square = [xp.zeros((q, q), dtype=xp.float64, **where) for _ in range(2)]
-            return cls(*square, xp.zeros((q, P), dtype=xp.float64, **where), squares)
+            X, T = (xp.zeros((q, q), dtype=xp.float64, **where) for _ in range(2))
+            return cls(X, T, xp.zeros((q, P), dtype=xp.float64, **where), squares)
         return cls(np.zeros((q, q), order="F"), np.zeros((q, q), order="F"), np.zeros((q, P), order="F"), squares)
 
     def add(self, rows: FeatureRows, nu: np.ndarray | None) -> None:
@@ -203,15 +203,6 @@ class Moments:
                 mine[part, part] += self._count(key) * both[part, part]
             total = total + mine
         return total
-
-    def to_numpy(self) -> "Moments":
-        """Return the same sums as NumPy arrays."""
-        parts = {
-            key: RowSums(*(np.asfortranarray(to_numpy(A)) for A in (own.X, own.T, own.Z)), own.squares,
-                         own.n, own.labeled, own.weight, own.total)
-            for key, own in self.parts.items()
-        }  # fmt: skip
-        return Moments(self.sizes, self.n_outputs, self.c, self.outer, parts)
 
 
 def moments_of(

@@ -211,13 +211,12 @@ def _to_score(estimator: Any, X: Any, y: Any, sample_weight: Any) -> tuple[Any, 
         if y is not None or sample_weight is not None:
             raise ValueError("RowBlocks have targets and weights in their blocks. Leave `y` and `sample_weight` out.")
         parts = [_to_score(estimator, *block) for block in X]
-        weights = [part[2] for part in parts]
-        together = None if weights[0] is None else np.concatenate(weights)
-        return np.concatenate([part[0] for part in parts]), np.concatenate([part[1] for part in parts]), together
+        columns = [None if column[0] is None else np.concatenate(column) for column in zip(*parts, strict=True)]
+        return columns[0], columns[1], columns[2]
     X, y, sample_weight = read_to_score(estimator, X, y, sample_weight)
     labeled, known = labeled_rows(y, getattr(estimator, "unlabeled", None))
-    weights = None if sample_weight is None else np.asarray(sample_weight)[labeled]
-    return known, to_numpy(estimator.predict(X))[labeled], weights
+    own = None if sample_weight is None else np.asarray(sample_weight)[labeled]
+    return known, to_numpy(estimator.predict(X))[labeled], own
 
 
 class ViewRegressor(RegressorMixin):

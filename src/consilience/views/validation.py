@@ -260,14 +260,14 @@ class Labels:
     codes: np.ndarray  # position in classes, -1 where unlabeled
     labeled: np.ndarray  # booleans
 
-    def signs(self) -> np.ndarray:
+    def signs(self, rows: Any = slice(None)) -> np.ndarray:
         """Return targets of ±1, 0 where unlabeled: (n, 1) for one or two classes, (n, P) one against the rest."""
-        P = len(self.classes)
+        P, codes = len(self.classes), self.codes[rows]
         if P <= 2:
-            column = np.where(self.codes == P - 1, 1.0, -1.0)[:, None]
+            column = np.where(codes == P - 1, 1.0, -1.0)[:, None]
         else:
-            column = np.where(self.codes[:, None] == np.arange(P), 1.0, -1.0)
-        column[~self.labeled] = 0
+            column = np.where(codes[:, None] == np.arange(P), 1.0, -1.0)
+        column[~self.labeled[rows]] = 0
         return column
 
 
