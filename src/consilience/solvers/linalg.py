@@ -411,10 +411,8 @@ def eigvalsh_stack(A: np.ndarray) -> np.ndarray:
 def _device_cholesky(A: Any) -> Any:
     """Return the lower factor of a matrix on a device; LinAlgError where it has none."""
     xp = namespace(A)
-    if type(A).__module__.partition(".")[0] == "torch":
-        import torch
-
-        L, info = torch.linalg.cholesky_ex(A)
+    if hasattr(xp.linalg, "cholesky_ex"):  # PyTorch: an error code instead of its own error
+        L, info = xp.linalg.cholesky_ex(A)
         if int(info.max()):
             raise np.linalg.LinAlgError("The matrix is not positive definite.")
         return L
@@ -426,13 +424,11 @@ def _device_cholesky(A: Any) -> Any:
 
 def _device_triangular(L: Any, T: Any, *, transposed: bool) -> Any:
     """Return L⁻¹T or L⁻ᵀT for a lower triangular L on a device."""
-    library = type(L).__module__.partition(".")[0]
-    if library == "torch":
-        import torch
-
-        return torch.linalg.solve_triangular(L.T if transposed else L, T, upper=transposed)
-    if library == "cupy":
+    xp = namespace(L)
+    if hasattr(xp.linalg, "solve_triangular"):  # PyTorch
+        return xp.linalg.solve_triangular(L.T if transposed else L, T, upper=transposed)
+    if type(L).__module__.partition(".")[0] == "cupy":
         from cupyx.scipy.linalg import solve_triangular
 
         return solve_triangular(L, T, lower=True, trans=int(transposed))
-    return namespace(L).linalg.solve(L.T if transposed else L, T)  # the standard has no triangular solver
+    return xp.linalg.solve(L.T if transposed else L, T)  # the standard has no triangular solver
