@@ -164,6 +164,11 @@ def test_what_blocks_cannot_do_is_refused(samples):
         cs.CoRegularizedRidge(n_components=5, graph_penalty=1e-3, graph="knn").fit(blocks)
     with pytest.raises(ValueError, match="No labeled sample"):
         cs.CoRegularizedRidge(n_components=5).fit(cs.RowBlocks.of(views, np.full(700, np.nan), size=100))
+    for model in (cs.CoRegularizedRidgeCV(), cs.ConsensusRegressor(), cs.OnlinePerceptron()):
+        with pytest.raises(TypeError, match=r"takes samples in memory; got RowBlocks of the samples: 700 samples"):
+            model.fit(blocks, None)
+    with pytest.raises(TypeError, match="Nystroem takes samples in memory"):
+        cs.Nystroem().fit(blocks)
     fitted = cs.CoRegularizedRidge(n_components=5).fit(blocks)
     with pytest.raises(ValueError, match="y is None"):
         fitted.fit(views)

@@ -197,7 +197,9 @@ def _read_blocks(
     """Pass over the blocks once, and return what later passes read."""
     if y is not None or sample_weight is not None:
         raise ValueError("RowBlocks have targets and weights in their blocks. Leave `y` and `sample_weight` out.")
-    if getattr(estimator, "n_components", None) is None:
+    if not hasattr(estimator, "n_components"):
+        read_views_to_fit(estimator, blocks)  # refuses them
+    if estimator.n_components is None:
         raise ValueError(
             f"{type(estimator).__name__} compares all samples with one another, which needs them in memory. Set "
             "`n_components`, such as n_components=300, to learn from blocks of rows."

@@ -41,8 +41,9 @@ class _Passes:
 class RowBlocks:
     """Samples that are read block by block, in the same order at every pass.
 
-    Estimators over features (`n_components`) fit and predict from it in memory that does not grow with the number of
-    samples. The result is that of the same samples in memory.
+    Estimators over features fit from it in memory that does not grow with the number of samples: `CoRegularizedRidge`,
+    `CoRegularizedSVC`, `ViewMetricRidge` and its CV forms, `MultipleKernelRidge` and `OutputKernelRidge`, and their
+    classifiers, with `n_components`. The result is that of the same samples in memory. All estimators predict from it.
 
     Parameters
     ----------
@@ -126,6 +127,10 @@ class RowBlocks:
                 yield RowBlock(block, _cut(y, rows), _cut(sample_weight, rows))
 
         return cls(source, n_samples=n, name="the samples")
+
+    def __repr__(self) -> str:
+        number = "samples" if self.n_samples is None else f"{self.n_samples:,} samples"
+        return f"RowBlocks of {self.name}: {number}"
 
     def __iter__(self) -> Iterator[RowBlock]:
         """Start a new pass over the samples."""

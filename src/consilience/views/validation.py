@@ -21,6 +21,7 @@ from ._gaps import fill_gaps
 from ._samples import in_order_of
 from .container import Views
 from .conversion import as_views
+from .row_blocks import RowBlocks
 
 _LARGEST = float(np.sqrt(np.finfo(np.float64).max)) * 1e-6  # so that a million million squares can be added
 
@@ -100,6 +101,11 @@ def read_views_to_predict(estimator: Any, X: Any) -> Views:
 
 
 def _read(estimator: Any, X: Any) -> Views:
+    if isinstance(X, RowBlocks):
+        raise TypeError(
+            f"{type(estimator).__name__} takes samples in memory; got {X!r}. Give it some of them, such as the first "
+            "block, or use an estimator that learns from blocks: see `RowBlocks`."
+        )
     divided = isinstance(X, Views) or is_mapping(X)
     X = as_views(X, None if divided else getattr(estimator, "views", None))
     if len(X) == 0:
