@@ -201,3 +201,27 @@ def test_sums_are_computed_again_where_too_many_views_are_missing_together(sampl
     monkeypatch.setattr(moments, "PATTERN_BYTES", 0)
     again = clone(model).fit(X, y, weights)
     assert_same_fit(whole, again, tol=1e-6 if family == "learned weights" else 1e-8)  # the search stops elsewhere
+
+
+def test_blocks_without_any_target_or_weight_are_blocks(samples):
+    views, y, _, weights, _ = samples
+    target, weights = y[:, 0].copy(), weights.copy()
+    target[100:200], weights[200:300] = np.nan, 0.0
+    model = cs.CoRegularizedRidge(n_components=20, agreement_penalty=1e-3, random_state=0)
+    blocks = cs.RowBlocks.of(views, target, weights, size=100)
+    assert_same_fit(clone(model).fit(views, target, weights), clone(model).fit(blocks))
+
+
+def test_a_fraction_of_samples_that_are_not_counted_yet(samples):
+    views, y, _, _, _ = samples
+    source = cs.RowBlocks(lambda: iter(cs.RowBlocks.of(views, y[:, 0], size=100)))
+    model = cs.CoRegularizedRidge(n_components=0.1, random_state=0)
+    assert_same_fit(clone(model).fit(views, y[:, 0]), clone(model).fit(source))
+
+
+def test_scores_need_targets(samples):
+    views, y, _, _, _ = samples
+    model = cs.CoRegularizedRidge(n_components=5).fit(views, y[:, 0])
+    for X in (views, cs.RowBlocks.of(views)):
+        with pytest.raises(ValueError, match="A score needs targets, and y is None"):
+            model.score(X)

@@ -205,6 +205,7 @@ def _read_blocks(
             "`n_components`, such as n_components=300, to learn from blocks of rows."
         )
     seed = check_random_state(estimator.random_state).randint(2**31)
+    blocks = blocks if isinstance(estimator.n_components, (Integral, str)) else blocks.counted()
     reader = BlockReader(estimator, blocks, use_unlabeled=use_unlabeled, labeled_only=labeled_only)
     for_kernels, for_landmarks = reader.survey(seed, lambda n: number_of_landmarks(estimator, n))
     weighted, _ = for_kernels.rows()

@@ -103,7 +103,7 @@ class BlockReader:
             self._check_target(block.y)
             if not start:
                 self._read_kind(block.y)
-            yield start, X, block.y, read_weights(block.sample_weight, len(X))
+            yield start, X, block.y, read_weights(block.sample_weight, len(X), required=False)
             start += len(X)
         if not start:
             raise ValueError(f"{self.blocks.name[0].upper()}{self.blocks.name[1:]} have no samples.")
@@ -162,7 +162,7 @@ class BlockReader:
         for number, block in enumerate(self.blocks, start=1):
             report_progress(number, None, unit="block")
             X = read_views_to_predict(self.estimator, block.X)
-            s = read_weights(block.sample_weight, len(X))
+            s = read_weights(block.sample_weight, len(X), required=False)
             Y, labeled, u = self._targets(block.y, s)
             labeled = labeled & (u > 0)
             used = (s > 0) & (labeled | self.use_unlabeled)

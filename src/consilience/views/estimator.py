@@ -213,6 +213,8 @@ def _to_score(estimator: Any, X: Any, y: Any, sample_weight: Any) -> tuple[Any, 
         parts = [_to_score(estimator, *block) for block in X]
         columns = [None if column[0] is None else np.concatenate(column) for column in zip(*parts, strict=True)]
         return columns[0], columns[1], columns[2]
+    if y is None:
+        raise ValueError("A score needs targets, and y is None. Give y; blocks of rows have it with them, as (X, y).")
     X, y, sample_weight = read_to_score(estimator, X, y, sample_weight)
     labeled, known = labeled_rows(y, getattr(estimator, "unlabeled", None))
     own = None if sample_weight is None else np.asarray(sample_weight)[labeled]

@@ -1,7 +1,7 @@
 """Samples that are read block by block: one concept for arrays, memory maps, files and functions that yield blocks."""
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 from zlib import crc32
 
@@ -127,6 +127,12 @@ class RowBlocks:
                 yield RowBlock(block, _cut(y, rows), _cut(sample_weight, rows))
 
         return cls(source, n_samples=n, name="the samples")
+
+    def counted(self) -> "RowBlocks":
+        """Return the same blocks with the number of samples, which takes a pass where it is not known."""
+        if self.n_samples is not None:
+            return self
+        return replace(self, n_samples=sum(len(block.X) for block in self))
 
     def __repr__(self) -> str:
         number = "samples" if self.n_samples is None else f"{self.n_samples:,} samples"

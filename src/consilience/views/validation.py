@@ -401,8 +401,8 @@ def read_targets(y: Any, n: int, *, partial: bool = False, required: bool = True
     return Y, labeled
 
 
-def read_weights(sample_weight: Any, n: int) -> np.ndarray:
-    """Validate sample weights: (n,), finite, at least 0, not all 0; ones by default."""
+def read_weights(sample_weight: Any, n: int, *, required: bool = True) -> np.ndarray:
+    """Validate sample weights: (n,), finite, at least 0, not all 0 if one is `required`; ones by default."""
     if sample_weight is None:
         return np.ones(n)
     weights = np.asarray(sample_weight, dtype=np.float64)
@@ -410,7 +410,7 @@ def read_weights(sample_weight: Any, n: int) -> np.ndarray:
         weights = np.full(n, float(weights))
     if weights.shape != (n,):
         raise ValueError(f"sample_weight must have shape ({n},), one weight per sample; got {weights.shape}.")
-    if not np.isfinite(weights).all() or (weights < 0).any() or not (weights > 0).any():
+    if not np.isfinite(weights).all() or (weights < 0).any() or (required and not (weights > 0).any()):
         raise ValueError(
             "sample_weight must be finite and at least 0, and not zero for every sample (a zero weight "
             "leaves a sample out)."
