@@ -225,3 +225,11 @@ def test_scores_need_targets(samples):
     for X in (views, cs.RowBlocks.of(views)):
         with pytest.raises(ValueError, match="A score needs targets, and y is None"):
             model.score(X)
+
+
+@pytest.mark.parametrize("model", [cs.CoRegularizedSVC(n_components=5), cs.MaxMarginClassifier(n_components=5)])
+def test_compiled_loops_refuse_device_arrays(samples, model):
+    xp = pytest.importorskip("array_api_strict")
+    views, _, labels, _, _ = samples
+    with pytest.raises(TypeError, match="solves by compiled loops on the host"):
+        model.fit({name: xp.asarray(block) for name, block in views.items()}, labels)

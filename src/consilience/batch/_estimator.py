@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.utils._param_validation import Interval, Options, RealNotInt, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from .._backend import cast, is_device_array, like, namespace
+from .._backend import cast, is_device_array, like, namespace, to_numpy
 from ..kernels import view_grams
 from ..kernels.by_view import Term, as_part, is_auto, is_pairwise, kernel_terms, reads_gram, views_of_terms
 from ..solvers.certificates import Certificate
@@ -124,7 +124,7 @@ class BatchEstimator(ViewEstimator, ABC):
         else:
             outputs = []
             for term, dual in zip(terms, self.dual_coef_, strict=True):
-                outputs.append(view_grams({term.view: term.kernel}, X, self.X_fit_)[0] @ dual)
+                outputs.append(to_numpy(view_grams({term.view: term.kernel}, X, self.X_fit_)[0]) @ dual)
         return namespace(*outputs).stack(_add_by_view(terms, outputs), axis=1)
 
     def _combined(self, X: Any) -> np.ndarray:

@@ -34,6 +34,9 @@ from ._memory import check_double, chosen_components, landmarks_of
 from ._row_blocks import BlockReader, TrainingRows
 from ._terms import has_several, kernel_parts, learns_weights, terms_of, weights_of_views
 
+#: Estimators whose solvers over features are compiled loops.
+_COMPILED = ("CoRegularizedSVC", "MaxMarginClassifier", "MaxMarginRegressor")
+
 
 # -- 1. the training data
 @dataclass(frozen=True)
@@ -135,16 +138,8 @@ def read_training(
     used = np.ones_like(s) if every_sample else s
     X, kernels, order = select_training_rows(estimator, X, labeled, used, use_unlabeled=use_unlabeled, several=several)
     first = order[: int((labeled & (s > 0)).sum())]
-    return TrainingData(
-        X,
-        kernels,
-        order,
-        len(s),
-        s[order],
-        labels.signs(first) if Y is None else Y[first],
-        u[first],
-        None if codes is None else codes[first],
-    )
+    Y = labels.signs(first) if Y is None else Y[first]
+    return TrainingData(X, kernels, order, len(s), s[order], Y, u[first], None if codes is None else codes[first])
 
 
 @dataclass(frozen=True)
@@ -331,6 +326,11 @@ def _check_symmetric(name: str, K: np.ndarray) -> None:
 
 def feature_design(estimator: Any, data: TrainingData, *, shared_landmarks: bool = False) -> FeatureDesign:
     """Return the Nyström features of all views, computed again at every pass, block by block."""
+    if type(estimator).__name__ in _COMPILED and any(is_device_array(data.X.block(name)) for name in data.X.names):
+        raise TypeError(
+            f"{type(estimator).__name__} solves by compiled loops on the host, and its views are arrays on a device. "
+            "Give the views as NumPy arrays."
+        )
     seed = check_random_state(estimator.random_state).randint(2**31)
     size = number_of_landmarks(estimator, data.n_used)
     X, positions = data.sample(size, seed)
