@@ -42,8 +42,15 @@ def divide(X: Any, views: Any, keep: Any = None) -> dict[str, Any]:
         where = _columns_of(name, chosen, columns, framed)
         if framed and isinstance(keep, str) and keep in columns:
             where = np.append(where, columns.index(keep))
-        divided[name] = X[:, where.tolist()].to_native() if framed else X[:, where]
+        divided[name] = X[:, where.tolist()].to_native() if framed else _columns_at(X, where)
     return divided
+
+
+def _columns_at(X: Any, where: np.ndarray) -> Any:
+    """Return columns of a table; of a memory map without reading them, where they follow one another."""
+    if isinstance(X, np.memmap) and len(where) and (np.diff(where) == 1).all():
+        return X[:, int(where[0]) : int(where[-1]) + 1]
+    return X[:, where]
 
 
 def by_prefix(columns: Sequence[str]) -> dict[str, list[str]]:

@@ -62,7 +62,7 @@ def _check_numbers(name: str, X: Views) -> None:
     if X.kind(name) not in ("dense", "sparse") or is_device_array(block):
         X.check_finite([name])
         return
-    values = block.data if sp.issparse(block) else np.asarray(block).reshape(-1)
+    values = block.data if sp.issparse(block) else np.asarray(block)
     limit = float(np.sqrt(np.finfo(values.dtype).max)) * 1e-6  # so that a million million squares can be added
     if not values.size or (values.max() <= limit and values.min() >= -limit):  # neither holds of NaN
         return
