@@ -21,6 +21,7 @@ from consilience.solvers.alternating_metric import MetricMoments, alternate_metr
 from consilience.solvers.held_out_metric import HeldOutSpectrum
 from consilience.solvers.metric import kappa_of, metric_roots
 from consilience.solvers.moment_matrix import MomentMatrix
+from consilience.solvers.moments import slopes_by_rows
 
 METRICS = ["learned", "block_sparse", "covariance", "diagonal"]
 PENALTIES = [(0.1, 1.0), (1.0, 0.3), (0.01, 0.01), (5.0, 5.0)]
@@ -931,7 +932,7 @@ def test_both_forms_are_the_same_problem(missing):
         assert one.squared_size() == pytest.approx(np.sum(s[:, None] * side**2))
     slopes = [one.weight_slopes(w, G, one.measure(w, G)) for one in (dual, primal)]
     np.testing.assert_allclose(*slopes, rtol=1e-9)
-    np.testing.assert_allclose(primal._slopes_by_rows(w, G), slopes[0], rtol=1e-9)
+    np.testing.assert_allclose(slopes_by_rows(primal.rows(), primal.columns, w, primal.by_view(G)), slopes[0], rtol=1e-9)
 
 
 def hat(M, d, sizes):
