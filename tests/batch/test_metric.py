@@ -932,7 +932,9 @@ def test_both_forms_are_the_same_problem(missing):
         assert one.squared_size() == pytest.approx(np.sum(s[:, None] * side**2))
     slopes = [one.weight_slopes(w, G, one.measure(w, G)) for one in (dual, primal)]
     np.testing.assert_allclose(*slopes, rtol=1e-9)
-    np.testing.assert_allclose(slopes_by_rows(primal.rows(), primal.columns, w, primal.by_view(G)), slopes[0], rtol=1e-9)
+    np.testing.assert_allclose(
+        slopes_by_rows(primal.rows(), primal.columns, w, primal.by_view(G)), slopes[0], rtol=1e-9
+    )
 
 
 def hat(M, d, sizes):
