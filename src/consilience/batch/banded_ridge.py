@@ -261,7 +261,7 @@ class BandedRidgeCV(ViewRegressor, BatchEstimator):
         Returns
         -------
         dict of array of shape (n_columns, n_outputs)
-            f_v(x) is x times these, up to a constant. The prediction has view_weights_ times them.
+            f_v(x) is x times these, up to a constant. The prediction has `view_weights_` times them.
         """
         if not self._is_linear():
             others = {name: kernel for name, kernel in self.kernels_.items() if type(kernel) is not Linear}
