@@ -18,6 +18,8 @@ FAMILIES = {
     "classes": cs.CoRegularizedRidgeClassifier(
         n_components=30, agreement_penalty=1e-3, class_weight="balanced", random_state=0
     ),
+    "metric": cs.ViewMetricRidge(n_components=30, random_state=0),
+    "kernel weights": cs.MultipleKernelRidge(n_components=30, random_state=0),
     "linear kernel": cs.CoRegularizedRidgeClassifier("linear", n_components=10, random_state=0),
 }
 

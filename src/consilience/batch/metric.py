@@ -8,7 +8,7 @@ from typing import Any, Self
 import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from .._backend import few_threads
+from .._backend import few_threads, to_numpy
 from ..solvers.alternating_metric import AlternatingMetric
 from ..solvers.certificates import Solution
 from ..solvers.design import Design, GramDesign
@@ -155,7 +155,7 @@ def store_metric(estimator: Any, data: TrainingData, design: Design, solution: S
     store_fit(estimator, data, design, solution, every_row=True)
     coefficients, _, factors, *signs = solution.x
     names = data.X.names
-    active = [term.view for term, own in zip(terms_of(estimator), coefficients, strict=True) if own.any()]
+    active = [term.view for term, own in zip(terms_of(estimator), coefficients, strict=True) if to_numpy(own).any()]
     estimator.active_views_ = tuple(dict.fromkeys(active))
     estimator.metric_ = None
     if factors is not None:
