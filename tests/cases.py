@@ -163,7 +163,7 @@ def all_learners():
 def with_kernels(*, online):
     """Return the estimator classes that have a kernel by their names: those that learn streams, or the others."""
     kernelized = [cls for cls in all_learners() if "kernel" in cls._get_param_names()]
-    return {cls.__name__: cls for cls in kernelized if hasattr(cls, "partial_fit") == online}
+    return {cls.__name__: cls for cls in kernelized if hasattr(cls, "learn_one") == online}
 
 
 def gram_views(grams, mask=None):

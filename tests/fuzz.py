@@ -344,8 +344,8 @@ STREAMED = {
 }  # fmt: skip
 FUSED = [RidgeClassifier(), GaussianNB(), LogisticRegression(max_iter=20), Ridge(), Ridge(1e-4),
          DecisionTreeRegressor(max_depth=2)]  # fmt: skip
-BATCH = [cls for cls in cases.all_learners() if not hasattr(cls, "partial_fit")]
-ONLINE = [cls for cls in cases.all_learners() if hasattr(cls, "partial_fit")]
+BATCH = [cls for cls in cases.all_learners() if not hasattr(cls, "learn_one")]
+ONLINE = [cls for cls in cases.all_learners() if hasattr(cls, "learn_one")]
 FUSIONS = (cs.EarlyFusion, cs.LateFusion)
 
 
@@ -627,7 +627,7 @@ def use(loaded, model, X, y):
     elif X is not None and type(loaded) is type(model):
         acts |= {"predict": lambda: loaded.predict(X), "two rows": lambda: loaded.predict(X[[0, 3]])}
         acts |= {"certificate": loaded.certificate}
-        if hasattr(loaded, "partial_fit") and "g" not in X.names:
+        if hasattr(loaded, "learn_one") and "g" not in X.names:
             acts |= {"partial_fit": lambda: loaded.partial_fit(X, y), "predict again": lambda: loaded.predict(X)}
     for name, act in acts.items():
         attempt(act, doing=f"in {name}", foreign=isinstance(model, FUSIONS), any_text=True)

@@ -603,3 +603,20 @@ def banded_errors(grams, y, s, draws, alphas, folds=None):
         predicted = banded_ridge(grams, y, s, train, (weights, alpha))[test]
         errors[d, k] += np.sum(s[test] * (y[test] - predicted) ** 2)
     return errors
+
+
+# -- co-regularized least squares over features
+def coregularized_features(rows, sizes, c, penalties, total, R=None):
+    """Coefficients (q, P) of given features by the normal equations of all outputs together; total is l."""
+    Phi, present, s, u, Y = rows
+    alpha, agreement, _ = (total * penalty for penalty in penalties)
+    view, P = np.repeat(np.arange(len(sizes)), sizes), Y.shape[1]
+    nu = np.abs(c).sum() / (present @ np.abs(c))
+    G, A = (nu[:, None] * Phi * np.repeat(c, sizes)), np.zeros((len(view), len(view)))
+    for v, w in product(range(len(sizes)), repeat=2):
+        if v < w:  # (f_v - f_w)² where both are present
+            D = Phi * ((view == v) * 1.0 - (view == w)) * (np.sqrt(s) * present[:, v] * present[:, w])[:, None]
+            A += agreement * D.T @ D
+    inverse = np.eye(P) if R is None else np.linalg.inv(R)
+    whole = np.kron(G.T @ (u[:, None] * G) + A, np.eye(P)) + alpha * np.kron(np.eye(len(view)), inverse)
+    return np.linalg.solve(whole, (G.T @ (u[:, None] * Y)).ravel()).reshape(-1, P), G

@@ -74,7 +74,7 @@ def test_values_whose_squares_overflow_are_refused_at_fit_and_at_prediction(name
         model.fit(wild, targets(model)[:4])
     before = outputs(model.fit(both(X), targets(model)), both(X))
     calls = [lambda: model.predict(wild)]
-    calls += [lambda: model.partial_fit(wild, LABELS[:4])] if hasattr(model, "partial_fit") else []
+    calls += [lambda: model.partial_fit(wild, LABELS[:4])] if hasattr(model, "learn_one") else []
     for call in calls:
         with pytest.raises(ValueError, match=message):
             call()

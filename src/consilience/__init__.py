@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0.dev0"
 
 _NAMES = {
+    "_backend": ["to_numpy"],
     "views": ["RowBlocks", "Views", "as_views"],
     "views.per_view": ["PerView"],
     "views.batch_effects": ["RemoveBatch"],
@@ -71,6 +72,7 @@ __all__ = [*_HOME, *_MODULES]
 
 if TYPE_CHECKING:
     from . import datasets, evaluation, io, kernels, report
+    from ._backend import to_numpy
     from .batch._view_metric import ViewMetric
     from .batch.banded_ridge import BandedRidgeCV
     from .batch.consensus import ConsensusClassifier, ConsensusRegressor

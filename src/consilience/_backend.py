@@ -10,6 +10,8 @@ import sys
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from contextvars import ContextVar
+from copy import copy
 from functools import cache
 from itertools import pairwise
 from pathlib import Path
@@ -59,15 +61,68 @@ def namespace(*arrays: Any) -> Any:
     return array_namespace(*foreign)
 
 
-def to_numpy(x: Any) -> np.ndarray:
-    """Return an array of any library and device as a NumPy array; NumPy arrays are not copied."""
-    if not is_device_array(x):
-        return np.asarray(x)
-    if hasattr(x, "detach"):  # PyTorch
-        return x.detach().cpu().numpy()
-    if hasattr(x, "get"):  # CuPy
-        return x.get()
+def to_numpy(x: Any) -> Any:
+    """Return an array, samples or a fitted estimator in the memory of the host, with NumPy arrays.
+
+    Parameters
+    ----------
+    x : array, Views, estimator or kernel
+        What to convert. Estimators, kernels and their parts are copied, and everything inside is converted:
+        coefficients, training samples, landmarks, parameters of kernels, steps of pipelines.
+
+    Returns
+    -------
+    array, Views, estimator or kernel
+        The same values as NumPy arrays; arrays that are NumPy's already are not copied. Estimators then predict from
+        NumPy arrays, as those that `consilience.load` reads.
+
+    Examples
+    --------
+    >>> import consilience as cs
+    >>> X = cs.Views(a=[[1.0, 2.0], [3.0, 4.0]])
+    >>> cs.to_numpy(X)["a"]
+    array([[1., 2.],
+           [3., 4.]])
+    """
+    if is_device_array(x):
+        if hasattr(x, "detach"):  # PyTorch
+            return x.detach().cpu().numpy()
+        return x.get() if hasattr(x, "get") else np.asarray(x)  # CuPy
+    if _has_parts(x):
+        return _on_host(x, {})
     return np.asarray(x)
+
+
+def _has_parts(x: Any) -> bool:
+    """Tell whether an object is of this library or of scikit-learn, and may hold arrays."""
+    ours = type(x).__module__.partition(".")[0] in ("consilience", "sklearn")
+    return ours and hasattr(x, "__dict__") and not isinstance(x, type) and not callable(getattr(x, "__code__", None))
+
+
+def _on_host(x: Any, done: dict[int, tuple[Any, Any]]) -> Any:
+    """Return an object with all arrays inside as NumPy arrays; what occurs several times is converted once."""
+    if id(x) in done:
+        return done[id(x)][1]
+    if is_device_array(x):
+        done[id(x)] = x, to_numpy(x)
+        return done[id(x)][1]
+    if isinstance(x, (list, dict, tuple)) and x:
+        items = [_on_host(part, done) for part in (x.values() if isinstance(x, dict) else x)]
+        before = x.values() if isinstance(x, dict) else x
+        if all(one is other for one, other in zip(items, before, strict=True)):
+            return x
+        if isinstance(x, dict):
+            new = copy(x)
+            new.update(zip(x, items, strict=True))
+            return new
+        return type(x)(*items) if hasattr(x, "_fields") else type(x)(items)
+    if not _has_parts(x):
+        return x
+    new = object.__new__(type(x))
+    done[id(x)] = x, new  # also holds x, so that its id is not used again
+    for name, value in vars(x).items():
+        new.__dict__[name] = _on_host(value, done)
+    return new
 
 
 def like(values: np.ndarray, x: Any) -> Any:
@@ -75,6 +130,28 @@ def like(values: np.ndarray, x: Any) -> Any:
     if not is_device_array(x):
         return values
     return namespace(x).asarray(values, device=x.device)
+
+
+def tensor_on(x: Any, device: str) -> Any:
+    """Return an array of the host as a tensor on a device of PyTorch; the copy to a GPU goes on while others work."""
+    try:
+        import torch
+    except ImportError as error:
+        raise ImportError("Devices need the package PyTorch: pip install 'consilience[torch]'.") from error
+    try:
+        place = torch.device(device)
+    except (RuntimeError, TypeError) as error:
+        raise ValueError(f"`device` is the name of a device of PyTorch, such as 'cuda'; got {device!r}.") from error
+    if place.type == "cuda" and not torch.cuda.is_available():
+        raise ValueError(f"PyTorch finds no GPU, so samples cannot move to {device!r}. Use device='cpu'.")
+    if not isinstance(x, torch.Tensor):
+        if is_device_array(x):
+            raise TypeError(f"Arrays of {type(x).__module__.partition('.')[0]} do not move between libraries.")
+        x = np.ascontiguousarray(x)
+        x = torch.from_numpy(x if x.flags.writeable else x.copy())  # tensors are writable
+    if place.type == "cuda" and x.device.type == "cpu":
+        x = x if x.is_pinned() else x.pin_memory()
+    return x.to(place, non_blocking=True)
 
 
 def cast(x: Any, dtype: Any) -> Any:
@@ -90,6 +167,47 @@ def take_rows(x: Any, rows: np.ndarray) -> Any:
     if not is_device_array(x):
         return x[rows]
     return namespace(x).take(x, like(np.asarray(rows), x), axis=0)
+
+
+def spread_rows(x: Any, rows: np.ndarray, n: int) -> Any:
+    """Return n rows with those of `x` at the positions `rows`, zero elsewhere; `x` itself where these are all rows."""
+    if len(rows) == n and np.array_equal(rows, np.arange(n)):
+        return x
+    if not is_device_array(x):
+        wide = np.zeros((n, *x.shape[1:]), dtype=x.dtype)
+        wide[rows] = x
+        return wide
+    xp = namespace(x)  # not every device array can be assigned to: take rows, zeros from a border
+    where = np.full(n, x.shape[0])
+    where[rows] = np.arange(x.shape[0])
+    return take_rows(xp.concat([x, xp.zeros((1, *x.shape[1:]), dtype=x.dtype, device=x.device)], axis=0), where)
+
+
+def in_single(x: Any) -> bool:
+    """Tell whether an array of any library is in single precision."""
+    return str(x.dtype).rpartition(".")[2] == "float32"
+
+
+def check_same_library(X: Any, Y: Any) -> None:
+    """Raise TypeError if one of two arrays is NumPy's or sparse and the other is of another library."""
+    if is_device_array(X) == is_device_array(Y):
+        return
+    if all(is_device_array(x) or sp.issparse(x) or isinstance(x, np.ndarray) for x in (X, Y)):
+        one, other = (type(x).__module__.partition(".")[0] for x in (X, Y))
+        raise TypeError(
+            f"The samples are arrays of {one}; those to compare with, such as the training samples of an estimator, "
+            f"are of {other}. Move the samples to that library and device, or convert both by consilience.to_numpy."
+        )
+
+
+def check_on_host(what: str, *arrays: Any) -> None:
+    """Raise TypeError if any array is of another library than NumPy; `what` begins the sentence."""
+    for x in arrays:
+        if is_device_array(x):
+            library = type(x).__module__.partition(".")[0]
+            raise TypeError(
+                f"{what} works on the CPU with NumPy arrays; got arrays of {library}. Give consilience.to_numpy(X)."
+            )
 
 
 @contextmanager
@@ -202,11 +320,44 @@ def available_memory() -> int:
 
     The environment variable CONSILIENCE_MEMORY, such as "8GB", sets it. Otherwise it is the memory that the system can
     give without swapping: on Linux within the limits of the cgroups too, on macOS all physical memory. In both cases a
-    limit on the address space (RLIMIT_AS) is respected.
+    limit on the address space (RLIMIT_AS) is respected. Within `memory_of` arrays of a GPU, it is the memory there.
     """
     given = os.environ.get("CONSILIENCE_MEMORY", "").strip()
+    place = _place.get()
+    if place is not None and not given:
+        return _gpu_memory(place)
     memory = _read_size(given) if given else min(_system_memory(), _cgroup_memory())
     return max(min(memory, _address_space()), 0)
+
+
+_place: ContextVar[Any] = ContextVar("place", default=None)  # an array of the GPU whose memory counts
+
+
+@contextmanager
+def memory_of(*arrays: Any) -> Iterator[None]:
+    """Let the memory of the GPU count where arrays are on one; nothing changes for others."""
+    there = next((x for x in arrays if is_device_array(x) and str(getattr(x, "device", "")).startswith(_GPU)), None)
+    token = _place.set(there)
+    try:
+        yield
+    finally:
+        _place.reset(token)
+
+
+_GPU = "cuda", "<CUDA"  # how devices of PyTorch and CuPy begin as text
+
+
+def _gpu_memory(x: Any) -> int:
+    """Return the bytes that are free on the GPU of an array, also those that its library holds in reserve."""
+    if hasattr(x, "detach"):
+        import torch
+
+        reserve = torch.cuda.memory_reserved(x.device) - torch.cuda.memory_allocated(x.device)
+        return int(torch.cuda.mem_get_info(x.device)[0] + reserve)
+    import cupy
+
+    with x.device:
+        return int(cupy.cuda.runtime.memGetInfo()[0] + cupy.get_default_memory_pool().free_bytes())
 
 
 def check_memory(needed: float, what: str, remedy: str) -> None:

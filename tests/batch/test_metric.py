@@ -11,7 +11,7 @@ from sklearn.exceptions import ConvergenceWarning
 import consilience as cs
 import reference
 from cases import gram_views, random_mask
-from consilience.batch import _fit as batch_fit
+from consilience.batch import _row_blocks as batch_blocks
 from consilience.batch import metric as batch
 from consilience.batch._fit import double_design, read_training
 from consilience.kernels import RBF, Linear
@@ -246,7 +246,7 @@ def test_rows_in_blocks_are_rows_at_once(monkeypatch, metric, masked):
     X, s = cs.Views(X, mask=mask), rng.random(50) + 0.5
     model = cs.ViewMetricRidge(RBF(0.5), metric=metric, n_components=10, random_state=0)
     whole = model.fit(X, y, s).predict(X)
-    monkeypatch.setattr(batch_fit, "BLOCK", 7)
+    monkeypatch.setattr(batch_blocks, "BLOCK", 7)
     np.testing.assert_allclose(model.fit(X, y, s).predict(X), whole, atol=1e-10)
 
 

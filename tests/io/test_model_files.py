@@ -524,7 +524,7 @@ def test_every_estimator_comes_back(name, path):
     if hasattr(model, "decision_function"):
         assert np.array_equal(again.decision_function(X), model.decision_function(X))
     assert again.certificate() == model.certificate()
-    if hasattr(model, "partial_fit"):
+    if hasattr(model, "learn_one"):
         again.partial_fit(X, y[::-1])
         model.partial_fit(X, y[::-1])
         assert np.array_equal(again.decision_function(X), model.decision_function(X))

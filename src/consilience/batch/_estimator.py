@@ -9,15 +9,17 @@ import numpy as np
 from sklearn.utils._param_validation import Interval, Options, RealNotInt, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from .._backend import cast, is_device_array, like, namespace, to_numpy
+from .._backend import cast, is_device_array, like, namespace
 from ..kernels import view_grams
 from ..kernels.by_view import Term, as_part, is_auto, is_pairwise, kernel_terms, reads_gram, views_of_terms
 from ..solvers.certificates import Certificate
+from ..solvers.linalg import multiply
 from ..views.container import Views
 from ..views.estimator import ViewEstimator, combine_views, presence
 from ..views.validation import read_views_to_predict
-from ._fit import block_rows, dense_block
+from ._fit import dense_block
 from ._memory import row_parts
+from ._row_blocks import block_rows
 from ._terms import has_several, terms_of
 
 _CONSTRAINTS: dict[str, list[Any]] = {
@@ -112,8 +114,8 @@ class BatchEstimator(ViewEstimator, ABC):
 
     def _view_outputs(self, X: Views) -> np.ndarray:
         """Return f_v(x) as (n, m, P); values of missing views are not used."""
-        against = max(self.coef_.values(), key=lambda W: W.shape[0]) if hasattr(self, "coef_") else self.dual_coef_[0]
-        parts = [self._block_outputs(X[rows]) for rows in row_parts(len(X), against.shape[0], block_rows(X))]
+        n_fit = max(W.shape[0] for W in self.coef_.values()) if hasattr(self, "coef_") else self.dual_coef_.shape[1]
+        parts = [self._block_outputs(X[rows]) for rows in row_parts(len(X), n_fit, block_rows(X))]
         return parts[0] if len(parts) == 1 else namespace(*parts).concat(parts, axis=0)
 
     def _block_outputs(self, X: Views) -> np.ndarray:
@@ -123,8 +125,9 @@ class BatchEstimator(ViewEstimator, ABC):
             outputs = [_times(dense_block(features, name, W), W) for name, W in self.coef_.items()]
         else:
             outputs = []
-            for term, dual in zip(terms, self.dual_coef_, strict=True):
-                outputs.append(to_numpy(view_grams({term.view: term.kernel}, X, self.X_fit_)[0]) @ dual)
+            for v, term in enumerate(terms):
+                K, dual = view_grams({term.view: term.kernel}, X, self.X_fit_)[0], self.dual_coef_[v, ...]
+                outputs.append(multiply(K, dual) if is_device_array(K) else K @ dual)
         return namespace(*outputs).stack(_add_by_view(terms, outputs), axis=1)
 
     def _combined(self, X: Any) -> np.ndarray:

@@ -3,8 +3,9 @@
 Each `fit` calls them in this order, with its own solver between the last two.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from numbers import Integral
 from typing import Any
 
@@ -13,13 +14,13 @@ import scipy.sparse as sp
 from sklearn.base import is_classifier
 from sklearn.utils import check_random_state
 
-from .._backend import is_device_array, like, namespace, to_numpy
+from .._backend import cast, in_single, is_device_array, like, namespace, spread_rows, take_rows, to_numpy
 from ..kernels import Kernel, kernels_by_view, present_grams, reference_views, resolve_kernels
 from ..kernels.by_view import choose_kernels, views_of_names, views_of_terms
 from ..kernels.features import Nystroem
 from ..kernels.given import definite_grams
 from ..solvers.certificates import Solution, warn_unless_converged
-from ..solvers.design import BLOCK, DEVICE_BLOCK, Design, FeatureDesign, FeatureRows, GramDesign
+from ..solvers.design import Design, FeatureDesign, FeatureRows, GramDesign
 from ..solvers.linalg import is_positive, without_rounding
 from ..solvers.weights import sphere_starts
 from ..views import _blocks
@@ -28,14 +29,12 @@ from ..views._samples import in_order_of
 from ..views.container import Views
 from ..views.conversion import to_float64
 from ..views.estimator import presence
+from ..views.partitions import is_dask
 from ..views.row_blocks import RowBlocks, sample_rows, sample_size
 from ..views.validation import class_weights, is_indicator, read_labels, read_targets, read_views_to_fit, read_weights
 from ._memory import check_double, chosen_components, landmarks_of
-from ._row_blocks import BlockReader, TrainingRows
+from ._row_blocks import BlockReader, TrainingRows, block_rows, rows_of_terms, sum_over_partitions
 from ._terms import has_several, kernel_parts, learns_weights, terms_of, weights_of_views
-
-#: Estimators whose solvers over features are compiled loops.
-_COMPILED = ("CoRegularizedSVC", "MaxMarginClassifier", "MaxMarginRegressor")
 
 
 # -- 1. the training data
@@ -111,8 +110,10 @@ def read_training(
     `every_sample`, samples of weight 0 take part as unlabeled ones. `several` says whether weights of kernels are
     learned, so that views may have several kernels.
     """
-    for name in ("kernels_", "n_components_"):  # those of "auto" are chosen again
+    for name in ("kernels_", "n_components_", "_sums"):  # those of "auto" are chosen again
         vars(estimator).pop(name, None)
+    if is_dask(X):
+        X, y, sample_weight = RowBlocks.of(X, y, sample_weight, views=getattr(estimator, "views", None)), None, None
     if isinstance(X, RowBlocks):
         return _read_blocks(
             estimator, X, y, sample_weight, use_unlabeled=use_unlabeled, labeled_only=labeled_only, several=several
@@ -170,13 +171,7 @@ class BlockData(TrainingData):
 
     def rows(self) -> Iterator[TrainingRows]:
         """Start a pass over the rows, block by block: views, weights, weights of the losses, targets."""
-        terms = terms_of(self.reader.estimator)
-        for X, s, u, Y in self.reader.rows():
-            X = views_of_terms(terms, X)
-            size = block_rows(X)
-            for start in range(0, len(X), size):
-                here = slice(start, start + size)
-                yield X[here], s[here], u[here], Y[here]
+        yield from rows_of_terms(self.reader)
 
 
 def _read_blocks(
@@ -202,7 +197,7 @@ def _read_blocks(
     seed = check_random_state(estimator.random_state).randint(2**31)
     blocks = blocks if isinstance(estimator.n_components, (Integral, str)) else blocks.counted()
     reader = BlockReader(estimator, blocks, use_unlabeled=use_unlabeled, labeled_only=labeled_only)
-    for_kernels, for_landmarks = reader.survey(seed, lambda n: number_of_landmarks(estimator, n))
+    for_kernels, for_landmarks = reader.survey(seed, number_of_landmarks)
     weighted, _ = for_kernels.rows()
     sample, positions = for_landmarks.rows()
     estimator._used_views = tuple(name for name in sample.names if sample.present(name).any())
@@ -298,14 +293,15 @@ def is_precise(design: Design, solution: Solution) -> bool:
 
 def gram_design(data: TrainingData, dtype: Any = np.float64) -> GramDesign:
     """Return the Gram matrices of all views; refuse kernels from outside that are not positive semi-definite."""
-    X = data.X if dtype == np.float32 else to_float64(data.X)
+    X = data.X if dtype == np.float32 else to_float64(data.X, devices=True)
     rows = [np.flatnonzero(X.present(name)) for name in X.names]
     grams = []
     for name, K in zip(X.names, present_grams(data.kernels, X, validated=True), strict=True):
-        given = to_numpy(K)
-        if given.dtype == np.float32 != dtype:  # a function that returns single precision
+        given = K
+        if in_single(given) and dtype != np.float32:  # a function that returns single precision
             given = without_rounding(given)
-        K = np.ascontiguousarray(given, dtype=dtype)
+        K = cast(given, np.dtype(dtype).name)
+        K = np.ascontiguousarray(K) if isinstance(K, np.ndarray) else K
         _check_symmetric(name, K)
         if data.kernels[name].may_be_indefinite and not is_positive(given):
             raise indefinite(name)
@@ -313,11 +309,12 @@ def gram_design(data: TrainingData, dtype: Any = np.float64) -> GramDesign:
     return GramDesign(grams, rows, data.l, data.s)
 
 
-def _check_symmetric(name: str, K: np.ndarray) -> None:
+def _check_symmetric(name: str, K: Any) -> None:
     """Compare some rows of a matrix with its columns."""
-    some = np.linspace(0, len(K) - 1, 32).astype(int)
-    difference = np.abs(K[some] - K[:, some].T).max()
-    if difference > 1e-4 * np.abs(K[some]).max():
+    some = np.linspace(0, K.shape[0] - 1, 32).astype(int)
+    rows, columns = to_numpy(take_rows(K, some)), to_numpy(take_rows(K.T, some))
+    difference = np.abs(rows - columns).max()
+    if difference > 1e-4 * np.abs(rows).max():
         raise ValueError(
             f"View '{name}': its kernel matrix is not symmetric: entries that should be equal differ by "
             f"{difference:.4g}. Give (K + K') / 2 if that is meant."
@@ -326,11 +323,6 @@ def _check_symmetric(name: str, K: np.ndarray) -> None:
 
 def feature_design(estimator: Any, data: TrainingData, *, shared_landmarks: bool = False) -> FeatureDesign:
     """Return the Nyström features of all views, computed again at every pass, block by block."""
-    if type(estimator).__name__ in _COMPILED and any(is_device_array(data.X.block(name)) for name in data.X.names):
-        raise TypeError(
-            f"{type(estimator).__name__} solves by compiled loops on the host, and its views are arrays on a device. "
-            "Give the views as NumPy arrays."
-        )
     seed = check_random_state(estimator.random_state).randint(2**31)
     size = number_of_landmarks(estimator, data.n_used)
     X, positions = data.sample(size, seed)
@@ -341,13 +333,22 @@ def feature_design(estimator: Any, data: TrainingData, *, shared_landmarks: bool
     estimator._features = nystroem
     sizes = [nystroem.n_components_[name] for name in X.names]
 
-    def rows() -> Iterator[FeatureRows]:
-        for block, s, u, Y in data.rows():
-            part = nystroem.transform_read(to_float64(block))
-            yield FeatureRows(side_by_side(part, nystroem), presence(block), s, u, Y)
-
     outer = getattr(estimator, "output_kernel", None) is not None
-    return FeatureDesign(rows, sizes, data.n_outputs, outer)
+    design = FeatureDesign(lambda: feature_rows(nystroem, data.rows()), sizes, data.n_outputs, outer)
+    if isinstance(data, BlockData) and data.reader.blocks.partitions is not None:
+        design.over_parts = partial(sum_over_partitions, data.reader, partial(_part_features, nystroem))
+    return design
+
+
+def feature_rows(nystroem: Nystroem, rows: Iterable[TrainingRows]) -> Iterator[FeatureRows]:
+    """Yield the features of rows, all views side by side."""
+    for block, s, u, Y in rows:
+        part = nystroem.transform_read(to_float64(block))
+        yield FeatureRows(side_by_side(part, nystroem), presence(block), s, u, Y)
+
+
+def _part_features(nystroem: Nystroem, reader: BlockReader) -> Iterator[FeatureRows]:
+    return feature_rows(nystroem, rows_of_terms(reader))
 
 
 def number_of_landmarks(estimator: Any, n: int) -> int:
@@ -356,11 +357,6 @@ def number_of_landmarks(estimator: Any, n: int) -> int:
         estimator.n_components_ = chosen_components(estimator, n or None, len(estimator.view_names_in_))
     size = landmarks_of(estimator)
     return int(size) if isinstance(size, Integral) else max(1, round(size * n))
-
-
-def block_rows(X: Views) -> int:
-    """Return the number of rows whose features are computed at a time; devices take more to be busy."""
-    return DEVICE_BLOCK if any(is_device_array(X.block(name)) for name in X.names) else BLOCK
 
 
 def side_by_side(X: Views, features: Nystroem) -> Any:
@@ -442,7 +438,7 @@ def store_fit(
         if hasattr(estimator, "view_weights") and learns_weights(estimator):
             estimator._kernel_weights = view_weights
         view_weights, factors = weights_of_views(terms_of(estimator), view_weights)
-        coefficients = [factor * own for factor, own in zip(factors, coefficients, strict=True)]
+        coefficients = [factor * own for factor, own in zip(factors.tolist(), coefficients, strict=True)]
     if isinstance(design, FeatureDesign):
         estimator.coef_ = dict(zip(data.X.names, coefficients, strict=True))
     else:
@@ -457,19 +453,21 @@ def store_fit(
 def _store_support(
     estimator: Any, data: TrainingData, design: GramDesign, coefficients: Sequence[np.ndarray], every_row: bool
 ) -> None:
-    dual = np.zeros((len(design.rows), len(data.order), coefficients[0].shape[1]))
-    for v, (here, own) in enumerate(zip(design.rows, coefficients, strict=True)):
-        dual[v, here] = own
-    kept = np.arange(len(data.order)) if every_row else np.flatnonzero(dual.any(axis=(0, 2)))
+    n = len(data.order)
+    parts = [cast(spread_rows(own, here, n), "float64") for here, own in zip(design.rows, coefficients, strict=True)]
+    xp = namespace(*parts)
+    used = [to_numpy(xp.any(part != 0, axis=1)) for part in parts]
+    kept = np.arange(n) if every_row else np.flatnonzero(np.any(used, axis=0))
     kept = kept if len(kept) else np.arange(1)
     kept = kept[np.argsort(data.order[kept])]
-    whole = np.array_equal(kept, np.arange(dual.shape[1]))
-    estimator.dual_coef_ = dual if whole else np.ascontiguousarray(dual[:, kept])
+    whole = np.array_equal(kept, np.arange(n))
+    dual = xp.stack([part if whole else take_rows(part, kept) for part in parts])
+    estimator.dual_coef_ = np.ascontiguousarray(dual) if isinstance(dual, np.ndarray) else dual
     estimator.support_ = data.order[kept]
     X = data.X if whole else data.X[kept]
     # predictions are made in the precision in which the coefficients were found
     X = views_of_names(terms_of(estimator), X)
-    estimator.X_fit_ = reference_views(estimator.kernels_, X if design.single else to_float64(X))
+    estimator.X_fit_ = reference_views(estimator.kernels_, X if design.single else to_float64(X, devices=True))
 
 
 def indefinite(name: str) -> ValueError:

@@ -6,12 +6,12 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from .._backend import like, take_rows, to_numpy
+from .._backend import check_on_host, in_single, is_device_array, like, namespace, take_rows, to_numpy
 from ..kernels.graphs import WeightLaplacian, kernel_neighbors, nearest_neighbors, weighted_laplacian
 from ..solvers.certificates import Solution
 from ..solvers.coregularized import Penalties
 from ..solvers.design import Design, FeatureDesign, view_columns
-from ..solvers.linalg import eigvalsh
+from ..solvers.linalg import eigvalsh, largest_entry
 from ..views import _blocks
 from ..views._reading import checked_sparse
 from ._fit import TrainingData, raise_if_indefinite
@@ -54,6 +54,9 @@ def _graph_of(estimator: Any, name: str) -> Any:
 
 def _laplacian(graph: Any, data: TrainingData, name: str, here: np.ndarray, K: np.ndarray) -> Any:
     """Return the Laplacian of one view over the rows that have it."""
+    _check_device(graph, K)
+    if is_device_array(K):
+        return _device_laplacian(graph, data.s[here], K)
     if not isinstance(graph, str):
         return _given_laplacian(graph, data, name, here).astype(K.dtype, copy=False)
     if graph == "knn":
@@ -62,6 +65,22 @@ def _laplacian(graph: Any, data: TrainingData, name: str, here: np.ndarray, K: n
         raise _negative(graph, K.min())
     W = K if K.min() >= 0 else np.maximum(K, 0)
     return WeightLaplacian(W, data.s[here].astype(K.dtype), normalized=graph == "kernel_normalized")
+
+
+def _check_device(graph: Any, x: Any) -> None:
+    """Refuse graphs that are made on the CPU where the samples are on a device."""
+    if is_device_array(x) and not (isinstance(graph, str) and graph != "knn"):
+        check_on_host("graph='knn'" if isinstance(graph, str) else "A graph that is given", x)
+
+
+def _device_laplacian(graph: str, s: np.ndarray, K: Any) -> WeightLaplacian:
+    """Return the Laplacian of a graph whose weights are a Gram matrix on a device."""
+    xp = namespace(K)
+    smallest, kind = float(xp.min(K)), np.finfo(np.float32 if in_single(K) else np.float64)
+    if smallest < -K.shape[0] * float(kind.eps) * largest_entry(K):
+        raise _negative(graph, smallest)
+    W = K if smallest >= 0 else xp.maximum(K, xp.zeros_like(K))
+    return WeightLaplacian(W, s, normalized=graph == "kernel_normalized")
 
 
 def _negative(graph: str, smallest: float) -> ValueError:
@@ -121,6 +140,7 @@ def _smoothness(graph: Any, data: TrainingData, design: FeatureDesign, name: str
             "memory."
         )
     here = np.flatnonzero(data.X.present(name))
+    _check_device(graph, data.X.block(name))
     Phi = np.concatenate([to_numpy(own) for own, _ in _view_features(design, v)])
     if isinstance(graph, str):
         L = weighted_laplacian(nearest_neighbors(Phi), np.ones(len(here)), normalized=False)

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .._backend import available_memory, check_memory
+from .._backend import available_memory, check_memory, memory_of
 from ..solvers.design import BLOCK
 from ..views import _blocks
 
@@ -119,18 +119,21 @@ def plan_memory(estimator: Any, data: Any, *, single: bool = False) -> None:
     """
     n, m = data.n_used, len(data.X.names)
     size = FitSize(n, m, data.n_outputs, single and all(_blocks.is_single(data.X.block(name)) for name in data.X.names))
-    given = chosen_components(estimator, n, m, exact=exact_bytes(estimator, size))
-    if given is None:
-        _check_exact(estimator, size)
-    else:
-        check_features(estimator, n, m, given)
+    exact = None if data.by_blocks else exact_bytes(estimator, size)
+    with memory_of(*(data.X.block(name) for name in data.X.names)):
+        given = chosen_components(estimator, n, m, exact=exact)
+        if given is None:
+            _check_exact(estimator, size)
+        else:
+            check_features(estimator, n, m, given)
     if hasattr(estimator, "n_components"):
         estimator.n_components_ = given
 
 
 def check_double(estimator: Any, data: Any) -> None:
     """Refuse exact kernels in double precision that need too much memory."""
-    _check_exact(estimator, FitSize(data.n_used, len(data.X.names), data.n_outputs))
+    with memory_of(*(data.X.block(name) for name in data.X.names)):
+        _check_exact(estimator, FitSize(data.n_used, len(data.X.names), data.n_outputs))
 
 
 def chosen_components(estimator: Any, n: int | None, m: int, *, exact: float | None = None) -> int | None:

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from .._backend import check_memory, to_numpy
+from .._backend import check_memory, like, namespace, to_numpy
 from ..kernels import view_grams
 from ..kernels.by_view import kernel_terms, views_of_terms
 from ..views.container import Views
@@ -105,10 +105,11 @@ class ViewMetric:
             A.
         """
         factor, signs = self._factor(output)
-        F = np.concatenate([factor[name] for name in self.names])
-        what = f"ViewMetric.toarray of {len(F):,} rows"
-        check_memory(16.0 * len(F) ** 2, what, "Use `factors`, whose product is the metric, or `block_norms`.")
-        return (F if signs is None else F * signs) @ F.T
+        parts = [factor[name] for name in self.names]
+        F = namespace(*parts).concat(parts, axis=0)
+        what = f"ViewMetric.toarray of {F.shape[0]:,} rows"
+        check_memory(16.0 * F.shape[0] ** 2, what, "Use `factors`, whose product is the metric, or `block_norms`.")
+        return (F if signs is None else F * like(signs, F)) @ F.T
 
     def block_norms(self, output: int | None = None) -> np.ndarray:
         """Return the Frobenius norms of the blocks A_vw: the importance of each pair of views.
@@ -126,7 +127,7 @@ class ViewMetric:
         used = [self._factor(k) for k in (range(len(self.factors)) if output is None else [output])]
         squares = np.zeros((len(self.names), len(self.names)))
         for factor, signs in used:
-            inner = [factor[name].T @ factor[name] for name in self.names]
+            inner = [to_numpy(factor[name].T @ factor[name]) for name in self.names]
             turned = inner if signs is None else [signs[:, None] * one * signs for one in inner]
             squares += [[float(np.sum(one * other)) for other in inner] for one in turned]
         return np.sqrt(np.maximum(squares, 0))
@@ -153,16 +154,17 @@ class ViewMetric:
                 "step_size=None."
             )
         X = views_of_terms(terms_of(self._space), read_views_to_predict(self._space, X))
-        parts = [self._space.evaluate(X[rows]) for rows in row_parts(len(X), len(factor[self.names[0]]))]
+        parts = [self._space.evaluate(X[rows]) for rows in row_parts(len(X), factor[self.names[0]].shape[0])]
         blocks: dict[str, Any] = dict.fromkeys(X.names)
         for name in X.names:
             if X.block(name) is not None:
-                blocks[name] = np.concatenate([part[name] for part in parts]) @ factor[name]
+                own = [part[name] @ factor[name] for part in parts]
+                blocks[name] = namespace(*own).concat(own, axis=0)
         return Views._of(blocks, len(X), X.mask, {}, X.sample_names)
 
     def __repr__(self) -> str:
         first = self.factors[0]
-        views = ", ".join(f"'{name}' ({len(first[name])})" for name in self.names)
+        views = ", ".join(f"'{name}' ({first[name].shape[0]})" for name in self.names)
         each = "" if self.shared or len(self.factors) == 1 else f" for each of {len(self.factors)} outputs"
         return f"ViewMetric of rank {self.rank}{each} over the views {views}"
 
@@ -188,4 +190,4 @@ class MetricSpace(ViewEstimator):
             return {name: dense_block(features, name, root.T) for name, root in self._features._roots.items()}
         terms = terms_of(self)
         fitted = views_of_terms(terms, self.X_fit_)
-        return {term.name: np.asarray(to_numpy(view_grams({term.name: term.kernel}, X, fitted)[0])) for term in terms}
+        return {term.name: view_grams({term.name: term.kernel}, X, fitted)[0] for term in terms}

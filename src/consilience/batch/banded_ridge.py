@@ -10,12 +10,13 @@ import scipy.sparse as sp
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval
 
-from .._backend import few_threads, is_device_array, to_numpy
+from .._backend import few_threads, is_device_array, like, to_numpy
 from ..kernels import reference_views, view_grams
 from ..kernels.scalar import Linear
 from ..solvers.banded_ridge import Chosen, search_banded, simplex_draws
 from ..solvers.certificates import Solution
 from ..solvers.design import BLOCK
+from ..solvers.linalg import multiply
 from ..views import _blocks
 from ..views._docs import shared_docs
 from ..views._samples import in_order_of
@@ -40,6 +41,11 @@ from ._memory import plan_memory
 __all__ = ["BandedRidgeCV"]
 
 _OUTPUTS = 4096  # outputs that are predicted at a time
+
+
+def _product_on_host(A: Any, B: np.ndarray) -> np.ndarray:
+    """Return AB as a NumPy array, multiplied on the device of A; the coefficients of many outputs are on the host."""
+    return to_numpy(multiply(A, like(B, A))) if is_device_array(A) else np.asarray(A @ B)
 
 
 @shared_docs
@@ -231,7 +237,7 @@ class BandedRidgeCV(ViewRegressor, BatchEstimator):
         self._scales, self._shares = views.scales.astype(views.shares.dtype), views.shares
         duals = chosen.coefficients
         sums = views.shares.astype(bool).astype(duals.dtype) @ duals  # not 0 where a view is missing
-        self._sums = sums
+        self._dual_sums = sums
         centered = views.means @ duals - np.sum(views.means * views.shares, axis=1, keepdims=True) * sums
         self._offsets = -centered / self._scales[:, None]
         X = data.X if is_single_precision(data.X) else to_float64(data.X)
@@ -239,7 +245,7 @@ class BandedRidgeCV(ViewRegressor, BatchEstimator):
         widths = [self._known[name][1] for name in X.names]
         if self._is_linear() and sum(widths) <= len(X):
             self.coef_ = self.primal_coef()
-            del self.X_fit_, self.dual_coef_, self.support_, self._shares, self._sums
+            del self.X_fit_, self.dual_coef_, self.support_, self._shares, self._dual_sums
         self.solution_ = Solution(None, None, len(draws), "exact")
         return self
 
@@ -250,9 +256,9 @@ class BandedRidgeCV(ViewRegressor, BatchEstimator):
     def _duals(self, v: int, columns: slice = slice(None)) -> np.ndarray:
         """Return the coefficients of one view's function with its kernel as given, centered where it is missing."""
         dual = self.dual_coef_[:, columns] / self._scales[v]
-        if self._sums[v].any() and not self._shares[v].all():
+        if self._dual_sums[v].any() and not self._shares[v].all():
             dual = np.where((self._shares[v] > 0)[:, None], dual, 0)
-            dual = dual - self._shares[v][:, None] * (self._sums[v, columns] / self._scales[v])
+            dual = dual - self._shares[v][:, None] * (self._dual_sums[v, columns] / self._scales[v])
         return dual
 
     def primal_coef(self) -> dict[str, np.ndarray]:
@@ -276,7 +282,7 @@ class BandedRidgeCV(ViewRegressor, BatchEstimator):
         for v, name in enumerate(self._used_views):
             block, rows = self.X_fit_.block(name), np.flatnonzero(self.X_fit_.present(name))
             block, dual = _blocks.take(block, rows), self._duals(v)[rows]
-            found[name] = np.asarray(block.T @ dual) if sp.issparse(block) else to_numpy(block).T @ dual
+            found[name] = _product_on_host(block.T, dual)
         return found
 
     # -- prediction
@@ -292,7 +298,7 @@ class BandedRidgeCV(ViewRegressor, BatchEstimator):
                 out = np.empty((len(part), len(known), columns.stop - first), dtype=self._offsets.dtype)
                 for v, (name, values) in enumerate(zip(self._used_views, known, strict=True)):
                     right = self.coef_[name][:, columns] if "coef_" in vars(self) else self._duals(v, columns)
-                    out[:, v] = values @ right + self._offsets[v, columns]
+                    out[:, v] = _product_on_host(values, right) + self._offsets[v, columns]
                     out[~present[:, v], v] = 0
                 yield rows, columns, out
 
@@ -300,13 +306,13 @@ class BandedRidgeCV(ViewRegressor, BatchEstimator):
         """Return what the coefficients of a view multiply: its columns, features or kernel with training samples."""
         if "_features" in vars(self):
             features = self._features.transform(X)
-            return to_numpy(dense_block(features, name, self.coef_[name]))
+            return dense_block(features, name, self.coef_[name])
         if hasattr(self, "coef_"):
             block = X.block(name)
             if sp.issparse(block):
                 return block
-            return to_numpy(dense_block(X, name, self.coef_[name]))
-        return to_numpy(view_grams({name: self.kernels_[name]}, X, self.X_fit_)[0])
+            return dense_block(X, name, self.coef_[name])
+        return view_grams({name: self.kernels_[name]}, X, self.X_fit_)[0]
 
     def _view_outputs(self, X: Views) -> np.ndarray:
         found = np.empty((len(X), len(self._used_views), self._offsets.shape[1]), dtype=self._offsets.dtype)
@@ -424,6 +430,6 @@ class BandedRidgeCV(ViewRegressor, BatchEstimator):
             shapes += [fits, all(W.ndim == 2 and W.shape[1] == P for W in self.coef_.values())]
         else:
             n = len(self.X_fit_)
-            shapes += [self.dual_coef_.shape == (n, P), self._shares.shape == (m, n), self._sums.shape == (m, P)]
+            shapes += [self.dual_coef_.shape == (n, P), self._shares.shape == (m, n), self._dual_sums.shape == (m, P)]
         arrays = [self.intercept_, self._offsets, self._scales]
         return all(shapes) and all(array.dtype.kind == "f" and np.isfinite(array).all() for array in arrays)

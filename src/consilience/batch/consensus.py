@@ -11,7 +11,9 @@ from .._backend import few_threads
 from ..kernels.dictionary import reads_grams
 from ..views._docs import shared_docs
 from ..views.estimator import ViewClassifier, ViewRegressor, finite_outputs
+from ..views.row_blocks import RowBlocks
 from ..views.validation import read_views_to_predict
+from ._collect import collect_blocks
 from ._consensus import THREADED, fit_base_models
 from ._consensus_fit import (
     combined_outputs,
@@ -118,6 +120,7 @@ class ConsensusRegressor(ViewRegressor, BatchEstimator):
     (20, 2)
     """
 
+    _cpu_only = True
     _parameter_constraints = constraints("shared_weights", "verbose", **_OWN)
     _fills_gaps = True
 
@@ -130,13 +133,14 @@ class ConsensusRegressor(ViewRegressor, BatchEstimator):
     views: Any = None
     missing_columns: str = "raise"
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> Self:
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None, groups: Any = None) -> Self:
         """Fit the base models and their weights.
 
         Parameters
         ----------
-        X : Views or what `as_views` reads
-            Training samples.
+        X : Views, what `as_views` reads, or RowBlocks
+            Training samples. Blocks of rows have their targets and weights with them, and are collected in memory; they
+            are refused if they do not fit.
         y : array-like of shape (n_samples,) or (n_samples, n_outputs)
             Classes, or targets for regression. Samples without one are used as unlabeled samples.
         sample_weight : array-like of shape (n_samples,), optional
@@ -151,6 +155,8 @@ class ConsensusRegressor(ViewRegressor, BatchEstimator):
         """
         with self._restore_on_error():
             self._validate_params()
+            if isinstance(X, RowBlocks):
+                X, y, sample_weight = collect_blocks(self, X, y, sample_weight)
             data = read_consensus(self, X, y, sample_weight, groups)
             self.n_components_ = plan_consensus(self, len(data.Y), len(data.X.names))
             with few_threads(len(data.X), THREADED):
@@ -293,6 +299,7 @@ class ConsensusClassifier(ViewClassifier, BatchEstimator):
     (2, 2)
     """
 
+    _cpu_only = True
     _parameter_constraints = constraints("verbose", **_OWN)
     _fills_gaps = True
 

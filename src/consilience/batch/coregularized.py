@@ -7,6 +7,7 @@ import numpy as np
 from sklearn.base import is_classifier
 from sklearn.model_selection import train_test_split
 from sklearn.utils import check_random_state
+from sklearn.utils.metaestimators import available_if
 
 from .._backend import few_threads
 from ..solvers.coregularized import Penalties, RidgeProblem, WeightSearch
@@ -17,6 +18,7 @@ from ._estimator import BatchEstimator, constraints
 from ._fit import designs, given_weights, is_precise, read_training, store_fit, weight_starts
 from ._graphs import add_graphs
 from ._memory import plan_memory
+from ._partial import SumsData, add_samples, keeps_sums, merge_sums
 from ._terms import learns_weights
 
 __all__ = ["CoRegularizedRidge", "CoRegularizedRidgeClassifier"]
@@ -66,6 +68,17 @@ def _weight_search(estimator: Any, l: int) -> WeightSearch:
         hidden = train_test_split(np.arange(l), test_size=share, random_state=seed)[1]
     kind = ("labels" if estimator._indicator else "classes") if is_classifier(estimator) else None
     return WeightSearch(starts, estimator.tol, estimator.max_iter, alternating, hidden, kind)
+
+
+def _fit_sums(estimator: Any, data: SumsData) -> Any:
+    """Fit the functions and weights of the views from sums over samples."""
+    penalties = Penalties(estimator.alpha, estimator.agreement_penalty, 0.0)
+    groups = output_groups(estimator.output_kernel, data.n_outputs)
+    c = given_weights(estimator)
+    search = _weight_search(estimator, data.l) if c is None else None
+    with few_threads(data.n_used):
+        solution = RidgeProblem(data.design, data.Y, data.u, penalties, groups).solve(c, search)
+    return store_fit(estimator, data, data.design, solution)
 
 
 @shared_docs
@@ -202,6 +215,59 @@ class CoRegularizedRidge(ViewRegressor, BatchEstimator):
                         break
             return store_fit(self, data, design, solution)
 
+    @available_if(keeps_sums)
+    def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None, classes: Any = None) -> Self:
+        """Add samples to the fit; needs `n_components`.
+
+        The first call fixes the parameters of kernels, the landmarks and the classes, from its samples. The fit is
+        then that of all samples with these landmarks, however they are divided into later calls. Only sums over
+        samples are kept.
+
+        Parameters
+        ----------
+        X : Views, what `as_views` reads, or RowBlocks
+            More training samples. Blocks of rows have their targets and weights with them.
+        y : array-like of shape (n_samples,) or (n_samples, n_outputs)
+            Targets, as in `fit`.
+        sample_weight : array-like of shape (n_samples,), optional
+            Weights of the samples in the loss and in the agreement between views.
+        classes : array-like, optional
+            For classification: all classes, at the first call. By default, those of its samples.
+
+        Returns
+        -------
+        self
+            The estimator, fitted to all samples so far.
+        """
+        with self._restore_on_error():
+            self._validate_params()
+            data = add_samples(
+                self, X, y, sample_weight, classes,
+                use_unlabeled=self.agreement_penalty > 0, several=learns_weights(self),
+            )  # fmt: skip
+            return _fit_sums(self, data)
+
+    @available_if(keeps_sums)
+    def merge(self, other: Any) -> Self:
+        """Add the samples of another fit by `partial_fit`.
+
+        Both must have begun with the same call of `partial_fit`, as copies of one estimator have. The samples of that
+        call count once.
+
+        Parameters
+        ----------
+        other : estimator
+            An estimator of the same class.
+
+        Returns
+        -------
+        self
+            The estimator, fitted to the samples of both.
+        """
+        with self._restore_on_error():
+            self._validate_params()
+            return _fit_sums(self, merge_sums(self, other))
+
 
 @shared_docs
 @dataclass(eq=False, repr=False)
@@ -275,3 +341,4 @@ class CoRegularizedRidgeClassifier(ViewClassifier, BatchEstimator):
     unlabeled: Any = None
 
     fit = CoRegularizedRidge.fit
+    partial_fit, merge = (vars(CoRegularizedRidge)[name] for name in ("partial_fit", "merge"))  # with their condition

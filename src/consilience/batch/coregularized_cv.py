@@ -12,14 +12,17 @@ from sklearn.model_selection import check_cv
 from .._backend import few_threads
 from .._progress import report_progress
 from ..solvers.certificates import Solution
-from ..solvers.coregularized import HeldOut, Penalties, RidgeProblem, couple, right_share
+from ..solvers.coregularized import HeldOut, Penalties, RidgeProblem, couple, penalty_ratios, right_share
+from ..solvers.coupled_features import FeatureSums
 from ..solvers.design import Design
+from ..solvers.held_out_features import held_rows
 from ..views._docs import shared_docs
 from ..views.estimator import ViewClassifier, ViewRegressor
 from ._estimator import BatchEstimator, constraints
 from ._fit import (
     TrainingData,
     designs,
+    feature_design,
     given_weights,
     gram_design,
     is_precise,
@@ -28,10 +31,12 @@ from ._fit import (
     store_fit,
 )
 from ._graphs import add_graphs
-from ._memory import plan_memory
+from ._memory import landmarks_of, plan_memory
 from .coregularized import output_groups
 
 __all__ = ["CoRegularizedRidgeCV", "CoRegularizedRidgeClassifierCV"]
+
+_PARAMETERS = ("graph_penalty", "view_weights", "n_components", "random_state", "verbose")
 
 Groups = Sequence[tuple[float, np.ndarray | None]]  # eigenvalues of the output kernel, with their eigenvectors
 
@@ -49,18 +54,23 @@ def _penalty_grid(estimator: Any) -> list[Penalties]:
     return grid
 
 
-def _folds(estimator: Any, Y: np.ndarray) -> list[np.ndarray] | None:
-    """Return the rows whose targets are hidden together; None for leave-one-out."""
+def _folds(estimator: Any, data: TrainingData) -> list[np.ndarray] | None:
+    """Return the labeled rows whose targets are hidden together; None for leave-one-out.
+
+    Rows that are read by blocks are passed over once, for the targets by which a splitter may divide them.
+    """
     if estimator.cv is None:
         return None
-    strata = Y[:, 0] if Y.shape[1] == 1 else Y.argmax(axis=1)
+    parts = [Y[u > 0] for _, _, u, Y in data.rows()] if data.by_blocks else [data.Y]
+    strata = np.concatenate([Y[:, 0] if Y.shape[1] == 1 else Y.argmax(axis=1) for Y in parts])
+    l = len(strata)
     splitter = check_cv(estimator.cv, strata, classifier=is_classifier(estimator))
     folds = []
-    for train, test in splitter.split(np.zeros((len(Y), 1)), strata):
-        if len(np.union1d(train, test)) != len(Y) or len(np.intersect1d(train, test)):
+    for train, test in splitter.split(np.zeros((l, 1)), strata):
+        if len(np.union1d(train, test)) != l or len(np.intersect1d(train, test)):
             raise ValueError(
                 f"{type(estimator).__name__}: a fold of `cv` must train on all labeled samples that it does not test; "
-                f"one trains on {len(train)} and tests on {len(test)} of {len(Y)}. Use GridSearchCV for others."
+                f"one trains on {len(train)} and tests on {len(test)} of {l}. Use GridSearchCV for others."
             )
         folds.append(np.asarray(test))
     return folds
@@ -81,13 +91,13 @@ def held_outputs(
     """
     spectra: dict[tuple[float, float], HeldOut] = {}
     groups = [group for group in groups if group[0]]
-    to_come = Counter(_ratios(penalties, value)[1] for penalties in grid for value, _ in groups)
+    to_come = Counter(penalty_ratios(penalties, value)[1] for penalties in grid for value, _ in groups)
     size = len(data.Y) if folds is None else sum(map(len, folds))
     for number, penalties in enumerate(grid, start=1):
         report_progress(number, None, of=len(grid), unit="pair of penalties")
         outputs = np.zeros((size, data.Y.shape[1]))
         for value, vectors in groups:
-            ratios, key = _ratios(penalties, value)
+            ratios, key = penalty_ratios(penalties, value)
             if key not in spectra:
                 spectra[key] = HeldOut(couple(design, Penalties(1.0, *ratios)).labeled_kernel(c), data.Y, data.u)
             held = spectra[key]
@@ -99,30 +109,55 @@ def held_outputs(
         yield outputs
 
 
-def _ratios(penalties: Penalties, value: float) -> tuple[tuple[float, float], tuple[float, float]]:
-    """Return γ_B/γ_A and γ_W/γ_A for an eigenvalue of the output kernel, and the same rounded, as a key."""
-    alpha = penalties.alpha / value
-    ratios = penalties.agreement / alpha, penalties.graph / alpha
-    return ratios, (float(f"{ratios[0]:.9e}"), float(f"{ratios[1]:.9e}"))
-
-
-def choose_penalties(
+def _gram_scores(
     estimator: Any, data: TrainingData, grid: Sequence[Penalties], groups: Groups, c: np.ndarray
-) -> Penalties:
-    """Score every pair of penalties by held-out targets, store the scores, and return the best pair."""
-    folds = _folds(estimator, data.Y)
+) -> list[float]:
+    """Return the held-out score of every pair of penalties, over Gram matrices."""
+    folds = _folds(estimator, data)
     order = np.arange(data.l) if folds is None else np.concatenate(folds)
     Y, u = data.Y[order], data.u[order]
     design = gram_design(data)
     if estimator.graph_penalty:
         add_graphs(estimator, data, design, grid[0])
-    scores = []
+    return [_score(estimator, outputs, Y, u) for outputs in held_outputs(design, data, grid, groups, c, folds)]
+
+
+def _feature_scores(
+    estimator: Any, data: TrainingData, sums: FeatureSums, grid: Sequence[Penalties], groups: Groups, c: np.ndarray
+) -> list[float]:
+    """Return the same over features, block by block."""
+    totals, weights = np.zeros(len(grid)), np.zeros(len(grid))
+    for k, Y, u, outputs in held_rows(sums, c, grid, groups, _folds(estimator, data)):
+        report_progress(k + 1, None, of=len(grid), unit="pair of penalties")
+        totals[k] += u.sum() * _score(estimator, outputs, Y, u)
+        weights[k] += u.sum()
+    return (totals / weights).tolist()
+
+
+def _score(estimator: Any, outputs: np.ndarray, Y: np.ndarray, u: np.ndarray) -> float:
+    """Return the share of correct classes, or minus the mean squared error."""
+    if is_classifier(estimator):
+        return right_share(outputs, Y, u, estimator._indicator)
+    return -float(np.average(((outputs - Y) ** 2).mean(axis=1), weights=u))
+
+
+def choose_penalties(
+    estimator: Any,
+    data: TrainingData,
+    grid: Sequence[Penalties],
+    groups: Groups,
+    c: np.ndarray,
+    sums: FeatureSums | None,
+) -> Penalties:
+    """Score every pair of penalties by held-out targets, store the scores, and return the best pair.
+
+    `sums` are those over rows of features; None for Gram matrices.
+    """
     try:
-        for outputs in held_outputs(design, data, grid, groups, c, folds):
-            if is_classifier(estimator):
-                scores.append(right_share(outputs, Y, u, estimator._indicator))
-            else:
-                scores.append(-float(np.average(((outputs - Y) ** 2).mean(axis=1), weights=u)))
+        if sums is None:
+            scores = _gram_scores(estimator, data, grid, groups, c)
+        else:
+            scores = _feature_scores(estimator, data, sums, grid, groups, c)
     except np.linalg.LinAlgError as error:
         raise_if_indefinite(estimator, Solution(getattr(error, "view", None), None, 0, "indefinite"))
     best = max(range(len(grid)), key=lambda k: (scores[k], grid[k].alpha, grid[k].agreement))
@@ -136,6 +171,16 @@ def choose_penalties(
     return grid[best]
 
 
+def _feature_sums(estimator: Any, data: TrainingData, penalties: Penalties, c: np.ndarray) -> FeatureSums | None:
+    """Return the sums over rows of features, with graphs where they are asked for; None for exact kernels."""
+    if landmarks_of(estimator) is None:
+        return None
+    design = feature_design(estimator, data)
+    if estimator.graph_penalty:
+        add_graphs(estimator, data, design, penalties)
+    return FeatureSums(design, c)
+
+
 @shared_docs
 @dataclass(eq=False, repr=False)
 class CoRegularizedRidgeCV(ViewRegressor, BatchEstimator):
@@ -146,6 +191,10 @@ class CoRegularizedRidgeCV(ViewRegressor, BatchEstimator):
     kernel depends on γ_B/γ_A and γ_W/γ_A alone, up to a factor, and one eigendecomposition of it serves every fold and
     every γ_A with these ratios: a grid of p γ_A and q γ_B in equal steps takes p + q - 1 factorizations instead of
     p·q·folds fits. Exact: the same scores as refits.
+
+    Over features (`n_components`) all comes from sums over rows and two passes over the samples. Leave-one-out takes an
+    eigendecomposition for each pair of ratios, folds a factorization for each fold and pair of penalties. Landmarks
+    are the same for all scores. Folds of samples that are read by blocks keep two numbers for each labeled sample.
 
     Parameters
     ----------
@@ -162,6 +211,8 @@ class CoRegularizedRidgeCV(ViewRegressor, BatchEstimator):
     cv : int, splitter or iterable, optional
         Folds of the labeled samples. Default: leave-one-out.
     {output_kernel}
+    {n_components}
+    {random_state}
     {verbose}
     {views}
     {missing_columns}
@@ -177,6 +228,7 @@ class CoRegularizedRidgeCV(ViewRegressor, BatchEstimator):
     {view_weights_}
     {dual_coef_}
     {support_}
+    {coef_}
     {kernels_}
     {solution_}
 
@@ -192,7 +244,7 @@ class CoRegularizedRidgeCV(ViewRegressor, BatchEstimator):
     (0.001, 0.001)
     """
 
-    _parameter_constraints = constraints("graph_penalty", "view_weights", "verbose")
+    _parameter_constraints = constraints(*_PARAMETERS)
 
     kernel: Any = "rbf"
     _: KW_ONLY
@@ -203,17 +255,20 @@ class CoRegularizedRidgeCV(ViewRegressor, BatchEstimator):
     view_weights: Any = "uniform"
     cv: Any = None
     output_kernel: Any = None
+    n_components: float | None = None
+    random_state: Any = None
     verbose: bool = False
     views: Any = None
     missing_columns: str = "raise"
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Choose the penalties, then fit with them.
 
         Parameters
         ----------
-        X : Views or what `as_views` reads
-            Training samples, with or without labels.
+        X : Views, what `as_views` reads, or RowBlocks
+            Training samples, with or without labels. Blocks of rows have their targets and weights with them, and need
+            `n_components`.
         y : array-like of shape (n_samples,) or (n_samples, n_outputs)
             Targets, NaN for unlabeled samples. For classification: classes, missing for unlabeled samples, or an
             indicator of labels with rows of NaN for unlabeled samples.
@@ -232,19 +287,20 @@ class CoRegularizedRidgeCV(ViewRegressor, BatchEstimator):
             use_unlabeled = any(penalties.use_unlabeled for penalties in grid)
             data = read_training(self, X, y, sample_weight, use_unlabeled=use_unlabeled)
             plan_memory(self, data)
-            groups = output_groups(self.output_kernel, data.Y.shape[1])
+            groups = output_groups(self.output_kernel, data.n_outputs)
             c = given_weights(self)
             if c is None:
                 raise ValueError(
                     f"{type(self).__name__} takes given weights. To learn them, use view_weights='learned' in the "
                     "estimator without CV, with the penalties chosen here."
                 )
-            with few_threads(len(data.order)):
-                penalties = choose_penalties(self, data, grid, groups, c)
-                for design in designs(self, data):
-                    if penalties.graph:
+            with few_threads(data.n_used):
+                sums = _feature_sums(self, data, grid[0], c)
+                penalties = choose_penalties(self, data, grid, groups, c, sums)
+                for design in designs(self, data) if sums is None else [sums.design]:
+                    if penalties.graph and sums is None:
                         add_graphs(self, data, design, penalties)
-                    solution = RidgeProblem(design, data.Y, data.u, penalties, groups).solve(c)
+                    solution = RidgeProblem(design, data.Y, data.u, penalties, groups, sums).solve(c)
                     if is_precise(design, solution):
                         break
             return store_fit(self, data, design, solution)
@@ -260,6 +316,10 @@ class CoRegularizedRidgeClassifierCV(ViewClassifier, BatchEstimator):
     kernel depends on γ_B/γ_A and γ_W/γ_A alone, up to a factor, and one eigendecomposition of it serves every fold and
     every γ_A with these ratios: a grid of p γ_A and q γ_B in equal steps takes p + q - 1 factorizations instead of
     p·q·folds fits. Exact: the same scores as refits.
+
+    Over features (`n_components`) all comes from sums over rows and two passes over the samples. Leave-one-out takes an
+    eigendecomposition for each pair of ratios, folds a factorization for each fold and pair of penalties. Landmarks
+    are the same for all scores. Folds of samples that are read by blocks keep two numbers for each labeled sample.
 
     Parameters
     ----------
@@ -282,7 +342,7 @@ class CoRegularizedRidgeClassifierCV(ViewClassifier, BatchEstimator):
     0.95
     """
 
-    _parameter_constraints = constraints("graph_penalty", "view_weights", "verbose")
+    _parameter_constraints = constraints(*_PARAMETERS)
     _multi_label = True
 
     kernel: Any = "rbf"
@@ -294,6 +354,8 @@ class CoRegularizedRidgeClassifierCV(ViewClassifier, BatchEstimator):
     view_weights: Any = "uniform"
     cv: Any = None
     output_kernel: Any = None
+    n_components: float | None = None
+    random_state: Any = None
     verbose: bool = False
     views: Any = None
     missing_columns: str = "raise"

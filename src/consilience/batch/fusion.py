@@ -12,7 +12,7 @@ from sklearn.utils import get_tags
 from sklearn.utils._param_validation import HasMethods, StrOptions
 from sklearn.utils.metaestimators import available_if
 
-from .._backend import check_memory, is_device_array, take_rows, to_numpy
+from .._backend import check_memory, take_rows
 from ..solvers.certificates import Solution
 from ..views import _blocks
 from ..views._blocks import Gram
@@ -76,6 +76,7 @@ class EarlyFusion(BatchEstimator):
     True
     """
 
+    _cpu_only = True
     _parameter_constraints = constraints(estimator=[HasMethods(["fit", "predict"])], fill=[StrOptions({"mean", "nan"})])
 
     estimator: Any
@@ -209,8 +210,6 @@ class EarlyFusion(BatchEstimator):
         means = means if self.fill == "mean" else np.full_like(means, np.nan)
         missing = ~X.present(name) if present else np.ones(len(X), dtype=bool)
         block = X.block(name)
-        if is_device_array(block):
-            block = to_numpy(block)
         if not missing.any():
             return block
         if not sparse:
@@ -241,7 +240,6 @@ def _column_means(X: Views, name: str, weights: np.ndarray) -> tuple[np.ndarray,
     if not len(rows):  # missing in every labeled sample: the means are those of the unlabeled ones
         rows, weights = np.flatnonzero(X.present(name)), np.ones(len(X))
     block = take_rows(X.block(name), rows)
-    block = to_numpy(block) if is_device_array(block) else block
     means = np.asarray(weights[rows] @ block).ravel() / weights[rows].sum()
     return means.astype(block.dtype, copy=False), sp.issparse(block)
 
@@ -289,6 +287,7 @@ class LateFusion(BatchEstimator):
     (2, 3)
     """
 
+    _cpu_only = True
     _parameter_constraints = constraints(
         estimator=[HasMethods(["fit", "predict"]), Mapping],
         view_weights=[StrOptions({"uniform"}), Mapping, "array-like"],

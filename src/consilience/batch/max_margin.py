@@ -23,7 +23,9 @@ from ..views._docs import shared_docs
 from ..views._samples import in_order_of
 from ..views.container import Views
 from ..views.estimator import ViewClassifier
+from ..views.row_blocks import RowBlocks
 from ..views.validation import class_weights, read_labels, read_views_to_fit, read_views_to_predict, read_weights
+from ._collect import collect_blocks
 from ._estimator import BatchEstimator, constraints
 from ._fit import TrainingData
 from ._max_margin import (
@@ -122,6 +124,7 @@ class MaxMarginClassifier(ViewClassifier, BatchEstimator):
     True
     """
 
+    _cpu_only = True
     _parameter_constraints = constraints(
         "C", "fit_intercept", "n_components", "tol", "cache_size", "warm_start", "random_state", "verbose",
         class_vectors=[StrOptions({"simplex", "indicator", *CENTERS}), Mapping, "array-like"],
@@ -146,13 +149,14 @@ class MaxMarginClassifier(ViewClassifier, BatchEstimator):
     views: Any = None
     missing_columns: str = "raise"
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Fit the operator to samples and their classes.
 
         Parameters
         ----------
-        X : Views or what `as_views` reads
-            Training samples.
+        X : Views, what `as_views` reads, or RowBlocks
+            Training samples. Blocks of rows have their targets and weights with them, and are collected in memory; they
+            are refused if they do not fit.
         y : array-like of shape (n_samples,)
             Classes, missing for samples to leave out.
         sample_weight : array-like of shape (n_samples,), optional
@@ -165,6 +169,8 @@ class MaxMarginClassifier(ViewClassifier, BatchEstimator):
         """
         with self._restore_on_error():
             self._validate_params()
+            if isinstance(X, RowBlocks):
+                X, y, sample_weight = collect_blocks(self, X, y, sample_weight)
             X = read_views_to_fit(self, X)
             classes = read_labels(in_order_of(X.sample_names, y, "y"), len(X), self.unlabeled)
             s = read_weights(in_order_of(X.sample_names, sample_weight, "sample_weight"), len(X))

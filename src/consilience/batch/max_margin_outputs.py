@@ -22,7 +22,9 @@ from ..views._docs import shared_docs
 from ..views._samples import in_order_of
 from ..views.container import Views
 from ..views.estimator import finite_outputs
+from ..views.row_blocks import RowBlocks
 from ..views.validation import read_to_score, read_views_to_fit, read_views_to_predict, read_weights
+from ._collect import collect_blocks
 from ._estimator import BatchEstimator, constraints
 from ._max_margin import (
     check_intercept,
@@ -112,6 +114,7 @@ class MaxMarginRegressor(RegressorMixin, BatchEstimator):
     ['anna', 'hanna']
     """
 
+    _cpu_only = True
     _parameter_constraints = constraints(
         "C", "fit_intercept", "n_components", "tol", "cache_size", "warm_start", "random_state", "verbose",
         max_iter=[Interval(Integral, 1, None, closed="left")],
@@ -134,13 +137,14 @@ class MaxMarginRegressor(RegressorMixin, BatchEstimator):
     views: Any = None
     missing_columns: str = "raise"
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Fit the operator to samples and their outputs.
 
         Parameters
         ----------
-        X : Views or what `as_views` reads
-            Training samples.
+        X : Views, what `as_views` reads, or RowBlocks
+            Training samples. Blocks of rows have their targets and weights with them, and are collected in memory; they
+            are refused if they do not fit.
         y : array-like of shape (n_samples,) or (n_samples, n_outputs), or a sequence of objects
             Outputs, missing (NaN, None) for samples to leave out.
         sample_weight : array-like of shape (n_samples,), optional
@@ -153,6 +157,8 @@ class MaxMarginRegressor(RegressorMixin, BatchEstimator):
         """
         with self._restore_on_error():
             self._validate_params()
+            if isinstance(X, RowBlocks):
+                X, y, sample_weight = collect_blocks(self, X, y, sample_weight)
             X = read_views_to_fit(self, X)
             kernel, matrix = read_output_kernel(self.output_kernel)
             outputs = read_outputs(in_order_of(X.sample_names, y, "y"), len(X), matrix)
@@ -239,7 +245,7 @@ class MaxMarginRegressor(RegressorMixin, BatchEstimator):
 
         Parameters
         ----------
-        X : Views or what `as_views` reads
+        X : Views, what `as_views` reads, or RowBlocks
             Samples.
 
         Returns
@@ -247,6 +253,8 @@ class MaxMarginRegressor(RegressorMixin, BatchEstimator):
         array of shape (n_samples,) or (n_samples, n_outputs)
             Predictions.
         """
+        if isinstance(X, RowBlocks):
+            return np.concatenate([self.predict(block.X) for block in X])
         best = np.concatenate([scores.argmax(axis=1) for scores in self._score_blocks(X)])
         return self.candidates_[best]
 
@@ -276,7 +284,7 @@ class MaxMarginRegressor(RegressorMixin, BatchEstimator):
             ]
         return ranked
 
-    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """Return R² where outputs are numbers, the accuracy where they are objects or positions.
 
         Parameters
@@ -293,6 +301,8 @@ class MaxMarginRegressor(RegressorMixin, BatchEstimator):
         float
             Score.
         """
+        if isinstance(X, RowBlocks):
+            X, y, sample_weight = collect_blocks(self, X, y, sample_weight)
         X, y, sample_weight = read_to_score(self, X, y, sample_weight)
         predictions = self.predict(X)
         _, matrix = read_output_kernel(self.output_kernel)

@@ -7,21 +7,23 @@ from typing import Any, Self
 
 import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.metaestimators import available_if
 
-from .._backend import few_threads, to_numpy
+from .._backend import few_threads, spread_rows, take_rows
 from ..solvers.alternating_metric import AlternatingMetric
 from ..solvers.certificates import Solution
 from ..solvers.design import Design, GramDesign
 from ..solvers.design_matrix import DesignMatrix
 from ..solvers.fixed_metric import FixedMetric
 from ..solvers.learned_metric import BlockSparseMetric, LearnedMetric, MetricPerOutput, SharedMetric
-from ..solvers.linalg import eigvalsh
+from ..solvers.linalg import eigvalsh, largest_entry
 from ..solvers.moment_matrix import MomentMatrix, view_matrix
 from ..views._docs import shared_docs
 from ..views.estimator import ViewClassifier, ViewRegressor
 from ._estimator import BatchEstimator, constraints
 from ._fit import TrainingData, double_design, given_weights, read_training, store_fit, weight_starts
 from ._memory import plan_memory
+from ._partial import SumsData, add_samples, keeps_sums, merge_sums
 from ._terms import learns_weights, terms_of
 from ._view_metric import ViewMetric
 
@@ -155,7 +157,7 @@ def store_metric(estimator: Any, data: TrainingData, design: Design, solution: S
     store_fit(estimator, data, design, solution, every_row=True)
     coefficients, _, factors, *signs = solution.x
     names = data.X.names
-    active = [term.view for term, own in zip(terms_of(estimator), coefficients, strict=True) if to_numpy(own).any()]
+    active = [term.view for term, own in zip(terms_of(estimator), coefficients, strict=True) if largest_entry(own)]
     estimator.active_views_ = tuple(dict.fromkeys(active))
     estimator.metric_ = None
     if factors is not None:
@@ -168,12 +170,19 @@ def store_metric(estimator: Any, data: TrainingData, design: Design, solution: S
 
 def _over_all_rows(data: TrainingData, design: GramDesign, parts: list[np.ndarray]) -> list[np.ndarray]:
     """Return the factors of each view with a row for each stored sample, zero where the view is missing."""
-    wholes = []
-    for here, own in zip(design.rows, parts, strict=True):
-        whole = np.zeros((len(data.order), own.shape[1]))
-        whole[here] = own
-        wholes.append(whole[np.argsort(data.order)])
-    return wholes
+    order = np.argsort(data.order)
+    wholes = (spread_rows(own, here, len(order)) for here, own in zip(design.rows, parts, strict=True))
+    return [take_rows(whole, order) for whole in wholes]
+
+
+def _fit_sums(estimator: Any, data: SumsData) -> Any:
+    """Fit the functions and the metric from sums over samples."""
+    w = given_weights(estimator)
+    with few_threads(data.n_used, most=1300):
+        system = metric_system(estimator, data, data.design)
+        problem = metric_problem(estimator, data, system, estimator.alpha, estimator.metric_penalty)
+        solution = problem.solve(w, weight_starts(estimator) if w is None else None)
+    return store_metric(estimator, data, data.design, solution)
 
 
 @shared_docs
@@ -313,6 +322,61 @@ class ViewMetricRidge(ViewRegressor, BatchEstimator):
                 solution = problem.solve(w, weight_starts(self) if w is None else None)
             return store_metric(self, data, design, solution)
 
+    @available_if(keeps_sums)
+    def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None, classes: Any = None) -> Self:
+        """Add samples to the fit; needs `n_components`.
+
+        The first call fixes the parameters of kernels, the landmarks and the classes, from its samples. The fit is
+        then that of all samples with these landmarks, however they are divided into later calls. Only sums over
+        samples are kept.
+
+        Parameters
+        ----------
+        X : Views, what `as_views` reads, or RowBlocks
+            More training samples. Blocks of rows have their targets and weights with them.
+        y : array-like of shape (n_samples,) or (n_samples, n_outputs)
+            Targets, as in `fit`.
+        sample_weight : array-like of shape (n_samples,), optional
+            Weights of the samples.
+        classes : array-like, optional
+            For classification: all classes, at the first call. By default, those of its samples.
+
+        Returns
+        -------
+        self
+            The estimator, fitted to all samples so far.
+        """
+        with self._restore_on_error():
+            self._validate_params()
+            check_shared_metric(self)
+            check_published(self)
+            data = add_samples(
+                self, X, y, sample_weight, classes,
+                labeled_only=True, several=takes_several(self), shared_landmarks=True,
+            )  # fmt: skip
+            return _fit_sums(self, data)
+
+    @available_if(keeps_sums)
+    def merge(self, other: Any) -> Self:
+        """Add the samples of another fit by `partial_fit`.
+
+        Both must have begun with the same call of `partial_fit`, as copies of one estimator have. The samples of that
+        call count once.
+
+        Parameters
+        ----------
+        other : estimator
+            An estimator of the same class.
+
+        Returns
+        -------
+        self
+            The estimator, fitted to the samples of both.
+        """
+        with self._restore_on_error():
+            self._validate_params()
+            return _fit_sums(self, merge_sums(self, other))
+
 
 @shared_docs
 @dataclass(eq=False, repr=False)
@@ -376,3 +440,4 @@ class ViewMetricRidgeClassifier(ViewClassifier, BatchEstimator):
     unlabeled: Any = None
 
     fit = ViewMetricRidge.fit
+    partial_fit, merge = (vars(ViewMetricRidge)[name] for name in ("partial_fit", "merge"))  # with their condition

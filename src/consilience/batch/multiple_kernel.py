@@ -3,20 +3,44 @@
 from dataclasses import KW_ONLY, dataclass
 from typing import Any, Self
 
+from sklearn.utils.metaestimators import available_if
+
 from .._backend import few_threads
+from ..solvers.certificates import Solution
+from ..solvers.design import Design
 from ..solvers.moment_matrix import view_matrix
 from ..solvers.multiple_kernels import MultipleKernels, OutputKernel
 from ..views._docs import shared_docs
 from ..views.estimator import ViewClassifier, ViewRegressor
 from ._estimator import BatchEstimator, constraints
-from ._fit import double_design, given_weights, read_training, store_fit
+from ._fit import TrainingData, double_design, given_weights, read_training, store_fit
 from ._memory import plan_memory
+from ._partial import SumsData, add_samples, keeps_sums, merge_sums
 from ._terms import kernel_parts, terms_of
 
 __all__ = ["MultipleKernelRidge", "MultipleKernelRidgeClassifier", "OutputKernelRidge", "OutputKernelRidgeClassifier"]
 
 _OUTPUT_PARAMETERS = ("alpha", "view_weights", "n_components", "tol", "max_iter", "random_state", "verbose")
 _PARAMETERS = ("alpha", "p", "shared_weights", "n_components", "tol", "max_iter", "random_state", "verbose")
+
+
+def _store_weights(estimator: Any, data: TrainingData, design: Design, solution: Solution) -> Any:
+    """Store the fit and the weights of the kernels; return the estimator."""
+    store_fit(estimator, data, design, solution)
+    weights = solution.x[2]
+    estimator._kernel_weights = weights[:, 0] if estimator.shared_weights else weights
+    active = [term.view for term, own in zip(terms_of(estimator), weights, strict=True) if own.any()]
+    estimator.active_views_ = tuple(dict.fromkeys(active))
+    return estimator
+
+
+def _fit_sums(estimator: Any, data: SumsData) -> Any:
+    """Fit the functions and the weights of the kernels from sums over samples."""
+    with few_threads(data.n_used):
+        system = view_matrix(data.design, data, parts=kernel_parts(estimator))
+        problem = MultipleKernels(system, estimator.alpha, float(estimator.p), shared=estimator.shared_weights)
+        solution = problem.solve(tol=estimator.tol, max_iter=estimator.max_iter)
+    return _store_weights(estimator, data, data.design, solution)
 
 
 @shared_docs
@@ -139,12 +163,57 @@ class MultipleKernelRidge(ViewRegressor, BatchEstimator):
                 system = view_matrix(design, data, roots=True, parts=kernel_parts(self))
                 problem = MultipleKernels(system, self.alpha, float(self.p), shared=self.shared_weights)
                 solution = problem.solve(tol=self.tol, max_iter=self.max_iter)
-            store_fit(self, data, design, solution)
-            weights = solution.x[2]
-            self._kernel_weights = weights[:, 0] if self.shared_weights else weights
-            active = [term.view for term, own in zip(terms_of(self), weights, strict=True) if own.any()]
-            self.active_views_ = tuple(dict.fromkeys(active))
-            return self
+            return _store_weights(self, data, design, solution)
+
+    @available_if(keeps_sums)
+    def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None, classes: Any = None) -> Self:
+        """Add samples to the fit; needs `n_components`.
+
+        The first call fixes the parameters of kernels, the landmarks and the classes, from its samples. The fit is
+        then that of all samples with these landmarks, however they are divided into later calls. Only sums over
+        samples are kept.
+
+        Parameters
+        ----------
+        X : Views, what `as_views` reads, or RowBlocks
+            More training samples. Blocks of rows have their targets and weights with them.
+        y : array-like of shape (n_samples,) or (n_samples, n_outputs)
+            Targets, as in `fit`.
+        sample_weight : array-like of shape (n_samples,), optional
+            Weights of the losses.
+        classes : array-like, optional
+            For classification: all classes, at the first call. By default, those of its samples.
+
+        Returns
+        -------
+        self
+            The estimator, fitted to all samples so far.
+        """
+        with self._restore_on_error():
+            self._validate_params()
+            data = add_samples(self, X, y, sample_weight, classes, labeled_only=True, several=True)
+            return _fit_sums(self, data)
+
+    @available_if(keeps_sums)
+    def merge(self, other: Any) -> Self:
+        """Add the samples of another fit by `partial_fit`.
+
+        Both must have begun with the same call of `partial_fit`, as copies of one estimator have. The samples of that
+        call count once.
+
+        Parameters
+        ----------
+        other : estimator
+            An estimator of the same class.
+
+        Returns
+        -------
+        self
+            The estimator, fitted to the samples of both.
+        """
+        with self._restore_on_error():
+            self._validate_params()
+            return _fit_sums(self, merge_sums(self, other))
 
 
 @shared_docs
@@ -200,6 +269,7 @@ class MultipleKernelRidgeClassifier(ViewClassifier, BatchEstimator):
     unlabeled: Any = None
 
     fit = MultipleKernelRidge.fit
+    partial_fit, merge = (vars(MultipleKernelRidge)[name] for name in ("partial_fit", "merge"))  # with their condition
 
 
 @shared_docs

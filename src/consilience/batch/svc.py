@@ -131,6 +131,7 @@ class CoRegularizedSVC(ViewClassifier, BatchEstimator):
     True
     """
 
+    _cpu_only = True
     _parameter_constraints = constraints(
         "alpha", "agreement_penalty", "graph_penalty", "view_weights", "weights_norm", "n_restarts", "n_components",
         "tol", "max_iter", "random_state", "verbose", class_vectors=[StrOptions({"ovr", "simplex"}), "array-like"],

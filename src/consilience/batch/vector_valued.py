@@ -184,6 +184,7 @@ class VectorValuedRegressor(ViewRegressor, BatchEstimator):
     True
     """
 
+    _cpu_only = True
     _parameter_constraints = constraints("alpha", "verbose", **_OPERATOR)
 
     kernel: Any = "rbf"
@@ -364,6 +365,7 @@ class VectorValuedClassifier(ViewClassifier, BatchEstimator):
     0.9
     """
 
+    _cpu_only = True
     _parameter_constraints = constraints(
         "alpha", "tol", "max_iter", "verbose", **_OPERATOR,
         loss=[StrOptions({"hinge", "squared"})], class_vectors=[StrOptions({"ovr", "simplex"}), "array-like"],

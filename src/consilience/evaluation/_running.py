@@ -262,7 +262,7 @@ def _turns(searches: Mapping[str, Any], n_folds: int) -> list[tuple[str, int]]:
     that, each with other loops, so that they do not all wait for the same compilation later.
     """
     estimators = {name: s.estimator if isinstance(s, BaseSearchCV) else s for name, s in searches.items()}
-    online = [name for name, estimator in estimators.items() if hasattr(final_estimator(estimator), "partial_fit")]
+    online = [name for name, estimator in estimators.items() if hasattr(final_estimator(estimator), "learn_one")]
     first = [(name, 0) for name in online[:3]]
     ordered = [*(name for name in searches if name not in online), *online]
     rest = [(name, k) for name in ordered for k in range(n_folds)]

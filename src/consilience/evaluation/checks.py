@@ -75,7 +75,7 @@ def multiview_checks(estimator: Any) -> Iterator[Check]:
     yield from _FOR_ALL
     if is_classifier(estimator):
         yield from _FOR_CLASSIFIERS
-    if hasattr(estimator, "partial_fit"):
+    if hasattr(estimator, "learn_one"):
         yield from _FOR_ONLINE
 
 

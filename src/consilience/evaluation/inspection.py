@@ -8,6 +8,7 @@ from sklearn.base import is_classifier
 from sklearn.metrics import check_scoring, roc_curve
 from sklearn.utils import Bunch
 
+from .._backend import to_numpy
 from ..solvers.certificates import Certificate
 from ..views import _blocks
 from ..views._samples import in_order_of, index_names, is_default
@@ -143,7 +144,7 @@ def view_outputs(model: Any, X: Any) -> tuple[np.ndarray, np.ndarray | None]:
     final = fitted_final(model, "view_decision_function")
     given = X if isinstance(X, Views) else None
     X = read_views_to_predict(final, final_views(model, X))
-    outputs = final.view_decision_function(X)
+    outputs = to_numpy(final.view_decision_function(X))
     return in_target_units(model, outputs.reshape(*outputs.shape[:2], -1)), _sample_names(given, X)
 
 

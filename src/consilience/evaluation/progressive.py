@@ -94,10 +94,11 @@ def progressive_validation(
     ----------
     model : online estimator
         An online estimator of the library. It learns in place.
-    stream : Views, arrays, iterator or path
-        Samples, with their classes in `y`. Or an iterator of (views, label) for single samples, or of (views, labels)
-        for chunks. Or a file: Parquet (or a folder of Parquet files), CSV (.csv, .tsv), libsvm (.libsvm, .svm,
-        .svmlight, .txt) or JSON lines (.jsonl, .ndjson).
+    stream : Views, arrays, RowBlocks, Dask collections, iterator or path
+        Samples, with their classes in `y`. RowBlocks have their own. Partitions of Dask collections are learned in
+        order. Or an iterator of (views, label) for single samples, or of (views, labels) for chunks. Or a file: Parquet
+        (or a folder of Parquet files), CSV (.csv, .tsv), libsvm (.libsvm, .svm, .svmlight, .txt) or JSON lines (.jsonl,
+        .ndjson).
     y : array-like of shape (n_samples,), optional
         The classes, if `stream` contains only the samples.
     target : str, default="y"

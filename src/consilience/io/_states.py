@@ -12,6 +12,7 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.base import BaseEstimator
 
+from ..batch._partial import has_valid_sums
 from ..batch._terms import names_of_terms
 from ..batch.fusion import EarlyFusion, LateFusion
 from ..batch.max_margin import MaxMarginClassifier
@@ -401,6 +402,8 @@ def _check_batch(estimator: Any) -> None:
         sizes = estimator._features.n_components_
         fits = isinstance(estimator.coef_, dict) and tuple(estimator.coef_) == names == tuple(sizes)
         _require(fits and all(len(W) == sizes[name] for name, W in estimator.coef_.items()), "coef_")
+    if "_sums" in fitted:
+        _require(has_valid_sums(estimator), "sums over samples")
     if "_kernel_weights" in fitted:
         _array(estimator, "_kernel_weights", (len(names), None)[: 1 + (not getattr(estimator, "shared_weights", True))])
     _require(isinstance(estimator.solution_, Solution), "solution_")

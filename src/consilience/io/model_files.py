@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from .. import __version__
+from .._backend import is_device_array, to_numpy
 from ._class_names import from_file_names, to_file_names
 from ._states import check_state
 from ._stored import walk
@@ -56,6 +57,8 @@ def save(
     must then be protected like the data. `consilience.io.stored_samples` and the command ``consilience inspect`` say
     how many samples a model holds. With `share`, a copy without training samples is written, as `shareable` makes it.
 
+    Arrays of other libraries, also on a device, are written as NumPy arrays.
+
     Parameters
     ----------
     model : estimator, kernel or Views
@@ -94,6 +97,8 @@ def save(
     RBF(gamma=0.5)
     """
     shared = None
+    if any(is_device_array(part) for part, _ in walk(model)):
+        model = to_numpy(model)  # files do not depend on a device
     if share:
         shared = shareable(model, X, y)
         model = shared.model

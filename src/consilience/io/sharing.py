@@ -300,7 +300,7 @@ def _convert(part: Any, least: int) -> dict[str, int]:
     bases = {name: _basis(name, terms[name].kernel, block, A, least) for name, (block, A) in functions.items()}
     if getattr(part, "metric_", None) is not None:
         _convert_metric(part, least)
-    for name in _PER_SAMPLE:
+    for name in (*_PER_SAMPLE, "_sums"):  # sums over features that the copy does not have
         vars(part).pop(name, None)
     part._features = _features(part, {name: (z, B / _or_one(s)) for name, (z, B, s) in bases.items()})
     part.coef_ = {name: np.diag(s) for name, (_, _, s) in bases.items()}

@@ -11,6 +11,8 @@ import numpy as np
 from ..views._samples import as_names, in_order_of
 from ..views.container import Views
 from ..views.conversion import as_views
+from ..views.partitions import is_dask
+from ..views.row_blocks import RowBlocks
 from ._delimited import read_csv
 from .formats import read_json_lines, read_tables
 from .layout import Part, divide_tables, read_layout, settle_index, take_column, tell_missing_cells, views_of_parts
@@ -38,7 +40,7 @@ def read_stream(
 
     Parameters
     ----------
-    stream : Views, arrays, iterator, path or lines
+    stream : Views, arrays, RowBlocks, Dask collections, iterator, path or lines
         Samples with `y`; an iterator of (views, label) for single samples or of (views, labels) for chunks; a file of
         any format that `read_samples` takes, or a folder of Parquet files; or lines of text in `format`.
     y : array-like of shape (n_samples,), optional
@@ -95,6 +97,11 @@ def read_stream(
         }  # fmt: skip
         tables = read_tables(Path(stream), **options) if is_path else _read_lines(stream, str(format), options)
         yield from _pairs(tables, target, views, ids, options)
+    elif isinstance(stream, RowBlocks) or is_dask(stream):
+        if isinstance(stream, RowBlocks) and y is not None:
+            raise ValueError("RowBlocks have targets in their blocks. Leave `y` out.")
+        blocks = stream if isinstance(stream, RowBlocks) else RowBlocks.of(stream, y, views=views)
+        yield from _pairs_of_blocks(blocks, chunk)
     elif y is not None:
         X = as_views(stream, None if isinstance(stream, Views) else views)
         y = in_order_of(X.sample_names, y, "y")
@@ -107,6 +114,18 @@ def read_stream(
         raise ValueError("The stream has samples alone; give their labels by y.")
     else:
         yield from _read_items(stream, views)
+
+
+def _pairs_of_blocks(blocks: RowBlocks, chunk: int) -> Iterator[tuple[Views, Any]]:
+    """Yield blocks of rows and their labels in order."""
+    for X, labels, sample_weight in blocks:
+        if labels is None:
+            raise ValueError("The stream has samples alone; give their labels by y.")
+        if sample_weight is not None:
+            raise ValueError("A stream has no sample weights. Leave `sample_weight` out of the blocks.")
+        labels = labels.to_numpy() if hasattr(labels, "to_numpy") else labels
+        for start in range(0, len(X), chunk):
+            yield X[start : start + chunk], labels[start : start + chunk]
 
 
 def _read_lines(lines: Iterable[str], format: str, options: dict[str, Any]) -> Iterator[Table]:

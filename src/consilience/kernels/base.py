@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import BaseEstimator, clone
 
-from .._backend import check_memory, is_device_array, namespace, to_numpy
+from .._backend import check_memory, check_same_library, is_device_array, namespace, to_numpy
 from ..views import _blocks, _frames, _reading
 from ..views._blocks import Block, Gram
 
@@ -115,6 +115,8 @@ class Kernel(BaseEstimator, ABC):
 
     def _finite_gram(self, X: Block, Y: Block) -> Array:
         """Evaluate the kernel between blocks; raise for values that overflow."""
+        if Y is not None:
+            check_same_library(X, Y)
         n, n_other = X.shape[0], (X if Y is None else Y).shape[0]
         if n * n_other > _CHECKED and not is_device_array(X):
             self._check_memory(n, n_other, 4 if _blocks.is_single(X) else 8)

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .._backend import is_device_array, like, namespace, take_rows, to_numpy
+from .._backend import is_device_array, like, namespace, spread_rows, take_rows
 from ..views import _blocks
 from ..views._blocks import Block, Gram
 from ..views.container import Views
@@ -340,24 +340,25 @@ def _padded_gram(kernel: Kernel, X: Views, Y: Views | None, name: str, missing: 
     present_X = X.present(name)
     present_Y = present_X if Y is None else Y.present(name)
     if missing == "zero" and not (present_X.any() and present_Y.any()):
-        return np.zeros((len(present_X), len(present_Y)))
+        some = X.block(name) if Y is None or Y.block(name) is None else Y.block(name)
+        return like(np.zeros((len(present_X), len(present_Y))), some)
     block_Y = None if Y is None else _present_block(Y, name)
-    K = kernel(_present_block(X, name), block_Y) if present_X.any() else np.zeros((0, int(present_Y.sum())))
+    none = like(np.zeros((0, int(present_Y.sum()))), block_Y)
+    K = kernel(_present_block(X, name), block_Y) if present_X.any() else none
     if present_X.all() and present_Y.all():
         return K
     if missing == "zero":
         return _place(K, present_X, present_Y)
     # in feature space a missing sample is the mean of the reference samples: k(x, mean) is a mean of k(x, z)
-    values, reference = to_numpy(K), to_numpy(K if Y is None else kernel(block_Y))
-    to_mean = np.zeros((len(present_X), 1), dtype=values.dtype)
-    mean_to = np.zeros((1, len(present_Y)), dtype=reference.dtype)
-    to_mean[present_X, 0], mean_to[0, present_Y] = values.mean(axis=1), reference.mean(axis=0)
-    filled = np.where(
-        present_X[:, None],
-        np.where(present_Y[None, :], _place(values, present_X, present_Y), to_mean),
-        np.where(present_Y[None, :], mean_to, reference.mean()),
+    xp, reference = namespace(K), K if Y is None else kernel(block_Y)
+    to_mean = spread_rows(xp.mean(K, axis=1)[:, None], np.flatnonzero(present_X), len(present_X))
+    mean_to = spread_rows(xp.mean(reference, axis=0)[:, None], np.flatnonzero(present_Y), len(present_Y)).T
+    rows, columns = like(present_X[:, None], K), like(present_Y[None, :], K)
+    return xp.where(
+        rows,
+        xp.where(columns, _place(K, present_X, present_Y), to_mean),
+        xp.where(columns, mean_to, xp.mean(reference)),
     )
-    return like(filled, K)
 
 
 def _place(K: Array, rows: np.ndarray, columns: np.ndarray) -> Array:
@@ -366,9 +367,5 @@ def _place(K: Array, rows: np.ndarray, columns: np.ndarray) -> Array:
         padded = np.zeros((len(rows), len(columns)), dtype=np.float32 if K.dtype == np.float32 else np.float64)
         padded[np.ix_(rows, columns)] = K
         return padded
-    xp = namespace(K)  # not every device array can be assigned to: take rows and columns, zeros from a border
-    bordered = xp.concat([K, xp.zeros((1, K.shape[1]), dtype=K.dtype, device=K.device)], axis=0)
-    bordered = xp.concat([bordered, xp.zeros((bordered.shape[0], 1), dtype=K.dtype, device=K.device)], axis=1)
-    # position among the present samples, or that of the border
-    where = [np.where(present, np.cumsum(present) - 1, present.sum()) for present in (rows, columns)]
-    return xp.take(xp.take(bordered, like(where[0], K), axis=0), like(where[1], K), axis=1)
+    wide = spread_rows(K, np.flatnonzero(rows), len(rows))
+    return spread_rows(wide.T, np.flatnonzero(columns), len(columns)).T

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from .._backend import to_numpy
+from .._backend import namespace
 from ..views import _blocks
 from ..views._blocks import Block
 from .base import Kernel, read
@@ -56,7 +56,7 @@ def auto_kernels(X: Any) -> dict[str, Kernel]:
 def _dense(X: Block) -> dict[str, Kernel]:
     scale = column_scales(X)[1]
     varying = scale[np.isfinite(scale)]
-    some = X[:: -(-X.shape[0] // 500)]  # enough for the median of distances
+    some = X[:: -(-X.shape[0] // 500), :]  # enough for the median of distances
     gamma = standardize(RBF("median"))._resolved(some).kernel.gamma
     kernels: dict[str, Kernel] = {"linear": standardize(1.0 / X.shape[1] * Linear())}
     kernels |= {name: standardize(RBF(exponent * gamma)) for name, exponent in WIDTHS.items()}
@@ -78,11 +78,14 @@ def _sparse(X: Block) -> dict[str, Kernel]:
 
 def _nonnegative_kernels(X: Block) -> dict[str, Kernel]:
     """Return kernels of proportions, for counts and other nonnegative data with zeros."""
-    values = X.data if sp.issparse(X) else to_numpy(X)
-    if X.shape[1] < 2 or values.min(initial=0.0) < 0:
+    values = X.data if sp.issparse(X) else X
+    xp = namespace(values)
+    if X.shape[1] < 2 or (0 not in values.shape and float(xp.min(values)) < 0):
         return {}
-    if not sp.issparse(X) and np.mean(values == 0) < 0.1 and (values != np.round(values)).any():
-        return {}  # positive measures rather than counts
+    if not sp.issparse(X) and 0 not in X.shape:
+        zeros = int(xp.count_nonzero(values == 0)) if xp is np else int(xp.sum(xp.astype(values == 0, xp.int64)))
+        if zeros < 0.1 * X.shape[0] * X.shape[1] and bool(xp.any(values != xp.round(values))):
+            return {}  # positive measures rather than counts
     return {"cosine": normalize(Linear()), "Hellinger": normalize(Hellinger())}
 
 

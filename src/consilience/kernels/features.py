@@ -19,11 +19,13 @@ from sklearn.utils._param_validation import Interval, RealNotInt, StrOptions
 from .._backend import cast, is_device_array, like, namespace, take_rows, to_numpy
 from ..solvers.linalg import eigh, is_positive, multiply
 from ..views import _blocks
+from ..views._block_transforms import transformed_blocks
 from ..views._blocks import Block
 from ..views._docs import shared_docs
 from ..views.container import Views
 from ..views.estimator import ViewEstimator
-from ..views.validation import read_views_to_fit, read_views_to_predict, remember
+from ..views.row_blocks import RowBlocks, RowSample, sample_rows, sample_size
+from ..views.validation import read_views_to_fit, read_views_to_learn, read_views_to_predict, remember, store_means
 from .base import Array, Kernel
 from .by_view import as_part, kernels_by_view, reads_gram, reference_block, resolve_kernels
 from .scalar import RBF, Laplacian
@@ -44,6 +46,9 @@ class _Features(TransformerMixin, ViewEstimator, auto_wrap_output_keys=None):  #
     kernel: Any
     n_components: float
     random_state: Any
+    _known: dict[str, Any]
+    _categories: dict[str, Any]
+    landmark_indices_: dict[str, np.ndarray]
 
     def _view_is_gram(self, name: str) -> bool:
         return reads_gram(self.kernel, name)
@@ -54,10 +59,13 @@ class _Features(TransformerMixin, ViewEstimator, auto_wrap_output_keys=None):  #
     def fit(self, X: Any, y: Any = None) -> "_Features":
         """Find the map of each view.
 
+        Of more than 20,000 samples, fewer where views are wide, a random sample determines the map.
+
         Parameters
         ----------
-        X : Views or what `as_views` reads
-            Training samples.
+        X : Views, what `as_views` reads, or RowBlocks
+            Training samples. A fraction as `n_components` needs their number: blocks that do not know it are counted in
+            a pass of their own.
         y : ignored
             Not used.
 
@@ -68,7 +76,40 @@ class _Features(TransformerMixin, ViewEstimator, auto_wrap_output_keys=None):  #
         """
         self._validate_params()
         with self._restore_on_error(shows_progress=False):
-            return self._fit_views(read_views_to_fit(self, X))
+            seed = check_random_state(self.random_state).randint(2**31)
+            X, positions, n = self._sample_blocks(X, seed) if isinstance(X, RowBlocks) else self._sample(X, seed)
+            return self._fit_views(X, seed, n)._at(positions)
+
+    def _sample(self, X: Any, seed: int) -> tuple[Views, np.ndarray, int]:
+        """Return the samples that determine the map, all or some of many, their positions, and the number of all."""
+        X = read_views_to_fit(self, X)
+        rows = sample_rows(np.arange(len(X)), sample_size(X, self._size(len(X))), seed)
+        n = len(X)
+        return (X if len(rows) == n else X[rows]), rows, n
+
+    def _sample_blocks(self, blocks: RowBlocks, seed: int) -> tuple[Views, np.ndarray, int]:
+        """Return the same of samples that are read block by block; views may appear in any block."""
+        sample: RowSample | None = None
+        start = 0
+        totals: dict[str, tuple[Any, int]] = {}
+        known = 0 if isinstance(self.n_components, Integral) else blocks.shape[0]
+        for block in blocks:
+            X = read_views_to_learn(self, block.X, fresh=not start)
+            if sample is None:
+                self._known, self._categories = {}, {}
+                sample = RowSample(sample_size(X, self._size(known)), seed)
+            remember(self, X)
+            store_means(self, X, totals)
+            sample.add(X, start + np.arange(len(X)))
+            start += len(X)
+        assert sample is not None  # blocks without samples are refused
+        X, positions = sample.rows()
+        self._used_views = tuple(name for name in X.names if X.present(name).any())
+        return X[list(self._used_views)], positions, start
+
+    def _at(self, positions: np.ndarray) -> "_Features":
+        """Set the positions of what was drawn among all samples; return the transformer."""
+        return self
 
     def fit_read(self, X: Views, view_of: Mapping[str, str] | None = None) -> "_Features":
         """Find the map of each view of samples that an estimator has read, whose Gram matrices keep their order.
@@ -77,15 +118,16 @@ class _Features(TransformerMixin, ViewEstimator, auto_wrap_output_keys=None):  #
         """
         self._validate_params()
         self._view_of = dict(view_of or {})
-        self._known: dict[str, Any] = {}
+        self._known = {}
         remember(self, X)
-        return self._fit_views(X)
+        return self._fit_views(X, check_random_state(self.random_state).randint(2**31), len(X))
 
-    def _fit_views(self, X: Views) -> "_Features":
+    def _fit_views(self, X: Views, seed: int, n: int) -> "_Features":
+        """Find the map from samples of the n that were given."""
         by_view = kernels_by_view(self.kernel, self.view_names_in_)
         self.kernels_ = resolve_kernels({name: by_view[name] for name in X.names}, X, validated=True)
-        self._seed = check_random_state(self.random_state).randint(2**31)
-        self._fit_maps(X)
+        self._seed = seed
+        self._fit_maps(X, n)
         return self
 
     def _random_state_of(self, name: str) -> np.random.RandomState:
@@ -94,19 +136,22 @@ class _Features(TransformerMixin, ViewEstimator, auto_wrap_output_keys=None):  #
         # unlike hash(), the same in every process
         return np.random.RandomState([self._seed, zlib.crc32(name.encode())])
 
-    def transform(self, X: Any) -> Views:
+    def transform(self, X: Any) -> Any:
         """Return the features of each view.
 
         Parameters
         ----------
-        X : Views or what `as_views` reads
+        X : Views, what `as_views` reads, or RowBlocks
             Samples.
 
         Returns
         -------
-        Views
-            One dense view of features for each view.
+        Views or RowBlocks
+            One dense view of features for each view. Those of blocks of rows are computed at each pass, and keep their
+            targets and weights.
         """
+        if isinstance(X, RowBlocks):
+            return transformed_blocks(X, self.transform)
         return self.transform_read(read_views_to_predict(self, X))
 
     def transform_read(self, X: Views) -> Views:
@@ -128,8 +173,8 @@ class _Features(TransformerMixin, ViewEstimator, auto_wrap_output_keys=None):  #
         return int(size) if isinstance(size, Integral) else max(1, round(size * n))
 
     @abstractmethod
-    def _fit_maps(self, X: Views) -> None:
-        """Find the map of each view; the kernels are resolved."""
+    def _fit_maps(self, X: Views, n: int) -> None:
+        """Find the map of each view from samples of the n that were given; the kernels are resolved."""
 
     @abstractmethod
     def _features(self, name: str, block: Block) -> Array:
@@ -195,15 +240,18 @@ def _leverage(pairs: _Pairs, size: int, rng: np.random.RandomState) -> np.ndarra
     scores = np.zeros(n)
     for kernel, block in pairs:
         landmarks = take_rows(block, pilot)
-        features = to_numpy(kernel(block, landmarks)) @ to_numpy(inverse_root(kernel(landmarks))).astype(np.float64)
-        residual = np.maximum(to_numpy(kernel.diag(block)) - np.einsum("ij,ij->i", features, features), 0)
-        eigenvalues, vectors = eigh(features.T @ features)
+        features = multiply(kernel(block, landmarks), cast(inverse_root(kernel(landmarks)), "float64"))
+        squares = to_numpy(namespace(features).sum(features * features, axis=1))
+        residual = np.maximum(to_numpy(kernel.diag(block)) - squares, 0)
+        values, vectors = eigh(features.T @ features)
+        eigenvalues = to_numpy(values)
         # mass beyond the `size` largest eigenvalues
         tail = eigenvalues[: max(len(eigenvalues) - size, 0)].sum() + residual.sum()
         ridge = max(tail / size, np.finfo(float).eps * max(eigenvalues[-1], 1e-300))
         projected = features @ vectors
         # φ'(Φ'Φ + λI)⁻¹φ in the basis of eigenvectors
-        captured = np.einsum("ij,ij->i", projected / (np.maximum(eigenvalues, 0) + ridge), projected)
+        inverse = like(1 / (np.maximum(eigenvalues, 0) + ridge), projected)
+        captured = to_numpy(namespace(projected).sum(projected * inverse * projected, axis=1))
         scores += np.clip(captured + residual / ridge, 0, 1)
     # `size` samples must have a positive probability
     scores = np.maximum(scores, 1e-12 * scores.max()) if scores.max() > 0 else np.ones(n)
@@ -278,17 +326,21 @@ class Nystroem(_Features):
     views: Any = None
     missing_columns: str = "raise"
 
-    def _fit_maps(self, X: Views) -> None:
+    def _at(self, positions: np.ndarray) -> "Nystroem":
+        self.landmark_indices_ = {name: positions[own] for name, own in self.landmark_indices_.items()}
+        return self
+
+    def _fit_maps(self, X: Views, n: int) -> None:
         draw = _DRAWS[self.landmarks]
         if self.shared:
-            self.landmark_indices_ = self._shared_landmarks(X, draw)
+            self.landmark_indices_ = self._shared_landmarks(X, draw, n)
         else:
             self.landmark_indices_ = {}
             for name in X.names:
                 rows = np.flatnonzero(X.present(name))
                 pairs = [(self.kernels_[name], take_rows(X.block(name), rows))]
                 # a fraction is of all samples, also of those that lack the view
-                size = min(self._size(len(X)), len(rows))
+                size = min(self._size(n), len(rows))
                 self.landmark_indices_[name] = rows[draw(pairs, size, self._random_state_of(name))]
         self._landmarks: dict[str, Block] = {}
         self._roots: dict[str, Array] = {}
@@ -296,7 +348,7 @@ class Nystroem(_Features):
             block = take_rows(X.block(name), chosen)
             with _blocks.naming(name):
                 K = self.kernels_[name](block)
-                if self.kernels_[name].may_be_indefinite and not is_positive(to_numpy(K)):
+                if self.kernels_[name].may_be_indefinite and not is_positive(K):
                     raise ValueError(
                         f"{self.kernels_[name]!r} is not positive semi-definite between the landmarks. Use another "
                         "kernel, or make its matrix positive semi-definite by `consilience.kernels.nearest_psd`."
@@ -304,10 +356,10 @@ class Nystroem(_Features):
             self._roots[name] = inverse_root(K)
             self._landmarks[name] = reference_block(self.kernels_[name], block)
 
-    def _shared_landmarks(self, X: Views, draw: Any) -> dict[str, np.ndarray]:
+    def _shared_landmarks(self, X: Views, draw: Any, n: int) -> dict[str, np.ndarray]:
         """Return the same samples for all views: those with every view, and other random ones if these are too few."""
         rows = np.arange(len(X)) if X.mask is None else np.flatnonzero(X.mask.all(axis=1))
-        size = min(self._size(len(X)), len(X))
+        size = min(self._size(n), len(X))
         chosen, rng = rows, self._random_state_of("")
         if len(rows) > size:
             pairs = [(self.kernels_[name], take_rows(X.block(name), rows)) for name in X.names]
@@ -382,7 +434,7 @@ class RandomFeatures(_Features):
     views: Any = None
     missing_columns: str = "raise"
 
-    def _fit_maps(self, X: Views) -> None:
+    def _fit_maps(self, X: Views, n: int) -> None:
         self._weights: dict[str, Array] = {}
         self._phases: dict[str, Array] = {}
         for name, kernel in self.kernels_.items():
@@ -392,7 +444,7 @@ class RandomFeatures(_Features):
                     "which takes any kernel."
                 )
             block, rng = X.block(name), self._random_state_of(name)
-            shape = (block.shape[1], self._size(len(X)))  # (columns, features)
+            shape = (block.shape[1], self._size(n))  # (columns, features)
             if isinstance(kernel, RBF):
                 # Fourier transform of exp(-γ‖x‖²)
                 weights = rng.normal(scale=np.sqrt(2 * float(kernel.gamma)), size=shape)

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from .._backend import check_memory, is_device_array
+from .._backend import cast, check_memory, in_single, is_device_array, like, namespace, spread_rows
 from ..solvers.linalg import without_rounding
 from ..views import _blocks
 from ..views._blocks import Block, Gram
@@ -146,12 +146,24 @@ def definite_grams(X: Views) -> Views:
             "Give fewer samples.",
         )
         K = block[rows].block(block[rows])
-        K = K if K.shape[0] != K.shape[1] or not np.isfinite(K).all() else without_rounding(K)
-        if K.dtype != np.float32:
-            values = np.array(block.values, dtype=np.float64)
-            values[np.ix_(block.index[rows], block.index[rows])] = K
+        xp = namespace(K)
+        K = K if K.shape[0] != K.shape[1] or not bool(xp.all(xp.isfinite(K))) else without_rounding(K)
+        if not in_single(K):
+            values = _with_part(block.values, K, block.index[rows])
             mended[name] = block._like(values, block.index, block.order, block.n_order)
     return X._with({name: mended.get(name, X.block(name)) for name in X.names}, X.mask) if mended else X
+
+
+def _with_part(values: Array, K: Array, rows: np.ndarray) -> Array:
+    """Return a copy of a matrix in double precision, with K between some rows."""
+    if not is_device_array(values):
+        values = np.array(values, dtype=np.float64)
+        values[np.ix_(rows, rows)] = K
+        return values
+    n = values.shape[0]
+    wide = spread_rows(spread_rows(K, rows, n).T, rows, n)  # symmetric
+    there = np.isin(np.arange(n), rows)
+    return namespace(K).where(like(there[:, None] & there[None, :], K), wide, cast(values, "float64"))
 
 
 def _by_name() -> dict[str, type[Kernel]]:

@@ -6,7 +6,8 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.neighbors import kneighbors_graph
 
-from ..solvers.linalg import multiply
+from .._backend import is_device_array, like, to_numpy
+from ..solvers.linalg import add_to_diagonal, multiply
 from ..views._reading import checked_sparse
 
 __all__ = ["laplacian", "nearest_neighbors"]
@@ -65,7 +66,8 @@ class WeightLaplacian:
     ndim = 2
 
     def __init__(self, W: Any, s: np.ndarray, *, normalized: bool):
-        degrees = np.asarray(W @ s)  # a neighbor j counts s_j times
+        # a neighbor j counts s_j times
+        degrees = to_numpy(multiply(W, like(s[:, None], W)))[:, 0] if is_device_array(W) else np.asarray(W @ s)
         self.W, self.shape = W, W.shape
         if normalized:
             # s_i rows of I - D^{-½}WD^{-½}, added up
@@ -75,14 +77,14 @@ class WeightLaplacian:
             self.r, self.d = s, s * degrees  # s_i rows of D - W, added up
 
     def __matmul__(self, x: np.ndarray) -> np.ndarray:
-        return self.d[:, None] * x - self.r[:, None] * multiply(self.W, self.r[:, None] * x)
+        d, r = like(self.d[:, None], x), like(self.r[:, None], x)
+        return d * x - r * multiply(self.W, r * x)
 
     def toarray(self) -> np.ndarray:
         """Return L as a dense array."""
-        L = self.W * -self.r
-        L *= self.r[:, None]
-        L[np.diag_indices_from(L)] += self.d
-        return L
+        L = self.W * like(-self.r[None, :], self.W)
+        L *= like(self.r[:, None], self.W)
+        return add_to_diagonal(L, self.d)
 
     def tosparse(self) -> Any:
         """Return L as a sparse matrix."""

@@ -3,11 +3,11 @@
 import numpy as np
 import scipy.sparse as sp
 
-from .._backend import is_device_array, like, namespace, to_numpy
+from .._backend import is_device_array, namespace
 from ..views._blocks import Block
 from ._distances import double, inner
 from .base import Array, Kernel, check_nonnegative, check_numeric, to_precision
-from .scalar import DistanceKernel, city_block_distances
+from .scalar import DistanceKernel, add_columns, city_block_distances
 
 __all__ = ["AdditiveChiSquared", "ChiSquared", "Hellinger", "Intersection"]
 
@@ -130,12 +130,18 @@ def _square_roots(X: Block) -> Block:
 
 
 def _harmonic_sums(kernel: Kernel, X: Block, Y: Block) -> Array:
-    """Return Σ_j 2 x_j z_j / (x_j + z_j) where both are nonzero; device arrays are computed on the host."""
+    """Return Σ_j 2 x_j z_j / (x_j + z_j) where both are nonzero; on a device column by column."""
     from . import _compiled
 
     check_nonnegative(kernel, X, Y)
     if is_device_array(X):
-        return like(_harmonic_sums(kernel, to_numpy(X), None if Y is None else to_numpy(Y)), X)
+        xp = namespace(X)
+
+        def term(x: Array, z: Array) -> Array:
+            sums, product = x + z, 2 * x * z
+            return xp.where(product > 0, product / xp.where(sums > 0, sums, xp.ones_like(sums)), xp.zeros_like(sums))
+
+        return add_columns(X, Y, term)
     if sp.issparse(X) or sp.issparse(Y):
         X = sp.csr_array(X)
         Y = None if Y is None else sp.csr_array(Y)  # both sparse, or both dense

@@ -6,7 +6,7 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.base import clone
 
-from .._backend import is_device_array, like, namespace, to_numpy
+from .._backend import cast, is_device_array, like, namespace, to_numpy
 from ..views._blocks import Block, Gram, take
 from .base import Array, Kernel, check_numeric, read
 from .given import Precomputed
@@ -134,7 +134,8 @@ class Centered(Kernel):
         kernel = self.kernel._resolved(reference)
         # by blocks of 512 rows, so that the matrix of all reference samples is never stored
         blocks = np.array_split(np.arange(reference.shape[0]), -(-reference.shape[0] // 512) or 1)
-        sums = [float(to_numpy(kernel._gram(take(reference, rows), reference)).sum()) for rows in blocks]
+        parts = (kernel._gram(take(reference, rows), reference) for rows in blocks)
+        sums = [float(namespace(K).sum(K)) for K in parts]
         return Centered(kernel, reference, sum(sums) / max(reference.shape[0], 1) ** 2)
 
     def _gram(self, X: Block, Y: Block) -> Array:
@@ -241,11 +242,12 @@ def column_scales(X: Block) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         low, high = (np.asarray(end.toarray()).ravel() for end in (X.min(axis=0), X.max(axis=0)))
         rounding = 1e-7 * np.sqrt(second)  # a difference of two large numbers
     else:
-        values = to_numpy(X)
-        mean = shift = values.mean(axis=0, dtype=np.float64)
-        scale = values.std(axis=0, dtype=np.float64)
-        low, high = values.min(axis=0), values.max(axis=0)
-        rounding = 16 * np.finfo(values.dtype).eps * np.abs(mean)
+        xp, values = namespace(X), cast(X, "float64") if is_device_array(X) else X
+        kind = {} if is_device_array(X) else {"dtype": np.float64}
+        mean = shift = to_numpy(xp.mean(values, axis=0, **kind))
+        scale = to_numpy(xp.std(values, axis=0, **kind))
+        low, high = to_numpy(xp.min(X, axis=0)), to_numpy(xp.max(X, axis=0))
+        rounding = 16 * np.finfo(low.dtype).eps * np.abs(mean)
     scale = np.where(scale > rounding, scale, np.inf)
     reach = np.where(np.isfinite(scale), scale, 0.0)
     return shift, scale, np.stack([low - reach, high + reach])

@@ -14,7 +14,7 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.base import clone
 
-from .._backend import by_rows, few_threads, is_device_array, like, namespace, to_numpy
+from .._backend import by_rows, cast, few_threads, is_device_array, like, namespace, to_numpy
 from ..views import _blocks
 from ..views._blocks import Block
 from ._distances import GaussianRows, double, gaussian_exponents, inner, squared_distances, squared_norms
@@ -346,8 +346,13 @@ class Laplacian(DistanceKernel):
 
 def _variance(X: Block) -> float:
     """Return the variance of all entries, in two passes; 0 if it is only rounding error."""
-    values = X.data if sp.issparse(X) else to_numpy(X)
     n = X.shape[0] * X.shape[1]
+    if is_device_array(X) and n:
+        xp = namespace(X)
+        center = float(xp.sum(X, dtype=xp.float64)) / n
+        variance = float(xp.sum((cast(X, "float64") - center) ** 2)) / n
+        return variance if variance > (8 * np.finfo(float).eps * float(xp.max(xp.abs(X)))) ** 2 else 0.0
+    values = X.data if sp.issparse(X) else to_numpy(X)
     if not values.size:
         return 0.0
     mean = values.sum(dtype=np.float64) / n
@@ -357,11 +362,12 @@ def _variance(X: Block) -> float:
 
 
 def city_block_distances(X: Block, Y: Block) -> Array:
-    """Return ‖x - z‖₁ by scikit-learn; device arrays are computed on the host."""
+    """Return ‖x - z‖₁ by scikit-learn; on a device column by column."""
     from sklearn.metrics.pairwise import manhattan_distances
 
     if is_device_array(X):
-        return like(city_block_distances(to_numpy(X), None if Y is None else to_numpy(Y)), X)
+        xp = namespace(X)
+        return add_columns(X, Y, lambda x, z: xp.abs(x - z))
     shape = (X.shape[0], (X if Y is None else Y).shape[0])
     kind = precision(X) if Y is None else np.result_type(precision(X), precision(Y))
     if 0 in shape:
@@ -369,6 +375,15 @@ def city_block_distances(X: Block, Y: Block) -> Array:
     if Y is not None and sp.issparse(X) != sp.issparse(Y):  # scikit-learn takes both sparse or both dense
         X, Y = (sp.csr_array(block) for block in (X, Y))
     return manhattan_distances(X, Y).astype(kind, copy=False)
+
+
+def add_columns(X: Block, Y: Block, term: Callable[[Array, Array], Array]) -> Array:
+    """Return Σ_j t(x_j, z_j) for all pairs of rows on a device; memory does not grow with the number of columns."""
+    xp, Z = namespace(X) if Y is None else namespace(X, Y), X if Y is None else Y
+    total = xp.zeros((X.shape[0], Z.shape[0]), dtype=xp.result_type(X.dtype, Z.dtype), device=X.device)
+    for j in range(X.shape[1]):
+        total += term(X[:, j : j + 1], Z[:, j][None, :])
+    return total
 
 
 def _sample_for_distances(X: Block, most: int = 2000) -> Block:

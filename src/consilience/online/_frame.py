@@ -20,6 +20,8 @@ from ..views import _blocks
 from ..views._samples import in_order_of
 from ..views.container import Views
 from ..views.estimator import ViewClassifier, ViewEstimator, decide
+from ..views.partitions import is_dask
+from ..views.row_blocks import RowBlocks
 from ..views.validation import read_labels, read_stream_labels, read_views_to_learn, read_views_to_predict, remember
 from ._arrays import Rule
 from ._bounds import BoundSetting, ComparedSamples, mistake_certificate
@@ -29,6 +31,7 @@ from ._stream import (
     check_kernel,
     class_codes,
     curve_marks,
+    learn_blocks,
     new_outputs,
     one_row,
     stream_kernel,
@@ -57,6 +60,7 @@ class OnlineEstimator(ViewClassifier, ViewEstimator, ABC):
     shuffle: bool
     random_state: Any
     _machine: Any
+    _cpu_only = True
     _late_classes = True  # whether classes can appear that were not announced
     _pair_scale = 1.0  # scale of the output of two classes when a third joins
     _parameter_constraints: dict[str, list[Any]] = {  # of those below, an estimator validates the parameters it has
@@ -209,15 +213,15 @@ class OnlineEstimator(ViewClassifier, ViewEstimator, ABC):
         return int(self._machine.n_updates)
 
     # -- learning
-    def partial_fit(self, X: Any, y: Any, classes: Any = None) -> Self:
+    def partial_fit(self, X: Any, y: Any = None, classes: Any = None) -> Self:
         """Learn a chunk of samples, in order.
 
         Parameters
         ----------
-        X : Views or what `as_views` reads
-            Samples. Views may be missing, and new ones may appear.
+        X : Views, what `as_views` reads, RowBlocks or Dask collections
+            Samples. Views may be missing, and new ones may appear. Blocks and partitions are learned in order.
         y : array-like of shape (n_samples,)
-            Classes; samples without one are skipped.
+            Classes; samples without one are skipped. RowBlocks have their own.
         classes : array-like, optional
             All classes of the stream, at the first call. By default, classes appear with their first sample.
 
@@ -227,6 +231,9 @@ class OnlineEstimator(ViewClassifier, ViewEstimator, ABC):
             The estimator.
         """
         self._validate_params()
+        X, y = (RowBlocks.of(X, y, views=getattr(self, "views", None)), None) if is_dask(X) else (X, y)
+        if isinstance(X, RowBlocks):
+            return learn_blocks(self, X, y, classes)
         fresh = not hasattr(self, "n_samples_seen_")
         if not fresh:
             self._check_fixed()

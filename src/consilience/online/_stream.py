@@ -14,6 +14,7 @@ from ..kernels import Kernel
 from ..views import _blocks
 from ..views._reading import checked_sparse
 from ..views.container import Views
+from ..views.row_blocks import RowBlocks
 
 
 @contextmanager
@@ -30,6 +31,17 @@ def uninterrupted() -> Iterator[None]:
         signal.signal(signal.SIGINT, before)
         if asked and callable(before):  # Ctrl-C came meanwhile
             before(*asked[0])
+
+
+def learn_blocks(estimator: Any, blocks: RowBlocks, y: Any, classes: Any) -> Any:
+    """Learn blocks of rows one after the other, as chunks; return the estimator."""
+    if y is not None:
+        raise ValueError("RowBlocks have targets in their blocks. Leave `y` out.")
+    for X, labels, sample_weight in blocks:
+        if sample_weight is not None:
+            raise ValueError(f"{type(estimator).__name__} takes no sample weights, and {blocks.name} have some.")
+        estimator.partial_fit(X, labels, classes)
+    return estimator
 
 
 # -- classes

@@ -192,7 +192,7 @@ class RankingPerceptron(OnlineEstimator):
         self._outputs = read_candidates_of(self.candidates) if listed else OutputList()
 
     # -- learning
-    def partial_fit(self, X: Any, y: Any, classes: Any = None) -> Self:
+    def partial_fit(self, X: Any, y: Any = None, classes: Any = None) -> Self:
         """Learn a chunk of samples, in order.
 
         Parameters

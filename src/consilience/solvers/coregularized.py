@@ -10,11 +10,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .._backend import like
+from .._backend import like, namespace, take_rows, to_numpy
 from .certificates import Solution
 from .coupled import Coupled, CoupledGrams
 from .coupled_features import CoupledFeatures, FeatureSums, sum_of_squares
-from .design import Design, FeatureDesign, FeatureRows
+from .design import Design, FeatureDesign, FeatureRows, GramDesign
 from .linalg import eigh, multiply, solve_general
 from .weights import Evaluation, alternate_weights, learn_weights, with_learned
 
@@ -51,6 +51,13 @@ def _sizes(penalties: Penalties, eigenvalue: float, scale: float) -> dict[str, f
     }
 
 
+def penalty_ratios(penalties: Penalties, value: float) -> tuple[tuple[float, float], tuple[float, float]]:
+    """Return γ_B/γ_A and γ_W/γ_A for an eigenvalue of the output kernel, and the same rounded, as a key."""
+    alpha = penalties.alpha / value
+    ratios = penalties.agreement / alpha, penalties.graph / alpha
+    return ratios, (float(f"{ratios[0]:.9e}"), float(f"{ratios[1]:.9e}"))
+
+
 class WeightSearch(NamedTuple):
     """How weights of the views are learned."""
 
@@ -66,7 +73,8 @@ class RidgeProblem:
     """Least squares for any weights of the views, over Gram matrices or features.
 
     `groups` are the eigenvalues of the output kernel with their eigenvectors, or None for the outputs themselves; `u`
-    are the weights of the losses. A design of features has the targets and their weights itself.
+    are the weights of the losses. A design of features has the targets and their weights itself. `sums` are its sums
+    over rows, where they are at hand.
     """
 
     def __init__(
@@ -76,15 +84,16 @@ class RidgeProblem:
         u: np.ndarray,
         penalties: Penalties,
         groups: Sequence[tuple[float, np.ndarray | None]],
+        sums: FeatureSums | None = None,
     ):
         self.design, self.Y, self.u, self.penalties, self.all_groups = design, Y, u, penalties, groups
         self.groups = [group for group in groups if group[0] > 0]
-        self.sums: FeatureSums | None = None
+        self.sums = sums
         self._systems: list[Coupled] | None = None
 
     def read(self, c: np.ndarray | None) -> None:
         """Read the sums over rows of features, for given weights of the views or for any."""
-        if isinstance(self.design, FeatureDesign):
+        if self.sums is None and isinstance(self.design, FeatureDesign):
             self.sums = FeatureSums(self.design, c)
 
     @property
@@ -110,7 +119,8 @@ class RidgeProblem:
             system = self._systems[k] if self._systems else couple(self.design, self.penalties, value, sums=self.sums)
             targets: tuple[Any, ...] = (vectors,)
             if self.sums is None:
-                targets = (self.Y if vectors is None else self.Y @ vectors, u)
+                Y = self.Y if vectors is None else self.Y @ vectors
+                targets = (like(Y, self.design.grams[0]), u)  # type: ignore[union-attr]
             yield system, vectors, targets
 
     def evaluate(self, c: np.ndarray) -> Evaluation:
@@ -178,7 +188,9 @@ class RidgeProblem:
             own = [turn_back(W, vectors) for W in part.coefficients]
             coefficients = [a + b for a, b in zip(coefficients, own, strict=True)] if coefficients else own
         if not coefficients:  # R maps all outputs to 0
-            coefficients = [np.zeros((size, self.Y.shape[1])) for size in self.design.sizes]
+            zeros = [np.zeros((size, self.Y.shape[1])) for size in self.design.sizes]
+            some = self.design.grams[0] if isinstance(self.design, GramDesign) else None
+            coefficients = [like(own, some) for own in zeros]
         scale = self.total
         objective, gap = value / scale, gap / scale
         # a direct solution: only rounding separates it from the optimum
@@ -241,19 +253,24 @@ class HeldOut:
     def __init__(self, kernel: np.ndarray, Y: np.ndarray, u: np.ndarray):
         self.Y, self.root = Y, np.sqrt(u)
         # with γ_B/γ_A and γ_W/γ_A as they are, another γ_A only divides the eigenvalues
-        self.values, self.vectors = eigh(self.root[:, None] * kernel * self.root)
-        self.turned = multiply(self.vectors.T, self.root[:, None] * Y)
+        across, down = like(self.root[None, :], kernel), like(self.root[:, None], kernel)
+        values, self.vectors = eigh(down * kernel * across)
+        self.values = to_numpy(values)
+        self.turned = multiply(self.vectors.T, down * like(Y, kernel))
 
     def outputs(self, alpha: float, folds: Sequence[np.ndarray] | None) -> np.ndarray:
         """Return g at the rows of each fold, one fold after the other; leave-one-out where there are no folds."""
         inverse = 1 / (np.maximum(self.values, 0) / alpha + 1)
-        r = multiply(self.vectors, inverse[:, None] * self.turned)  # (u½ 𝒢 u½/γ_A + I)⁻¹ u½ Y
+        V, xp = self.vectors, namespace(self.vectors)
+        r = to_numpy(multiply(V, like(inverse[:, None], V) * self.turned))  # (u½ 𝒢 u½/γ_A + I)⁻¹ u½ Y
         if folds is None:
             # (M⁻¹Y)_i / (M⁻¹)_ii, with M⁻¹ = u½ (u½ 𝒢 u½/γ_A + I)⁻¹ u½
-            return self.Y - r / ((self.vectors**2 @ inverse) * self.root)[:, None]
+            own = to_numpy(xp.matmul(V**2, like(inverse, V)))
+            return self.Y - r / (own * self.root)[:, None]
         parts = []
         for fold in folds:
-            rows = self.vectors[fold]
-            rest = solve_general((rows * inverse) @ rows.T, r[fold])  # the same for the rows of a fold together
-            parts.append(self.Y[fold] - rest / self.root[fold, None])
+            rows = take_rows(V, fold)
+            # the same for the rows of a fold together
+            rest = solve_general(xp.matmul(rows * like(inverse[None, :], V), rows.T), like(r[fold], V))
+            parts.append(self.Y[fold] - to_numpy(rest) / self.root[fold, None])
         return np.concatenate(parts)

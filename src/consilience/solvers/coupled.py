@@ -22,8 +22,20 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from .._backend import cast, is_device_array, like, namespace, spread_rows, take_rows, to_numpy
 from .design import GramDesign
-from .linalg import add_symmetric, add_to_diagonal, cholesky, cholesky_or_jitter, forward, gram_of, multiply, solve
+from .linalg import (
+    add_symmetric,
+    add_to_diagonal,
+    cholesky,
+    cholesky_or_jitter,
+    forward,
+    gram_of,
+    inner_product,
+    largest_entry,
+    multiply,
+    solve,
+)
 from .responses import Factored, Formed, Plain
 from .weights import Evaluation
 
@@ -89,7 +101,8 @@ class Coupled(ABC):
     def keep(self) -> None:
         """Keep E_v and T_v of all views, so that a change of c needs no factorization."""
         if self._kept is None:
-            owns = [None if (own := self.own(v)) is None else np.asfortranarray(own) for v in range(self.m)]
+            owns = [self.own(v) for v in range(self.m)]
+            owns = [np.asfortranarray(own) if isinstance(own, np.ndarray) else own for own in owns]
             self._kept = owns, [self.half(e) for e in np.eye(self.m)] if self.coupled else []
 
     def nu(self, c: np.ndarray) -> np.ndarray:
@@ -98,27 +111,36 @@ class Coupled(ABC):
 
     def labeled_kernel(self, c: np.ndarray) -> np.ndarray:
         """Return ν 𝒢(c) ν."""
-        total = np.zeros((self.l, self.l), order="F")
+        total: Any = None
         for v in np.flatnonzero(c).tolist():
             own = self.own(v) if self._kept is None else self._kept[0][v]
             if own is not None:
-                add_symmetric(total, own, c[v] ** 2)  # Σ c_v² E_v
+                total = self._zeros_like(own) if total is None else total
+                total = add_symmetric(total, own, c[v] ** 2)  # Σ c_v² E_v
         if self.coupled:
             if self._kept is None:
-                total += gram_of(self.half(c))  # T'T for T = Σ c_v T_v
+                mixed = self.half(c)  # T = Σ c_v T_v
             else:
-                mixed = c[0] * self._kept[1][0]
-                for weight, half in zip(c[1:], self._kept[1][1:], strict=True):
+                mixed = float(c[0]) * self._kept[1][0]
+                for weight, half in zip(c[1:].tolist(), self._kept[1][1:], strict=True):
                     mixed += weight * half
-                total += gram_of(mixed)
+            total = self._zeros_like(mixed) if total is None else total
+            total += gram_of(mixed)  # T'T
         if not self.present.all():
             nu = self.nu(c)
-            total *= nu  # both sides by ν
-            total *= nu[:, None]
+            total *= like(nu[None, :], total)  # both sides by ν
+            total *= like(nu[:, None], total)
         return total
 
+    def _zeros_like(self, x: Any) -> Any:
+        """Return zeros between the labeled rows, in double precision."""
+        if not is_device_array(x):
+            return np.zeros((self.l, self.l), order="F")
+        xp = namespace(x)
+        return xp.zeros((self.l, self.l), dtype=xp.float64, device=x.device)
+
     def responses(self, c: np.ndarray, r: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return f_v at the labeled rows for dual residuals r, as (m, l, P), and <νr, G_vw νr> as (m, m)."""
+        """Return f_v at the labeled rows for dual residuals r, as (m, l, P), and <νr, G_vw νr> as (m, m); NumPy's."""
         return self.responses_together([c], [r])[0]
 
     def responses_together(
@@ -128,7 +150,8 @@ class Coupled(ABC):
         self.keep()
         assert self._kept is not None
         owns, halves = self._kept
-        scaled = np.hstack([self.nu(c)[:, None] * r for c, r in zip(cs, rs, strict=True)])  # νr of all c, side by side
+        # νr of all c, side by side
+        scaled = namespace(*rs).concat([like(self.nu(c)[:, None], r) * r for c, r in zip(cs, rs, strict=True)], axis=1)
         P = rs[0].shape[1]
         parts = [slice(k * P, (k + 1) * P) for k in range(len(cs))]
         f = np.zeros((len(cs), self.m, *rs[0].shape))  # (c, view, row, output)
@@ -138,21 +161,21 @@ class Coupled(ABC):
                 continue
             moved = multiply(own, scaled)
             for k, part in enumerate(parts):
-                inner[k, v, v] = np.sum(scaled[:, part] * moved[:, part])
-                f[k, v] = cs[k][v] * moved[:, part]
+                inner[k, v, v] = inner_product(scaled[:, part], moved[:, part])
+                f[k, v] = cs[k][v] * to_numpy(moved[:, part])
         if self.coupled:
             through = [multiply(half, scaled) for half in halves]
-            total = np.zeros_like(through[0])
+            total = namespace(scaled).zeros_like(through[0])
             for k, part in enumerate(parts):
                 for v in range(self.m):
-                    total[:, part] += cs[k][v] * through[v][:, part]
+                    total[:, part] += float(cs[k][v]) * through[v][:, part]
                     for w in range(v + 1):
-                        inner[k, v, w] += np.sum(through[v][:, part] * through[w][:, part])
+                        inner[k, v, w] += inner_product(through[v][:, part], through[w][:, part])
                         inner[k, w, v] = inner[k, v, w]
             for v, half in enumerate(halves):
                 back = multiply(half.T, total)  # T_v'Tνr: what reaches view v through the coupling
                 for k, part in enumerate(parts):
-                    f[k, v] += back[:, part]
+                    f[k, v] += to_numpy(back[:, part])
         return list(zip(f, inner, strict=True))
 
 
@@ -162,7 +185,7 @@ def ridge_residuals(kernel: np.ndarray, Y: np.ndarray, u: np.ndarray) -> tuple[n
     (𝒢 + u⁻¹) r = Y, and the value is <Y, r>. The labeled kernel is overwritten.
     """
     r = solve(cholesky(add_to_diagonal(kernel, 1 / u)), Y)
-    return r, float(np.sum(Y * r))
+    return r, inner_product(Y, r)
 
 
 def weight_slopes(system: Coupled, c: np.ndarray, r: np.ndarray) -> tuple[np.ndarray, np.ndarray | None]:
@@ -171,6 +194,7 @@ def weight_slopes(system: Coupled, c: np.ndarray, r: np.ndarray) -> tuple[np.nda
     By the envelope theorem only the loss is differentiated: -2 Σ_i <r_i, d(ν_i Σ_w c_w f_w(x_i))/dc>.
     """
     f, inner = system.responses(c, r)
+    r = to_numpy(r)
     if system.present.all():
         return -2 * np.einsum("ip,vip->v", r, f), -inner
     return missing_slopes(c, system.present, np.einsum("ip,vip->iv", r, f)), None
@@ -220,38 +244,41 @@ class CoupledGrams(Coupled):
                 with _of_view(v):
                     self.views.append(Plain(K, ridge) if L is None else Factored(K, ridge, 0.0, L, graph_penalty))
             return
-        dtype = self.grams[0].dtype
-        self.q = np.sqrt(self.shared).astype(dtype)
-        H = np.zeros((self.N, self.N), dtype=dtype)  # I - q ΣE q = M^{-½} Σ_v (I - pE_vp) M^{-½}, M = diag(m_i)
+        some = self.grams[0]
+        dtype = np.float32 if design.single else np.float64
+        self.q = like(np.sqrt(self.shared).astype(dtype)[:, None], some)
+        H = like(
+            np.zeros((self.N, self.N), dtype=dtype), some
+        )  # I - q ΣE q = M^{-½} Σ_v (I - pE_vp) M^{-½}, M = diag(m_i)
         for v, (K, here) in enumerate(zip(self.grams, self.rows, strict=True)):
             L = design.laplacians[v] if graph_penalty else None
             diagonal = (self.shared * self.count)[here].astype(dtype)
             with _of_view(v):
                 self.views.append(view := Formed(K, ridge, diagonal, L, graph_penalty))
-            H[np.ix_(here, here) if len(here) < self.N else ...] += view.complement
+            H = _add_at(H, view.complement, here, here)
             del view.complement  # only H needs it
         scale = (1 / np.sqrt(self.count)).astype(dtype)
-        H *= scale
-        H *= scale[:, None]
+        H *= like(scale[None, :], some)
+        H *= like(scale[:, None], some)
         self.H, self.jitter = cholesky_or_jitter(H)
 
     def own(self, v: int) -> np.ndarray:
         """Return E_v between the labeled rows, zero where the view is missing."""
-        block = self.views[v].block(self.known[v])  # labeled rows come first in each view too
-        if len(block) == self.l:
+        block = self.views[v].block(int(self.known[v]))  # labeled rows come first in each view too
+        if block.shape[0] == self.l:
             return block
         here = self.rows[v][: self.known[v]]
-        padded = np.zeros((self.l, self.l), dtype=block.dtype)
-        padded[np.ix_(here, here)] = block
-        return padded
+        padded = np.zeros((self.l, self.l), dtype=np.float32 if self.design.single else np.float64)
+        return _add_at(like(padded, block), block, here, here)
 
     def half(self, c: np.ndarray) -> np.ndarray:
         """Return Σ_v c_v T_v, T_v = H^{-½} q E_v[:, labeled]."""
-        across = np.zeros((self.N, self.l), dtype=self.q.dtype, order="F")
-        for v in np.flatnonzero(c):
-            here, columns = self.rows[v], self.views[v].E[:, : self.known[v]]
-            across[np.ix_(here, here[: self.known[v]]) if len(here) < self.N else ...] += c[v] * columns
-        across *= self.q[:, None]
+        dtype = np.float32 if self.design.single else np.float64
+        across = like(np.zeros((self.N, self.l), dtype=dtype, order="F"), self.q)
+        for v in np.flatnonzero(c).tolist():
+            here, columns = self.rows[v], self.views[v].E[:, : int(self.known[v])]
+            across = _add_at(across, float(c[v]) * columns, here, here[: self.known[v]])
+        across *= self.q
         return forward(self.H, across)
 
     def ridge_fit(self, c: np.ndarray, Y: np.ndarray, u: np.ndarray) -> RidgeFit:
@@ -259,8 +286,9 @@ class CoupledGrams(Coupled):
         r, _ = ridge_residuals(self.labeled_kernel(c), Y, u)
         coefficients = self.coefficients(c, r)
         f, g, penalty = self.outputs(c, coefficients)
-        rest, bound = self.optimality(c, coefficients, f, u[:, None] * (Y - g))
-        value = float(np.sum(u[:, None] * (Y - g) ** 2)) + penalty
+        loss = like(u[:, None], Y) * (Y - g)
+        rest, bound = self.optimality(c, coefficients, f, loss)
+        value = inner_product(loss, Y - g) + penalty
         return RidgeFit(coefficients, value, rest, bound, self.jitter)
 
     def evaluate_ridge(self, c: np.ndarray, Y: np.ndarray, u: np.ndarray) -> Evaluation:
@@ -271,10 +299,10 @@ class CoupledGrams(Coupled):
     def _shown_residuals(self, c: np.ndarray, Y: np.ndarray, u: np.ndarray) -> tuple[np.ndarray, float]:
         """Return r and the optimal value where labeled rows of weight 0 have no loss."""
         kernel, shown = self.labeled_kernel(c), np.flatnonzero(u)
-        kernel = kernel if len(shown) == len(kernel) else kernel[np.ix_(shown, shown)]
-        r = np.zeros_like(Y)
-        r[shown], value = ridge_residuals(kernel, Y[shown], u[shown])
-        return r, value
+        if len(shown) < self.l:
+            kernel = take_rows(take_rows(kernel, shown).T, shown)  # symmetric
+        r, value = ridge_residuals(kernel, take_rows(Y, shown), u[shown])
+        return spread_rows(r, shown, self.l), value
 
     def view_outputs(
         self, cs: Sequence[np.ndarray], Y: np.ndarray, u: np.ndarray
@@ -283,7 +311,7 @@ class CoupledGrams(Coupled):
         fits = [self._shown_residuals(c, Y, u) for c in cs]
         shown = np.flatnonzero(u)
         weights = np.sqrt(u[shown])[:, None]
-        targets = (weights * Y[shown]).ravel()
+        targets = (weights * to_numpy(Y)[shown]).ravel()
         parts = []
         for c, (_, value), (f, _) in zip(cs, fits, self.responses_together(cs, [r for r, _ in fits]), strict=True):
             weighted = f[:, shown] * (self.nu(c)[shown, None] * weights)
@@ -293,19 +321,18 @@ class CoupledGrams(Coupled):
     def held_outputs(self, c: np.ndarray, Y: np.ndarray, u: np.ndarray, hidden: np.ndarray) -> np.ndarray:
         """Return g at labeled rows whose weight in `u` is 0, learned from the others."""
         r, _ = self._shown_residuals(c, Y, u)
-        return self.labeled_kernel(c)[hidden] @ r
+        return to_numpy(multiply(take_rows(self.labeled_kernel(c), hidden), r))
 
     def coefficients(self, c: np.ndarray, r: np.ndarray) -> list[np.ndarray]:
         """Return a_v with f_v = K_v a_v, for dual residuals r (l, P) of the labeled rows."""
         return self.respond(self._view_residuals(c, r))
 
     def respond(self, parts: list[np.ndarray]) -> list[np.ndarray]:
-        """Return a_v for what drives each view's function, here c_v ν r; the parts are used up."""
+        """Return a_v for what drives each view's function, here c_v ν r."""
         if self.coupled:
             total = self._summed([view.apply(own) for view, own in zip(self.views, parts, strict=True)])
-            total = self.q[:, None] * solve(self.H, self.q[:, None] * total)  # b s Σ_w f_w
-            for own, here in zip(parts, self.rows, strict=True):
-                own += total[here]
+            total = self.q * solve(self.H, self.q * total)  # b s Σ_w f_w
+            parts = [own + take_rows(total, here) for own, here in zip(parts, self.rows, strict=True)]
         return [view.coefficients(own) for view, own in zip(self.views, parts, strict=True)]
 
     def values(self, coefficients: Sequence[np.ndarray]) -> list[np.ndarray]:
@@ -314,27 +341,30 @@ class CoupledGrams(Coupled):
 
     def slopes(self, coefficients: Sequence[np.ndarray], f: Sequence[np.ndarray]) -> list[np.ndarray]:
         """Return a a_v + B_v f_v - b s Σ_w f_w: half the gradient of the penalties is K_v times it, per view."""
-        total = self.shared[:, None] * self._summed(f) if self.coupled else None
+        total = like(self.shared[:, None], f[0]) * self._summed(f) if self.coupled else None
         parts = [self.ridge * a + view.penalize(own) for a, view, own in zip(coefficients, self.views, f, strict=True)]
-        return parts if total is None else [part - total[here] for part, here in zip(parts, self.rows, strict=True)]
+        if total is None:
+            return parts
+        return [part - take_rows(total, here) for part, here in zip(parts, self.rows, strict=True)]
 
     def gap_bound(self, rests: Sequence[np.ndarray]) -> float:
         """Return Σ_v tr(ρ_v'K_vρ_v)/a, for what is left of the optimality conditions.
 
         It bounds the distance from the optimum: the objective, times l, is strongly convex.
         """
-        parts = [np.sum(rest * multiply(K, rest)) for K, rest in zip(self.grams, rests, strict=True)]
+        parts = [inner_product(rest, multiply(K, rest)) for K, rest in zip(self.grams, rests, strict=True)]
         return max(float(np.sum(parts)) / self.ridge, 0.0)
 
     def outputs(self, c: np.ndarray, coefficients: Sequence[np.ndarray]) -> tuple[list[np.ndarray], np.ndarray, float]:
         """Return f_v = K_v a_v at all rows, g at the labeled ones, and the penalties, all from the coefficients."""
         f = self.values(coefficients)
-        g = np.zeros((self.l, f[0].shape[1]))
+        g: Any = 0.0
         for v, here in enumerate(self.rows):
-            g[here[: self.known[v]]] += c[v] * f[v][: self.known[v]]
+            k = int(self.known[v])
+            g = g + spread_rows(float(c[v]) * f[v][:k, :], here[:k], self.l)
         # Σ_{v<w} ‖f_v - f_w‖² = m_i Σ_v ‖f_v‖² - ‖Σ_v f_v‖², and B has the first part
-        penalty = sum(float(np.sum(own * slope)) for own, slope in zip(f, self.slopes(coefficients, f), strict=True))
-        return f, self.nu(c)[:, None] * g, penalty
+        penalty = sum(inner_product(own, slope) for own, slope in zip(f, self.slopes(coefficients, f), strict=True))
+        return f, like(self.nu(c)[:, None], f[0]) * g, penalty
 
     def optimality(
         self, c: np.ndarray, coefficients: Sequence[np.ndarray], f: Sequence[np.ndarray], r: np.ndarray
@@ -345,23 +375,31 @@ class CoupledGrams(Coupled):
         """
         slopes = self.slopes(coefficients, f)
         rests = [slope - wanted for slope, wanted in zip(slopes, self._view_residuals(c, r), strict=True)]
-        return max(float(np.abs(rest).max()) for rest in rests), self.gap_bound(rests)
+        return max(largest_entry(rest) for rest in rests), self.gap_bound(rests)
 
     def _view_residuals(self, c: np.ndarray, r: np.ndarray) -> list[np.ndarray]:
         """Return c_v ν r on the rows of each view."""
-        scaled = self.nu(c)[:, None] * r
+        scaled = like(self.nu(c)[:, None], r) * r
         parts = []
         for v, here in enumerate(self.rows):
-            own = np.zeros((len(here), r.shape[1]))
-            own[: self.known[v]] = c[v] * scaled[here[: self.known[v]]]
-            parts.append(own)
+            first = np.arange(self.known[v])  # labeled rows come first in each view too
+            parts.append(spread_rows(float(c[v]) * take_rows(scaled, here[first]), first, len(here)))
         return parts
 
     def _summed(self, parts: Sequence[np.ndarray]) -> np.ndarray:
-        total = np.zeros((self.N, parts[0].shape[1]))
+        total: Any = 0.0
         for part, here in zip(parts, self.rows, strict=True):
-            total[here] += part
+            total = total + spread_rows(part, here, self.N)
         return total
+
+
+def _add_at(A: Any, B: Any, rows: np.ndarray, columns: np.ndarray) -> Any:
+    """Return A with B added at some rows and columns; in place for NumPy."""
+    if not is_device_array(A):
+        A[np.ix_(rows, columns) if B.shape != A.shape else ...] += B
+        return A
+    wide = spread_rows(spread_rows(B, rows, A.shape[0]).T, columns, A.shape[1])
+    return A + cast(wide.T, A.dtype)
 
 
 @contextmanager

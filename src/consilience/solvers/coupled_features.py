@@ -9,6 +9,7 @@ Only sums over rows are kept, so memory does not grow with the rows. Symbols are
 """
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,7 @@ from .._backend import is_device_array, like, namespace, to_numpy
 from .coupled import Coupled, RidgeFit, missing_slopes, row_scale
 from .design import FeatureDesign, FeatureRows, view_columns
 from .linalg import add_to_diagonal, cholesky, eigh, forward, multiply, solve
-from .moments import Moments, TooManyPatterns, moments_of, slopes_by_rows
+from .moments import Moments, TooManyPatterns, slopes_by_rows, unfinished_moments
 from .weights import Evaluation
 
 
@@ -42,7 +43,12 @@ class FeatureSums:
 
     def _read(self, c: np.ndarray | None) -> Moments:
         design = self.design
-        return moments_of(design.rows(), design.sizes, design.n_outputs, c, outer=design.outer)
+        if design.known is not None:
+            known: Moments = design.known
+            return known
+        work = partial(unfinished_moments, sizes=design.sizes, n_outputs=design.n_outputs, c=c, outer=design.outer)
+        found: Moments = design.reduce(work)
+        return found.finish()
 
     def of(self, c: np.ndarray) -> Moments:
         """Return the sums for weights c."""
@@ -155,7 +161,9 @@ class CoupledFeatures(Coupled):
         """Return the gradient in c where views are missing, from the sums of rows that have the same views."""
         moments, total = self.sums.of(c), np.zeros(self.m)
         if moments.c is not None:
-            return slopes_by_rows(self.design.rows(), self.parts, c, self.design.split(W), turn)
+            work = partial(slopes_by_rows, columns=self.parts, c=c, W=self.design.split(W), turn=turn)
+            slopes: np.ndarray = self.design.reduce(work)
+            return slopes
         d = self._spread(c)
         for key, own in moments.parts.items():
             if not own.labeled:

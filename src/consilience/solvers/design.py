@@ -10,6 +10,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from .._backend import in_single
+
 BLOCK = 4096  # rows of features at a time
 DEVICE_BLOCK = 65_536  # the same on a device, which is idle between small blocks
 
@@ -54,7 +56,7 @@ class GramDesign:
     @property
     def single(self) -> bool:
         """Whether the matrices are in single precision."""
-        return all(K.dtype == np.float32 for K in self.grams)
+        return all(in_single(K) for K in self.grams)
 
     @property
     def sizes(self) -> list[int]:
@@ -105,6 +107,11 @@ class FeatureDesign:
         Whether outputs are turned into other directions, so that sums of their products are needed.
     smoothness : list of array of shape (p_v, p_v)
         Φ_v'L_vΦ_v; empty where no graph is used.
+    over_parts : callable, optional
+        Takes a function of the rows of one part, and returns the sum of its values over all parts of the rows. The
+        parts are read where they are, such as by workers of a cluster.
+    known : Moments, optional
+        Sums over all rows, where the rows themselves are no longer there.
     """
 
     rows: Callable[[], Iterator[FeatureRows]]
@@ -112,7 +119,13 @@ class FeatureDesign:
     n_outputs: int
     outer: bool = False
     smoothness: list[np.ndarray] = field(default_factory=list)
+    over_parts: Callable[[Callable[[Iterator[FeatureRows]], Any]], Any] | None = None
+    known: Any = None
     single = False  # sums over rows are in double precision
+
+    def reduce(self, work: Callable[[Iterator[FeatureRows]], Any]) -> Any:
+        """Return ``work(rows)`` for all rows; of rows in parts, the sum of its values, which must add up by ``+``."""
+        return work(self.rows()) if self.over_parts is None else self.over_parts(work)
 
     def labeled(self) -> FeatureRows:
         """Return the features of all rows with a target, in one piece."""

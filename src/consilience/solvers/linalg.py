@@ -11,7 +11,7 @@ import scipy.linalg
 import scipy.sparse as sp
 from scipy.linalg import blas, lapack
 
-from .._backend import is_device_array, like, namespace, to_numpy
+from .._backend import cast, in_single, is_device_array, like, namespace, to_numpy
 
 
 def _fortran(A: np.ndarray) -> tuple[np.ndarray, int]:
@@ -25,7 +25,10 @@ def _fortran(A: np.ndarray) -> tuple[np.ndarray, int]:
 
 def multiply(A: Any, B: np.ndarray) -> np.ndarray:
     """AB."""
-    if sp.issparse(A) or is_device_array(A):
+    if is_device_array(A):
+        A, B = _of_one_type(A, B)
+        return A @ B
+    if sp.issparse(A):
         return A @ B
     if not A.size or not B.size:  # BLAS refuses arrays without entries, and says so on standard output
         return np.zeros((A.shape[0], B.shape[1]), dtype=np.result_type(A, B), order="F")
@@ -74,18 +77,39 @@ def add_to_diagonal(A: np.ndarray, values: Any) -> np.ndarray:
     """Add to the diagonal of A, in place for NumPy; return the sum."""
     if is_device_array(A):
         xp = namespace(A)
+        values = cast(like(values, A), A.dtype) if isinstance(values, np.ndarray) else float(values)
+        if hasattr(A, "diagonal_scatter"):  # PyTorch: the result is the only new matrix
+            return A.diagonal_scatter(A.diagonal() + values)
         return A + xp.eye(A.shape[0], dtype=A.dtype, device=A.device) * values
     A[np.diag_indices_from(A)] += values
     return A
 
 
-def add_symmetric(A: np.ndarray, B: np.ndarray, weight: float) -> None:
-    """Add a multiple of a symmetric matrix to A, in place and without another matrix in memory."""
-    if A.flags.f_contiguous and A.dtype == B.dtype and (B.flags.f_contiguous or B.flags.c_contiguous):
+def add_symmetric(A: np.ndarray, B: np.ndarray, weight: float) -> np.ndarray:
+    """Add a multiple of a symmetric matrix to A, in place and for NumPy without another matrix in memory; return A."""
+    if is_device_array(A):
+        A += float(weight) * B
+    elif A.flags.f_contiguous and A.dtype == B.dtype and (B.flags.f_contiguous or B.flags.c_contiguous):
         (axpy,) = blas.get_blas_funcs(("axpy",), (A,))
         axpy(B.ravel("A"), A.ravel("K"), a=weight)  # both are views
     else:
         A += weight * B
+    return A
+
+
+def diagonal_of(A: Any) -> np.ndarray:
+    """Return the diagonal of a matrix; NumPy's in any case."""
+    return to_numpy(namespace(A).linalg.diagonal(A)) if is_device_array(A) else A.diagonal()
+
+
+def inner_product(A: Any, B: Any) -> float:
+    """Return the sum of the products of all entries."""
+    return float(namespace(A).sum(A * B))
+
+
+def largest_entry(A: Any) -> float:
+    """Return the largest absolute value."""
+    return float(namespace(A).max(namespace(A).abs(A)))
 
 
 def mirror(A: np.ndarray) -> np.ndarray:
@@ -114,14 +138,16 @@ def cholesky(A: np.ndarray) -> np.ndarray:
 
 def cholesky_or_jitter(A: np.ndarray) -> tuple[np.ndarray, float]:
     """The lower factor of a symmetric matrix, and the multiple of the identity that it took: 0 as a rule."""
-    size = max(float(np.abs(A.diagonal()).max()), float(np.finfo(A.dtype).tiny))
+    kind = np.finfo(np.float32 if in_single(A) else np.float64)
+    size = max(float(np.abs(diagonal_of(A)).max()), float(kind.tiny))
     jitter = 0.0
     for attempt in range(10):
         try:
-            return cholesky(add_to_diagonal(A.copy(order="F"), jitter)), jitter
+            here = A if is_device_array(A) else A.copy(order="F")
+            return cholesky(add_to_diagonal(here, jitter)), jitter
         except np.linalg.LinAlgError:
             # rounding of a matrix of this size, then ten times as much
-            jitter = size * len(A) * float(np.finfo(A.dtype).eps) * 10**attempt
+            jitter = size * A.shape[0] * float(kind.eps) * 10**attempt
     raise np.linalg.LinAlgError("The matrix is not positive semi-definite.")
 
 
@@ -130,14 +156,15 @@ def is_positive(A: np.ndarray, *, single: bool = False) -> bool:
 
     `single` says that its values were rounded to single precision, whatever their type is now.
     """
-    size = float(np.abs(A).max(initial=0.0))
-    eps = float(np.finfo(np.float32 if single or A.dtype == np.float32 else np.float64).eps)
+    size = largest_entry(A) if A.shape[0] else 0.0
+    eps = float(np.finfo(np.float32 if single or in_single(A) else np.float64).eps)
     # Gram matrices are rounded by about n eps of their largest entry
-    little = max(1e-8, 8 * len(A) * eps) * max(size, float(np.finfo(np.float64).tiny))
+    little = max(1e-8, 8 * A.shape[0] * eps) * max(size, float(np.finfo(np.float64).tiny))
     try:
         # the transpose of a symmetric matrix is copied faster than its rows are turned into columns
-        copy = np.array(A.T if A.flags.c_contiguous else A, dtype=np.float64, order="F")
-        cholesky(add_to_diagonal(copy, little))
+        here = A if is_device_array(A) or not A.flags.c_contiguous else A.T
+        double = cast(A, "float64") if is_device_array(A) else np.array(here, dtype=np.float64, order="F")
+        cholesky(add_to_diagonal(double, little))
     except np.linalg.LinAlgError:
         return False
     return True
@@ -146,6 +173,8 @@ def is_positive(A: np.ndarray, *, single: bool = False) -> bool:
 def inverse(A: np.ndarray) -> np.ndarray:
     """The inverse of a symmetric positive definite matrix, which is used up."""
     factor = cholesky(A)
+    if is_device_array(factor):
+        return solve(factor, namespace(A).eye(A.shape[0], dtype=A.dtype, device=A.device))
     (potri,) = lapack.get_lapack_funcs(("potri",), (factor,))
     return mirror(potri(factor, lower=1, overwrite_c=1)[0])
 
@@ -166,6 +195,8 @@ def root(K: np.ndarray) -> tuple[np.ndarray, bool]:
 
     Cholesky's factor, with pivots where K is singular.
     """
+    if is_device_array(K):
+        return _device_root(K)
     try:
         return cholesky(K.copy(order="F")), True
     except np.linalg.LinAlgError:
@@ -178,7 +209,7 @@ def root(K: np.ndarray) -> tuple[np.ndarray, bool]:
 
 def _rounding(K: np.ndarray, dtype: Any) -> float:
     """Return the size of rounding errors in a Gram matrix of this type, relative to its largest entry."""
-    return 8 * len(K) * float(np.finfo(dtype).eps)
+    return 8 * K.shape[0] * float(np.finfo(dtype).eps)
 
 
 def _pivoted_factor(K: np.ndarray, dtype: Any) -> np.ndarray:
@@ -201,6 +232,13 @@ def without_rounding(K: np.ndarray) -> np.ndarray:
     A matrix that has a Cholesky factor in double precision is returned as it is, and so is one whose negative
     eigenvalues are more than rounding. Otherwise the result has lower rank and is in double precision.
     """
+    if is_device_array(K):
+        A = cast(K, "float64")
+        try:
+            G, whole = _device_root(A, np.float32 if in_single(K) else np.float64)
+        except np.linalg.LinAlgError:
+            return K
+        return K if whole else gram_of(G.T)
     A = np.array(K, dtype=np.float64, order="F")
     try:
         cholesky(A.copy(order="F"))
@@ -213,8 +251,8 @@ def without_rounding(K: np.ndarray) -> np.ndarray:
 def sandwich(G: np.ndarray, B: Any, *, triangular: bool) -> np.ndarray:
     """G'BG for a symmetric B, or its diagonal."""
     if B.ndim == 1:
-        return gram_of(np.sqrt(B)[:, None] * G)  # G'BG with B½ on either side
-    if not triangular:
+        return gram_of(like(np.sqrt(B)[:, None], G) * G)  # G'BG with B½ on either side
+    if is_device_array(G) or not triangular:
         return multiply(G.T, multiply(B, G))
     (trmm,) = blas.get_blas_funcs(("trmm",), (G,))
     # triangular products do half the work
@@ -282,6 +320,8 @@ def lstsq(A: np.ndarray, B: np.ndarray, *, cutoff: float | None = None) -> np.nd
 
 def solve_general(A: np.ndarray, B: np.ndarray) -> np.ndarray:
     """Return A⁻¹B for a square matrix without structure."""
+    if is_device_array(A):
+        return namespace(A).linalg.solve(A, B)
     return scipy.linalg.solve(A, B, check_finite=False)
 
 
@@ -422,8 +462,30 @@ def _device_cholesky(A: Any) -> Any:
     return L
 
 
+def _of_one_type(A: Any, B: Any) -> tuple[Any, Any]:
+    """Return both arrays in the higher of their precisions; libraries differ in whether they do so themselves."""
+    if A.dtype == B.dtype:
+        return A, B
+    return cast(A, "float64"), cast(B, "float64")
+
+
+def _device_root(K: Any, dtype: Any = None) -> tuple[Any, bool]:
+    """Return G with GG' = K on a device: Cholesky's factor, or eigenvectors where K is singular."""
+    dtype = dtype or (np.float32 if in_single(K) else np.float64)
+    try:
+        return _device_cholesky(K), True
+    except np.linalg.LinAlgError:
+        values, vectors = eigh(K)
+        e = to_numpy(values).astype(np.float64)
+        if -e[0] > max(1e-5, _rounding(K, dtype)) * largest_entry(K):  # more than rounding
+            raise
+        first = int(np.argmax(e > 8 * np.sqrt(len(e)) * float(np.finfo(dtype).eps) * e[-1]))  # they ascend
+        return vectors[:, first:] * cast(like(np.sqrt(e[first:])[None, :], K), K.dtype), False
+
+
 def _device_triangular(L: Any, T: Any, *, transposed: bool) -> Any:
     """Return L⁻¹T or L⁻ᵀT for a lower triangular L on a device."""
+    L, T = _of_one_type(L, T)
     xp = namespace(L)
     if hasattr(xp.linalg, "solve_triangular"):  # PyTorch
         return xp.linalg.solve_triangular(L.T if transposed else L, T, upper=transposed)

@@ -8,6 +8,7 @@ leave-one-out, the rows are read once more. Symbols are those of `design_matrix`
 """
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -111,7 +112,7 @@ class MomentMatrix(ViewMatrix):
         sizes = xp.sqrt(xp.linalg.diagonal(X))[:, None]
         reach = np.sqrt(self.squares) + to_numpy(xp.sum(sizes * xp.abs(H), axis=0))
         unseen = np.finfo(np.float64).eps * (4 + np.sqrt(self.n)) * float(np.sum(reach**2))
-        if unseen > _LOST * float(np.sum(losses)):
+        if unseen > _LOST * float(np.sum(losses)) and self.design.known is None:  # type: ignore[union-attr]
             return self._measured_by_rows(w, G)
         return Measured(np.maximum(losses, 0), products, d * bare, bare, unseen=unseen)
 
@@ -142,7 +143,11 @@ class MomentMatrix(ViewMatrix):
             return -2 * self.view_sums(G * measured.unweighted).sum(axis=1)  # -2 <G_v, Φ_v'r>
         moments, total = self.sums.of(w), np.zeros(len(w))
         if moments.c is not None:
-            return slopes_by_rows(self.rows(), self.columns, w, self.by_view(G))
+            assert isinstance(self.design, FeatureDesign)
+            slopes: np.ndarray = self.design.reduce(
+                partial(slopes_by_rows, columns=self.columns, c=w, W=self.by_view(G))
+            )
+            return slopes
         H = self.weight_columns(w) * G
         for key, own in moments.parts.items():  # rows that have the same views, as if they were one
             t = own.Z - moments.nu(key, w) * multiply(own.X, H)  # Σ u φ r'

@@ -8,7 +8,7 @@ of rows with missing views depend on the weights of the views. Sums add up: thos
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -70,12 +70,39 @@ class RowSums:
         self.n, self.labeled = self.n + len(u), self.labeled + len(shown)
         self.weight, self.total = self.weight + float(s.sum()), self.total + float(s[shown].sum())
 
+    def __getstate__(self) -> dict[str, Any]:
+        """Return what travels between processes: the lower triangles alone, and none of a matrix of zeros."""
+        return {name: _packed(own) if name in "XT" else own for name, own in vars(self).items()}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        q = state["Z"].shape[0]
+        vars(self).update({name: _unpacked(own, q) if name in "XT" else own for name, own in state.items()})
+
     def __iadd__(self, other: "RowSums") -> "RowSums":
         self.X, self.T, self.Z = self.X + other.X, self.T + other.T, self.Z + other.Z
         self.squares = self.squares + other.squares
         self.n, self.labeled = self.n + other.n, self.labeled + other.labeled
         self.weight, self.total = self.weight + other.weight, self.total + other.total
         return self
+
+
+def _packed(A: Any) -> Any:
+    """Return the columns of a lower triangle one after the other, None for zeros; arrays of devices as they are."""
+    if is_device_array(A):
+        return A
+    columns = np.concatenate([A[k:, k] for k in range(len(A))])
+    return columns if columns.any() else None
+
+
+def _unpacked(packed: Any, q: int) -> Any:
+    """Return the symmetric matrix of a lower triangle as `_packed` returns it."""
+    if is_device_array(packed):
+        return packed
+    A, start = np.zeros((q, q), order="F"), 0
+    for k in range(q if packed is not None else 0):
+        A[k:, k] = A[k, k:] = packed[start : start + q - k]
+        start += q - k
+    return A
 
 
 Pattern = tuple[bool, ...]
@@ -132,6 +159,15 @@ class Moments:
             else:
                 self.parts[key] = own
         return self
+
+    def __add__(self, other: "Moments") -> "Moments":
+        """Return the sums over the rows of both, which stay as they are."""
+        parts = {key: replace(own) for key, own in self.parts.items()}
+        both = Moments(self.sizes, self.n_outputs, self.c, self.outer, parts)
+        both += Moments(self.sizes, self.n_outputs, self.c, self.outer, {k: replace(v) for k, v in other.parts.items()})
+        if self.c is None and (len(parts) - 1) * 16 * sum(self.sizes) ** 2 > PATTERN_BYTES:
+            raise TooManyPatterns
+        return both
 
     def finish(self) -> "Moments":
         """Fill the upper triangles, once all rows are in."""
@@ -205,14 +241,14 @@ class Moments:
         return total
 
 
-def moments_of(
-    blocks: Iterable[FeatureRows], sizes: list[int], n_outputs: int, c: np.ndarray | None = None, *, outer: bool = False
+def unfinished_moments(
+    blocks: Iterable[FeatureRows], *, sizes: list[int], n_outputs: int, c: np.ndarray | None, outer: bool
 ) -> Moments:
-    """Return the sums over all rows; with c, those of rows multiplied by their ν."""
+    """Return the sums over some rows, to be added to others and then finished."""
     found = Moments(sizes, n_outputs, c, outer)
     for rows in blocks:
         found.add(rows)
-    return found.finish()
+    return found
 
 
 def slopes_by_rows(

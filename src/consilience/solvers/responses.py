@@ -6,7 +6,20 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from .linalg import add_to_diagonal, cholesky, forward, gram_of, inverse, multiply, root, sandwich, solve
+from .._backend import cast, like, namespace
+from .linalg import (
+    add_to_diagonal,
+    cholesky,
+    diagonal_of,
+    forward,
+    gram_of,
+    inverse,
+    largest_entry,
+    multiply,
+    root,
+    sandwich,
+    solve,
+)
 
 
 class Plain:
@@ -29,7 +42,7 @@ class Plain:
 
     def penalize(self, f: np.ndarray) -> np.ndarray:
         """Return Bf."""
-        return np.zeros_like(f)
+        return namespace(f).zeros_like(f)
 
 
 class _Penalized(ABC):
@@ -53,7 +66,7 @@ class _Penalized(ABC):
 
     def penalize(self, x: np.ndarray) -> np.ndarray:
         """Return Bx."""
-        product = np.reshape(self.diagonal, (-1, 1)) * x
+        product = like(np.reshape(self.diagonal, (-1, 1)), x) * x
         if self.L is None:
             return product
         return product + self.graph_penalty * (multiply(self.L, x) if isinstance(self.L, np.ndarray) else self.L @ x)
@@ -63,11 +76,11 @@ class _Penalized(ABC):
         found = (x - self.penalize(self.apply(x))) / self.a
         rest = x - self.a * found - self.penalize(multiply(self.K, found))
         for _ in range(5):  # iterative refinement: E is rounded, K and B are not
-            if np.abs(rest).max() <= 1e-13 * np.abs(x).max():
+            if largest_entry(rest) <= 1e-13 * largest_entry(x):
                 break
             better = found + (rest - self.penalize(self.apply(rest))) / self.a
             left = x - self.a * better - self.penalize(multiply(self.K, better))
-            if not np.abs(left).max() < np.abs(rest).max():
+            if not largest_entry(left) < largest_entry(rest):
                 break
             found, rest = better, left
         return found
@@ -84,7 +97,7 @@ class Factored(_Penalized):
 
     def block(self, l: int) -> np.ndarray:
         """Return E between the first l rows."""
-        return gram_of(forward(self.C, self.G[:l].T))  # E = (C⁻¹G')'(C⁻¹G')
+        return gram_of(forward(self.C, self.G[:l, :].T))  # E = (C⁻¹G')'(C⁻¹G')
 
     def apply(self, x: np.ndarray) -> np.ndarray:
         """Return Ex."""
@@ -97,20 +110,21 @@ class Formed(_Penalized):
     def __init__(self, K: np.ndarray, a: float, diagonal: np.ndarray, L: Any, graph_penalty: float):
         super().__init__(K, a, diagonal, L, graph_penalty)
         p = np.sqrt(diagonal)
-        if L is None and diagonal.min() * K.diagonal().max() > 1e-5 * a:
+        across, down = (cast(like(q, K), K.dtype) for q in (p[None, :], p[:, None]))
+        if L is None and diagonal.min() * diagonal_of(K).max() > 1e-5 * a:
             # P = (aI + pKp)⁻¹ and E = (I - aP)/p²: no digits cancel, because the penalty is not small
-            self.complement = inverse(add_to_diagonal(p[:, None] * K * p, a))
+            self.complement = inverse(add_to_diagonal(down * K * across, a))
             self.complement *= a  # I - pEp = aP
-            self.E = self.complement * (-1 / p)
-            self.E /= p[:, None]
-            add_to_diagonal(self.E, 1 / diagonal)
+            self.E = self.complement * (-1 / across)
+            self.E /= down
+            self.E = add_to_diagonal(self.E, 1 / diagonal)
             return
         G, triangular = root(K)
         C = cholesky(add_to_diagonal(sandwich(G, self._penalty(), triangular=triangular), a))
         self.E = gram_of(forward(C, G.T))
-        self.complement = self.E * -p
-        self.complement *= p[:, None]
-        add_to_diagonal(self.complement, 1.0)
+        self.complement = self.E * -across
+        self.complement *= down
+        self.complement = add_to_diagonal(self.complement, 1.0)
 
     def block(self, l: int) -> np.ndarray:
         """Return E between the first l rows."""

@@ -42,10 +42,10 @@ class Gram:
     def __init__(self, values: np.ndarray | None, index: np.ndarray | None = None):
         if values is None and index is None:
             raise ValueError("A Gram needs `values` or `index`; both are None.")
-        if values is not None and getattr(values, "dtype", None) not in (np.float32, np.float64):
+        if values is not None and str(getattr(values, "dtype", "")).rpartition(".")[2] not in ("float32", "float64"):
             values = np.asarray(values, dtype=np.float64)
         self.values = values
-        self.index = np.arange(len(values)) if index is None else np.asarray(index)  # type: ignore[arg-type]
+        self.index = np.arange(values.shape[0]) if index is None else np.asarray(index)  # type: ignore[union-attr]
         self.n_columns = None if values is None else values.shape[1]
         self.order: np.ndarray | None = None
         self.n_order = 0  # `order`: position of each sample among the `n_order` samples given to fit, if known
@@ -90,6 +90,8 @@ class Gram:
         if self.values is None or self.n_columns != other.n_columns:
             raise _not_over_the_same(self.n_columns, other)
         rows, columns = _as_slice(self.index), _as_slice(other.index)
+        if is_device_array(self.values):
+            return take_rows(take_rows(self.values, self.index).T, other.index).T + 0.0  # a copy
         if rows is not None and columns is not None:  # a slice copies many times faster than positions
             return np.array(self.values[rows, columns])
         return np.asarray(self.values[np.ix_(self.index, other.index)])
@@ -100,10 +102,9 @@ class Gram:
         The columns of `plain` are the samples given to fit in that order, or all samples of the shared Gram matrix.
         """
         order, n_order = (np.arange(len(self)), len(self)) if self.order is None else (self.order, self.n_order)
-        if plain.shape[1] == n_order:
-            return np.asarray(plain[:, order])
-        if plain.shape[1] == self.n_columns:
-            return np.asarray(plain[:, self.index])
+        if plain.shape[1] in (n_order, self.n_columns):
+            wanted = order if plain.shape[1] == n_order else self.index
+            return take_rows(plain.T, wanted).T if is_device_array(plain) else np.asarray(plain[:, wanted])
         raise _not_over_the_same(plain.shape[1], self)
 
     def diagonal(self) -> np.ndarray:
@@ -112,6 +113,8 @@ class Gram:
             raise ValueError(
                 "The diagonal of a precomputed view needs the square Gram matrix of all samples; it was not given."
             )
+        if is_device_array(self.values):
+            return take_rows(namespace(self.values).linalg.diagonal(self.values), self.index)
         return np.asarray(self.values[self.index, self.index])
 
 
@@ -159,7 +162,7 @@ def entries(block: Block) -> int:
 def is_single(block: Block) -> bool:
     """Tell whether the values of a block are in single precision."""
     if isinstance(block, Gram):
-        return block.values is not None and block.values.dtype == np.float32
+        return block.values is not None and is_single(block.values)
     return str(getattr(block, "dtype", "")).endswith("float32")
 
 
@@ -323,7 +326,7 @@ def equal(a: Block, b: Block) -> bool:
     if a is None:
         return True
     if isinstance(a, Gram):
-        return a.shape == b.shape and np.array_equal(a.block(a), b.block(b), equal_nan=True)
+        return a.shape == b.shape and np.array_equal(to_numpy(a.block(a)), to_numpy(b.block(b)), equal_nan=True)
     if a.shape != b.shape:
         return False
     if sp.issparse(a):

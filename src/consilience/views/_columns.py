@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from .._backend import to_numpy
+from .._backend import is_device_array, namespace, take_rows, to_numpy
 from . import _blocks
 from ._annotated import NamedMatrix
 from ._blocks import Block, some
@@ -233,8 +233,13 @@ def column_means(block: Block, present: np.ndarray) -> np.ndarray:
     if sp.issparse(block):
         total = np.asarray(block.sum(axis=0)).reshape(-1)  # missing rows are empty
         return total / max(len(rows), 1)
-    values = to_numpy(block)
-    values = values if len(rows) == len(values) else values[rows]
+    if is_device_array(block):
+        xp, there = namespace(block), block if len(rows) == block.shape[0] else take_rows(block, rows)
+        known = ~xp.isnan(there)
+        counts = to_numpy(xp.sum(xp.astype(known, xp.float64), axis=0))
+        sums = xp.sum(xp.where(known, there, xp.zeros_like(there)), axis=0, dtype=xp.float64)
+        return to_numpy(sums) / np.maximum(counts, 1)
+    values = block if len(rows) == len(block) else block[rows]
     total = values.mean(axis=0, dtype=np.float64)
     if np.isnan(total).any():
         counts = np.count_nonzero(~np.isnan(values), axis=0)

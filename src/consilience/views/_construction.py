@@ -71,6 +71,8 @@ def _read_item(name: str, value: Any, read: ReadViews) -> Block:
     """Return one view's data as stored; keep the names of its columns."""
     if value is None or isinstance(value, Gram):
         return value
+    if hasattr(value, "__dask_graph__"):
+        raise in_dask(f"View '{name}'", value)
     categories = _frames.NO_LEVELS
     if isinstance(value, NamedMatrix):
         if value.columns is not None:
@@ -81,6 +83,14 @@ def _read_item(name: str, value: Any, read: ReadViews) -> Block:
     if categories:
         read.categories[name] = categories
     return _reading.read_block(name, value)
+
+
+def in_dask(what: str, value: Any) -> TypeError:
+    """Return the error for a Dask collection where the samples themselves are needed."""
+    return TypeError(
+        f"{what} is a Dask collection ({type(value).__name__}), which is not loaded into memory unless you ask for it. "
+        "Fit an estimator with `n_components`, or an online estimator by partial_fit, or load it: compute()."
+    )
 
 
 def names_of_grams(precomputed: bool | str | Sequence[str] | None, names: Sequence[str]) -> Sequence[str]:

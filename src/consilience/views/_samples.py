@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from .._backend import is_device_array, to_numpy
 from . import _blocks
 from ._annotated import NamedMatrix, kind_of, matrices
 from ._blocks import Block, some
@@ -191,6 +192,8 @@ def in_order_of(sample_names: np.ndarray | None, values: Any, what: str) -> Any:
 
     Arrays and lists are taken by position, as are all values where the samples have no names.
     """
+    if is_device_array(values):  # targets and weights are read on the host
+        return to_numpy(values)
     own = index_names(values)
     if sample_names is None or own is None or np.array_equal(own, sample_names):
         return values

@@ -1,11 +1,9 @@
 """Conversion to and from `Views`: data of any form, data frames, MuData."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
-import numpy as np
-
-from .._backend import is_device_array
+from .._backend import cast, in_single, is_device_array, tensor_on
 from . import _tables
 from ._annotated import kind_of, matrices
 from ._construction import is_mapping
@@ -77,16 +75,39 @@ def as_views(
     return Views({"view0": _tables.one_table(X)}, **options)
 
 
-def to_float64(X: Views) -> Views:
-    """Return the same samples with float32 data as float64, except Gram matrices and device arrays."""
+def views_on_device(X: Views, device: str) -> Views:
+    """Return the same samples as tensors on a device of PyTorch, copied through pinned memory to a GPU."""
+    blocks = {}
+    for name in X.names:
+        if X.kind(name) not in ("dense", "missing"):
+            raise TypeError(
+                f"View '{name}' is {X.kind(name)}, and devices take dense arrays. Convert it, or work on the host."
+            )
+        block = X.block(name)
+        blocks[name] = None if block is None else tensor_on(block, device)
+    return X._with(blocks, X.mask)
+
+
+def one_ahead(items: Iterator[Any]) -> Iterator[Any]:
+    """Yield items, each after the next one has been started."""
+    waiting: list[Any] = []
+    for item in items:
+        waiting.append(item)
+        if len(waiting) == 2:
+            yield waiting.pop(0)
+    yield from waiting
+
+
+def to_float64(X: Views, *, devices: bool = False) -> Views:
+    """Return the same samples with float32 data as float64, except Gram matrices and, unless asked, device arrays."""
     blocks: dict[str, Any] = {}
     done: dict[int, Any] = {}  # a view with several kernels is there several times, and is converted once
     for name in X.names:
         block = X.block(name)
-        on_host = X.kind(name) in ("dense", "sparse") and not is_device_array(block)
-        single = on_host and block.dtype == np.float32
+        wanted = X.kind(name) in ("dense", "sparse") and (devices or not is_device_array(block))
+        single = wanted and in_single(block)
         if single and id(block) not in done:
-            done[id(block)] = block.astype(np.float64)
+            done[id(block)] = cast(block, "float64")
         blocks[name] = done[id(block)] if single else block
     if all(blocks[name] is X.block(name) for name in X.names):
         return X

@@ -7,12 +7,14 @@ from typing import Any, Self
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin, clone
 from sklearn.metrics import accuracy_score, r2_score
+from sklearn.utils.validation import check_is_fitted
 
 from .._backend import cast, is_device_array, like, namespace, to_numpy
 from .._progress import show_progress
 from . import _blocks
 from ._notebook import summary
 from .container import Views
+from .partitions import Partitions, is_dask, lazy_outputs, partitions_of
 from .row_blocks import RowBlocks
 from .validation import labeled_rows, read_to_score
 
@@ -42,6 +44,8 @@ def presence(X: Views) -> np.ndarray:
 # -- parameters by view
 class ViewEstimator(BaseEstimator):
     """An estimator of views: parameters that are dicts by view are set and searched as ``kernel__audio__gamma``."""
+
+    _cpu_only = False  # whether arrays of other libraries than NumPy are refused
 
     def _view_is_gram(self, name: str) -> bool:
         """Tell whether a view's kernel takes Gram matrices."""
@@ -205,12 +209,53 @@ def outputs_by_blocks(estimator: Any, X: Any) -> Any:
     return namespace(*parts).concat(parts, axis=0)
 
 
+def _lazily(estimator: Any, X: Any, method: str, tail: tuple[int, ...], dtype: Any) -> Any:
+    """Return a Dask array of what a method returns for Dask collections; nothing is computed yet."""
+    return lazy_outputs(_partitions(estimator, X), estimator, method, tail, dtype)
+
+
+def _partitions(estimator: Any, X: Any) -> Partitions:
+    if isinstance(X, RowBlocks):
+        assert X.partitions is not None
+        return X.partitions
+    return partitions_of(X, views=getattr(estimator, "views", None))
+
+
+def _is_lazy(estimator: Any, X: Any) -> bool:
+    """Tell whether predictions are made by Dask, which needs a fitted estimator."""
+    lazy = X.partitions is not None if isinstance(X, RowBlocks) else is_dask(X)
+    if lazy:
+        check_is_fitted(estimator, "view_names_in_")
+    return lazy
+
+
+def _number_of_outputs(estimator: Any) -> int:
+    """Return the number of outputs of a fitted estimator with several, without data."""
+    coefficients = vars(estimator).get("coef_", vars(estimator).get("dual_coef_"))
+    if coefficients is None:
+        raise TypeError(
+            f"{type(estimator).__name__} with several outputs does not predict Dask collections. Compute them first."
+        )
+    return int((next(iter(coefficients.values())) if isinstance(coefficients, dict) else coefficients).shape[-1])
+
+
+def _score_part(estimator: Any, block: Any) -> Any:
+    """Return the known targets of a partition, their predictions and weights; a task of Dask."""
+    return None if block is None else _to_score(estimator, *block)
+
+
 def _to_score(estimator: Any, X: Any, y: Any, sample_weight: Any) -> tuple[Any, Any, Any]:
     """Return the known targets, their predictions and weights; samples without a target are left out."""
+    if is_dask(X):
+        X = RowBlocks.of(X, y, sample_weight, views=getattr(estimator, "views", None))
+        y = sample_weight = None
     if isinstance(X, RowBlocks):
         if y is not None or sample_weight is not None:
             raise ValueError("RowBlocks have targets and weights in their blocks. Leave `y` and `sample_weight` out.")
-        parts = [_to_score(estimator, *block) for block in X]
+        if X.partitions is None:
+            parts = [_to_score(estimator, *block) for block in X]
+        else:
+            parts = [part for part in X.partitions.map(_score_part, estimator) if part is not None]
         columns = [None if column[0] is None else np.concatenate(column) for column in zip(*parts, strict=True)]
         return columns[0], columns[1], columns[2]
     if y is None:
@@ -229,14 +274,16 @@ class ViewRegressor(RegressorMixin):
 
         Parameters
         ----------
-        X : Views or what `as_views` reads
-            Samples.
+        X : Views, what `as_views` reads, RowBlocks or Dask collections
+            Samples. For Dask collections the result is a Dask array, which computes nothing yet.
 
         Returns
         -------
         array of shape (n_samples,) or (n_samples, n_outputs)
             The targets.
         """
+        if _is_lazy(self, X):
+            return _lazily(self, X, "predict", () if self._one_output else (_number_of_outputs(self),), np.float64)
         outputs = outputs_by_blocks(self, X)
         return outputs[:, 0] if self._one_output else outputs
 
@@ -278,14 +325,17 @@ class ViewClassifier(ClassifierMixin):
 
         Parameters
         ----------
-        X : Views or what `as_views` reads
-            Samples.
+        X : Views, what `as_views` reads, RowBlocks or Dask collections
+            Samples. For Dask collections the result is a Dask array, which computes nothing yet.
 
         Returns
         -------
         array of shape (n_samples,) or (n_samples, n_classes)
             Scores; with two classes one score, positive for the second.
         """
+        if _is_lazy(self, X):
+            columns = len(self.classes_) if self._indicator or len(self.classes_) > 2 else 1
+            return _lazily(self, X, "decision_function", () if columns == 1 else (columns,), np.float64)
         outputs = outputs_by_blocks(self, X)
         return outputs[:, 0] if outputs.shape[1] == 1 else outputs
 
@@ -294,14 +344,18 @@ class ViewClassifier(ClassifierMixin):
 
         Parameters
         ----------
-        X : Views or what `as_views` reads
-            Samples.
+        X : Views, what `as_views` reads, RowBlocks or Dask collections
+            Samples. For Dask collections the result is a Dask array, which computes nothing yet.
 
         Returns
         -------
         array of shape (n_samples,) or (n_samples, n_labels)
             Classes; 0 and 1 where y was an indicator.
         """
+        if _is_lazy(self, X):
+            if self._indicator:
+                return _lazily(self, X, "predict", (len(self.classes_),), int)
+            return _lazily(self, X, "predict", (), self.classes_.dtype)
         scores = self.decision_function(X)
         scores = to_numpy(scores)  # classes are on the host
         if self._indicator:

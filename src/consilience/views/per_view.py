@@ -7,12 +7,14 @@ from typing import Any, Self
 
 import numpy as np
 import scipy.sparse as sp
+from sklearn import get_config
 from sklearn.base import TransformerMixin
 from sklearn.utils._param_validation import HasMethods, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from .._backend import take_rows
+from .._backend import check_on_host, take_rows
 from . import _blocks, _frames, _reading
+from ._block_transforms import fit_by_blocks, survey_views, transformed_blocks
 from ._blocks import Block
 from ._construction import is_mapping
 from ._docs import shared_docs
@@ -21,6 +23,7 @@ from .container import Views
 from .conversion import as_views
 from .estimator import ViewEstimator
 from .recipes import NegativeValue, chained_steps, check_recipe, fit_steps, is_recipe
+from .row_blocks import RowBlocks
 from .validation import read_as_fitted, store_views
 
 __all__ = ["PerView"]
@@ -109,8 +112,9 @@ class PerView(TransformerMixin, ViewEstimator, auto_wrap_output_keys=None):  # t
 
         Parameters
         ----------
-        X : Views or what `as_views` reads
-            Training samples.
+        X : Views, what `as_views` reads, or RowBlocks
+            Training samples. Blocks of rows reach transformers by ``partial_fit``, with a pass for each transformer of
+            a list. A transformer that has none is refused, unless it learns nothing, as the recipe "log".
         y : array-like of shape (n_samples,), optional
             Target, passed to the transformers for the rows where their view is present.
 
@@ -121,24 +125,29 @@ class PerView(TransformerMixin, ViewEstimator, auto_wrap_output_keys=None):  # t
         """
         self._validate_params()
         with self._restore_on_error(shows_progress=False):
-            self._fit(X, y, transform=False)
+            if isinstance(X, RowBlocks):
+                self._fit_blocks(X, y)
+            else:
+                self._fit(X, y, transform=False)
         return self
 
-    def fit_transform(self, X: Any, y: Any = None) -> Views:
+    def fit_transform(self, X: Any, y: Any = None) -> Any:
         """Fit and transform the same samples, each view by ``fit_transform`` of its transformer.
 
         Parameters
         ----------
-        X : Views or what `as_views` reads
+        X : Views, what `as_views` reads, or RowBlocks
             Training samples.
         y : array-like of shape (n_samples,), optional
             Target, passed to the transformers for the rows where their view is present.
 
         Returns
         -------
-        Views
+        Views or RowBlocks
             Transformed views.
         """
+        if isinstance(X, RowBlocks):
+            return self.fit(X, y).transform(X)
         self._validate_params()
         with self._restore_on_error(shows_progress=False):
             return self._joined(*self._fit(X, y, transform=True))
@@ -167,20 +176,30 @@ class PerView(TransformerMixin, ViewEstimator, auto_wrap_output_keys=None):  # t
                 self.transformers_[name], results[name] = fit_steps(steps, data, target, transform=transform)
         return X, results
 
-    def transform(self, X: Any) -> Views:
+    def _fit_blocks(self, blocks: RowBlocks, y: Any) -> None:
+        """Fit the transformers to blocks of rows, which have their targets with them."""
+        if y is not None:
+            raise ValueError("RowBlocks have targets in their blocks. Leave `y` out.")
+        some = survey_views(self, blocks)
+        self._dense_views = tuple(name for name in some.names if some.kind(name) == "dense")
+        self.transformers_ = fit_by_blocks(self, blocks, self._steps_by_view(some), _present)
+
+    def transform(self, X: Any) -> Any:
         """Transform every view.
 
         Parameters
         ----------
-        X : Views or what `as_views` reads
+        X : Views, what `as_views` reads, or RowBlocks
             Samples; a view that is not given is missing.
 
         Returns
         -------
-        Views
-            Transformed views.
+        Views or RowBlocks
+            Transformed views. Blocks of rows are transformed at each pass, and keep their targets and weights.
         """
         check_is_fitted(self)
+        if isinstance(X, RowBlocks):
+            return transformed_blocks(X, self.transform)
         X = read_as_fitted(self, X).align(self.view_names_in_)
         results = {}
         data: Any
@@ -307,6 +326,8 @@ def _present(X: Views, name: str) -> tuple[Any, np.ndarray]:
         return None, rows
     if isinstance(block, _blocks.Gram):
         raise TypeError(f"View '{name}' is a Gram matrix, but transformers need data. Use 'passthrough' for this view.")
+    if not get_config()["array_api_dispatch"]:  # with it, transformers of scikit-learn may work on devices
+        check_on_host(f"PerView's transformer of the view '{name}'", block)
     if len(rows) < len(X):
         block = take_rows(block, rows)
     return (block.tolist() if block.dtype == object else block), rows

@@ -10,11 +10,12 @@ import scipy.sparse as sp
 
 from .._backend import to_numpy
 from ._blocks import common_length, width
-from ._construction import is_mapping
+from ._construction import is_mapping, row_positions
 from ._samples import in_order_of
 from ._tables import is_list_of_views
 from .container import Views
-from .conversion import as_views
+from .conversion import as_views, one_ahead, views_on_device
+from .partitions import Partitions, cut_values, is_dask, partitions_of
 
 __all__ = ["RowBlocks"]
 
@@ -56,11 +57,16 @@ class RowBlocks:
         Number of samples, where it is known before they are read.
     name : str, default="the blocks"
         What messages call the source.
+    partitions : Partitions, optional
+        The blocks as tasks of Dask, which `RowBlocks.of` makes of Dask collections.
 
     Notes
     -----
     Every pass must give the same samples in the same order. A pass is refused if it has another number of samples, or
     if the first sample of a block differs from that of an earlier pass.
+
+    Select samples by ``blocks[rows]``, rows in ascending order. So `cross_val_score` and `GridSearchCV` with the
+    default score split blocks too: ``cross_val_score(model, blocks, cv=KFold(5))``. Targets are in the blocks.
 
     Examples
     --------
@@ -77,6 +83,7 @@ class RowBlocks:
     source: Callable[[], Iterator[Any]]
     n_samples: int | None = None
     name: str = "the blocks"
+    partitions: Partitions | None = field(default=None, repr=False, compare=False)
     _before: _Passes = field(default_factory=_Passes, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -87,25 +94,36 @@ class RowBlocks:
             )
 
     @classmethod
-    def of(cls, X: Any, y: Any = None, sample_weight: Any = None, *, size: int | None = None) -> "RowBlocks":
-        """Return samples in memory, or in a memory map, cut into blocks without a copy of the whole.
+    def of(
+        cls, X: Any, y: Any = None, sample_weight: Any = None, *, size: int | None = None, views: Any = None
+    ) -> "RowBlocks":
+        """Return samples in memory, in a memory map or in Dask collections as blocks, without a copy of the whole.
 
         Parameters
         ----------
-        X : Views or what `as_views` reads
-            Samples.
+        X : Views, what `as_views` reads, or Dask collections
+            Samples. A Dask array or data frame, or a dict or list of them, one for each view. Their partitions become
+            the blocks.
         y : array-like, optional
-            Targets.
+            Targets; for Dask collections of samples, in memory or a Dask collection.
         sample_weight : array-like, optional
-            Weights of the samples.
+            Weights of the samples, as y.
         size : int, optional
             Samples in a block. By default, as many as have about 4 million values.
+        views : dict, list or "prefix", optional
+            How to divide one wide table into views; see `as_views`.
 
         Returns
         -------
         RowBlocks
             The blocks.
         """
+        if is_dask(X):
+            if size is not None:
+                raise ValueError(f"The partitions of Dask collections are the blocks; got size={size!r}. Rechunk them.")
+            return _of_partitions(partitions_of(X, y, sample_weight, views))
+        if views is not None:
+            X = as_views(X, views)
         tables = _tables_to_convert(X)
         X = as_views(X) if tables is None else X
         n = len(X) if tables is None else common_length(tables)
@@ -124,19 +142,40 @@ class RowBlocks:
             for start in range(0, n, rows_each):
                 rows = slice(start, min(start + rows_each, n))
                 block = X[rows] if tables is None else Views({name: own[rows] for name, own in tables.items()})
-                yield RowBlock(block, _cut(y, rows), _cut(sample_weight, rows))
+                yield RowBlock(block, cut_values(y, rows), cut_values(sample_weight, rows))
 
         return cls(source, n_samples=n, name="the samples")
 
     def counted(self) -> "RowBlocks":
         """Return the same blocks with the number of samples, which takes a pass where it is not known."""
-        if self.n_samples is not None:
-            return self
-        return replace(self, n_samples=sum(len(block.X) for block in self))
+        return self if self.n_samples is not None else replace(self, n_samples=self.shape[0])
 
     def __repr__(self) -> str:
         number = "samples" if self.n_samples is None else f"{self.n_samples:,} samples"
         return f"RowBlocks of {self.name}: {number}"
+
+    def to_device(self, device: str) -> "RowBlocks":
+        """Return the same samples, moved to a device of PyTorch block by block.
+
+        The device holds two blocks at a time: the next one is copied, through pinned memory, while one is worked on.
+
+        Parameters
+        ----------
+        device : str
+            Name of a device, such as "cuda" or "cuda:1"; "cpu" makes tensors without a copy.
+
+        Returns
+        -------
+        RowBlocks
+            Blocks whose views are tensors on the device; targets and weights stay on the host.
+        """
+        if self.partitions is not None:
+            raise ValueError("Partitions of Dask are worked on where their workers are. Leave `to_device` out.")
+
+        def source() -> Iterator[RowBlock]:
+            return one_ahead(RowBlock(views_on_device(X, device), y, weights) for X, y, weights in self)
+
+        return RowBlocks(source, n_samples=self.n_samples, name=self.name)
 
     def __iter__(self) -> Iterator[RowBlock]:
         """Start a new pass over the samples."""
@@ -152,6 +191,47 @@ class RowBlocks:
             total += len(block.X)
             yield block
         self._check_total(total)
+
+    def __len__(self) -> int:
+        """Return the number of samples, where it is known; `list` asks for it, so that no pass may count them."""
+        known = self.n_samples if self.n_samples is not None else self._before.total
+        if known is None:
+            raise TypeError(f"The number of samples of {self.name} is not known before a pass. Use shape[0].")
+        return known
+
+    def __array__(self, *args: Any, **kwargs: Any) -> Any:
+        raise TypeError(f"Samples in memory are needed here; got {self!r}. Give some of them, such as the first block.")
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Number of samples, counted by a pass if need be; and 1, for tools that expect columns."""
+        if self.partitions is not None:
+            return sum(self.partitions.known_lengths()), 1
+        known = self.n_samples if self.n_samples is not None else self._before.total
+        return sum(len(block.X) for block in self) if known is None else known, 1
+
+    def __getitem__(self, key: Any) -> "RowBlocks":
+        """Return some samples, by positions in ascending order; they are selected anew at every pass."""
+        if isinstance(key, tuple) and len(key) == 2:  # scikit-learn's X[rows, ...]
+            key = key[0]
+        rows = row_positions(key, self.shape[0])
+        if (np.diff(rows) <= 0).any():
+            raise IndexError(
+                f"Rows of {self.name} are read in order: select each once, in ascending order (np.sort(rows)). KFold "
+                "does so; train_test_split does with shuffle=False."
+            )
+        if self.partitions is not None:
+            return _of_partitions(self.partitions.take(rows))
+
+        def source() -> Iterator[RowBlock]:
+            start = 0
+            for X, y, sample_weight in self:
+                here = rows[np.searchsorted(rows, start) : np.searchsorted(rows, start + len(X))] - start
+                start += len(X)
+                if len(here):
+                    yield RowBlock(X[here], cut_values(y, here), cut_values(sample_weight, here))
+
+        return RowBlocks(source, n_samples=len(rows), name=self.name)
 
     def _read(self, number: int, given: Any, total: int) -> RowBlock:
         """Return a block of the source, validated; messages say where it is."""
@@ -200,6 +280,13 @@ class RowBlocks:
         if not total:
             raise ValueError(f"{name} gave no samples. Give at least one.")
         self._before.total = total
+
+
+def _of_partitions(parts: Partitions) -> RowBlocks:
+    """Return the blocks of Dask collections; one partition after the other is loaded where rows themselves are read."""
+
+    n = None if parts.lengths is None else sum(parts.lengths)
+    return RowBlocks(parts.load, n_samples=n, name="the samples", partitions=parts)
 
 
 # -- what all blocks share
@@ -262,7 +349,7 @@ def _sum_of_first(X: Views) -> tuple[float, float]:
     for name in X.names:
         block, kind = X.block(name), X.kind(name)
         if kind in ("dense", "sparse"):
-            first = block[:1]
+            first = block[:1, :]
             row = np.nan_to_num(to_numpy(first.data if sp.issparse(first) else first).astype(np.float64))
             total, size = total + float(row.sum()), size + float(np.abs(row).sum())
         elif kind == "objects" and isinstance(block[0], str):
@@ -314,14 +401,6 @@ def block_size(X: Views) -> int:
     return max(BLOCK_VALUES // max(sum(_columns(X, name) for name in X.names), 1), 256)
 
 
-def _cut(values: Any, rows: slice) -> Any:
-    if values is None:
-        return None
-    if hasattr(values, "iloc"):  # pandas: positions, not labels
-        return values.iloc[rows]
-    return values[rows]
-
-
 # -- samples of the rows, the same however the rows are cut
 SAMPLE = 20_000  # rows from which kernels' parameters and landmarks are found
 
@@ -358,15 +437,23 @@ def _columns(X: Views, name: str) -> int:
 
 
 class RowSample:
-    """A uniform sample of rows that arrive block by block."""
+    """A uniform sample of rows that arrive block by block.
 
-    def __init__(self, size: int, seed: int):
-        self.size, self.seed = size, seed
+    With `share` below 1 only rows whose random number is among the smallest `share` of all are kept. Then the parts of
+    a sample that workers find are small. `complete` tells whether the sample is what it would be with all rows.
+    """
+
+    def __init__(self, size: int, seed: int, share: float = 1.0):
+        self.size, self.seed, self.share, self.offered = size, seed, share, 0
         self.parts: list[Views] = []
         self.positions = np.zeros(0, dtype=np.int64)
 
     def add(self, X: Views, positions: np.ndarray) -> None:
         """Offer rows, with their positions in the source."""
+        self.offered += len(positions)
+        if self.share < 1:
+            near = np.flatnonzero(random_keys(positions, self.seed) < np.uint64(self.share * 2.0**63) * np.uint64(2))
+            X, positions = X[near] if len(near) else X, positions[near]
         kept = sample_rows(positions, self.size, self.seed)
         if len(kept):
             self.parts.append(X if len(kept) == len(X) else X[kept])
@@ -378,6 +465,21 @@ class RowSample:
         kept = sample_rows(self.positions, self.size, self.seed)
         X = Views.concat(self.parts)
         self.parts, self.positions = [X if len(kept) == len(X) else X[kept]], self.positions[kept]
+
+    def __add__(self, other: "RowSample") -> "RowSample":
+        """Return the sample of the rows of both; those of the other come later in the source."""
+        both = RowSample(max(self.size, other.size), self.seed, min(self.share, other.share))
+        both.offered = self.offered + other.offered
+        both.parts = [*self.parts, *other.parts]
+        both.positions = np.concatenate([self.positions, other.positions])
+        if len(both.positions) > both.size:
+            both._drop()
+        return both
+
+    @property
+    def complete(self) -> bool:
+        """Whether no row is missing that a sample of all rows would have."""
+        return len(self.positions) >= min(self.size, self.offered)
 
     def rows(self) -> tuple[Views, np.ndarray]:
         """Return the rows of the sample and their positions, in the order of the source."""

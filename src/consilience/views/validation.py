@@ -12,7 +12,7 @@ from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
-from .._backend import is_device_array
+from .._backend import check_on_host, is_device_array
 from . import _blocks, _reading
 from ._columns import column_means, divide_by_names, match_columns, read_frames, tell_new_categories
 from ._construction import is_mapping
@@ -30,6 +30,7 @@ _LARGEST = float(np.sqrt(np.finfo(np.float64).max)) * 1e-6  # so that a million 
 def read_views_to_fit(estimator: Any, X: Any) -> Views:
     """Validate training samples, store their views on the estimator, and leave out views that no sample has."""
     X = _read(estimator, X)
+    _check_device(estimator, X)
     X = _with_grams(estimator, X)._numbered()
     if getattr(estimator, "_fills_gaps", False):
         X = fill_gaps(estimator, X, fitting=True)
@@ -46,6 +47,7 @@ def read_views_to_learn(estimator: Any, X: Any, fresh: bool, grams: bool = False
     With `grams`, square arrays are Gram matrices where the estimator's kernel takes them.
     """
     X = _read(estimator, X) if fresh else read_known(estimator, X)
+    _check_device(estimator, X)
     if grams:
         X = _with_grams(estimator, X)._numbered()
     if not fresh:
@@ -54,6 +56,12 @@ def read_views_to_learn(estimator: Any, X: Any, fresh: bool, grams: bool = False
     for name in X.names:
         _check_numbers(name, X)
     return X
+
+
+def _check_device(estimator: Any, X: Views) -> None:
+    """Refuse arrays of other libraries than NumPy where an estimator works on the CPU; nothing is copied silently."""
+    if getattr(estimator, "_cpu_only", False):
+        check_on_host(type(estimator).__name__, *(X.block(name) for name in X.names))
 
 
 def _check_numbers(name: str, X: Views) -> None:
@@ -80,6 +88,7 @@ def read_views_to_predict(estimator: Any, X: Any) -> Views:
     """Validate new samples: views by name, missing where not given, with the columns of the training samples."""
     check_is_fitted(estimator, "view_names_in_")
     X = read_as_fitted(estimator, X)
+    _check_device(estimator, X)
     used = [name for name in X.names if name in estimator._used_views]
     if not used:
         raise ValueError(
