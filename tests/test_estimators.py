@@ -27,10 +27,10 @@ EXEMPT = {
 }
 # The first case of a class runs all checks. Its other cases have other numbers and other solvers, but the same
 # signature, tags and validation of input, so they run the checks that fit and compare numbers, in one form each: some
-# are there again on arrays that cannot be written to.
+# are there again on arrays that cannot be written to. Every case has sparse views in `check_sparse_is_dense`.
 NUMERIC = {
     "check_class_weight_classifiers", "check_classifiers_one_label", "check_classifiers_train", "check_dict_unchanged",
-    "check_estimator_sparse_array", "check_estimators_dtypes", "check_estimators_overwrite_params",
+    "check_estimators_dtypes", "check_estimators_overwrite_params",
     "check_estimators_pickle", "check_f_contiguous_array_estimator", "check_fit2d_1feature", "check_fit2d_1sample",
     "check_fit_idempotent", "check_methods_sample_order_invariance", "check_methods_subset_invariance",
     "check_non_transformer_estimators_n_iter", "check_readonly_memmap_input", "check_regressor_multioutput",

@@ -1,10 +1,10 @@
 """Dask collections: the same fit as in memory, work done by workers, predictions that compute nothing yet."""
 
+import contextlib
 import os
 import pickle
 import signal
 import threading
-import time
 
 import joblib
 import numpy as np
@@ -258,118 +258,6 @@ def test_collections_that_change_between_passes_are_refused(samples):
         clone(FAMILIES["ridge"]).fit(X, y)
 
 
-# -- a cluster
-@pytest.fixture(scope="module")
-def client():
-    distributed = pytest.importorskip("distributed")
-    options = {"n_workers": 4, "threads_per_worker": 1, "processes": True, "dashboard_address": ":0"}
-    with distributed.LocalCluster(**options) as cluster, distributed.Client(cluster) as client:
-        yield client
-
-
-def _slowly(own):
-    time.sleep(0.4)
-    return own
-
-
-def test_a_worker_that_is_killed_during_the_fit_changes_nothing(samples, client):
-    views, y, _, _ = samples
-    X = {
-        name: own.map_blocks(_slowly, dtype=own.dtype, meta=np.empty((0, 0)))
-        for name, own in chunked(views, 50).items()
-    }
-    expected = clone(FAMILIES["ridge"]).fit(chunked(views, 50), y)
-    pids = list(client.run(os.getpid).values())
-    killed = threading.Timer(1.5, os.kill, (pids[0], signal.SIGKILL))
-    killed.start()
-    found = clone(FAMILIES["ridge"]).fit(X, y)
-    assert not killed.is_alive()  # it came during the fit
-    client.wait_for_workers(4, timeout=60)  # the cluster starts another one
-    assert pids[0] not in client.run(os.getpid).values()  # it was really killed
-    for name, W in expected.coef_.items():
-        np.testing.assert_array_equal(found.coef_[name], W)
-    assert_same_fit(clone(FAMILIES["ridge"]).fit(views, y), found)
-
-
-def _fail_once(own, folder):
-    """Fail at the first call for these rows, as a task does whose file system was away."""
-    path = os.path.join(folder, f"{own[0, 0]:.17g}")
-    if not os.path.exists(path):
-        open(path, "w").close()
-        raise OSError("away")
-    return own
-
-
-def test_tasks_that_run_again_change_nothing(samples, client, tmp_path):
-    views, _, _, _ = samples
-    expected = clone(FAMILIES["classes"]).fit(chunked(views, 100), samples[2])
-    X = chunked(views, 100)
-    with dask.annotate(retries=3):
-        X["a"] = X["a"].map_blocks(_fail_once, folder=str(tmp_path), dtype=float, meta=np.empty((0, 0)))
-    with dask.config.set({"optimization.fuse.active": False}), dask.annotate(retries=3):
-        found = clone(FAMILIES["classes"]).fit(X, samples[2])
-    assert len(os.listdir(tmp_path)) == 7  # each failed once
-    for name, W in expected.coef_.items():
-        np.testing.assert_array_equal(found.coef_[name], W)
-
-
-def bytes_sent(client):
-    """Return the bytes that workers have sent to one another so far."""
-    return sum(client.run(lambda dask_worker: sum(own["total"] for own in dask_worker.transfer_outgoing_log)).values())
-
-
-def test_sums_travel_and_rows_do_not(client):
-    n, d = 120_000, 100
-    X = da.random.default_rng(0).normal(size=(n, d), chunks=(10_000, d))
-    y = X[:, 0] + X[:, 1] ** 2
-    client.run(_set_sample, 1000)
-    before = bytes_sent(client)
-    cs.CoRegularizedRidge(n_components=50, random_state=0).fit(X, y)
-    moved = bytes_sent(client) - before
-    client.run(_set_sample, 20_000)
-    assert 0 < moved < 8 * n * d / 5
-
-
-def _set_sample(size):
-    from consilience.views import row_blocks
-
-    row_blocks.SAMPLE = size
-
-
-def test_sums_travel_as_triangles():
-    rng = np.random.default_rng(0)
-    rows = [rng.normal(size=(50, 40)) for _ in range(2)]
-    every, ones, Y = np.ones((50, 1), dtype=bool), np.ones(50), rng.normal(size=(50, 2))
-    sums = [Moments([40], 2).add(FeatureRows(Phi, every, ones, ones, Y)) for Phi in rows]
-    sent = [pickle.loads(pickle.dumps(own)) for own in sums]
-    expected = Moments([40], 2).add(
-        FeatureRows(np.vstack(rows), *(np.concatenate([own, own]) for own in (every, ones, ones, Y)))
-    )
-    for total in (sums[0] + sums[1], sent[0] + sums[1], sums[0] + sent[1]):
-        (own,), (other,) = total.finish().parts.values(), expected.finish().parts.values()
-        np.testing.assert_allclose(own.X, rows[0].T @ rows[0] + rows[1].T @ rows[1], atol=1e-12)
-        np.testing.assert_allclose(own.Z, other.Z, atol=1e-12)
-        assert not own.T.any()
-        assert own.n == other.n == 100
-    assert len(pickle.dumps(sums[0])) < 8 * (40 * 41 / 2 + 40 * 2) + 2000
-
-
-def test_searches_and_compare_run_on_the_cluster(samples, client):
-    views, y, labels, _ = samples
-    X, grid = cs.Views(views), {"alpha": [1e-4, 1e-2, 1.0]}
-    model = cs.CoRegularizedRidge(n_components=20, random_state=0)
-    here = GridSearchCV(model, grid, cv=3).fit(X, y)
-    with joblib.parallel_config(backend="dask"):
-        there = GridSearchCV(model, grid, cv=3, n_jobs=2).fit(X, y)
-    np.testing.assert_allclose(there.cv_results_["mean_test_score"], here.cv_results_["mean_test_score"], rtol=1e-9)
-    estimators = {"ridge": cs.CoRegularizedRidgeClassifier(n_components=20, random_state=0)}
-    options = {"task": "classification", "cv": 3, "estimators": estimators}
-    alone = cs.compare(X, labels, **options)
-    with joblib.parallel_config(backend="dask"):
-        together = cs.compare(X, labels, n_jobs=2, **options)
-    pd.testing.assert_series_equal(together.to_frame()["score"], alone.to_frame()["score"])
-
-
 # -- cross-validation
 def test_cross_validation_by_rows(samples):
     views, y, labels, _ = samples
@@ -453,3 +341,153 @@ def test_a_fitted_estimator_has_no_collections(samples):
 def test_collections_are_not_loaded_unasked(form):
     with pytest.raises(TypeError, match="not loaded into memory unless you ask for it"):
         cs.as_views(form(da.ones((10, 3))))
+
+
+# -- a cluster, which every test below computes on, so these come last
+LIMIT = 120  # seconds that a test may take; a cluster that stops to answer fails it instead of blocking all
+
+
+@contextlib.contextmanager
+def time_limit(seconds):
+    """Raise TimeoutError in this block after some seconds, with the place where it waited."""
+
+    def stop(*_):
+        raise TimeoutError(f"The cluster did not answer for {seconds} seconds.")
+
+    before = signal.signal(signal.SIGALRM, stop)
+    signal.alarm(seconds)
+    try:
+        yield
+    finally:
+        signal.alarm(0)
+        signal.signal(signal.SIGALRM, before)
+
+
+@pytest.fixture(scope="module")
+def cluster():
+    distributed = pytest.importorskip("distributed")
+    options = {"n_workers": 2, "threads_per_worker": 1, "processes": True, "dashboard_address": ":0"}
+    with dask.config.set({"distributed.scheduler.no-workers-timeout": "60s"}), time_limit(LIMIT):
+        cluster = distributed.LocalCluster(**options)
+    client = distributed.Client(cluster, timeout=60)
+    yield client
+    with time_limit(LIMIT):
+        client.close(timeout=20)
+        cluster.close(timeout=60)
+
+
+@pytest.fixture
+def client(cluster):
+    with time_limit(LIMIT):
+        yield cluster
+
+
+def _die_at_the_second_pass(own, folder):
+    """Kill the process that reads the last rows for the second time; it has sums of other rows by then."""
+    if len(own) == 100:
+        return own
+    for reading in ("first", "second"):
+        path = os.path.join(folder, reading)
+        if not os.path.exists(path):
+            with open(path, "w") as file:
+                file.write(str(os.getpid()))
+            if reading == "second":
+                os.kill(os.getpid(), signal.SIGKILL)
+            return own
+    return own
+
+
+def test_a_worker_that_is_killed_during_the_fit_changes_nothing(samples, client, tmp_path):
+    views, y = {name: own[:650] for name, own in samples[0].items()}, samples[1][:650]
+    X = chunked(views, 100)
+    expected = clone(FAMILIES["ridge"]).fit(X, y)
+    X["a"] = X["a"].map_blocks(_die_at_the_second_pass, folder=str(tmp_path), dtype=float, meta=np.empty((0, 0)))
+    before = set(client.run(os.getpid).values())
+    found = clone(FAMILIES["ridge"]).fit(X, y)
+    killed = int((tmp_path / "second").read_text())  # during the fit
+    assert killed in before
+    client.wait_for_workers(2, timeout=60)  # the cluster starts another one
+    assert killed not in client.run(os.getpid).values()  # it was really killed
+    for name, W in expected.coef_.items():
+        np.testing.assert_array_equal(found.coef_[name], W)
+    assert_same_fit(clone(FAMILIES["ridge"]).fit(views, y), found)
+
+
+def _fail_once(own, folder):
+    """Fail at the first call for these rows, as a task does whose file system was away."""
+    path = os.path.join(folder, f"{own[0, 0]:.17g}")
+    if not os.path.exists(path):
+        open(path, "w").close()
+        raise OSError("away")
+    return own
+
+
+def test_tasks_that_run_again_change_nothing(samples, client, tmp_path):
+    views, _, _, _ = samples
+    expected = clone(FAMILIES["classes"]).fit(chunked(views, 100), samples[2])
+    X = chunked(views, 100)
+    with dask.annotate(retries=3):
+        X["a"] = X["a"].map_blocks(_fail_once, folder=str(tmp_path), dtype=float, meta=np.empty((0, 0)))
+    with dask.config.set({"optimization.fuse.active": False}), dask.annotate(retries=3):
+        found = clone(FAMILIES["classes"]).fit(X, samples[2])
+    assert len(os.listdir(tmp_path)) == 7  # each failed once
+    for name, W in expected.coef_.items():
+        np.testing.assert_array_equal(found.coef_[name], W)
+
+
+def bytes_sent(client):
+    """Return the bytes that workers have sent to one another so far."""
+    return sum(client.run(lambda dask_worker: sum(own["total"] for own in dask_worker.transfer_outgoing_log)).values())
+
+
+def test_sums_travel_and_rows_do_not(client):
+    n, d = 120_000, 100
+    X = da.random.default_rng(0).normal(size=(n, d), chunks=(10_000, d))
+    y = X[:, 0] + X[:, 1] ** 2
+    client.run(_set_sample, 1000)
+    before = bytes_sent(client)
+    cs.CoRegularizedRidge(n_components=50, random_state=0).fit(X, y)
+    moved = bytes_sent(client) - before
+    client.run(_set_sample, 20_000)
+    assert 0 < moved < 8 * n * d / 5
+
+
+def _set_sample(size):
+    from consilience.views import row_blocks
+
+    row_blocks.SAMPLE = size
+
+
+def test_sums_travel_as_triangles():
+    rng = np.random.default_rng(0)
+    rows = [rng.normal(size=(50, 40)) for _ in range(2)]
+    every, ones, Y = np.ones((50, 1), dtype=bool), np.ones(50), rng.normal(size=(50, 2))
+    sums = [Moments([40], 2).add(FeatureRows(Phi, every, ones, ones, Y)) for Phi in rows]
+    sent = [pickle.loads(pickle.dumps(own)) for own in sums]
+    expected = Moments([40], 2).add(
+        FeatureRows(np.vstack(rows), *(np.concatenate([own, own]) for own in (every, ones, ones, Y)))
+    )
+    for total in (sums[0] + sums[1], sent[0] + sums[1], sums[0] + sent[1]):
+        (own,), (other,) = total.finish().parts.values(), expected.finish().parts.values()
+        np.testing.assert_allclose(own.X, rows[0].T @ rows[0] + rows[1].T @ rows[1], atol=1e-12)
+        np.testing.assert_allclose(own.Z, other.Z, atol=1e-12)
+        assert not own.T.any()
+        assert own.n == other.n == 100
+    assert len(pickle.dumps(sums[0])) < 8 * (40 * 41 / 2 + 40 * 2) + 2000
+
+
+def test_searches_and_compare_run_on_the_cluster(samples, client):
+    views, y, labels, _ = samples
+    X, y, labels, grid = cs.Views(views)[:200], y[:200], labels[:200], {"alpha": [1e-4, 1.0]}
+    model = cs.CoRegularizedRidge(n_components=20, random_state=0)
+    here = GridSearchCV(model, grid, cv=2).fit(X, y)
+    with joblib.parallel_config(backend="dask"):
+        there = GridSearchCV(model, grid, cv=2, n_jobs=2).fit(X, y)
+    np.testing.assert_allclose(there.cv_results_["mean_test_score"], here.cv_results_["mean_test_score"], rtol=1e-9)
+    ridge = cs.CoRegularizedRidgeClassifier(n_components=20, random_state=0)
+    estimators = {"ridge": ridge, "agreement": clone(ridge).set_params(agreement_penalty=1e-2)}
+    options = {"task": "classification", "cv": 2, "baselines": False, "estimators": estimators}
+    alone = cs.compare(X, labels, **options)
+    with joblib.parallel_config(backend="dask"):
+        together = cs.compare(X, labels, n_jobs=2, **options)
+    pd.testing.assert_series_equal(together.to_frame()["score"], alone.to_frame()["score"])

@@ -48,16 +48,19 @@ RUNS = {
     "kernel weights over features": cs.MultipleKernelRidge(n_components=20, random_state=0),
     "learned output kernel": cs.OutputKernelRidge(),
     "learned output kernel of classes": cs.OutputKernelRidgeClassifier(),
+    "consensus": cs.ConsensusRegressor(),
+    "consensus of classes": cs.ConsensusClassifier(class_weight="balanced"),
+    "consensus of folds": cs.ConsensusClassifier(cv=4),
+    "consensus over features": cs.ConsensusRegressor(n_components=20, shared_weights=False),
+    "consensus of folds over features": cs.ConsensusClassifier(n_components=20, cv=4),
     "banded": cs.BandedRidgeCV(random_state=0),
     "banded linear": cs.BandedRidgeCV("linear", random_state=0),
 }
-MANY = ("output kernel", "an output kernel of rank 0", "shared metric", "learned output kernel")
+MANY = ("output kernel", "an output kernel of rank 0", "shared metric", "learned output kernel", "consensus")
 REFUSED = {
     "svc": cs.CoRegularizedSVC(),
     "margin": cs.MaxMarginClassifier(),
     "margin of vectors": cs.MaxMarginRegressor(),
-    "consensus": cs.ConsensusClassifier(),
-    "consensus of numbers": cs.ConsensusRegressor(),
     "vector-valued": cs.VectorValuedRegressor(),
     "early fusion": cs.EarlyFusion(C()),
     "late fusion": cs.LateFusion(C()),
@@ -127,7 +130,10 @@ def test_the_fit_of_numpy(samples, library, name, missing):
 
 def kept_arrays(model):
     """Yield the coefficients and training samples that a model holds."""
-    if hasattr(model, "coef_"):
+    if hasattr(model, "_models"):  # base models of a consensus
+        yield from (own.coefficients for own in model._models)
+        yield from (model.X_fit_.block(name) for name in model.X_fit_.names)
+    elif hasattr(model, "coef_"):
         yield from model.coef_.values()
         yield from model._features._landmarks.values()
     else:
@@ -135,7 +141,18 @@ def kept_arrays(model):
         yield from (model.X_fit_.block(name) for name in model.X_fit_.names)
 
 
-@pytest.mark.parametrize("name", ["agreement", "metric", "kernel weights", "learned output kernel", "leave-one-out"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "agreement",
+        "metric",
+        "kernel weights",
+        "learned output kernel",
+        "leave-one-out",
+        "consensus",
+        "consensus of folds",
+    ],
+)
 def test_no_square_matrix_is_copied_to_the_host(samples, library, name, monkeypatch):
     """Only columns, one for each output, leave the device, and samples that parameters of kernels are made of."""
     import sys
@@ -174,7 +191,8 @@ def test_gram_matrices_as_views(samples, library, dtype, missing):
 
 
 @pytest.mark.parametrize(
-    "name", ["ridge", "agreement", "learned weights", "leave-one-out", "metric", "kernel weights", "banded"]
+    "name",
+    ["ridge", "agreement", "learned weights", "leave-one-out", "metric", "kernel weights", "consensus", "banded"],
 )
 def test_single_precision(samples, library, name):
     views, y = samples[0], targets(name, samples)
@@ -230,7 +248,7 @@ def test_samples_of_another_library_than_the_training_samples(samples, library, 
 
 # -- conversion, files, pickles
 @pytest.mark.parametrize(
-    "name", ["agreement", "metric", "metric over features", "automatic kernels", "centered", "banded"]
+    "name", ["agreement", "metric", "metric over features", "automatic kernels", "centered", "consensus", "banded"]
 )
 def test_models_on_the_host(samples, library, name, tmp_path):
     views, y = samples[0], targets(name, samples)

@@ -15,8 +15,7 @@ from consilience.batch import _row_blocks as batch_blocks
 from consilience.batch import metric as batch
 from consilience.batch._fit import double_design, read_training
 from consilience.kernels import RBF, Linear
-from consilience.solvers import design, design_matrix, fixed_metric, learned_metric, linalg
-from consilience.solvers import metric as solvers
+from consilience.solvers import design, design_matrix, fixed_metric, learned_metric, linalg, output_kernel
 from consilience.solvers.alternating_metric import MetricMoments, alternate_metric, fixed_metric_steps
 from consilience.solvers.held_out_metric import HeldOutSpectrum
 from consilience.solvers.metric import kappa_of, metric_roots
@@ -617,7 +616,7 @@ def test_held_out_scores_of_features_are_those_of_refits(metric):
 def test_the_grid_costs_one_decomposition(monkeypatch):
     grams, Y, w, _ = problem(18, n=30, m=2, P=5)
     calls = []
-    for module in (design_matrix, fixed_metric, learned_metric, solvers):
+    for module in (design_matrix, fixed_metric, learned_metric, output_kernel):
         monkeypatch.setattr(module, "eigh_positive", lambda A: (calls.append(A.shape), linalg.eigh_positive(A))[1])
     cs.ViewMetricRidgeCV("precomputed", view_weights=w, metric_penalties=[0.1, 1.0]).fit(gram_views(grams), Y)
     assert calls == [(30, 30)]  # the scores of 14 pairs, and the fit
@@ -972,3 +971,54 @@ def test_held_out_solver_with_directions_out_of_reach():
         for p in range(2):
             g = reference.metric_coefficients(M[rest], Y[rest, p], 0.5, 0.7)
             assert found[i, p] == pytest.approx(Y[i, p] - M[i] @ g, abs=1e-7)
+
+
+# -- one metric for many outputs
+def _many_outputs(kind, n=24):
+    """Targets that a basis of the outputs could get wrong: more outputs than samples, of low rank, of mixed sizes."""
+    rng = np.random.default_rng(41)
+    Y = rng.normal(size=(n, 3)) @ rng.normal(size=(3, 40)) + 0.3 * rng.normal(size=(n, 40))
+    return {
+        "more than samples": Y,
+        "rank one": np.outer(Y[:, 0], rng.normal(size=7)),
+        "constant": np.hstack([np.ones((n, 3)), np.zeros((n, 2)), Y[:, :2]]),
+        "duplicated": np.hstack([Y[:, :4], Y[:, :4]]),
+        "sizes": Y[:, :6] * 10.0 ** np.arange(-3, 3),
+    }[kind]
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("kind", ["more than samples", "rank one", "constant", "duplicated", "sizes"])
+@pytest.mark.parametrize("alpha", [1e-3, 0.3, 30.0])
+def test_many_outputs_equal_the_twin(kind, alpha, weighted):
+    grams, *_ = problem(42, n=24, m=2)
+    Y, w = _many_outputs(kind), np.array([0.5, 0.5])
+    u = np.where(np.arange(24) % 3 == 0, 2.0, 1.0) if weighted else np.ones(24)
+    model = ridge(alpha, 0.5, w, shared_metric=True, tol=1e-18).fit(gram_views(grams), Y, sample_weight=u)
+    root = np.sqrt(u)[:, None]
+    M = root * np.hstack([c * K for c, K in zip(w, grams, strict=True)]) * np.tile(np.sqrt(u), 2)
+    expected = reference.shared_metric_residuals(M, root * Y, alpha, 0.5)
+    ours = root * (Y - model.predict(gram_views(grams)))
+    np.testing.assert_allclose(ours, expected, atol=1e-8 * np.abs(Y).max())
+    assert model.certificate().gap <= 1e-6 * model.certificate().objective
+
+
+def test_a_shared_metric_is_that_of_the_outputs_in_any_basis():
+    grams, *_ = problem(43, n=24, m=2)
+    Y, rng = _many_outputs("more than samples"), np.random.default_rng(44)
+    turn = np.linalg.qr(rng.normal(size=(40, 40)))[0]
+    one, other = (
+        ridge(0.3, 0.5, np.array([0.5, 0.5]), shared_metric=True, tol=1e-18).fit(gram_views(grams), targets)
+        for targets in (Y, Y @ turn)
+    )
+    np.testing.assert_allclose(one.dual_coef_ @ turn, other.dual_coef_, atol=1e-8)
+    np.testing.assert_allclose(one.metric_.toarray(), other.metric_.toarray(), atol=1e-7)
+
+
+def test_samples_without_targets_are_left_out_of_a_shared_metric():
+    X, Y, _ = two_views(45, n=30, outputs=50)
+    Y[::5] = np.nan
+    kept = ~np.isnan(Y[:, 0])
+    whole = cs.ViewMetricRidge(RBF(0.5), shared_metric=True).fit(X, Y)
+    part = cs.ViewMetricRidge(RBF(0.5), shared_metric=True).fit(X[kept], Y[kept])
+    np.testing.assert_allclose(whole.predict(X), part.predict(X), atol=1e-10)

@@ -6,7 +6,7 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.base import is_classifier
 
-from .._backend import check_memory
+from .._backend import check_memory, memory_of, to_numpy
 from ..views.container import Views
 from ..views.row_blocks import RowBlocks
 
@@ -31,14 +31,16 @@ def collect_blocks(estimator: Any, blocks: RowBlocks, y: Any, sample_weight: Any
         parts.append(block)
         size, n = size + sum(_bytes(block.X.block(name)) for name in block.X.names), n + len(block.X)
         total = size * max((blocks.n_samples or n) / n, 1)
-        check_memory(
-            _COPIES * total,
-            f"{type(estimator).__name__}, which holds all samples in memory,",
-            f"Give fewer samples, or use an estimator that keeps sums over samples, such as {other}(n_components=300).",
-        )
-    weights = [np.asarray(part.sample_weight) for part in parts if part.sample_weight is not None]
+        with memory_of(*(block.X.block(name) for name in block.X.names)):
+            check_memory(
+                _COPIES * total,
+                f"{type(estimator).__name__}, which holds all samples in memory,",
+                "Give fewer samples, or use an estimator that keeps sums over samples, such as "
+                f"{other}(n_components=300).",
+            )
+    weights = [to_numpy(part.sample_weight) for part in parts if part.sample_weight is not None]
     X = Views.concat([part.X for part in parts])
-    return X, np.concatenate([np.asarray(part.y) for part in parts]), np.concatenate(weights) if weights else None
+    return X, np.concatenate([to_numpy(part.y) for part in parts]), np.concatenate(weights) if weights else None
 
 
 def _bytes(block: Any) -> float:

@@ -7,16 +7,25 @@ from typing import Any
 
 import numpy as np
 
-from .._backend import map_in_threads, to_numpy
+from .._backend import cast, in_single, is_device_array, like, map_in_threads, namespace, to_numpy
 from .._progress import report_progress
 from ..kernels import Kernel
 from ..kernels._distances import squared_distances
 from ..kernels.dictionary import WIDTHS, kernels_of_view
-from ..kernels.graphs import kernel_neighbors, laplacian
+from ..kernels.graphs import kernel_neighbors, weighted_laplacian
 from ..kernels.normalization import Normalized, Standardized
 from ..kernels.scalar import RBF
 from ..solvers.consensus import BaseFit, Folds, fit_base, fit_features
-from ..solvers.linalg import eigh, is_positive, multiply, solve_general, without_rounding
+from ..solvers.linalg import (
+    add_to_diagonal,
+    diagonal_of,
+    eigh,
+    is_positive,
+    largest_entry,
+    multiply,
+    solve_general,
+    without_rounding,
+)
 from ..views import _blocks
 from ..views.container import Views
 from ._fit import indefinite
@@ -41,17 +50,19 @@ class BaseModel:
     spread: float = 0.0  # weight of the graph over labeled and unlabeled samples
     penalty: float = np.inf
     rows: Any = None  # positions of x_j among the stored samples, labeled ones first
-    coefficients: Any = None
+    coefficients: Any = None  # where the samples are
     intercept: Any = None
 
-    def gram(self, X: Views, rows: np.ndarray, Y: Views | None = None, columns: np.ndarray | None = None) -> np.ndarray:
-        """Return the kernel between rows of X and rows of Y, or of X and itself."""
+    def gram(self, X: Views, rows: np.ndarray, Y: Views | None = None, columns: np.ndarray | None = None) -> Any:
+        """Return the kernel between rows of X and rows of Y, or of X and itself, in double precision."""
         total: Any = None
         for name, kernel, factor in zip(self.views, self.kernels, self.factors, strict=True):
             with _blocks.naming(name):
-                left = _blocks.take(X.block(name), rows)
-                right = None if Y is None or columns is None else _blocks.take(Y.block(name), columns)
-                K = np.asarray(to_numpy(kernel._finite_gram(left, right)), dtype=np.float64)
+                left = _rows_to_compare(X, name, rows)
+                right = None if Y is None or columns is None else _rows_to_compare(Y, name, columns)
+                K = kernel._finite_gram(left, right)
+                # a function of the user may return a NumPy array for any
+                K = cast(K if is_device_array(K) else like(np.asarray(K), left), "float64")
             if factor != 1.0:
                 K *= factor
             if total is None:
@@ -60,13 +71,31 @@ class BaseModel:
                 total += K
             else:
                 total *= K
-        return np.asarray(total)
+        return total
 
-    def outputs(self, X: Views, rows: np.ndarray, stored: Views) -> np.ndarray:
+    def outputs(self, X: Views, rows: np.ndarray, stored: Views) -> Any:
         """Return f(x) at rows of X, (n, P)."""
         parts = [rows[some] for some in row_parts(len(rows), len(self.rows))]
         values = [multiply(self.gram(X, part, stored, self.rows), self.coefficients) for part in parts]
-        return (np.concatenate(values) if values else np.zeros((0, len(self.intercept)))) + self.intercept
+        values = values or [like(np.zeros((0, len(self.intercept))), self.coefficients)]
+        return namespace(*values).concat(values, axis=0) + like(self.intercept, values[0])
+
+
+def _rows_to_compare(X: Views, name: str, rows: np.ndarray) -> Any:
+    """Return rows of a view; those on a device in double precision, because its libraries do not mix types."""
+    block = _blocks.take(X.block(name), rows)
+    return cast(block, "float64") if is_device_array(block) and in_single(block) else block
+
+
+def array_of(X: Views) -> Any:
+    """Return an array of the library and the device where the views are; None for NumPy, sparse matrices and objects.
+
+    Views of several libraries are refused, because base models compare and add kernels of several views.
+    """
+    blocks = [X.block(name) for name in X.names]
+    arrays = [block.values if isinstance(block, _blocks.Gram) else block for block in blocks]
+    arrays = [array for array in arrays if array is not None]
+    return None if namespace(*arrays) is np else arrays[0]
 
 
 @dataclass(frozen=True)
@@ -92,7 +121,8 @@ def fit_base_models(
         BaseModel((name,), label, (each,), (1.0,)) for name, own in kernels.items() for label, each in own.items()
     ]
     fitter = _Fitter(X, Y, u, folds, landmarks)
-    with map_in_threads(200 < n <= THREADED) as each:  # threads take time to start; large matrices give them to BLAS
+    # threads take time to start; large matrices give them to BLAS, and devices have their own
+    with map_in_threads(200 < n <= THREADED and array_of(X) is None) as each:
         found += [one for own in each(fitter.fit, planned) for one in own]
         found += [one for own in each(fitter.fit, list(_joint_models(X, n, found, Y, u))) for one in own]
         if len(X) > n and landmarks is None and len(X) <= EXACT:
@@ -120,7 +150,7 @@ class _Fitter:
     def __init__(self, X: Views, Y: np.ndarray, u: np.ndarray, folds: Folds, landmarks: np.ndarray | None):
         self.X, self.Y, self.u, self.landmarks = X, Y, u, landmarks
         self.fold, self.count = None, 0
-        self.distances: dict[tuple[str, bytes, bytes], np.ndarray] = {}
+        self.distances: dict[tuple[str, bytes, bytes], Any] = {}
         if folds is not None:
             self.fold = np.empty(len(Y), dtype=int)
             for k, members in enumerate(folds):
@@ -143,13 +173,13 @@ class _Fitter:
             K = self._gram(model, every)
             K = _checked_positive(model, K, self.X)
             spread = spread_map(K, len(rows), model.spread) if model.spread else None
-            own = K if spread is None else symmetric(multiply(K[: len(rows)], spread))
+            own = K if spread is None else symmetric(multiply(K[: len(rows), :], spread))
             fit = fit_base(own, Y, u, folds)
             coefficients = fit.coefficients if spread is None else multiply(spread, fit.coefficients)
             fitted = replace(model, penalty=fit.penalty, rows=every, coefficients=coefficients, intercept=fit.intercept)
         return [(fitted, fit, rows)] if np.isfinite(fit.penalty) and np.isfinite(fit.held).all() else []
 
-    def _gram(self, model: BaseModel, rows: np.ndarray) -> np.ndarray:
+    def _gram(self, model: BaseModel, rows: np.ndarray) -> Any:
         """Return the kernel between rows; Gaussian kernels of one view share the distances of all samples."""
         kernels = model.kernels
         shared = all(isinstance(kernel, Standardized) and isinstance(kernel.kernel, RBF) for kernel in kernels)
@@ -160,18 +190,16 @@ class _Fitter:
             or (len(kernels) > 1 and model.combine == "sum")
         ):
             return model.gram(self.X, rows)
-        exponent = np.zeros((len(rows), len(rows)))
+        exponent: Any = 0.0
         for name, kernel in zip(model.views, kernels, strict=True):
-            gamma = float(kernel.kernel.gamma)
-            exponent -= gamma * self._distances(name, kernel)
-        return np.exp(exponent, out=exponent)
+            exponent -= float(kernel.kernel.gamma) * self._distances(name, kernel)
+        return namespace(exponent).exp(exponent) if is_device_array(exponent) else np.exp(exponent, out=exponent)
 
-    def _distances(self, name: str, kernel: Any) -> np.ndarray:
+    def _distances(self, name: str, kernel: Any) -> Any:
         """Return squared distances between standardized samples of a view; threads may compute them twice."""
         key = name, np.asarray(kernel.shift).tobytes(), np.asarray(kernel.scale).tobytes()
         if key not in self.distances:
-            standardized = kernel._standardized(self.X.block(name))
-            self.distances[key] = np.asarray(to_numpy(squared_distances(standardized, None)), dtype=np.float64)
+            self.distances[key] = squared_distances(kernel._standardized(self.X.block(name)), None)
         return self.distances[key]
 
     def _folds(self, rows: np.ndarray) -> Folds:
@@ -190,11 +218,13 @@ class _Fitter:
         K = model.gram(self.X, landmarks)
         K = _checked_positive(model, K, self.X)
         values, vectors = eigh(K, driver="evd")
+        values = to_numpy(values)
         kept = values > 1e-10 * max(float(values[-1]), 1e-300)
-        root = vectors[:, kept] / np.sqrt(values[kept])
+        first = int(np.argmax(kept)) if kept.any() else len(values)  # the values ascend
+        root = vectors[:, first:] / like(np.sqrt(values[first:]), K)
         parts = [rows[a : a + 4096] for a in range(0, len(rows), 4096)]
-        F = np.concatenate([multiply(model.gram(self.X, part, self.X, landmarks), root) for part in parts])
-        fit = fit_features(F, Y, u, folds)
+        features = [multiply(model.gram(self.X, part, self.X, landmarks), root) for part in parts]
+        fit = fit_features(namespace(*features).concat(features, axis=0), Y, u, folds)
         fitted = replace(
             model,
             penalty=fit.penalty,
@@ -205,14 +235,15 @@ class _Fitter:
         return fitted, fit
 
 
-def _checked_positive(model: BaseModel, K: np.ndarray, X: Views) -> np.ndarray:
+def _checked_positive(model: BaseModel, K: Any, X: Views) -> Any:
     """Refuse kernels from outside that are not positive semi-definite; remove rounding errors of single precision."""
     given = [pair for pair in zip(model.views, model.kernels, strict=True) if pair[1].may_be_indefinite]
     single = any(_returns_single(kernel, X, name) for name, kernel in given)
     if single:
-        K = np.asarray(without_rounding(K.astype(np.float32)), dtype=np.float64)
+        K = cast(without_rounding(cast(K, "float32")), "float64")
     if len(model.views) == 1 and given:
-        if not np.allclose(K, K.T, rtol=1e-4, atol=1e-4 * float(np.abs(K).max())):
+        xp = namespace(K)
+        if not bool(xp.all(xp.abs(K - K.T) <= 1e-4 * (largest_entry(K) + xp.abs(K.T)))):
             raise ValueError(f"View '{model.views[0]}': its kernel matrix is not symmetric. Give (K + K') / 2.")
         if not is_positive(K, single=single):
             raise indefinite(model.views[0])
@@ -225,7 +256,7 @@ def _returns_single(kernel: Kernel, X: Views, name: str) -> bool:
     return bool(to_numpy(kernel._finite_gram(first, None)).dtype == np.float32)
 
 
-def symmetric(K: np.ndarray) -> np.ndarray:
+def symmetric(K: Any) -> Any:
     """Return the symmetric part of a matrix, without what rounding added."""
     return (K + K.T) / 2
 
@@ -285,7 +316,7 @@ def _sum_model(label: str, parts: Sequence[BaseModel], X: Views, n: int) -> Base
     for part in parts:
         rows = np.flatnonzero(X.present(part.views[0])[:n])[:500]  # enough for a variance
         K = part.gram(X, rows)
-        factors.append(1.0 / max(float(np.trace(K) / len(K) - K.mean()), 1e-300))
+        factors.append(1.0 / max(float(diagonal_of(K).mean()) - float(namespace(K).mean(K)), 1e-300))
     views = tuple(part.views[0] for part in parts)
     return BaseModel(views, label, tuple(part.kernels[0] for part in parts), tuple(factors))
 
@@ -327,14 +358,15 @@ def _spread_models(
                 yield replace(models[0], label=f"{models[0].label}, graph {spread:g}", spread=spread)
 
 
-def spread_map(K: np.ndarray, n: int, spread: float) -> np.ndarray:
+def spread_map(K: Any, n: int, spread: float) -> Any:
     """Return T (N, n) such that k(x, all) T are the values of the changed kernel between x and labeled samples."""
-    unit = max(float(np.trace(K) / len(K)), 1e-300)
-    L = laplacian(kernel_neighbors(K, min(10, len(K) - 1)), normalized=True) * (spread / unit)
-    LK = np.asarray(L @ K)
-    system = LK.copy()
-    system[np.diag_indices_from(system)] += 1.0
-    changed = -solve_general(system, LK[:, :n])
+    N = K.shape[0]
+    unit = max(float(diagonal_of(K).mean()), 1e-300)
+    W = kernel_neighbors(K, min(10, N - 1))
+    LK = multiply(weighted_laplacian(W, np.ones(N), normalized=True) * (spread / unit), K)
+    changed = -solve_general(add_to_diagonal(LK + 0.0, 1.0), LK[:, :n])
+    if is_device_array(changed):
+        return changed + namespace(changed).eye(N, n, dtype=changed.dtype, device=changed.device)
     changed[np.arange(n), np.arange(n)] += 1.0
     return changed
 

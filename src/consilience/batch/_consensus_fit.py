@@ -10,6 +10,7 @@ from sklearn.base import is_classifier
 from sklearn.metrics import accuracy_score, r2_score
 from sklearn.model_selection import check_cv
 
+from .._backend import is_device_array, like, namespace, spread_rows, take_rows
 from ..kernels.given import definite_grams
 from ..solvers.certificates import Solution
 from ..solvers.consensus import Folds, Smoother, held_out_means, smoother
@@ -20,7 +21,7 @@ from ..views.container import Views
 from ..views.conversion import to_float64
 from ..views.estimator import decide, presence
 from ..views.validation import class_weights, read_labels, read_targets, read_views_to_fit, read_weights
-from ._consensus import EXACT, BaseModel, BaseModels, spread_map, symmetric
+from ._consensus import EXACT, BaseModel, BaseModels, array_of, spread_map, symmetric
 from ._estimator import pandas_for_weights
 from ._stack import Expert, Stack, expert, link, probabilities
 
@@ -46,6 +47,7 @@ def read_consensus(estimator: Any, X: Any, y: Any, sample_weight: Any, groups: A
     """Validate samples, targets, weights and groups."""
     vars(estimator).pop("_models", None)  # which views were Gram matrices in an earlier fit
     X = definite_grams(read_views_to_fit(estimator, X))
+    array_of(X)  # refuses views of several libraries
     y, groups = (in_order_of(X.sample_names, given, what) for given, what in ((y, "y"), (groups, "groups")))
     s = read_weights(in_order_of(X.sample_names, sample_weight, "sample_weight"), len(X))
     codes = None
@@ -63,7 +65,7 @@ def read_consensus(estimator: Any, X: Any, y: Any, sample_weight: Any, groups: A
     first = np.flatnonzero(labeled)
     shift, scale = (np.zeros(Y.shape[1]), np.ones(Y.shape[1])) if codes is not None else _scales(Y[first], s[first])
     Y = (Y - shift) / scale
-    X = to_float64(X if np.array_equal(order, np.arange(len(X))) else X[order])
+    X = to_float64(X if np.array_equal(order, np.arange(len(X))) else X[order], devices=True)
     estimator._used_views = tuple(name for name in X.names if X.present(name)[: len(first)].any())
     X = X if estimator._used_views == X.names else X[list(estimator._used_views)]
     there = presence(X).any(axis=1)
@@ -212,8 +214,8 @@ def pattern_key(pattern: np.ndarray) -> str:
     return "".join("1" if there else "0" for there in pattern)
 
 
-def combined_outputs(estimator: Any, X: Views, alone: int | None = None) -> np.ndarray:
-    """Return outputs (n, P), those of one view alone if it is given."""
+def combined_outputs(estimator: Any, X: Views, alone: int | None = None) -> Any:
+    """Return outputs (n, P), those of one view alone if it is given; they are where the samples are."""
     if alone is None:
         experts = list(experts_of(estimator, X))
     else:
@@ -221,24 +223,38 @@ def combined_outputs(estimator: Any, X: Views, alone: int | None = None) -> np.n
         experts = [(rows, _expert_of(estimator, np.arange(len(X.names)) == alone))]
     stored = vars(estimator).get("_averages")  # of a model without training samples
     stored = estimator.X_fit_ if stored is None else stored
-    scores = np.tile(estimator._mean, (len(X), 1))
+    place, n = array_of(X), len(X)
+    scores = like(np.tile(estimator._mean, (n, 1)), place)
     for k, model in enumerate(estimator._models):
         needed = [(rows, own.weights[k]) for rows, own in experts if own.weights[k].any() and len(rows)]
         if needed:
             every = np.concatenate([rows for rows, _ in needed])
             weights = np.concatenate([np.tile(own, (len(rows), 1)) for rows, own in needed])
-            scores[every] += weights * (model.outputs(X, every, stored) - estimator._mean)
+            change = like(weights, place) * (model.outputs(X, every, stored) - like(estimator._mean, place))
+            if place is None:
+                scores[every] += change
+            else:
+                scores = scores + spread_rows(change, every, n)
+    if place is not None:
+        parts = [
+            spread_rows(link(estimator._stack, take_rows(scores, rows), own.link), rows, n) for rows, own in experts
+        ]
+        return sum(parts[1:], start=parts[0])
     outputs = np.empty_like(scores)
     for rows, own in experts:
         outputs[rows] = link(estimator._stack, scores[rows], own.link)
     return outputs
 
 
-def left_out_outputs(estimator: Any, X: Views) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]]:
+def left_out_outputs(
+    estimator: Any, X: Views, smoothers: "Smoothers"
+) -> Iterator[tuple[np.ndarray, Any, np.ndarray, np.ndarray]]:
     """Yield rows of X, their outputs without each training sample (rows, n, P), and the samples' own and their truth.
 
-    A sample's own outputs are held out too. The truth is the targets, or the classes in one column. The training
-    samples are those that have at least the views of the rows, seen through these views alone.
+    The outputs of the rows are where the samples are. A sample's own outputs are held out too. The truth is the
+    targets, or the classes in one column. The training samples are those that have at least the views of the rows, seen
+    through these views alone. `smoothers` keeps what several calls need, a matrix of all training samples for each base
+    model.
     """
     if "_averages" in vars(estimator):
         raise ValueError(
@@ -246,23 +262,28 @@ def left_out_outputs(estimator: Any, X: Views) -> Iterator[tuple[np.ndarray, np.
             "held-out predictions. Use the original model."
         )
     stack: Stack = estimator._stack
+    place = array_of(X)
     for rows, own in experts_of(estimator, X):
-        means = stack.means[own.rows]
+        means = like(stack.means[own.rows], place)
         truth = (stack.T + stack.means)[own.rows] * stack.scale + stack.shift
         truth = truth if stack.codes is None else stack.codes[own.rows, None]
         size = max(1, _CHUNK // max(len(stack.T) * stack.T.shape[1], 1))
-        left_out = [_LeftOut(estimator, int(k), own.rows) for k in np.flatnonzero(own.weights.any(axis=1))]
+        needed = np.flatnonzero(own.weights.any(axis=1)).tolist()
+        left_out = [_LeftOut(estimator, k, own.rows, smoothers) for k in needed]
         for part in (rows[a : a + size] for a in range(0, len(rows), size)):
-            new = np.tile(means, (len(part), 1, 1))
+            new = like(np.zeros((len(part), 1, 1)), place) + means
             for model in left_out:
-                new += own.weights[model.k] * (model.scores(X, part) - means)
+                new += like(own.weights[model.k], place) * (model.scores(X, part) - means)
             yield part, link(stack, new, own.link), link(stack, own.held, own.link), truth
+
+
+Smoothers = dict[int, tuple[Smoother, Any]]  # by base model, with the map of its graph or None
 
 
 class _LeftOut:
     """A base model without each training sample, its group or its fold."""
 
-    def __init__(self, estimator: Any, k: int, samples: np.ndarray):
+    def __init__(self, estimator: Any, k: int, samples: np.ndarray, smoothers: Smoothers):
         stack: Stack = estimator._stack
         self.model: BaseModel = estimator._models[k]
         self.k, self.n_samples, self.stored = k, len(samples), estimator.X_fit_
@@ -271,10 +292,12 @@ class _LeftOut:
         self.smoother: Smoother | None = None
         if len(self.model.rows) < len(labeled):  # features of landmarks: the model itself
             return
-        K = self.model.gram(self.stored, self.model.rows)
-        self.spread = spread_map(K, len(labeled), self.model.spread) if self.model.spread else None
-        K = K if self.spread is None else symmetric(multiply(K[: len(labeled)], self.spread))
-        self.smoother = smoother(K, stack.u[labeled], self.model.penalty)
+        if k not in smoothers:
+            K = self.model.gram(self.stored, self.model.rows)
+            spread = spread_map(K, len(labeled), self.model.spread) if self.model.spread else None
+            K = K if spread is None else symmetric(multiply(K[: len(labeled), :], spread))
+            smoothers[k] = smoother(K, stack.u[labeled], self.model.penalty), spread
+        self.smoother, self.spread = smoothers[k]
         # which samples are left out with sample i
         parts, place = np.unique(stack.parts, return_inverse=True)
         self.members = None
@@ -285,10 +308,12 @@ class _LeftOut:
             shape = len(labeled), len(parts)
             self.members = sp.csr_array((np.ones(len(labeled)), (np.arange(len(labeled)), place[labeled])), shape=shape)
 
-    def scores(self, X: Views, rows: np.ndarray) -> np.ndarray:
+    def scores(self, X: Views, rows: np.ndarray) -> Any:
         """Return f^-i(x), (rows, samples, P): f(x) less s_j(x) times the held-out error of each j left out with i."""
         K_new = self.model.gram(X, rows, self.stored, self.model.rows)
-        f = multiply(K_new, self.model.coefficients) + self.model.intercept
+        f = multiply(K_new, self.model.coefficients) + like(self.model.intercept, K_new)
+        if is_device_array(K_new):
+            return self._scores_there(f, K_new)
         out = np.repeat(f[:, None, :], self.n_samples, axis=1)
         if self.smoother is not None:
             S = self.smoother.rows(K_new if self.spread is None else multiply(K_new, self.spread))
@@ -297,6 +322,21 @@ class _LeftOut:
                 change = change if self.members is None else np.asarray(change @ self.members)
                 out[:, self.known, p] -= change[:, self.place]
         return out
+
+    def _scores_there(self, f: Any, K_new: Any) -> Any:
+        """Return the same on a device, whose arrays may not be assigned to by positions."""
+        xp = namespace(K_new)
+        if self.smoother is None:
+            return f[:, None, :] + like(np.zeros((1, self.n_samples, 1)), f)
+        S = self.smoother.rows(K_new if self.spread is None else multiply(K_new, self.spread))
+        known = np.flatnonzero(self.known)
+        out = []
+        for p in range(f.shape[1]):
+            change = S * like(self.errors[:, p], S)
+            change = change if self.members is None else multiply(change, like(self.members.toarray(), S))
+            change = spread_rows(take_rows(change.T, self.place), known, self.n_samples)  # 0 for others
+            out.append(f[:, p : p + 1] - change.T)
+        return xp.stack(out, axis=2)
 
 
 def weighted_kernels(estimator: Any) -> list[tuple[str, str, float]]:

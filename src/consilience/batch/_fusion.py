@@ -60,6 +60,18 @@ def fusion_tags(fusion: Any, tags: Any) -> Any:
     return tags
 
 
+def decision_shape(fusion: Any, *, of_pairs: bool) -> tuple[int, ...]:
+    """Return the shape of a row of scores: one number for two classes, else one per class, or per pair of classes."""
+    n = len(vars(fusion).get("classes_", ()))
+    pairs = of_pairs and any(_scores_pairs(part) for part in wrapped_estimators(fusion.estimator))
+    return () if n <= 2 else (n * (n - 1) // 2,) if pairs else (n,)
+
+
+def predicted_type(fusion: Any) -> Any:
+    """Return the type of predictions: that of the classes, or of numbers."""
+    return vars(fusion)["classes_"].dtype if "classes_" in vars(fusion) else np.dtype(np.float64)
+
+
 # -- fitting
 def read_fusion_targets(fusion: Any, X: Views, y: Any, sample_weight: Any) -> tuple[Any, np.ndarray, np.ndarray]:
     """Return targets as the wrapped estimators take them, which samples have one, and the weights of the samples.

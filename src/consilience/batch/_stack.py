@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from .._backend import like, namespace
 from ..solvers.stacking import calibrate, least_squares, normal_equations, softmax, stack_without, violation
 
 
@@ -142,16 +143,18 @@ def held_out_outputs(stack: Stack, without: int | None = None) -> np.ndarray:
     return out
 
 
-def link(stack: Stack, scores: np.ndarray, given: tuple[float, np.ndarray]) -> np.ndarray:
+def link(stack: Stack, scores: Any, given: tuple[float, np.ndarray]) -> Any:
     """Return outputs of scores (..., P): numbers in the units of y, or logits of the classes."""
     if stack.codes is None:
-        return scores * stack.scale + stack.shift
+        return scores * like(stack.scale, scores) + like(stack.shift, scores)
     slope, biases = given
-    return slope * scores + (biases[1] - biases[0] if stack.n_classes == 2 else biases)
+    biases = biases[1:2] - biases[:1] if stack.n_classes == 2 else biases
+    return float(slope) * scores + like(np.asarray(biases, dtype=np.float64), scores)
 
 
-def probabilities(logits: np.ndarray, n_classes: int) -> np.ndarray:
+def probabilities(logits: Any, n_classes: int) -> Any:
     """Return probabilities of logits (..., P); one logit stands for two classes."""
+    xp = namespace(logits)
     if n_classes == 1:
-        return np.ones(logits.shape)
-    return softmax(np.concatenate([np.zeros_like(logits), logits], axis=-1) if n_classes == 2 else logits)
+        return xp.ones_like(logits)
+    return softmax(xp.concat([xp.zeros_like(logits), logits], axis=-1) if n_classes == 2 else logits)

@@ -7,15 +7,16 @@ from typing import Any, Self
 import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from .._backend import few_threads
+from .._backend import few_threads, like, memory_of, namespace, take_rows, to_numpy
 from ..kernels.dictionary import reads_grams
 from ..views._docs import shared_docs
-from ..views.estimator import ViewClassifier, ViewRegressor, finite_outputs
+from ..views.estimator import ViewClassifier, ViewRegressor, by_parts, finite_outputs
 from ..views.row_blocks import RowBlocks
 from ..views.validation import read_views_to_predict
 from ._collect import collect_blocks
-from ._consensus import THREADED, fit_base_models
+from ._consensus import THREADED, array_of, fit_base_models
 from ._consensus_fit import (
+    Smoothers,
     combined_outputs,
     kernel_weights_frame,
     left_out_outputs,
@@ -120,7 +121,6 @@ class ConsensusRegressor(ViewRegressor, BatchEstimator):
     (20, 2)
     """
 
-    _cpu_only = True
     _parameter_constraints = constraints("shared_weights", "verbose", **_OWN)
     _fills_gaps = True
 
@@ -158,7 +158,10 @@ class ConsensusRegressor(ViewRegressor, BatchEstimator):
             if isinstance(X, RowBlocks):
                 X, y, sample_weight = collect_blocks(self, X, y, sample_weight)
             data = read_consensus(self, X, y, sample_weight, groups)
-            self.n_components_ = plan_consensus(self, len(data.Y), len(data.X.names))
+            place = array_of(data.X)
+            with memory_of(place):
+                sizes = len(data.Y), len(data.X.names)
+                self.n_components_ = plan_consensus(self, *sizes, on_device=place is not None)
             with few_threads(len(data.X), THREADED):
                 base = fit_base_models(self.kernel, data.X, data.Y, data.u, data.folds, self.n_components_)
                 stack = make_stack(self, data, base)
@@ -180,7 +183,8 @@ class ConsensusRegressor(ViewRegressor, BatchEstimator):
 
     def _view_outputs(self, X: Any) -> np.ndarray:
         with few_threads(len(self._stack.T), THREADED):
-            return np.stack([combined_outputs(self, X, alone=v) for v in range(len(X.names))], axis=1)
+            outputs = [combined_outputs(self, X, alone=v) for v in range(len(X.names))]
+            return namespace(*outputs).stack(outputs, axis=1)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -204,8 +208,8 @@ class ConsensusRegressor(ViewRegressor, BatchEstimator):
 
         Parameters
         ----------
-        X : Views or what `as_views` reads
-            Samples.
+        X : Views, what `as_views` reads, RowBlocks or Dask collections
+            Samples. For Dask collections the result is a Dask array, which computes nothing yet.
         coverage : float, default=0.9
             Probability 1 - α, strictly between 0 and 1. The guarantee for fixed weights and penalties is 1 - 2α; the
             coverage is about 1 - α as a rule.
@@ -215,18 +219,22 @@ class ConsensusRegressor(ViewRegressor, BatchEstimator):
         array of shape (n_samples, 2) or (n_samples, n_outputs, 2)
             Lower and upper ends; infinite if there are too few training samples for the coverage.
         """
-        alpha = _rest_of(coverage)
+        alpha, smoothers = _rest_of(coverage), Smoothers()
+        tail = (2,) if vars(self).get("_one_output", True) else (len(self._mean), 2)
+        return by_parts(
+            self, X, lambda own: self._intervals(own, alpha, smoothers), "predict_interval", tail, np.float64,
+            coverage=coverage,
+        )  # fmt: skip
+
+    def _intervals(self, X: Any, alpha: float, smoothers: Smoothers) -> Any:
         X = read_views_to_predict(self, X)
-        out = np.empty((len(X), self._stack.T.shape[1], 2))
+        places, ends = [], []
         with few_threads(len(self._stack.T), THREADED):
-            for rows, new, own, truth in left_out_outputs(self, X):
-                errors = np.abs(truth - own)
-                n = len(errors)
-                low, high = int(np.floor(alpha * (n + 1) + 1e-9)), int(np.ceil((1 - alpha) * (n + 1) - 1e-9))
-                below, above = np.sort(new - errors, axis=1), np.sort(new + errors, axis=1)
-                out[rows, :, 0] = below[:, low - 1] if low >= 1 else -np.inf
-                out[rows, :, 1] = above[:, high - 1] if high <= n else np.inf
-        return out[:, 0] if self._one_output else out
+            for rows, new, own, truth in left_out_outputs(self, X, smoothers):
+                places.append(rows)
+                ends.append(_interval_ends(new, np.abs(truth - own), alpha))
+        out = take_rows(namespace(*ends).concat(ends, axis=0), np.argsort(np.concatenate(places)))
+        return out[:, 0, :] if self._one_output else out
 
 
 @shared_docs
@@ -299,7 +307,6 @@ class ConsensusClassifier(ViewClassifier, BatchEstimator):
     (2, 2)
     """
 
-    _cpu_only = True
     _parameter_constraints = constraints("verbose", **_OWN)
     _fills_gaps = True
 
@@ -330,14 +337,17 @@ class ConsensusClassifier(ViewClassifier, BatchEstimator):
 
         Parameters
         ----------
-        X : Views or what `as_views` reads
-            Samples.
+        X : Views, what `as_views` reads, RowBlocks or Dask collections
+            Samples. For Dask collections the result is a Dask array, which computes nothing yet.
 
         Returns
         -------
         array of shape (n_samples, n_classes)
             Probabilities.
         """
+        return by_parts(self, X, self._probabilities, "predict_proba", _for_each_class(self), np.float64)
+
+    def _probabilities(self, X: Any) -> Any:
         return probabilities(finite_outputs(self, self._combined(X)), len(self.classes_))
 
     def predict_set(self, X: Any, *, coverage: float = 0.9) -> np.ndarray:
@@ -350,8 +360,8 @@ class ConsensusClassifier(ViewClassifier, BatchEstimator):
 
         Parameters
         ----------
-        X : Views or what `as_views` reads
-            Samples.
+        X : Views, what `as_views` reads, RowBlocks or Dask collections
+            Samples. For Dask collections the result is a Dask array, which computes nothing yet.
         coverage : float, default=0.9
             Probability, strictly between 0 and 1.
 
@@ -360,19 +370,31 @@ class ConsensusClassifier(ViewClassifier, BatchEstimator):
         array of booleans of shape (n_samples, n_classes)
             Whether each class is in the set, in the order of ``classes_``.
         """
-        alpha = _rest_of(coverage)
+        alpha, smoothers = _rest_of(coverage), Smoothers()
+        return by_parts(
+            self, X, lambda own: self._sets(own, alpha, smoothers), "predict_set", _for_each_class(self), bool,
+            coverage=coverage,
+        )  # fmt: skip
+
+    def _sets(self, X: Any, alpha: float, smoothers: Smoothers) -> np.ndarray:
         X = read_views_to_predict(self, X)
         sets = np.empty((len(X), len(self.classes_)), dtype=bool)
         with few_threads(len(self._stack.T), THREADED):
-            for rows, new, own, truth in left_out_outputs(self, X):
+            for rows, new, own, truth in left_out_outputs(self, X, smoothers):
                 n_classes = len(self.classes_)
                 fits = probabilities(own, n_classes)[np.arange(len(own)), truth[:, 0]]
                 likely = probabilities(new, n_classes)
-                p_values = (1 + (fits[None, :, None] <= likely).sum(axis=1)) / (len(own) + 1)
-                sets[rows] = p_values > alpha
-            best = probabilities(combined_outputs(self, X), len(self.classes_)).argmax(axis=1)
+                xp = namespace(likely)
+                as_little = xp.astype(like(fits[None, :, None], likely) <= likely, xp.int64)
+                sets[rows] = (1 + to_numpy(xp.sum(as_little, axis=1))) / (len(own) + 1) > alpha
+            best = to_numpy(probabilities(combined_outputs(self, X), len(self.classes_))).argmax(axis=1)
             sets[np.arange(len(X)), best] = True
         return sets
+
+
+def _for_each_class(estimator: Any) -> tuple[int]:
+    """Return the shape of a row with one value for each class; the estimator may not be fitted yet."""
+    return (len(vars(estimator).get("classes_", ())),)
 
 
 def _rest_of(coverage: float) -> float:
@@ -380,3 +402,14 @@ def _rest_of(coverage: float) -> float:
     if not 0 < coverage < 1:
         raise ValueError(f"`coverage` must be strictly between 0 and 1; got {coverage!r}.")
     return round(1 - float(coverage), 12)
+
+
+def _interval_ends(new: Any, errors: np.ndarray, alpha: float) -> Any:
+    """Return the ends of jackknife+ intervals, (rows, P, 2), of outputs without each sample and the samples' errors."""
+    xp, n = namespace(new), len(errors)
+    low, high = int(np.floor(alpha * (n + 1) + 1e-9)), int(np.ceil((1 - alpha) * (n + 1) - 1e-9))
+    errors = like(errors, new)
+    infinite = xp.full_like(new[:, 0, :], np.inf)
+    below = xp.sort(new - errors, axis=1)[:, low - 1, :] if low >= 1 else -infinite
+    above = xp.sort(new + errors, axis=1)[:, high - 1, :] if high <= n else infinite
+    return xp.stack([below, above], axis=2)

@@ -18,10 +18,20 @@ from ..views import _blocks
 from ..views._blocks import Gram
 from ..views._docs import shared_docs
 from ..views.container import Views
-from ..views.estimator import combine_views, finite_outputs, presence
-from ..views.validation import labeled_rows, read_to_score, read_views_to_fit, read_views_to_predict
+from ..views.estimator import by_parts, combine_views, finite_outputs, presence, to_score
+from ..views.validation import read_views_to_fit, read_views_to_predict
 from ._estimator import BatchEstimator, constraints
-from ._fusion import all_have, fit_wrapped, fusion_tags, one_score, output_kind, read_fusion_targets, wrapped_outputs
+from ._fusion import (
+    all_have,
+    decision_shape,
+    fit_wrapped,
+    fusion_tags,
+    one_score,
+    output_kind,
+    predicted_type,
+    read_fusion_targets,
+    wrapped_outputs,
+)
 
 __all__ = ["EarlyFusion", "LateFusion"]
 
@@ -124,16 +134,19 @@ class EarlyFusion(BatchEstimator):
 
         Parameters
         ----------
-        X : Views or what `as_views` reads
-            Samples.
+        X : Views, what `as_views` reads, RowBlocks or Dask collections
+            Samples. For Dask collections the result is a Dask array, which computes nothing yet.
 
         Returns
         -------
         array of shape (n_samples,) or (n_samples, n_outputs)
             Predictions.
         """
-        table = self._table(read_views_to_predict(self, X))
-        predictions = self.estimator_.predict(table)
+        tail = () if is_classifier(self) else None
+        return by_parts(self, X, self._predictions, "predict", tail, predicted_type(self))
+
+    def _predictions(self, X: Any) -> np.ndarray:
+        predictions = self.estimator_.predict(self._table(read_views_to_predict(self, X)))
         return predictions if is_classifier(self) else finite_outputs(self, predictions)
 
     @available_if(_has_probabilities)
@@ -142,16 +155,20 @@ class EarlyFusion(BatchEstimator):
 
         Parameters
         ----------
-        X : Views or what `as_views` reads
-            Samples.
+        X : Views, what `as_views` reads, RowBlocks or Dask collections
+            Samples. For Dask collections the result is a Dask array, which computes nothing yet.
 
         Returns
         -------
         array of shape (n_samples, n_classes)
             Probabilities.
         """
+        tail = (len(vars(self).get("classes_", ())),)
+        return by_parts(self, X, lambda own: self._wrapped(own, "predict_proba"), "predict_proba", tail, np.float64)
+
+    def _wrapped(self, X: Any, method: str) -> np.ndarray:
         table = self._table(read_views_to_predict(self, X))
-        return finite_outputs(self, self.estimator_.predict_proba(table))
+        return finite_outputs(self, getattr(self.estimator_, method)(table))
 
     @available_if(lambda self: is_classifier(self) and all_have(self, "decision_function"))
     def decision_function(self, X: Any) -> np.ndarray:
@@ -159,24 +176,24 @@ class EarlyFusion(BatchEstimator):
 
         Parameters
         ----------
-        X : Views or what `as_views` reads
-            Samples.
+        X : Views, what `as_views` reads, RowBlocks or Dask collections
+            Samples. For Dask collections the result is a Dask array, which computes nothing yet.
 
         Returns
         -------
         array
             Decision values.
         """
-        table = self._table(read_views_to_predict(self, X))
-        return finite_outputs(self, self.estimator_.decision_function(table))
+        name, tail = "decision_function", decision_shape(self, of_pairs=True)
+        return by_parts(self, X, lambda own: self._wrapped(own, name), name, tail, np.float64)
 
-    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """Return the accuracy of a classifier or R² of a regressor; samples without a target are left out.
 
         Parameters
         ----------
-        X : Views or what `as_views` reads
-            Samples.
+        X : Views, what `as_views` reads, RowBlocks or Dask collections
+            Samples. Blocks of rows have their targets and weights with them.
         y : array-like
             Classes or targets.
         sample_weight : array-like of shape (n_samples,), optional
@@ -187,12 +204,8 @@ class EarlyFusion(BatchEstimator):
         float
             Score.
         """
-        classifies = is_classifier(self)
-        X, y, sample_weight = read_to_score(self, X, y, sample_weight)
-        labeled, known = labeled_rows(y, self.unlabeled if classifies else None)
-        weights = None if sample_weight is None else np.asarray(sample_weight)[labeled]
-        metric = accuracy_score if classifies else r2_score
-        return float(metric(known, self.predict(X)[labeled], sample_weight=weights))
+        known, predicted, weights = to_score(self, X, y, sample_weight)
+        return float((accuracy_score if is_classifier(self) else r2_score)(known, predicted, sample_weight=weights))
 
     def _view_outputs(self, X: Views) -> np.ndarray:
         outputs = []
@@ -370,14 +383,18 @@ class LateFusion(BatchEstimator):
 
         Parameters
         ----------
-        X : Views or what `as_views` reads
-            Samples.
+        X : Views, what `as_views` reads, RowBlocks or Dask collections
+            Samples. For Dask collections the result is a Dask array, which computes nothing yet.
 
         Returns
         -------
         array of shape (n_samples,) or (n_samples, n_outputs)
             Class with the largest mean output, or the mean of the predictions.
         """
+        tail = () if is_classifier(self) else None
+        return by_parts(self, X, self._predictions, "predict", tail, predicted_type(self))
+
+    def _predictions(self, X: Any) -> np.ndarray:
         outputs = self._combined(X)
         if is_classifier(self):
             return self.classes_[outputs.argmax(axis=1)]
@@ -389,15 +406,16 @@ class LateFusion(BatchEstimator):
 
         Parameters
         ----------
-        X : Views or what `as_views` reads
-            Samples.
+        X : Views, what `as_views` reads, RowBlocks or Dask collections
+            Samples. For Dask collections the result is a Dask array, which computes nothing yet.
 
         Returns
         -------
         array of shape (n_samples, n_classes)
             Means of the estimators' probabilities.
         """
-        return self._combined(X)
+        tail = (len(vars(self).get("classes_", ())),)
+        return by_parts(self, X, self._combined, "predict_proba", tail, np.float64)
 
     @available_if(lambda self: output_kind(self) in ("probabilities", "scores"))
     def decision_function(self, X: Any) -> np.ndarray:
@@ -405,14 +423,18 @@ class LateFusion(BatchEstimator):
 
         Parameters
         ----------
-        X : Views or what `as_views` reads
-            Samples.
+        X : Views, what `as_views` reads, RowBlocks or Dask collections
+            Samples. For Dask collections the result is a Dask array, which computes nothing yet.
 
         Returns
         -------
         array of shape (n_samples,) or (n_samples, n_classes)
             Mean output of the estimators; with two classes the difference of the second and the first.
         """
+        tail = decision_shape(self, of_pairs=False)
+        return by_parts(self, X, self._decisions, "decision_function", tail, np.float64)
+
+    def _decisions(self, X: Any) -> np.ndarray:
         outputs = one_score(self, self._combined(X))
         return outputs[:, 0] if outputs.shape[1] == 1 else outputs
 

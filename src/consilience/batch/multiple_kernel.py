@@ -283,7 +283,7 @@ class OutputKernelRidge(ViewRegressor, BatchEstimator):
         min_{L ⪰ 0, f} Σ_i ‖y_i - f(x_i)‖² + λ‖f‖² + λ‖L‖_F²,
 
     which is the paper's program times 2λ. For f fixed L is known, and a sum of powers 4/3 of singular values remains,
-    convex in f. L for f and f for L alternate, from one eigendecomposition, until the duality gap is met.
+    convex in f. Newton's steps on L, from one eigendecomposition of the kernel, end where the duality gap is met.
 
     With k = Σ_v w_v² K_v² for the kernel matrix it equals `ViewMetricRidge` with ``shared_metric=True``. Samples
     without targets are left out. Where a view is missing, w is rescaled over the views present so that Σ|w| stays.
@@ -297,7 +297,7 @@ class OutputKernelRidge(ViewRegressor, BatchEstimator):
     {n_components}
     {tol_gap}
     max_iter : int, default=500
-        Maximum number of alternations.
+        Maximum number of steps on L.
     {random_state}
     {verbose}
     {views}

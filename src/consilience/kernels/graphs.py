@@ -6,8 +6,8 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.neighbors import kneighbors_graph
 
-from .._backend import is_device_array, like, to_numpy
-from ..solvers.linalg import add_to_diagonal, multiply
+from .._backend import is_device_array, like, namespace, to_numpy
+from ..solvers.linalg import add_to_diagonal, diagonal_of, multiply
 from ..views._reading import checked_sparse
 
 __all__ = ["laplacian", "nearest_neighbors"]
@@ -122,12 +122,17 @@ def nearest_neighbors(X: Any, n_neighbors: int = 10) -> sp.csr_array:
     return near.maximum(near.T).tocsr()  # an edge if either is among the neighbors of the other
 
 
-def kernel_neighbors(K: np.ndarray, n_neighbors: int = 10) -> sp.csr_array:
-    """Return the nearest-neighbor graph by the distance in feature space, k(x, x) - 2k(x, z) + k(z, z)."""
-    n = len(K)
+def kernel_neighbors(K: Any, n_neighbors: int = 10) -> Any:
+    """Return the nearest-neighbor graph by the distance in feature space, k(x, x) - 2k(x, z) + k(z, z).
+
+    It is sparse; on a device it is a matrix there.
+    """
+    n = K.shape[0]
+    k = min(n_neighbors, n - 1)
+    if is_device_array(K):
+        return _device_neighbors(K, k)
     if n < 2:
         return sp.csr_array((n, n))
-    k = min(n_neighbors, n - 1)
     distances = K.diagonal()[None, :] - 2 * K  # k(x, x) is constant in a row, so it does not change the order
     np.fill_diagonal(distances, np.inf)
     # the order among the k nearest does not matter
@@ -135,6 +140,18 @@ def kernel_neighbors(K: np.ndarray, n_neighbors: int = 10) -> sp.csr_array:
     rows = np.repeat(np.arange(n), k)
     near = sp.csr_array((np.ones(n * k), (rows, columns.ravel())), shape=(n, n))
     return near.maximum(near.T).tocsr()
+
+
+def _device_neighbors(K: Any, k: int) -> Any:
+    """Return the weights of the graph of the k nearest neighbors as a matrix on the device."""
+    xp, n = namespace(K), K.shape[0]
+    distances = add_to_diagonal(like(diagonal_of(K), K)[None, :] - 2 * K, 1e300)  # no sample is its own neighbor
+    columns = xp.argsort(distances, axis=1)[:, :k]
+    places = like(np.arange(n), K)[None, :]
+    near = xp.zeros_like(K)
+    for j in range(k):  # arrays of the standard cannot be assigned to by positions
+        near = near + xp.astype(columns[:, j : j + 1] == places, K.dtype)
+    return xp.maximum(near, near.T)
 
 
 def _others(n: int) -> np.ndarray:

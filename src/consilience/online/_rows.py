@@ -134,4 +134,6 @@ def joined(parts: list[np.ndarray]) -> np.ndarray:
 
 
 def _side_by_side(columns: list[np.ndarray]) -> np.ndarray:
-    return columns[0][:, None] if len(columns) == 1 else np.column_stack(columns)
+    """Return positions of several views; those of sparse matrices have 32 bits, for which loops would compile again."""
+    positions = columns[0][:, None] if len(columns) == 1 else np.column_stack(columns)
+    return positions.astype(np.int64, copy=False)

@@ -83,13 +83,13 @@ class AlternatingMetric:
         positive = all(one is None for one in signs)
         status = end.status if positive or end.status == "diverged" else "indefinite_metric"
         # the bound on the complexity is for kernels
-        solution = problem.measured(w, G, factors if positive else problem.factors(G), end.n_iter, status)
+        solution = problem.measured(w, G, end.n_iter, status, factors if positive else None)
         x = system.by_view(G), w, [system.by_view(F) for F in factors], None if positive else signs
         notes = []
         if self.step_size is not None:
             # far from the optimum its own residuals prove little, so the lower bound is that of the exact solution
             best, n_iter, how = problem.minimize(w)
-            exact = problem.measured(w, best, problem.factors(best), n_iter, how)
+            exact = problem.measured(w, best, n_iter, how)
             gap = max(end.objective - exact.dual, 0.0)  # type: ignore[operator]
             remedy = " Lower `step_size`, or use step_size=None." if end.x.n_rises else ""
             notes.append(f"Fixed steps raised the objective in {end.x.n_rises} of {end.n_iter} rounds.{remedy}")

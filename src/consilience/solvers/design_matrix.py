@@ -164,8 +164,8 @@ class ViewMatrix(ABC):
         """Return the singular values of M, and Y in the basis of its left vectors."""
 
     @abstractmethod
-    def from_spectrum(self, w: np.ndarray, spectrum: MetricSpectrum, S: np.ndarray) -> Any:
-        """Return G = M'VS."""
+    def from_spectrum(self, w: np.ndarray, spectrum: MetricSpectrum, S: Any) -> Any:
+        """Return G = M'VS, for S of NumPy or of the device."""
 
     @abstractmethod
     def left_vectors(self, w: np.ndarray, root: Any = None) -> tuple[np.ndarray, Any, np.ndarray]:
@@ -392,7 +392,7 @@ class DesignMatrix(ViewMatrix):
             rest = to_numpy(xp.sum((self.Y - multiply(V, self._like(turned))) ** 2, axis=0))
         return MetricSpectrum(values, V, turned, rest)
 
-    def from_spectrum(self, w: np.ndarray, spectrum: MetricSpectrum, S: np.ndarray) -> Any:
+    def from_spectrum(self, w: np.ndarray, spectrum: MetricSpectrum, S: Any) -> Any:
         """Return G = M'VS."""
         return self.lift(w, multiply(spectrum.vectors, self._like(S)))
 

@@ -15,8 +15,9 @@ from .._backend import like, namespace, to_numpy
 from .design_matrix import RowPart, ViewMatrix
 from .fixed_metric import FixedMetric
 from .learned_metric import BlockSparseMetric
-from .linalg import eigh, multiply
-from .metric import RootBounds, kappa_of, learn_output_kernel, metric_roots
+from .linalg import multiply
+from .metric import RootBounds, kappa_of, metric_roots
+from .output_kernel import learn_output_kernel
 
 PenaltyPairs = Sequence[tuple[float, float]]  # λ and η
 
@@ -88,19 +89,19 @@ class HeldOutShared(HeldOutLearned):
 
     def residuals(self, pairs: PenaltyPairs) -> Iterator[tuple[int, RowPart]]:
         """Yield the position of a pair, and rows with their residuals; every row once for each pair."""
-        kernels = []
+        kernels, start = [], None
         for pair in pairs:
-            learned = learn_output_kernel(self.spectrum, *pair, tol=self.tol, max_iter=self.max_iter)
+            learned = learn_output_kernel(self.spectrum, *pair, tol=self.tol, max_iter=self.max_iter, start=start)
             self.converged &= learned.converged
-            kernels.append(eigh(learned.x[1]))  # C unchanged: each of its directions is a ridge problem of its own
+            _, start, values = learned.x
+            # C unchanged: each of its directions is a ridge problem of its own
+            kept = values > len(values) * np.finfo(float).eps * values.max(initial=0.0)
+            kernels.append((values[kept], to_numpy(start)[:, kept]))
         for Y, u, some in _spectra(self.system, self.w, self.left_vectors):
             for k, ((alpha, _), (values, Q)) in enumerate(zip(pairs, kernels, strict=True)):
                 # directions without weight in C predict 0
-                kept = values > len(values) * np.finfo(float).eps * max(float(values[-1]), 0.0)
-                turned = some.Y @ Q
-                if kept.any():
-                    turned[:, kept] = some.ridge(alpha / values[kept], Q[:, kept])
-                yield k, (Y, u, turned @ Q.T)
+                change = some.ridge(alpha / values, Q) - multiply(some.Y, Q)
+                yield k, (Y, u, some.Y + multiply(change, Q.T))
 
 
 class HeldOutSparse(HeldOutMetric):
@@ -166,7 +167,7 @@ class HeldOutSpectrum:
         inverse = 1 / (self.e[:, None] + rho)
         turned, beyond = self.Z, self.out_of_reach
         if directions is not None:
-            turned, beyond = turned @ directions, beyond @ directions
+            turned, beyond = multiply(turned, directions), multiply(beyond, directions)
         rest = to_numpy(multiply(self.V, like(turned * inverse, self.V)))  # QY
         if self.left.any():
             rest = rest + beyond / rho

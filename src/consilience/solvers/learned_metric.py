@@ -15,8 +15,9 @@ from .._backend import is_device_array, like, namespace, to_numpy
 from .certificates import Solution, rademacher_bound
 from .design_matrix import Measured, ViewMatrix
 from .kernel_weights import BlockNorm, Fitted, learn_kernel_weights
-from .linalg import column_norms, drop_null_space, eigh_positive, forward, multiply, norm, solve_general
-from .metric import direct_metric, dual_value, kappa_of, learn_output_kernel, rank_one_metric
+from .linalg import column_norms, drop_null_space, eigh_positive, forward, gram_of, multiply, norm, solve_general
+from .metric import direct_metric, dual_value, kappa_of, rank_one_metric
+from .output_kernel import learn_output_kernel
 from .weights import Evaluation, learn_weights, with_learned
 
 Minimum = tuple[Any, int, str]  # G, number of iterations, status
@@ -81,7 +82,7 @@ class LearnedMetric(ABC):
         try:
             if w is not None:
                 G, n_iter, status = self.minimize(w)
-                return self.measured(w, G, self.factors(G), n_iter, status)
+                return self.measured(w, G, n_iter, status)
             assert starts is not None
             learned = learn_weights(self.evaluate, [np.abs(c) for c in starts], tol=self.tol, max_iter=self.max_iter)
             return with_learned(self.solve(np.abs(learned.x)), learned)  # signs are those of G
@@ -95,27 +96,33 @@ class LearnedMetric(ABC):
         value = float(measured.losses.sum()) + self.penalty(G)
         return value, self.system.weight_slopes(w, G, measured), self.dual_over_weights(measured, norm(w))
 
-    def measured(self, w: np.ndarray, G: Any, factors: list[Any], n_iter: int, status: str) -> Solution:
-        """Return coefficients and metrics as a solution, with the objective, gap and residual of G itself."""
+    def measured(self, w: np.ndarray, G: Any, n_iter: int, status: str, factors: list[Any] | None = None) -> Solution:
+        """Return coefficients and metrics as a solution, with the objective, gap and residual of G itself.
+
+        The metrics are the best ones for G, unless others are given by their `factors`.
+        """
         measured = self.system.measure(w, G)
         objective = float(measured.losses.sum()) + self.penalty(G)
         gap = max(objective - self.dual(measured), 0.0) + measured.unseen
         if status in ("exact", "converged") and not gap <= max(2 * self.tol, 1e-6) * abs(objective):
             status = "inexact"
-        x = self.system.by_view(G), w, [self.system.by_view(F) for F in factors]
-        return Solution(
-            x, gap, n_iter, status, objective=objective, residual=max(self.violation(G, measured), 0.0),
-            bound=self._complexity_bound(G, factors),
-        )  # fmt: skip
-
-    def _complexity_bound(self, G: Any, factors: list[Any]) -> float:
-        """Bound the Rademacher complexity by ‖A‖_F and ‖f‖² = tr(G'A†G), the largest over the outputs (Theorem 1)."""
+        residual = max(self.violation(G, measured), 0.0)
+        sizes = self.best_sizes(G) if factors is None else self._sizes(G, factors)
+        # Rademacher complexity (Theorem 1), the largest over the outputs
         n, size = self.system.weight, self.system.squared_size()
-        bounds = []
-        for p, F in enumerate(factors):
-            length = _function_norm(G if self.shared else G[:, p : p + 1], F)
-            bounds.append(rademacher_bound(norm(multiply(F.T, F)), length, size, n))
-        return max(bounds)
+        bound = max(rademacher_bound(large, length, size, n) for large, length in sizes)
+        by_view = [self.system.by_view(F) for F in (self.factors(G) if factors is None else factors)]
+        x = self.system.by_view(G), w, by_view
+        return Solution(x, gap, n_iter, status, objective=objective, residual=residual, bound=bound)
+
+    def best_sizes(self, G: Any) -> list[tuple[float, float]]:
+        """Return ‖A‖_F and ‖f‖ = tr(G'A†G)½ of the best metric for G: for each output, or one for all."""
+        return self._sizes(G, self.factors(G))
+
+    def _sizes(self, G: Any, factors: list[Any]) -> list[tuple[float, float]]:
+        """Return the same for metrics given by their factors."""
+        parts = [G] if self.shared else [G[:, p : p + 1] for p in range(G.shape[1])]
+        return [(norm(multiply(F.T, F)), _function_norm(own, F)) for own, F in zip(parts, factors, strict=True)]
 
 
 def _function_norm(G: Any, F: Any) -> float:
@@ -177,48 +184,71 @@ class MetricPerOutput(LearnedMetric):
         scaled = like(np.divide(np.sqrt(a), norms, out=np.zeros_like(norms), where=norms > 0)[None, :], G) * G
         return [scaled[:, p : p + 1] for p in range(G.shape[1])]
 
+    def best_sizes(self, G: Any) -> list[tuple[float, float]]:
+        """Return a and ‖g‖/√a of each output."""
+        norms = column_norms(G)
+        a = np.cbrt(self.alpha * norms**2 / (2 * self.metric_penalty))
+        lengths = np.divide(norms, np.sqrt(a), out=np.zeros_like(norms), where=norms > 0)
+        return list(zip(a.tolist(), lengths.tolist(), strict=True))
+
 
 class SharedMetric(LearnedMetric):
     """One metric for all outputs, with ‖A‖_F²: the penalty is κ Σ_i s_i(G)^(4/3), and A = (λ/2η)^⅓ (GG')^⅓."""
 
     shared = True
     _rows: Any = None
+    _last: tuple[Any, np.ndarray, Any, Any] | None = None  # of the last G: see `_singular`
 
     def minimize(self, w: np.ndarray) -> Minimum:
         """Solve the equal problem of a kernel between the outputs."""
         spectrum = self.system.spectrum(w)
         solution = learn_output_kernel(spectrum, self.alpha, self.metric_penalty, tol=self.tol, max_iter=self.max_iter)
-        return self.system.from_spectrum(w, spectrum, solution.x[0]), solution.n_iter, solution.status
+        S, Q, _ = solution.x
+        return self.system.from_spectrum(w, spectrum, multiply(S, Q.T)), solution.n_iter, solution.status
 
     def penalty(self, G: Any) -> float:
         """Return κ Σ_i s_i^(4/3)."""
         return self.kappa * float(np.sum(self._singular(G)[0] ** (2 / 3)))  # the values are squares: s^(4/3)
 
-    def _singular(self, G: Any) -> tuple[np.ndarray, Any]:
-        """Return the squared singular values of G and its right vectors, which lie in the space of the rows of Y."""
+    def _narrow(self, G: Any) -> Any:
+        """Return G, or with more outputs than rows G in the space of the rows of Y, where its rows are."""
+        if self.system.n_outputs <= min(self.system.n, sum(self.system.sizes)):
+            return G
         if self._rows is None:
             self._rows = self.system.output_space()
-        narrow = multiply(G, self._rows)
-        values, vectors = drop_null_space(*eigh_positive(multiply(narrow.T, narrow)))
-        return values, multiply(self._rows, vectors)
+        return multiply(G, self._rows)
+
+    def _singular(self, G: Any) -> tuple[np.ndarray, Any, Any]:
+        """Return the squared singular values of G, its right vectors V and GV, computed once for each G."""
+        if self._last is None or self._last[0] is not G:
+            narrow = self._narrow(G)
+            values, vectors = drop_null_space(*eigh_positive(gram_of(narrow)))
+            V = vectors if self._rows is None else multiply(self._rows, vectors)
+            self._last = G, values, V, multiply(narrow, vectors)
+        return self._last[1:]
 
     def violation(self, G: Any, measured: Measured) -> float:
         """Return the largest entry of 2M'(Y - MG) - (4κ/3) G(G'G)^(-⅓)."""
-        values, V = self._singular(G)
-        slope = multiply(multiply(G, V) * like(_power(values, -1 / 3)[None, :], G), V.T)
+        values, V, turned = self._singular(G)
+        slope = multiply(turned * like(_power(values, -1 / 3)[None, :], G), V.T)
         return _largest_entry(2 * measured.correlations - 4 / 3 * self.kappa * slope)
 
     def dual(self, measured: Measured) -> float:
-        """Return the dual value, from the singular values of M'B."""
-        fourth = np.sum(self._singular(measured.correlations)[0] ** 2)  # Σ s_i(M'B)⁴
+        """Return the dual value, from the singular values of M'B: Σ s_i⁴ is the squared size of its Gram matrix."""
+        fourth = np.array(norm(gram_of(self._narrow(measured.correlations))) ** 2)
         return float(dual_value(measured.products.sum(), measured.losses.sum(), fourth, self.kappa))
 
     def factors(self, G: Any) -> list[Any]:
         """Return (λ/2η)^(1/6) G(G'G)^(-⅓), turned so that each direction has a column."""
-        values, V = self._singular(G)
+        values, _, turned = self._singular(G)
         first = int(np.sum(values <= 0))  # the values ascend
         scale = (self.alpha / (2 * self.metric_penalty)) ** (1 / 6) * _power(values[first:], -1 / 3)
-        return [multiply(G, V[:, first:]) * like(scale[None, :], G)]
+        return [turned[:, first:] * like(scale[None, :], G)]
+
+    def best_sizes(self, G: Any) -> list[tuple[float, float]]:
+        """Return ‖A‖_F and ‖f‖ for A = a(GG')^⅓: a and 1/√a times the root of Σ_i s_i^(4/3)."""
+        total, a = np.sum(self._singular(G)[0] ** (2 / 3)), np.cbrt(self.alpha / (2 * self.metric_penalty))
+        return [(float(a * np.sqrt(total)), float(np.sqrt(total / a)))]
 
 
 def _largest_entry(A: Any) -> float:

@@ -179,15 +179,17 @@ def inverse(A: np.ndarray) -> np.ndarray:
     return mirror(potri(factor, lower=1, overwrite_c=1)[0])
 
 
-def inverse_diagonal(L: np.ndarray) -> np.ndarray:
-    """The diagonal of (LL')⁻¹ for a lower triangular L, which is used up; NumPy's in any case."""
+def inverse_factor(L: np.ndarray) -> np.ndarray:
+    """L⁻¹ for a lower triangular L, which is used up."""
     if is_device_array(L):
-        xp = namespace(L)
-        half = forward(L, xp.eye(L.shape[0], dtype=L.dtype, device=L.device))
-        return to_numpy(xp.sum(half**2, axis=0))
+        return forward(L, namespace(L).eye(L.shape[0], dtype=L.dtype, device=L.device))
     (trtri,) = lapack.get_lapack_funcs(("trtri",), (L,))
-    inverted = trtri(L, lower=1, overwrite_c=1)[0]  # its upper triangle is 0 as that of L
-    return np.einsum("ij,ij->j", inverted, inverted)  # (LL')⁻¹ = L⁻ᵀL⁻¹
+    return trtri(L, lower=1, overwrite_c=1)[0]  # its upper triangle is 0 as that of L
+
+
+def inverse_diagonal(L: np.ndarray) -> np.ndarray:
+    """The diagonal of (LL')⁻¹ = L⁻ᵀL⁻¹ for a lower triangular L, which is used up; NumPy's in any case."""
+    return column_norms(inverse_factor(L)) ** 2
 
 
 def root(K: np.ndarray) -> tuple[np.ndarray, bool]:
@@ -305,8 +307,8 @@ def svd(A: np.ndarray, *, full_matrices: bool = False) -> tuple[np.ndarray, np.n
 
 
 def qr_r(A: np.ndarray) -> np.ndarray:
-    """Return the triangular factor R of A = QR."""
-    return scipy.linalg.qr(A, mode="r", check_finite=False)[0]
+    """Return the triangular factor R of A = QR; on a device also of each of many matrices."""
+    return namespace(A).linalg.qr(A)[1] if is_device_array(A) else scipy.linalg.qr(A, mode="r", check_finite=False)[0]
 
 
 def lstsq(A: np.ndarray, B: np.ndarray, *, cutoff: float | None = None) -> np.ndarray:
@@ -332,7 +334,7 @@ def inverse_general(A: np.ndarray) -> np.ndarray:
 
 def solve_each(A: np.ndarray, B: np.ndarray) -> np.ndarray:
     """Return A⁻¹B for each of many small square matrices, (n, k, k) and (n, k, P)."""
-    return np.linalg.solve(A, B)
+    return namespace(A).linalg.solve(A, B)
 
 
 def norm(x: np.ndarray) -> float:
@@ -422,7 +424,7 @@ def column_norms(A: np.ndarray) -> np.ndarray:
     """Return the Euclidean length of each column; NumPy's in any case."""
     if is_device_array(A):
         return np.sqrt(to_numpy(namespace(A).sum(A**2, axis=0)))
-    return np.sqrt(np.sum(A**2, axis=0))
+    return np.sqrt(np.einsum("ij,ij->j", A, A))
 
 
 def solve_lu(A: np.ndarray, b: np.ndarray) -> np.ndarray:

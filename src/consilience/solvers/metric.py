@@ -11,22 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from .._backend import like, namespace, to_numpy
-from .._progress import report_progress
+from .._backend import like, namespace, take_rows, to_numpy
 from .certificates import Solution
 from .design_matrix import MetricSpectrum
-from .linalg import (
-    add_to_diagonal,
-    cholesky,
-    eigh_positive,
-    eigh_tridiagonal,
-    eigvalsh,
-    forward,
-    multiply,
-    norm,
-    row_space,
-    solve,
-)
+from .linalg import add_to_diagonal, cholesky, eigh_tridiagonal, forward, multiply, norm, solve
 
 
 def kappa_of(alpha: float, metric_penalty: float) -> float:
@@ -56,27 +44,30 @@ class RootBounds:
         return moved
 
 
-def metric_roots(e: np.ndarray, squares: np.ndarray, kappa: float | np.ndarray) -> np.ndarray:
+def metric_roots(e: np.ndarray, squares: Any, kappa: float | np.ndarray) -> np.ndarray:
     """Return ρ of each column: ρ³ ‖g(ρ)‖² = (2κ/3)³ with ‖g(ρ)‖² = Σ_i squares_i/(e_i + ρ)², squares = e z².
 
     In logarithms the left side rises with a slope between 1 and 3 (`RootBounds`). Columns of zeros have no root: ρ = ∞.
+    `squares` may be on a device; ρ is NumPy's.
     """
-    total = np.sum(squares, axis=0)
+    xp = namespace(squares)
+    total = to_numpy(xp.sum(squares, axis=0))
     # Theorem 2 of docs/guide/exact_metric.md, in logarithms
     goal = 3 * np.log(2 * np.broadcast_to(np.asarray(kappa, dtype=np.float64), total.shape) / 3)
-    some = total > 0
+    some = np.flatnonzero(total > 0)
     t = np.full(total.shape, np.inf)
-    if not some.any():
+    if not len(some):
         return t
-    own, aim = squares[:, some], goal[some]
+    own, aim = squares if len(some) == len(total) else take_rows(squares.T, some).T, goal[some]
     x = aim - np.log(total[some])  # the root where e is small compared with ρ
-    bounds = RootBounds()
+    column, bounds = like(e[:, None], own), RootBounds()
     for _ in range(200):
-        below = e[:, None] + np.exp(x)
-        parts = own / below**2
-        size = np.sum(parts, axis=0)
+        rho = np.exp(x)
+        inverse = 1 / (column + like(rho[None, :], own))
+        parts = own * inverse * inverse
+        size = to_numpy(xp.sum(parts, axis=0))
         excess = 3 * x + np.log(size) - aim
-        moved = bounds.step(x, excess, 3 - 2 * np.exp(x) * np.sum(parts / below, axis=0) / size)
+        moved = bounds.step(x, excess, 3 - 2 * rho * to_numpy(xp.sum(parts * inverse, axis=0)) / size)
         done = np.abs(moved - x) <= 4 * np.finfo(float).eps * np.maximum(np.abs(x), 1)
         x = moved
         if done.all():
@@ -168,52 +159,3 @@ def dual_value(products: np.ndarray, losses: np.ndarray, fourth: np.ndarray, kap
         curve = 2 * losses + 12 * t**2 * penalty
         t = t + np.divide(slope, curve, out=np.zeros_like(t), where=curve > 0)
     return np.maximum(2 * t * products - t**2 * losses - t**4 * penalty, 2 * products - losses - penalty)
-
-
-# -- one metric for all outputs, and kernels between outputs
-def learn_output_kernel(
-    spectrum: MetricSpectrum, alpha: float, metric_penalty: float, *, tol: float, max_iter: int
-) -> Solution:
-    """Return (S, C) with G = M'VS of min_{C ⪰ 0, G} ‖Y - MG‖² + λ tr(G C† G') + η‖C‖_F² as ``x``.
-
-    This is output kernel learning. At the best C = (λ/2η)^⅓ (G'G)^⅓ the penalty is κ Σ_i s_i(G)^(4/3), the same as that
-    of one metric for all outputs. C for G and G for C alternate: with C = Q c Q', G is a ridge solution for λ/c_j in
-    each direction Q_j. Directions orthogonal to the rows of Y are left out. A tolerance below 1e-10 is raised to it,
-    because singular values are the roots of eigenvalues.
-    """
-    tol = max(tol, 1e-10)
-    e, Z = spectrum.values, spectrum.turned
-    kappa, scale = kappa_of(alpha, metric_penalty), float(np.cbrt(alpha / (2 * metric_penalty)))
-    P = Z.shape[1]
-    rest = float(np.sum(spectrum.rest))
-    Q = row_space(Z)
-    if not Z.any():
-        return Solution((np.zeros_like(Z), np.zeros((P, P))), 0.0, 1, "exact", objective=rest)
-    c = np.full(Q.shape[1], scale)  # C = scale · I to start with
-    objective, before, bound, status, n_iter = np.inf, np.inf, -np.inf, "max_iter", 0
-    turned, turns = multiply(Z, Q), np.eye(Q.shape[1])  # the steps are in the space of Q: P does not matter for them
-    while True:
-        S = turned * c / (e[:, None] * c + alpha)  # ridge solutions for λ/c_j
-        squared, vectors = eigh_positive(multiply(S.T, e[:, None] * S))  # G'G in the basis Q
-        B = turned - e[:, None] * S
-        loss = float(np.sum(B**2)) + rest
-        objective = loss + kappa * float(np.sum(squared ** (2 / 3)))
-        last = n_iter >= max_iter
-        if last or before - objective <= 10 * tol * objective or n_iter % 10 == 0:  # bounds cost: near the end only
-            squares = np.maximum(eigvalsh(multiply(B.T, e[:, None] * B)), 0)  # s_i(M'B)²
-            products = float(np.sum(B * turned)) + rest
-            bound = max(bound, float(dual_value(np.array(products), np.array(loss), np.sum(squares**2), kappa)))
-        report_progress(n_iter, objective - bound if np.isfinite(bound) else None)
-        if objective - bound <= tol * objective:
-            status = "converged"
-            break
-        if last:
-            break
-        before = objective
-        n_iter += 1
-        turned, turns = multiply(turned, vectors), multiply(turns, vectors)  # G'G has the eigenvectors of the next C
-        c = scale * np.cbrt(squared)  # (λ/2η)^⅓ s^⅔, Theorem 3 of docs/guide/exact_metric.md
-    Q = multiply(Q, turns)
-    turned_back = multiply(Q, vectors)
-    C = multiply(turned_back * (scale * np.cbrt(squared)), turned_back.T)
-    return Solution((multiply(S, Q.T), C), max(objective - bound, 0.0), n_iter, status, objective=objective)

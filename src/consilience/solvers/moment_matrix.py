@@ -163,9 +163,10 @@ class MomentMatrix(ViewMatrix):
         rest = np.maximum(self.squares - np.sum(turned**2, axis=0), 0)
         return MetricSpectrum(values, R, turned, rest)
 
-    def from_spectrum(self, w: np.ndarray, spectrum: MetricSpectrum, S: np.ndarray) -> Any:
+    def from_spectrum(self, w: np.ndarray, spectrum: MetricSpectrum, S: Any) -> Any:
         """Return G = M'VS."""
-        return multiply(spectrum.vectors, like(np.sqrt(spectrum.values)[:, None] * S, spectrum.vectors))  # M'V = R√e
+        R = spectrum.vectors
+        return multiply(R, like(np.sqrt(spectrum.values)[:, None], R) * like(S, R))  # M'V = R√e
 
     def left_vectors(self, w: np.ndarray, root: Any = None) -> tuple[np.ndarray, Any, np.ndarray]:
         """Return the squared singular values of M or M times `root`, T with MT the left vectors V, and V'Y."""

@@ -2,12 +2,13 @@
 
 import numpy as np
 
-from .._backend import namespace
+from .._backend import namespace, to_numpy
 from .certificates import Solution
 from .design_matrix import ViewMatrix
 from .kernel_weights import SquaredNorm, learn_kernel_weights
-from .linalg import eigh_positive, multiply
-from .metric import kappa_of, learn_output_kernel
+from .linalg import eigh_positive, gram_of, multiply
+from .metric import kappa_of
+from .output_kernel import learn_output_kernel
 
 
 class MultipleKernels:
@@ -84,13 +85,14 @@ class OutputKernel:
             return Solution(None, None, 0, "indefinite")
         # Dinuzzo et al. (2011) have one λ for both penalties
         learned = learn_output_kernel(spectrum, alpha, alpha, tol=tol, max_iter=max_iter)
-        S, L = learned.x
-        G = system.from_spectrum(w, spectrum, S)
-        turned = multiply(G, system.output_space())  # the functions' values lie in the space of the rows of Y
+        S, Q, c = learned.x
+        G = system.from_spectrum(w, spectrum, multiply(S, Q.T))
+        turned = multiply(G, Q)  # the rows of G lie in the space of Q
         squares, _ = eigh_positive(multiply(turned.T, system.embed(turned)))  # singular values of f, squared
         measured = system.measure(w, G)
         objective = float(measured.losses.sum()) + kappa_of(alpha, alpha) * float(np.sum(squares ** (2 / 3)))
         bound = learned.dual - measured.unseen
+        L = gram_of(np.sqrt(c)[:, None] * to_numpy(Q).T)
         return _with_gap((system.by_view(G), w, L), objective, bound, learned.n_iter, learned.status, tol)
 
 

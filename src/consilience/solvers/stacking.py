@@ -9,10 +9,12 @@ targets, so that β = 0 predicts the mean.
 """
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from scipy.optimize import minimize, nnls
 
+from .._backend import namespace
 from .linalg import eigh, gram_of, multiply, solve_each
 
 
@@ -113,7 +115,8 @@ def calibrate(scores: np.ndarray, codes: np.ndarray, u: np.ndarray, n_classes: i
     return float(found.x[0]) / scale, found.x[1:] - found.x[1:].mean()
 
 
-def softmax(logits: np.ndarray) -> np.ndarray:
+def softmax(logits: Any) -> Any:
     """Return probabilities of logits along the last axis."""
-    powers = np.exp(logits - logits.max(axis=-1, keepdims=True))
-    return powers / powers.sum(axis=-1, keepdims=True)
+    xp = namespace(logits)
+    powers = xp.exp(logits - xp.max(logits, axis=-1, keepdims=True))
+    return powers / xp.sum(powers, axis=-1, keepdims=True)

@@ -304,6 +304,10 @@ def check_finite(
         xp = namespace(block)
         if bool(xp.isfinite(xp.sum(block))):  # one pass, no temporary; a sum that overflows is checked below
             return
+        if is_device_array(block):
+            unknown = xp.any(xp.logical_not(xp.isfinite(block)), axis=1)
+            rows = np.flatnonzero(to_numpy(unknown) & present)[:1]  # only the row that the message names leaves
+            block, present, places = take_rows(block, rows), present[rows], places[rows]
         array = to_numpy(block)
         bad = ~np.isfinite(array) & present[:, None]
         if not bad.any():

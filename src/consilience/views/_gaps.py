@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from .._backend import is_device_array
+from .._backend import cast, is_device_array, like, namespace, to_numpy
 from .container import Views
 
 
@@ -19,18 +19,20 @@ def fill_gaps(estimator: Any, X: Views, *, fitting: bool) -> Views:
     blocks = {}
     for name in X.names:
         block = X.block(name)
-        if X.kind(name) not in ("dense", "sparse") or is_device_array(block):
+        if X.kind(name) not in ("dense", "sparse"):
             continue
-        values = block.data if sp.issparse(block) else block
+        values, xp = (block.data, np) if sp.issparse(block) else (block, namespace(block))
         present = X.present(name)
-        if np.isfinite(values.sum(dtype=np.float64)):  # without rows of missing views, no NaN at all
+        if bool(xp.isfinite(xp.sum(values, dtype=xp.float64))):  # without rows of missing views, no NaN at all
             gaps = None
         else:
-            gaps = np.isnan(values) if sp.issparse(block) else np.isnan(values) & present[:, None]
+            gaps = xp.isnan(values) if sp.issparse(block) else xp.isnan(values) & like(present[:, None], block)
+        count = 0 if gaps is None else int(xp.sum(xp.astype(gaps, xp.int64)))
         if fitting:
-            estimator._fill_values[name] = _column_means_of_known(block, gaps, present)
-            estimator.n_filled_[name] = 0 if gaps is None else int(gaps.sum())
-        if gaps is not None and gaps.any():
+            means = _device_means if is_device_array(block) else _column_means_of_known
+            estimator._fill_values[name] = means(block, gaps, present)
+            estimator.n_filled_[name] = count
+        if count:
             blocks[name] = _filled(block, gaps, estimator._fill_values[name])
     return X._with({**{name: X.block(name) for name in X.names}, **blocks}, X.mask) if blocks else X
 
@@ -51,9 +53,20 @@ def _column_means_of_known(block: Any, gaps: Any, present: np.ndarray) -> np.nda
     return np.asarray(np.where(known, there, 0.0).sum(axis=0, dtype=np.float64) / np.maximum(known.sum(axis=0), 1))
 
 
-def _filled(block: Any, gaps: np.ndarray, means: np.ndarray) -> Any:
+def _device_means(block: Any, gaps: Any, present: np.ndarray) -> np.ndarray:
+    """Return the same means of a view on a device; they are NumPy's."""
+    xp = namespace(block)
+    known = like(present[:, None], block) if gaps is None else like(present[:, None], block) & ~gaps
+    known = xp.broadcast_to(known, block.shape)
+    total = to_numpy(xp.sum(xp.where(known, block, xp.zeros_like(block)), axis=0, dtype=xp.float64))
+    return np.asarray(total / np.maximum(to_numpy(xp.sum(xp.astype(known, xp.int64), axis=0)), 1))
+
+
+def _filled(block: Any, gaps: Any, means: np.ndarray) -> Any:
     if sp.issparse(block):
         block = block.copy()
         block.data[gaps] = means[block.indices[gaps]]
         return block
+    if is_device_array(block):
+        return namespace(block).where(gaps, cast(like(means[None, :], block), block.dtype), block)
     return np.where(gaps, means.astype(block.dtype), block)

@@ -1,11 +1,11 @@
 """What every estimator of views shares: parameters by view, combination of views, prediction."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin, clone
+from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin, clone, is_classifier
 from sklearn.metrics import accuracy_score, r2_score
 from sklearn.utils.validation import check_is_fitted
 
@@ -203,9 +203,29 @@ def outputs_by_blocks(estimator: Any, X: Any) -> Any:
     """Return the combined outputs of samples, block by block where they are read so; refuse what overflows."""
     if not isinstance(X, RowBlocks):
         return finite_outputs(estimator, estimator._combined(X))
-    parts = [finite_outputs(estimator, estimator._combined(block.X)) for block in X]
+    return _joined([finite_outputs(estimator, estimator._combined(block.X)) for block in X], X)
+
+
+def by_parts(
+    estimator: Any, X: Any, call: Callable[[Any], Any], method: str, tail: tuple[int, ...] | None, dtype: Any,
+    **options: Any,
+) -> Any:  # fmt: skip
+    """Return what `call` returns for samples in memory, and for blocks of rows one block after the other.
+
+    Dask collections give a Dask array of what the estimator's method returns with these options, of which nothing is
+    computed yet. Its rows have the shape `tail`; None stands for that of the targets.
+    """
+    if _is_lazy(estimator, X):
+        if tail is None:
+            tail = () if estimator._one_output else (_number_of_outputs(estimator),)
+        return lazy_outputs(_partitions(estimator, X), estimator, method, tail, dtype, **options)
+    return _joined([call(block.X) for block in X], X) if isinstance(X, RowBlocks) else call(X)
+
+
+def _joined(parts: list[Any], blocks: RowBlocks) -> Any:
+    """Return the outputs of all blocks."""
     if not parts:
-        raise ValueError(f"{X.name[0].upper()}{X.name[1:]} have no samples.")
+        raise ValueError(f"{blocks.name[0].upper()}{blocks.name[1:]} have no samples.")
     return namespace(*parts).concat(parts, axis=0)
 
 
@@ -231,7 +251,8 @@ def _is_lazy(estimator: Any, X: Any) -> bool:
 
 def _number_of_outputs(estimator: Any) -> int:
     """Return the number of outputs of a fitted estimator with several, without data."""
-    coefficients = vars(estimator).get("coef_", vars(estimator).get("dual_coef_"))
+    known = vars(estimator)
+    coefficients = known.get("coef_", known.get("dual_coef_", known.get("_mean")))  # `_mean` is that of a consensus
     if coefficients is None:
         raise TypeError(
             f"{type(estimator).__name__} with several outputs does not predict Dask collections. Compute them first."
@@ -241,10 +262,10 @@ def _number_of_outputs(estimator: Any) -> int:
 
 def _score_part(estimator: Any, block: Any) -> Any:
     """Return the known targets of a partition, their predictions and weights; a task of Dask."""
-    return None if block is None else _to_score(estimator, *block)
+    return None if block is None else to_score(estimator, *block)
 
 
-def _to_score(estimator: Any, X: Any, y: Any, sample_weight: Any) -> tuple[Any, Any, Any]:
+def to_score(estimator: Any, X: Any, y: Any, sample_weight: Any) -> tuple[Any, Any, Any]:
     """Return the known targets, their predictions and weights; samples without a target are left out."""
     if is_dask(X):
         X = RowBlocks.of(X, y, sample_weight, views=getattr(estimator, "views", None))
@@ -253,7 +274,7 @@ def _to_score(estimator: Any, X: Any, y: Any, sample_weight: Any) -> tuple[Any, 
         if y is not None or sample_weight is not None:
             raise ValueError("RowBlocks have targets and weights in their blocks. Leave `y` and `sample_weight` out.")
         if X.partitions is None:
-            parts = [_to_score(estimator, *block) for block in X]
+            parts = [to_score(estimator, *block) for block in X]
         else:
             parts = [part for part in X.partitions.map(_score_part, estimator) if part is not None]
         columns = [None if column[0] is None else np.concatenate(column) for column in zip(*parts, strict=True)]
@@ -261,7 +282,7 @@ def _to_score(estimator: Any, X: Any, y: Any, sample_weight: Any) -> tuple[Any, 
     if y is None:
         raise ValueError("A score needs targets, and y is None. Give y; blocks of rows have it with them, as (X, y).")
     X, y, sample_weight = read_to_score(estimator, X, y, sample_weight)
-    labeled, known = labeled_rows(y, getattr(estimator, "unlabeled", None))
+    labeled, known = labeled_rows(y, getattr(estimator, "unlabeled", None) if is_classifier(estimator) else None)
     own = None if sample_weight is None else np.asarray(sample_weight)[labeled]
     return known, to_numpy(estimator.predict(X))[labeled], own
 
@@ -304,7 +325,7 @@ class ViewRegressor(RegressorMixin):
         float
             R², averaged over the outputs.
         """
-        known, predicted, weights = _to_score(self, X, y, sample_weight)
+        known, predicted, weights = to_score(self, X, y, sample_weight)
         return float(r2_score(known, predicted, sample_weight=weights))
 
     def __sklearn_tags__(self) -> Any:
@@ -379,7 +400,7 @@ class ViewClassifier(ClassifierMixin):
         float
             Accuracy; with several labels per sample, all of them must be correct.
         """
-        known, predicted, weights = _to_score(self, X, y, sample_weight)
+        known, predicted, weights = to_score(self, X, y, sample_weight)
         return float(accuracy_score(known, predicted, sample_weight=weights))
 
     def __sklearn_tags__(self) -> Any:

@@ -237,10 +237,13 @@ def _common_count(pieces: dict[str, list[Any]]) -> int:
 
 
 # -- predictions
-def lazy_outputs(parts: Partitions, estimator: Any, method: str, tail: tuple[int, ...], dtype: Any) -> Any:
+def lazy_outputs(
+    parts: Partitions, estimator: Any, method: str, tail: tuple[int, ...], dtype: Any, **options: Any
+) -> Any:
     """Return a Dask array of what a method of the estimator returns, one chunk per partition; nothing is computed.
 
-    Chunks have as many rows as the partitions. Rows of partitions of unknown length are unknown (NaN).
+    Chunks have as many rows as the partitions. Rows of partitions of unknown length are unknown (NaN). The method gets
+    the options.
     """
     import dask
     import dask.array as da
@@ -249,13 +252,15 @@ def lazy_outputs(parts: Partitions, estimator: Any, method: str, tail: tuple[int
     call = dask.delayed(_call, traverse=False)
     sizes: Sequence[float] = [math.nan] * len(parts.tasks) if parts.lengths is None else parts.lengths
     chunks = [
-        da.from_delayed(call(model, task, method, tail, np.dtype(dtype)), (size, *tail), dtype=dtype)
+        da.from_delayed(call(model, task, method, tail, np.dtype(dtype), options), (size, *tail), dtype=dtype)
         for task, size in zip(parts.tasks, sizes, strict=True)
     ]
     return da.concatenate(chunks, axis=0, allow_unknown_chunksizes=True)
 
 
-def _call(estimator: Any, block: PartBlock | None, method: str, tail: tuple[int, ...], dtype: Any) -> np.ndarray:
+def _call(
+    estimator: Any, block: PartBlock | None, method: str, tail: tuple[int, ...], dtype: Any, options: dict[str, Any]
+) -> np.ndarray:
     if block is None:
         return np.empty((0, *tail), dtype=dtype)
-    return np.asarray(getattr(estimator, method)(block[0]))
+    return np.asarray(getattr(estimator, method)(block[0], **options))
