@@ -1,7 +1,9 @@
 """Fits and predictions on a GPU, beside the rate of its matrix products.
 
     python benchmarks/gpu.py rows        # 1,000,000 rows x 3 views x 64 columns, 1,024 features each, 100,000 labels
+    python benchmarks/gpu.py streamed    # the same rows in the memory of the host, moved to the device block by block
     python benchmarks/gpu.py metric      # exact metric learning, n = 16,000 x 3 views
+    python benchmarks/gpu.py largest     # exact co-regularized ridge at growing n, until the device is full
 
 Data are made on the device. Times are from `fit` called to fitted,
 medians of five, after one warm-up.
@@ -53,15 +55,40 @@ def rows(args):
         fit_rows("TF32" if tf32 else str(dtype).rpartition(".")[2], dtype, args.repeats)
 
 
-def fit_rows(name, dtype, repeats):
-    X, classes = make(dtype)
-    y = np.where(np.arange(N) < LABELED, classes.astype(float), np.nan)
+def ridge():
     kernel = cs.kernels.RBF(gamma=1 / (8 * COLUMNS))
-    model = cs.CoRegularizedRidgeClassifier(
+    return cs.CoRegularizedRidgeClassifier(
         kernel, alpha=1e-6, agreement_penalty=1e-7, n_components=FEATURES, random_state=0
     )
-    rate, q, views = product_rate(dtype), VIEWS * FEATURES, cs.Views(X)
-    work = 2 * N * q * (COLUMNS + FEATURES) + 2 * N * q * q  # features, and their products
+
+
+def some_labels(classes):
+    return np.where(np.arange(N) < LABELED, classes.astype(float), np.nan)
+
+
+def work_of_fit():
+    """Return the floating point operations of a fit: features, and their products."""
+    q = VIEWS * FEATURES
+    return 2 * N * q * (COLUMNS + FEATURES) + 2 * N * q * q
+
+
+def streamed(args):
+    for dtype in (torch.float64, torch.float32):
+        X, classes = make(dtype)
+        in_memory = {name: own.cpu().numpy() for name, own in X.items()}
+        del X
+        blocks = cs.RowBlocks.of(in_memory, some_labels(classes), size=65_536).to_device("cuda")
+        model, rate = ridge(), product_rate(dtype)
+        taken, _ = seconds(lambda m=model, b=blocks: m.fit(b), args.repeats)
+        reached = work_of_fit() / taken / 1e12
+        print(f"{str(dtype).rpartition('.')[2]} from the host: fit {taken:.3f} s, {reached:.1f} TFLOP/s, "
+              f"{reached / rate:.0%} of the measured product rate of {rate:.1f}; {model.certificate()}")  # fmt: skip
+
+
+def fit_rows(name, dtype, repeats):
+    X, classes = make(dtype)
+    y, model, rate, views = some_labels(classes), ridge(), product_rate(dtype), cs.Views(X)
+    work = work_of_fit()
     taken, _ = seconds(lambda: model.fit(views, y), repeats)
     reached = work / taken / 1e12
     print(f"{name}: fit {taken:.3f} s, {reached:.1f} TFLOP/s, {reached / rate:.0%} of the measured product rate of "
@@ -80,10 +107,28 @@ def metric(args):
     print(f"exact metric learning, n = {args.n} x {VIEWS} views: {taken:.2f} s; {model.certificate()}")
 
 
+def largest(args):
+    n = args.n
+    while True:
+        X, classes = make(torch.float64, n=n)
+        model = cs.CoRegularizedRidge("rbf", alpha=1e-6, agreement_penalty=1e-7)
+        torch.cuda.empty_cache()
+        torch.cuda.reset_peak_memory_stats()
+        start = time.perf_counter()
+        try:
+            model.fit(cs.Views(X), (classes == 0).astype(float))
+        except MemoryError as error:
+            print(f"exact, n = {n} x {VIEWS} views: {error}")
+            return
+        taken, peak = time.perf_counter() - start, torch.cuda.max_memory_allocated() / 1e9
+        print(f"exact, n = {n} x {VIEWS} views: {taken:.2f} s, {peak:.0f} GB of the device", flush=True)
+        n = int(1.25 * n)
+
+
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=["rows", "metric"])
+    parser.add_argument("what", choices=["rows", "streamed", "metric", "largest"])
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--n", type=int, default=16_000)
     chosen = parser.parse_args()
-    {"rows": rows, "metric": metric}[chosen.what](chosen)
+    {"rows": rows, "streamed": streamed, "metric": metric, "largest": largest}[chosen.what](chosen)

@@ -10,7 +10,8 @@ from sklearn.model_selection import GroupKFold, LeaveOneGroupOut, check_cv
 
 from .._backend import check_memory, is_device_array, like, namespace, take_rows, to_numpy
 from ..kernels import present_grams
-from ..solvers.banded_ridge import MEMORY, Fold
+from ..solvers.banded_ridge import Fold
+from ..solvers.held_out_errors import MEMORY
 from ..views import _blocks
 from ..views.container import Views
 from ..views.validation import read_targets
@@ -109,7 +110,7 @@ def standard_grams(data: TrainingData) -> tuple[list[Any], KernelScaling]:
     dtype = np.float32 if is_single_precision(X) else np.float64
     size = np.dtype(dtype).itemsize
     check_memory(
-        size * (n * n * (m + 6.0) + n * data.Y.shape[1]) + MEMORY,
+        size * (n * n * (m + 6.0) + n * data.Y.shape[1]) + 2 * MEMORY,
         f"Banded ridge with {n:,} samples, {m} views and {data.Y.shape[1]:,} outputs",
         "Give float32 data, fit on fewer samples, or use CoRegularizedRidge with `n_components`.",
     )

@@ -12,6 +12,7 @@ import numpy as np
 from .._backend import is_device_array, like, namespace, to_numpy
 from .._progress import report_progress
 from .held_out_errors import (
+    MEMORY,
     FilterBasis,
     HeldOutErrors,
     ModelRows,
@@ -24,7 +25,6 @@ from .held_out_errors import (
 )
 
 Fold = tuple[np.ndarray, np.ndarray]  # rows to train on, rows to test
-MEMORY = 1 << 26  # bytes of the products of one batch of outputs
 
 
 def simplex_draws(m: int, n_iter: int, rng: np.random.RandomState) -> np.ndarray:
@@ -156,9 +156,8 @@ class _Search:
 
     def _turned(self, held: HeldOutErrors, columns: np.ndarray) -> Iterator[tuple[slice, Any, Any]]:
         """Yield batches of outputs: their place, their targets at the held-out rows, and Z."""
-        n, k = held.left.shape[0], len(held.basis.coefficients[0]) + 1
         room = MEMORY * (32 if is_device_array(held.left) else 1)
-        size = self.batch or max(room // (n * k * np.dtype(self.kind).itemsize), 16)
+        size = self.batch or max(room // (4 * len(held.model.rows) * np.dtype(self.kind).itemsize), 16)
         for start in range(0, len(columns), size):
             some = slice(start, min(start + size, len(columns)))
             yield some, *self._targets(held, columns[some])

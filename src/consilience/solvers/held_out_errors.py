@@ -26,7 +26,8 @@ import numpy as np
 from .._backend import is_device_array, like, namespace, take_rows, to_numpy
 from .linalg import eigh, inverse_general, svd
 
-_CACHE = 1 << 20  # bytes of held-out errors at a time; more on devices
+_ROWS = 256  # rows whose held-out errors are computed at a time; all on devices
+MEMORY = 1 << 26  # bytes of the products of one batch of outputs; more on devices
 _INTERVALS = 1, 2, 3, 4, 6, 8, 12, 16  # numbers of intervals of the spectrum that are tried
 
 
@@ -96,6 +97,7 @@ class ModelRows:
     basis: Any = None
     small: list[Any] | None = None  # B_v
     across: list[Any] | None = None  # s½ K_v of test and training rows, centered, times Q
+    equal: RidgeSpectrum | None = None  # the decomposition for weights of 1, until it is used
 
     @classmethod
     def of(
@@ -107,9 +109,11 @@ class ModelRows:
         made.share = like((own / own.sum()).astype(float_type(grams[0])), grams[0])
         if not low_rank:
             return made
-        values, vectors, _ = _decompose(made.centered(_weighted(grams, np.ones(len(grams)))))
-        if len(values) <= 0.7 * len(rows):
-            made.basis = vectors
+        equal = _decompose(made.centered(_weighted(grams, np.ones(len(grams)))))
+        if len(equal.values) > 0.7 * len(rows):
+            made.equal = equal
+        else:
+            made.basis = vectors = equal.vectors
             made.small = [vectors.T @ made.centered(K) @ vectors for K in grams]
             if test is not None:
                 made.across = [made.crossed(K, s) @ vectors for K in grams]
@@ -135,6 +139,9 @@ class ModelRows:
 
     def spectrum(self, grams: Sequence[Any], weights: np.ndarray) -> RidgeSpectrum:
         """Return the decomposition for weights of the kernels."""
+        if self.equal is not None and (weights == weights[0]).all():
+            (values, vectors, full), self.equal = self.equal, None
+            return RidgeSpectrum(values * weights[0], vectors, full)
         if self.small is None:
             return _decompose(self.centered(_weighted(grams, weights)))
         values, vectors, _ = _decompose(_weighted(self.small, weights), null=0)
@@ -180,67 +187,90 @@ def _block(K: Any, rows: np.ndarray, columns: np.ndarray) -> Any:
 # -- held-out errors
 @dataclass
 class HeldOutErrors:
-    """Held-out errors of one model for one draw of weights: base + left · diag(filters) · Z, times `scale`."""
+    """Held-out errors of one model for one draw of weights: base + left · diag(filters) · Z, squares times `scale`."""
 
     model: ModelRows
     spectrum: RidgeSpectrum
     left: Any  # (number of held-out rows, r)
     basis: FilterBasis
-    scale: Any = None  # 1 / (I - S)_ii for every row and penalty, (n, 1, A); None for 1
+    scale: Any = None  # 1 / (I - S)_ii² for every penalty and row, (A, n); None for 1
     inverses: list[list[Any]] | None = None  # (I - S_gg)⁻¹ by penalty and fold
     folds: Sequence[np.ndarray] = ()
 
     def errors(self, Y: Any, Z: Any) -> np.ndarray:
         """Return the squared held-out errors for each penalty, (A, P); Y is centered by the training rows, times s½."""
-        xp, base = namespace(Z), None
+        base = None
         if self.model.test is not None:
             base = Y
         elif not self.spectrum.full:
             base = Y - self.spectrum.vectors @ Z  # what no kernel reaches
-        products = _products(self.left, self.basis, Z, base)  # (n, k, P)
         C = self.basis.coefficients
         C = C if base is None else np.hstack([C, np.ones((len(C), 1))])
         C = like(C.astype(float_type(Z)), Z)
-        n, p = products.shape[0], products.shape[2]
-        if self.inverses is not None:
-            return np.stack([self._fold_errors(products, C[k, :], own) for k, own in enumerate(self.inverses)])
-        total = np.zeros((C.shape[0], p))
-        room = _CACHE * (256 if is_device_array(Z) else 1)
-        step = max(room // (C.shape[0] * p * np.dtype(float_type(Z)).itemsize), 1)
-        for start in range(0, n, step):
-            rows = slice(start, min(start + step, n))
-            mixed = C[None, :, :] if self.scale is None else C[None, :, :] * self.scale[rows, :, :]
-            combined = xp.matmul(mixed, products[rows, :, :])
-            if is_device_array(Z):
-                total += to_numpy(xp.sum(combined * combined, axis=0))
-            else:
-                total += np.einsum("iap,iap->ap", combined, combined)
-        return total
+        n, p = self.left.shape[0], Z.shape[1]
+        on_device, itemsize = is_device_array(Z), np.dtype(float_type(Z)).itemsize
+        block = n if on_device or self.inverses is not None else min(_ROWS, n)
+        functions = sum(len(G) * G.shape[1] for _, G in self.basis.parts)
+        room = MEMORY * (32 if on_device else 1) // itemsize
+        size = max(room // (functions + (C.shape[0] + C.shape[1]) * block), 16)
+        found = np.zeros((C.shape[0], p))
+        for start in range(0, p, size):
+            own = slice(start, min(start + size, p))
+            filtered = _filtered(self.basis, Z[:, own])
+            for first in range(0, n, block):
+                rows = slice(first, min(first + block, n))
+                rest = None if base is None else base[rows, own]
+                found[:, own] += self._squares(_products(self.left[rows, :], filtered, own.stop - start, rest), C, rows)
+        return found
 
-    def _fold_errors(self, products: Any, C: Any, inverses: Sequence[Any]) -> np.ndarray:
-        """Return the squared errors for one penalty, from the residuals at all rows."""
+    def _squares(self, products: Any, C: Any, rows: slice) -> np.ndarray:
+        """Return the sums of squares over some rows, from the products of all functions, (k, rows, P)."""
         xp = namespace(products)
-        residuals = xp.matmul(C[None, None, :], products)[:, 0, :]
-        total = np.zeros(residuals.shape[1])
+        k, n, p = products.shape
+        if self.inverses is not None:
+            residuals = (C[a : a + 1, :] @ xp.reshape(products, (k, -1)) for a in range(C.shape[0]))
+            pairs = zip(residuals, self.inverses, strict=True)
+            return np.stack([self._fold_errors(xp.reshape(own, (n, p)), inverses) for own, inverses in pairs])
+        combined = C @ xp.reshape(products, (k, -1))
+        combined *= combined
+        combined = xp.reshape(combined, (C.shape[0], n, p))
+        if self.scale is None:
+            return to_numpy(xp.sum(combined, axis=1))
+        return to_numpy(xp.matmul(self.scale[:, None, rows], combined)[:, 0, :])
+
+    def _fold_errors(self, residuals: Any, inverses: Sequence[Any]) -> np.ndarray:
+        """Return the squared errors for one penalty, from the residuals at all rows."""
+        xp, total = namespace(residuals), np.zeros(residuals.shape[1])
         for fold, inverse in zip(self.folds, inverses, strict=True):
             unseen = inverse @ take_rows(residuals, fold)
             total += to_numpy(xp.sum(unseen * unseen, axis=0))
         return total
 
 
-def _products(left: Any, basis: FilterBasis, Z: Any, base: Any) -> Any:
-    """Return left · diag(g) · Z for every function g of a basis, and the base as a last one, (n, k, P)."""
-    xp, n, p = namespace(Z), left.shape[0], Z.shape[1]
-    k = sum(len(G) for _, G in basis.parts) + (base is not None)
-    kind = {"device": Z.device} if is_device_array(Z) else {}
-    out, at = xp.empty((n, k, p), dtype=Z.dtype, **kind), 0
+def _filtered(basis: FilterBasis, Z: Any) -> list[tuple[slice, Any]]:
+    """Return diag(g) Z for every function g of a basis, by intervals: (functions, length, P)."""
+    found = []
     for own, G in basis.parts:
-        functions = like(np.ascontiguousarray(G.T).astype(float_type(Z)), Z)
-        filtered = xp.reshape(functions[:, :, None] * Z[own, :][:, None, :], (-1, len(G) * p))
-        out[:, at : at + len(G), :] = xp.reshape(left[:, own] @ filtered, (n, len(G), p))
-        at += len(G)
+        functions = like(np.ascontiguousarray(G).astype(float_type(Z)), Z)
+        found.append((own, functions[:, :, None] * Z[own, :][None, :, :]))
+    return found
+
+
+def _products(left: Any, filtered: Sequence[tuple[slice, Any]], p: int, base: Any) -> Any:
+    """Return left · diag(g) · Z for every function g of a basis, and the base as a last one, (k, n, P)."""
+    xp, n = namespace(left), left.shape[0]
+    k = sum(own.shape[0] for _, own in filtered) + (base is not None)
+    kind = {"device": left.device} if is_device_array(left) else {}
+    out, at = xp.empty((k, n, p), dtype=left.dtype, **kind), 0
+    for interval, own in filtered:
+        here = slice(at, at + own.shape[0])
+        if is_device_array(left):
+            out[here, :, :] = xp.matmul(left[None, :, interval], own)
+        else:
+            np.matmul(left[:, interval], own, out=out[here])
+        at = here.stop
     if base is not None:
-        out[:, at, :] = base
+        out[at, :, :] = base
     return out
 
 
@@ -254,7 +284,7 @@ def leave_one_out(grams: Sequence[Any], model: ModelRows, weights: np.ndarray, a
     if not spectrum.full:
         outside = 1.0 - model.share - xp.sum(V * V, axis=1, keepdims=True)
         rest = rest + xp.where(outside > 0, outside, outside * 0)
-    held.scale = (1.0 / rest)[:, :, None]
+    held.scale = (1.0 / (rest * rest)).T
     return held
 
 

@@ -12,6 +12,7 @@ import scipy.sparse as sp
 from scipy.linalg import blas, lapack
 
 from .._backend import cast, in_single, is_device_array, like, namespace, to_numpy
+from .device_linalg import add_gram_on_device, device_cholesky, device_triangular, mirror_on_device, of_one_type
 
 
 def _fortran(A: np.ndarray) -> tuple[np.ndarray, int]:
@@ -26,7 +27,7 @@ def _fortran(A: np.ndarray) -> tuple[np.ndarray, int]:
 def multiply(A: Any, B: np.ndarray) -> np.ndarray:
     """AB."""
     if is_device_array(A):
-        A, B = _of_one_type(A, B)
+        A, B = of_one_type(A, B)
         return A @ B
     if sp.issparse(A):
         return A @ B
@@ -46,7 +47,8 @@ def add_product(C: np.ndarray, A: np.ndarray, B: np.ndarray) -> None:
 def gram_of(X: np.ndarray) -> np.ndarray:
     """X'X."""
     if is_device_array(X):
-        return X.T @ X
+        q = X.shape[1]
+        return mirror(add_gram(namespace(X).zeros((q, q), dtype=X.dtype, device=X.device), X))
     if not X.size:
         return np.zeros((X.shape[1], X.shape[1]), dtype=X.dtype, order="F")
     (syrk,) = blas.get_blas_funcs(("syrk",), (X,))  # half the work of a general product: one triangle
@@ -55,9 +57,9 @@ def gram_of(X: np.ndarray) -> np.ndarray:
 
 
 def add_gram(C: Any, X: Any, sign: int = 1) -> Any:
-    """Return C ± X'X; of NumPy arrays only the lower triangle, in place: `mirror` fills the other one."""
+    """Return C ± X'X, its lower triangle alone, in place: `mirror` fills the other one."""
     if is_device_array(C):
-        return C + sign * namespace(C).astype(X.T @ X, C.dtype)
+        return add_gram_on_device(C, X, sign)
     (syrk,) = blas.get_blas_funcs(("syrk",), (C,))  # half the work of a general product
     here, transposed = _fortran(X if X.dtype == C.dtype else X.astype(C.dtype))
     return syrk(float(sign), here, beta=1.0, c=C, trans=1 - transposed, lower=1, overwrite_c=1)
@@ -113,12 +115,9 @@ def largest_entry(A: Any) -> float:
 
 
 def mirror(A: np.ndarray) -> np.ndarray:
-    """Copy the lower triangle of A onto its upper one, in place and by tiles that fit the cache.
-
-    Matrices on a device are whole, and returned as they are.
-    """
+    """Copy the lower triangle of A onto its upper one, in place and by tiles that fit the cache."""
     if is_device_array(A):
-        return A
+        return mirror_on_device(A)
     tile = 256
     for a in range(0, len(A), tile):
         for b in range(0, a, tile):
@@ -131,7 +130,7 @@ def mirror(A: np.ndarray) -> np.ndarray:
 def cholesky(A: np.ndarray) -> np.ndarray:
     """The lower factor of a symmetric positive definite matrix, which is used up."""
     if is_device_array(A):
-        return _device_cholesky(A)
+        return device_cholesky(A)
     here = A if A.flags.f_contiguous else A.T  # symmetric, so the transpose is A in Fortran's order
     return scipy.linalg.cholesky(here, lower=True, overwrite_a=True, check_finite=False)
 
@@ -209,6 +208,20 @@ def root(K: np.ndarray) -> tuple[np.ndarray, bool]:
         return G, False
 
 
+def _device_root(K: Any, dtype: Any = None) -> tuple[Any, bool]:
+    """Return G with GG' = K on a device: Cholesky's factor, or eigenvectors where K is singular."""
+    dtype = dtype or (np.float32 if in_single(K) else np.float64)
+    try:
+        return device_cholesky(K), True
+    except np.linalg.LinAlgError:
+        values, vectors = eigh(K)
+        e = to_numpy(values).astype(np.float64)
+        if -e[0] > max(1e-5, _rounding(K, dtype)) * largest_entry(K):  # more than rounding
+            raise
+        first = int(np.argmax(e > 8 * np.sqrt(len(e)) * float(np.finfo(dtype).eps) * e[-1]))  # they ascend
+        return vectors[:, first:] * cast(like(np.sqrt(e[first:])[None, :], K), K.dtype), False
+
+
 def _rounding(K: np.ndarray, dtype: Any) -> float:
     """Return the size of rounding errors in a Gram matrix of this type, relative to its largest entry."""
     return 8 * K.shape[0] * float(np.finfo(dtype).eps)
@@ -265,7 +278,7 @@ def sandwich(G: np.ndarray, B: Any, *, triangular: bool) -> np.ndarray:
 def forward(L: np.ndarray, T: np.ndarray) -> np.ndarray:
     """L⁻¹T for a lower triangular L."""
     if is_device_array(L):
-        return _device_triangular(L, T, transposed=False)
+        return device_triangular(L, T, transposed=False)
     if not T.size:
         return np.zeros(T.shape, dtype=np.result_type(L, T), order="F")
     (trsm,) = blas.get_blas_funcs(("trsm",), (L, T))
@@ -278,7 +291,7 @@ def forward(L: np.ndarray, T: np.ndarray) -> np.ndarray:
 def solve(L: np.ndarray, T: np.ndarray) -> np.ndarray:
     """(LL')⁻¹T for a lower triangular L."""
     if is_device_array(L):
-        return _device_triangular(L, _device_triangular(L, T, transposed=False), transposed=True)
+        return device_triangular(L, device_triangular(L, T, transposed=False), transposed=True)
     return scipy.linalg.cho_solve((L, True), T, check_finite=False)
 
 
@@ -447,52 +460,3 @@ def largest_eigenvalue(A: np.ndarray) -> float:
 def eigvalsh_stack(A: np.ndarray) -> np.ndarray:
     """Return the eigenvalues in ascending order of each of many small symmetric matrices, (n, m, m)."""
     return np.linalg.eigvalsh(A)
-
-
-# -- devices: what the array API standard does not have, or libraries name differently
-def _device_cholesky(A: Any) -> Any:
-    """Return the lower factor of a matrix on a device; LinAlgError where it has none."""
-    xp = namespace(A)
-    if hasattr(xp.linalg, "cholesky_ex"):  # PyTorch: an error code instead of its own error
-        L, info = xp.linalg.cholesky_ex(A)
-        if int(info.max()):
-            raise np.linalg.LinAlgError("The matrix is not positive definite.")
-        return L
-    L = xp.linalg.cholesky(A)
-    if not bool(xp.all(xp.isfinite(L))):  # CuPy does not raise
-        raise np.linalg.LinAlgError("The matrix is not positive definite.")
-    return L
-
-
-def _of_one_type(A: Any, B: Any) -> tuple[Any, Any]:
-    """Return both arrays in the higher of their precisions; libraries differ in whether they do so themselves."""
-    if A.dtype == B.dtype:
-        return A, B
-    return cast(A, "float64"), cast(B, "float64")
-
-
-def _device_root(K: Any, dtype: Any = None) -> tuple[Any, bool]:
-    """Return G with GG' = K on a device: Cholesky's factor, or eigenvectors where K is singular."""
-    dtype = dtype or (np.float32 if in_single(K) else np.float64)
-    try:
-        return _device_cholesky(K), True
-    except np.linalg.LinAlgError:
-        values, vectors = eigh(K)
-        e = to_numpy(values).astype(np.float64)
-        if -e[0] > max(1e-5, _rounding(K, dtype)) * largest_entry(K):  # more than rounding
-            raise
-        first = int(np.argmax(e > 8 * np.sqrt(len(e)) * float(np.finfo(dtype).eps) * e[-1]))  # they ascend
-        return vectors[:, first:] * cast(like(np.sqrt(e[first:])[None, :], K), K.dtype), False
-
-
-def _device_triangular(L: Any, T: Any, *, transposed: bool) -> Any:
-    """Return L⁻¹T or L⁻ᵀT for a lower triangular L on a device."""
-    L, T = _of_one_type(L, T)
-    xp = namespace(L)
-    if hasattr(xp.linalg, "solve_triangular"):  # PyTorch
-        return xp.linalg.solve_triangular(L.T if transposed else L, T, upper=transposed)
-    if type(L).__module__.partition(".")[0] == "cupy":
-        from cupyx.scipy.linalg import solve_triangular
-
-        return solve_triangular(L, T, lower=True, trans=int(transposed))
-    return xp.linalg.solve(L.T if transposed else L, T)  # the standard has no triangular solver

@@ -105,7 +105,7 @@ def direct_metric(A: Any, b: Any, kappa: float, *, moments: bool) -> Any:
     if np.isinf(root):
         return 0 * b
     x, goal = float(np.log(root)), 3 * np.log(2 * kappa / 3)
-    bounds = RootBounds()
+    bounds, near = RootBounds(), False
     for _ in range(100):
         rho = float(np.exp(x))
         if not rho > least:
@@ -118,9 +118,10 @@ def direct_metric(A: Any, b: Any, kappa: float, *, moments: bool) -> Any:
         change = -2 * rho * third if moments else 2 * rho * (rho * third - second)  # of ‖g‖² in log ρ
         excess = 3 * x + np.log(max(size, np.finfo(float).tiny)) - goal
         moved = float(bounds.step(x, excess, max(3 + change / size, 1.0)))
-        if abs(moved - x) <= 1e-12 * max(abs(x), 1):
+        if near or abs(moved - x) <= 1e-12 * max(abs(x), 1):
             break
-        x = moved
+        # Newton's steps square the excess: the next one leaves rounding, which no further step makes smaller.
+        x, near = moved, abs(excess) <= 1e-6
     return solution
 
 

@@ -134,7 +134,9 @@ class Views:
         self.categories = {k: v for k, v in (categories or {}).items() if k in blocks and v}
         self._blocks = dict(blocks)
         self._n = n
-        self._set_mask(np.ones((n, len(blocks)), dtype=bool) if mask is None else mask)
+        self.mask = None
+        if mask is not None:
+            self._set_mask(mask)
         return self
 
     def _with(self, blocks: Mapping[str, Block], mask: np.ndarray | None, rows: Any = None) -> "Views":
@@ -151,7 +153,7 @@ class Views:
                 f"{_blocks.rows_text(empty, self.sample_names)} no view at all (NaN, None or masked in "
                 f"{_blocks.quoted(self.names)}). Drop such samples, or give at least one of their views."
             )
-        self.mask: np.ndarray | None = None if mask.all() else mask
+        self.mask = None if mask.all() else mask
         if self.mask is not None:
             for v, name in enumerate(self.names):
                 self._blocks[name] = _blocks.blank(self._blocks[name], ~self.mask[:, v])
