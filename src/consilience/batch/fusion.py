@@ -146,7 +146,8 @@ class EarlyFusion(BatchEstimator):
         return by_parts(self, X, self._predictions, "predict", tail, predicted_type(self))
 
     def _predictions(self, X: Any) -> np.ndarray:
-        predictions = self.estimator_.predict(self._table(read_views_to_predict(self, X)))
+        X = read_views_to_predict(self, X)
+        predictions = self.estimator_.predict(self._table(X))
         return predictions if is_classifier(self) else finite_outputs(self, predictions)
 
     @available_if(_has_probabilities)

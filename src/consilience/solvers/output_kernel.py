@@ -3,9 +3,9 @@
     min_{C ⪰ 0, G} ‖Y - MG‖² + λ tr(G C† G') + η‖C‖_F²
 
 is output kernel learning. At the best C = (λ/2η)^⅓ (G'G)^⅓ the penalty is κ Σ_i s_i(G)^(4/3). Its dual has products of
-matrices alone (lower bounds in docs/guide/exact_metric.md): max_B 2<B, Y> - ‖B‖² - μ‖B'MM'B‖_F² with μ = 27/16κ³. In the
-eigenvectors of the optimal C the outputs do not meet: each is a problem of one output, whose ρ solves one equation. So
-the unknown is a basis of the outputs' space, the one in which B'MM'B is diagonal. What is off the diagonal is the gap.
+matrices alone (lower bounds in docs/guide/exact_metric.md): max_B 2<B, Y> - ‖B‖² - μ‖B'MM'B‖_F² with μ = 27/16κ³. In
+the eigenvectors of the optimal C the outputs do not meet: each is a problem of one output, whose ρ solves one equation.
+So the unknown is a basis of the outputs' space, in which B'MM'B is diagonal. What is off the diagonal is the gap.
 """
 
 from collections.abc import Iterator
@@ -51,7 +51,7 @@ def learn_output_kernel(
     while True:
         objective = state.objective + rest
         report_progress(n_iter, state.gap)
-        if state.gap <= tol * objective or n_iter >= max_iter:
+        if not state.gap > tol * objective or n_iter >= max_iter:  # or not a number: the targets were too large
             break
         n_iter += 1
         for U in state.turns():
