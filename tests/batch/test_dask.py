@@ -343,6 +343,18 @@ def test_collections_are_not_loaded_unasked(form):
         cs.as_views(form(da.ones((10, 3))))
 
 
+@pytest.mark.parametrize("model", [cs.MaxMarginClassifier(), cs.ConsensusClassifier(kernel="linear")])
+def test_estimators_that_need_all_samples_collect_them(samples, model, monkeypatch):
+    views, _, labels, _ = samples
+    views = {name: own[:100] for name, own in views.items()}
+    fitted = clone(model).fit(chunked(views, 40), labels[:100])
+    expected = clone(model).fit(views, labels[:100]).decision_function(views)
+    np.testing.assert_allclose(fitted.decision_function(views), expected, atol=1e-8)
+    monkeypatch.setenv("CONSILIENCE_MEMORY", "5000")
+    with pytest.raises(MemoryError, match="which holds all samples in memory, needs"):
+        clone(model).fit(chunked(views, 40), labels[:100])
+
+
 # -- a cluster, which every test below computes on, so these come last
 LIMIT = 120  # seconds that a test may take; a cluster that stops to answer fails it instead of blocking all
 

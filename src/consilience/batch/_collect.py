@@ -8,16 +8,23 @@ from sklearn.base import is_classifier
 
 from .._backend import check_memory, memory_of, to_numpy
 from ..views.container import Views
+from ..views.partitions import is_dask
 from ..views.row_blocks import RowBlocks
 
 _COPIES = 3  # the blocks, the whole that is made of them, and its rows in the order of the solver
 
 
-def collect_blocks(estimator: Any, blocks: RowBlocks, y: Any, sample_weight: Any) -> tuple[Views, Any, Any]:
-    """Return the samples, targets and weights of all blocks; refuse what does not fit into memory.
+def collect_blocks(estimator: Any, X: Any, y: Any, sample_weight: Any) -> tuple[Any, Any, Any]:
+    """Return the samples, targets and weights of all blocks or partitions; refuse what does not fit into memory.
 
-    The number of bytes is checked while they are read, so that no pass ends out of memory.
+    The number of bytes is checked while they are read, so that no pass ends out of memory. Samples that are in memory
+    are returned as they are.
     """
+    if is_dask(X):
+        X, y, sample_weight = RowBlocks.of(X, y, sample_weight, views=getattr(estimator, "views", None)), None, None
+    if not isinstance(X, RowBlocks):
+        return X, y, sample_weight
+    blocks = X
     if y is not None or sample_weight is not None:
         raise ValueError("RowBlocks have targets and weights in their blocks. Leave `y` and `sample_weight` out.")
     other = "CoRegularizedRidgeClassifier" if is_classifier(estimator) else "CoRegularizedRidge"
@@ -39,8 +46,8 @@ def collect_blocks(estimator: Any, blocks: RowBlocks, y: Any, sample_weight: Any
                 f"{other}(n_components=300).",
             )
     weights = [to_numpy(part.sample_weight) for part in parts if part.sample_weight is not None]
-    X = Views.concat([part.X for part in parts])
-    return X, np.concatenate([to_numpy(part.y) for part in parts]), np.concatenate(weights) if weights else None
+    whole = Views.concat([part.X for part in parts])
+    return whole, np.concatenate([to_numpy(part.y) for part in parts]), np.concatenate(weights) if weights else None
 
 
 def _bytes(block: Any) -> float:

@@ -11,7 +11,6 @@ from .._backend import few_threads, like, memory_of, namespace, take_rows, to_nu
 from ..kernels.dictionary import reads_grams
 from ..views._docs import shared_docs
 from ..views.estimator import ViewClassifier, ViewRegressor, by_parts, finite_outputs
-from ..views.row_blocks import RowBlocks
 from ..views.validation import read_views_to_predict
 from ._collect import collect_blocks
 from ._consensus import THREADED, array_of, fit_base_models
@@ -155,8 +154,7 @@ class ConsensusRegressor(ViewRegressor, BatchEstimator):
         """
         with self._restore_on_error():
             self._validate_params()
-            if isinstance(X, RowBlocks):
-                X, y, sample_weight = collect_blocks(self, X, y, sample_weight)
+            X, y, sample_weight = collect_blocks(self, X, y, sample_weight)
             data = read_consensus(self, X, y, sample_weight, groups)
             place = array_of(data.X)
             with memory_of(place):

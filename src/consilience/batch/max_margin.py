@@ -23,7 +23,6 @@ from ..views._docs import shared_docs
 from ..views._samples import in_order_of
 from ..views.container import Views
 from ..views.estimator import ViewClassifier
-from ..views.row_blocks import RowBlocks
 from ..views.validation import class_weights, read_labels, read_views_to_fit, read_views_to_predict, read_weights
 from ._collect import collect_blocks
 from ._estimator import BatchEstimator, constraints
@@ -169,8 +168,7 @@ class MaxMarginClassifier(ViewClassifier, BatchEstimator):
         """
         with self._restore_on_error():
             self._validate_params()
-            if isinstance(X, RowBlocks):
-                X, y, sample_weight = collect_blocks(self, X, y, sample_weight)
+            X, y, sample_weight = collect_blocks(self, X, y, sample_weight)
             X = read_views_to_fit(self, X)
             classes = read_labels(in_order_of(X.sample_names, y, "y"), len(X), self.unlabeled)
             s = read_weights(in_order_of(X.sample_names, sample_weight, "sample_weight"), len(X))

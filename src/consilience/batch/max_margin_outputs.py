@@ -157,8 +157,7 @@ class MaxMarginRegressor(RegressorMixin, BatchEstimator):
         """
         with self._restore_on_error():
             self._validate_params()
-            if isinstance(X, RowBlocks):
-                X, y, sample_weight = collect_blocks(self, X, y, sample_weight)
+            X, y, sample_weight = collect_blocks(self, X, y, sample_weight)
             X = read_views_to_fit(self, X)
             kernel, matrix = read_output_kernel(self.output_kernel)
             outputs = read_outputs(in_order_of(X.sample_names, y, "y"), len(X), matrix)
@@ -301,8 +300,7 @@ class MaxMarginRegressor(RegressorMixin, BatchEstimator):
         float
             Score.
         """
-        if isinstance(X, RowBlocks):
-            X, y, sample_weight = collect_blocks(self, X, y, sample_weight)
+        X, y, sample_weight = collect_blocks(self, X, y, sample_weight)
         X, y, sample_weight = read_to_score(self, X, y, sample_weight)
         predictions = self.predict(X)
         _, matrix = read_output_kernel(self.output_kernel)

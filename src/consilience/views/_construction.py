@@ -89,7 +89,7 @@ def in_dask(what: str, value: Any) -> TypeError:
     """Return the error for a Dask collection where the samples themselves are needed."""
     return TypeError(
         f"{what} is a Dask collection ({type(value).__name__}), which is not loaded into memory unless you ask for it. "
-        "Fit an estimator with `n_components`, or an online estimator by partial_fit, or load it: compute()."
+        "Give it to an estimator that learns from Dask collections, or load it: compute()."
     )
 
 
