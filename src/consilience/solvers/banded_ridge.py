@@ -128,31 +128,43 @@ class _Search:
         if folds is not None and not by_formula:  # if all rows have a full rank, so do folds
             low = whole.basis is not None
             parts = [ModelRows.of(self.grams, self.s, *fold, low_rank=low) for fold in folds]
-        for k, weights in enumerate(self.draws):
+        for k in range(len(self.draws)):
             report_progress(number * len(self.draws) + k + 1, None, of=of * len(self.draws), unit="draw of weights")
-            errors = np.zeros((len(self.alphas), len(columns)))
+            # in functions of their own, so that nothing of a draw is in memory when the next one is decomposed
             if by_formula:
-                if tests is None:
-                    held = leave_one_out(self.grams, whole, weights, self.alphas)
-                else:
-                    held = all_folds(self.grams, whole, weights, self.alphas, tests)
-                for some, part, Z in self._turned(held, columns):
-                    errors[:, some] = held.errors(part, Z)
-                    better = self._choose(k, columns[some], errors[:, some])
-                    self._fit(
-                        held.spectrum, whole, columns[some][better], namespace(Z).take(Z, like(better, Z), axis=1)
-                    )
+                errors = self._errors_by_formula(k, whole, tests, columns)
             else:
-                for model in parts:
-                    held = one_fold(self.grams, model, weights, self.alphas, self.s)
-                    for some, part, Z in self._turned(held, columns):
-                        errors[:, some] += held.errors(part, Z)
-                self._choose(k, columns, errors)
+                errors = self._errors_by_fold(k, parts, columns)
             best = errors.min(axis=0)
             self.scores[k, columns] = 1 - np.divide(best, total, out=(best > 0).astype(float), where=total > 0)
         if not by_formula:
             self._refit(whole, columns)
         self._intercepts(rows, columns)
+
+    def _errors_by_formula(
+        self, k: int, model: ModelRows, tests: list[np.ndarray] | None, columns: np.ndarray
+    ) -> np.ndarray:
+        """Return the errors of one draw from one decomposition, and fit the outputs for which it is the best so far."""
+        if tests is None:
+            held = leave_one_out(self.grams, model, self.draws[k], self.alphas)
+        else:
+            held = all_folds(self.grams, model, self.draws[k], self.alphas, tests)
+        errors = np.zeros((len(self.alphas), len(columns)))
+        for some, part, Z in self._turned(held, columns):
+            errors[:, some] = held.errors(part, Z)
+            better = self._choose(k, columns[some], errors[:, some])
+            self._fit(held.spectrum, model, columns[some][better], namespace(Z).take(Z, like(better, Z), axis=1))
+        return errors
+
+    def _errors_by_fold(self, k: int, models: Sequence[ModelRows], columns: np.ndarray) -> np.ndarray:
+        """Return the errors of one draw from a decomposition of each fold's training rows, and choose by them."""
+        errors = np.zeros((len(self.alphas), len(columns)))
+        for model in models:
+            held = one_fold(self.grams, model, self.draws[k], self.alphas, self.s)
+            for some, part, Z in self._turned(held, columns):
+                errors[:, some] += held.errors(part, Z)
+        self._choose(k, columns, errors)
+        return errors
 
     def _turned(self, held: HeldOutErrors, columns: np.ndarray) -> Iterator[tuple[slice, Any, Any]]:
         """Yield batches of outputs: their place, their targets at the held-out rows, and Z."""

@@ -109,7 +109,7 @@ class ModelRows:
         made.share = like((own / own.sum()).astype(float_type(grams[0])), grams[0])
         if not low_rank:
             return made
-        equal = _decompose(made.centered(_weighted(grams, np.ones(len(grams)))))
+        equal = _decompose(made.centered(_weighted(grams, np.ones(len(grams))), in_place=True))
         if len(equal.values) > 0.7 * len(rows):
             made.equal = equal
         else:
@@ -119,11 +119,13 @@ class ModelRows:
                 made.across = [made.crossed(K, s) @ vectors for K in grams]
         return made
 
-    def centered(self, K: Any) -> Any:
-        """Return s½ K_c s½ over the training rows."""
+    def centered(self, K: Any, *, in_place: bool = False) -> Any:
+        """Return s½ K_c s½ over the training rows; `in_place` uses the memory of K."""
         own = square_part(K, self.rows)
         means = own @ self.share
-        own = own - means
+        if not in_place:
+            own = own + 0
+        own -= means
         own -= means.T - (means.T @ self.share)
         own *= self.root
         own *= self.root.T
@@ -143,7 +145,7 @@ class ModelRows:
             (values, vectors, full), self.equal = self.equal, None
             return RidgeSpectrum(values * weights[0], vectors, full)
         if self.small is None:
-            return _decompose(self.centered(_weighted(grams, weights)))
+            return _decompose(self.centered(_weighted(grams, weights), in_place=True))
         values, vectors, _ = _decompose(_weighted(self.small, weights), null=0)
         return RidgeSpectrum(values, self.basis @ vectors, False)
 
