@@ -272,3 +272,10 @@ def test_bad_parameters_and_data_raise(case):
 def test_predictions_need_samples():
     with pytest.raises(ValueError, match=r"Found array with 0 sample\(s\)"):
         LateFusion(LOGISTIC).fit(V, y).predict(V[:0])
+
+
+def test_processes_fit_the_views_as_one_does():
+    one, two = (LateFusion(LogisticRegression(), n_jobs=jobs).fit(M, y) for jobs in (None, 2))
+    np.testing.assert_array_equal(one.predict_proba(M), two.predict_proba(M))
+    with pytest.raises(ValueError, match=r"View 'b': .*could not be fitted"):
+        LateFusion({"a": LogisticRegression(), "b": LogisticRegression(C=-1)}, n_jobs=2).fit(V, y)

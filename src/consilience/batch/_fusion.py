@@ -4,10 +4,14 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
+from joblib import Parallel, delayed
 from sklearn.base import clone, is_classifier
 from sklearn.utils import get_tags
 from sklearn.utils.validation import has_fit_parameter
 
+from .._backend import take_rows
+from ..views import _blocks
 from ..views._samples import in_order_of
 from ..views.container import Views
 from ..views.validation import read_labels, read_targets, read_weights
@@ -108,6 +112,38 @@ def fit_wrapped(estimator: Any, data: Any, target: Any, weights: np.ndarray | No
         return clone(estimator).fit(data, target, **given)
     except (ValueError, ArithmeticError, np.linalg.LinAlgError) as error:
         raise ValueError(f"{name} could not be fitted: {str(error).strip().rstrip('.')}.") from error
+
+
+def fit_views(tasks: list[tuple[str, Any, Any, Any, Any]], n_jobs: int | None) -> dict[str, Any]:
+    """Return fitted estimators by view, from the view's name, estimator, samples, targets and weights."""
+    fitted = Parallel(n_jobs=n_jobs)(delayed(_fit_view)(*task) for task in tasks)
+    return {task[0]: own for task, own in zip(tasks, fitted, strict=True)}
+
+
+def _fit_view(name: str, *given: Any) -> Any:
+    with _blocks.naming(name):
+        return fit_wrapped(*given)
+
+
+# -- one table of all views
+def hstack(blocks: list[Any]) -> Any:
+    """Return blocks side by side, sparse where one of them is."""
+    return sp.hstack(blocks, format="csr") if any(sp.issparse(block) for block in blocks) else np.hstack(blocks)
+
+
+def means_of_columns(X: Views, name: str, weights: np.ndarray) -> tuple[np.ndarray, bool]:
+    """Return the means of a view's columns over the training samples, by weight, and whether the view is sparse."""
+    if X.kind(name) not in ("dense", "sparse"):
+        raise TypeError(
+            f"EarlyFusion needs columns of numbers, but view '{name}' is {X.kind(name)}. Turn objects into numbers "
+            "with PerView first, or use LateFusion."
+        )
+    rows = np.flatnonzero(X.present(name) & (weights > 0))
+    if not len(rows):  # missing in every labeled sample: the means are those of the unlabeled ones
+        rows, weights = np.flatnonzero(X.present(name)), np.ones(len(X))
+    block = take_rows(X.block(name), rows)
+    means = np.asarray(weights[rows] @ block).ravel() / weights[rows].sum()
+    return means.astype(block.dtype, copy=False), sp.issparse(block)
 
 
 # -- prediction

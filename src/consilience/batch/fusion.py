@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass
+from numbers import Integral
 from typing import Any, Self
 
 import numpy as np
@@ -24,8 +25,11 @@ from ._estimator import BatchEstimator, constraints
 from ._fusion import (
     all_have,
     decision_shape,
+    fit_views,
     fit_wrapped,
     fusion_tags,
+    hstack,
+    means_of_columns,
     one_score,
     output_kind,
     predicted_type,
@@ -122,7 +126,7 @@ class EarlyFusion(BatchEstimator):
                 X, target, labeled, weights = X[counted], target[counted], labeled[counted], weights[counted]
                 self._used_views = tuple(name for name in X.names if X.present(name).any())
                 X = X[list(self._used_views)]
-            self._means = {name: _column_means(X, name, weights * labeled) for name in X.names}
+            self._means = {name: means_of_columns(X, name, weights * labeled) for name in X.names}
             part = None if sample_weight is None else weights[labeled]
             self.estimator_ = fit_wrapped(self.estimator, self._table(X[labeled]), target[labeled], part)
             self.view_weights_ = np.ones(len(X.names))
@@ -212,11 +216,11 @@ class EarlyFusion(BatchEstimator):
         outputs = []
         for alone in X.names:
             filled = [self._fill(X, name, present=name == alone) for name in X.names]
-            outputs.append(one_score(self, wrapped_outputs(self, self.estimator_, _hstack(filled))))
+            outputs.append(one_score(self, wrapped_outputs(self, self.estimator_, hstack(filled))))
         return np.stack(outputs, axis=1)
 
     def _table(self, X: Views) -> Any:
-        return _hstack([self._fill(X, name) for name in X.names])
+        return hstack([self._fill(X, name) for name in X.names])
 
     def _fill(self, X: Views, name: str, present: bool = True) -> Any:
         """Return one view with its missing rows filled; without `present`, all its rows count as missing."""
@@ -239,25 +243,6 @@ class EarlyFusion(BatchEstimator):
         return fusion_tags(self, super().__sklearn_tags__())
 
 
-def _hstack(blocks: list[Any]) -> Any:
-    return sp.hstack(blocks, format="csr") if any(sp.issparse(block) for block in blocks) else np.hstack(blocks)
-
-
-def _column_means(X: Views, name: str, weights: np.ndarray) -> tuple[np.ndarray, bool]:
-    """Return the means of a view's columns over the training samples, by weight, and whether the view is sparse."""
-    if X.kind(name) not in ("dense", "sparse"):
-        raise TypeError(
-            f"EarlyFusion needs columns of numbers, but view '{name}' is {X.kind(name)}. Turn objects into numbers "
-            "with PerView first, or use LateFusion."
-        )
-    rows = np.flatnonzero(X.present(name) & (weights > 0))
-    if not len(rows):  # missing in every labeled sample: the means are those of the unlabeled ones
-        rows, weights = np.flatnonzero(X.present(name)), np.ones(len(X))
-    block = take_rows(X.block(name), rows)
-    means = np.asarray(weights[rows] @ block).ravel() / weights[rows].sum()
-    return means.astype(block.dtype, copy=False), sp.issparse(block)
-
-
 # -- late fusion
 @shared_docs
 @dataclass(eq=False, repr=False)
@@ -275,6 +260,8 @@ class LateFusion(BatchEstimator):
         which names every view.
     view_weights : "uniform", array-like of shape (n_views,) or dict, default="uniform"
         Weights c > 0 of the views, in their order or by name. Views that a dict does not name get 1.
+    n_jobs : int, optional
+        Number of processes, each of which fits the estimator of one view at a time; -1 uses all cores.
     {unlabeled_out}
     {views}
     {missing_columns}
@@ -305,11 +292,13 @@ class LateFusion(BatchEstimator):
     _parameter_constraints = constraints(
         estimator=[HasMethods(["fit", "predict"]), Mapping],
         view_weights=[StrOptions({"uniform"}), Mapping, "array-like"],
+        n_jobs=[Integral, None],
     )
 
     estimator: Any
     _: KW_ONLY
     view_weights: Any = "uniform"
+    n_jobs: int | None = None
     unlabeled: Any = None
     views: Any = None
     missing_columns: str = "raise"
@@ -337,7 +326,7 @@ class LateFusion(BatchEstimator):
             by_view = _read_estimators(self.estimator, self.view_names_in_)
             target, labeled, weights = read_fusion_targets(self, X, y, sample_weight)
             c = _read_view_weights(self.view_weights, self.view_names_in_)
-            self.estimators_: dict[str, Any] = {}
+            tasks = []
             self._train: dict[str, Gram] = {}  # training samples of views that are Gram matrices
             for name in X.names:
                 counted = X.present(name) & (weights > 0)  # a weight of 0 leaves a sample out
@@ -352,9 +341,8 @@ class LateFusion(BatchEstimator):
                 block = X.block(name)
                 if isinstance(block, Gram):
                     self._train[name] = block.reference(strip=True)[rows]
-                data = self._data(name, take_rows(block, rows))
-                with _blocks.naming(name):
-                    self.estimators_[name] = fit_wrapped(by_view[name], data, target[rows], part)
+                tasks.append((name, by_view[name], self._data(name, take_rows(block, rows)), target[rows], part))
+            self.estimators_ = fit_views(tasks, self.n_jobs)
             self._used_views = tuple(self.estimators_)
             used = np.array([c[self.view_names_in_.index(name)] for name in self._used_views])
             self.view_weights_ = used / used.sum()

@@ -85,7 +85,13 @@ def search_banded(
     search = _Search(grams, Y, s, draws, np.sort(np.asarray(alphas, dtype=np.float64))[::-1], folds, batch)
     groups = list(_patterns(Y))
     for number, (rows, columns) in enumerate(groups):
-        search.group(rows, columns, number, len(groups))
+        plan = search.plan(rows, columns)
+        for k in range(len(draws)):
+            report_progress(number * len(draws) + k + 1, None, of=len(groups) * len(draws), unit="draw of weights")
+            # in functions of their own, so that nothing of a draw is in memory when the next one is decomposed
+            by = search.errors_by_fold if plan.parts else search.errors_by_formula
+            search.store_scores(k, columns, by(k, plan, columns), plan.total)
+        search.finish(plan, columns)
     return Chosen(search.draw, search.alphas[search.penalty], search.scores, search.coefficients, search.intercept)
 
 
@@ -99,6 +105,15 @@ def _patterns(Y: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:
     for packed, columns in found.items():
         known = np.unpackbits(np.frombuffer(packed, dtype=np.uint8), count=Y.shape[0])
         yield np.flatnonzero(known), np.array(columns)
+
+
+class _Plan(NamedTuple):
+    """How the outputs of one pattern of known rows are held out."""
+
+    whole: ModelRows
+    parts: list[ModelRows]  # the training rows of each fold, where each is decomposed
+    tests: list[np.ndarray] | None  # the rows of each fold, where one decomposition serves all
+    total: np.ndarray  # variation of each output
 
 
 class _Search:
@@ -116,50 +131,49 @@ class _Search:
         self.coefficients, self.intercept = np.zeros(Y.shape, dtype=self.kind), np.zeros(P, dtype=self.kind)
 
     # -- one pattern of known rows
-    def group(self, rows: np.ndarray, columns: np.ndarray, number: int, of: int) -> None:
-        """Choose and fit the outputs that are known at the same rows."""
+    def plan(self, rows: np.ndarray, columns: np.ndarray) -> _Plan:
+        """Prepare the outputs that are known at the same rows."""
         folds = None if self.folds is None else _folds_among(self.folds, rows)
         tested = rows if folds is None else np.concatenate([test for _, test in folds])
         total = self._variation(tested, columns)
-        by_formula = folds is None or _formula_is_cheaper(folds, len(rows), len(columns), len(self.alphas))
-        tests = _places(folds, rows) if by_formula and folds is not None else None
         whole = ModelRows.of(self.grams, self.s, rows, None)
-        parts = []
-        if folds is not None and not by_formula:  # if all rows have a full rank, so do folds
-            low = whole.basis is not None
-            parts = [ModelRows.of(self.grams, self.s, *fold, low_rank=low) for fold in folds]
-        for k in range(len(self.draws)):
-            report_progress(number * len(self.draws) + k + 1, None, of=of * len(self.draws), unit="draw of weights")
-            # in functions of their own, so that nothing of a draw is in memory when the next one is decomposed
-            if by_formula:
-                errors = self._errors_by_formula(k, whole, tests, columns)
-            else:
-                errors = self._errors_by_fold(k, parts, columns)
-            best = errors.min(axis=0)
-            self.scores[k, columns] = 1 - np.divide(best, total, out=(best > 0).astype(float), where=total > 0)
-        if not by_formula:
-            self._refit(whole, columns)
-        self._intercepts(rows, columns)
+        if folds is None:
+            return _Plan(whole, [], None, total)
+        if _formula_is_cheaper(folds, len(rows), len(columns), len(self.alphas)):
+            return _Plan(whole, [], _places(folds, rows), total)
+        low = whole.basis is not None  # if all rows have a full rank, so do folds
+        return _Plan(whole, [ModelRows.of(self.grams, self.s, *fold, low_rank=low) for fold in folds], None, total)
 
-    def _errors_by_formula(
-        self, k: int, model: ModelRows, tests: list[np.ndarray] | None, columns: np.ndarray
-    ) -> np.ndarray:
+    def store_scores(self, k: int, columns: np.ndarray, errors: np.ndarray, total: np.ndarray) -> None:
+        """Store R² of one draw at the best penalty of each output."""
+        best = errors.min(axis=0)
+        self.scores[k, columns] = 1 - np.divide(best, total, out=(best > 0).astype(float), where=total > 0)
+
+    def finish(self, plan: _Plan, columns: np.ndarray) -> None:
+        """Fit the outputs, unless that is done, and find their intercepts."""
+        if plan.parts:
+            self._refit(plan.whole, columns)
+        self._intercepts(plan.whole.rows, columns)
+
+    def errors_by_formula(self, k: int, plan: _Plan, columns: np.ndarray) -> np.ndarray:
         """Return the errors of one draw from one decomposition, and fit the outputs for which it is the best so far."""
+        model, tests = plan.whole, plan.tests
+        spectrum = model.spectrum(self.grams, self.draws[k])
         if tests is None:
-            held = leave_one_out(self.grams, model, self.draws[k], self.alphas)
+            held = leave_one_out(model, spectrum, self.alphas)
         else:
-            held = all_folds(self.grams, model, self.draws[k], self.alphas, tests)
+            held = all_folds(model, spectrum, self.alphas, tests)
         errors = np.zeros((len(self.alphas), len(columns)))
         for some, part, Z in self._turned(held, columns):
             errors[:, some] = held.errors(part, Z)
             better = self._choose(k, columns[some], errors[:, some])
-            self._fit(held.spectrum, model, columns[some][better], namespace(Z).take(Z, like(better, Z), axis=1))
+            self._fit(spectrum, model, columns[some][better], namespace(Z).take(Z, like(better, Z), axis=1))
         return errors
 
-    def _errors_by_fold(self, k: int, models: Sequence[ModelRows], columns: np.ndarray) -> np.ndarray:
+    def errors_by_fold(self, k: int, plan: _Plan, columns: np.ndarray) -> np.ndarray:
         """Return the errors of one draw from a decomposition of each fold's training rows, and choose by them."""
         errors = np.zeros((len(self.alphas), len(columns)))
-        for model in models:
+        for model in plan.parts:
             held = one_fold(self.grams, model, self.draws[k], self.alphas, self.s)
             for some, part, Z in self._turned(held, columns):
                 errors[:, some] += held.errors(part, Z)

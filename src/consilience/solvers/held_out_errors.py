@@ -276,9 +276,8 @@ def _products(left: Any, filtered: Sequence[tuple[slice, Any]], p: int, base: An
     return out
 
 
-def leave_one_out(grams: Sequence[Any], model: ModelRows, weights: np.ndarray, alphas: np.ndarray) -> HeldOutErrors:
+def leave_one_out(model: ModelRows, spectrum: RidgeSpectrum, alphas: np.ndarray) -> HeldOutErrors:
     """Return the errors at samples that are left out one by one."""
-    spectrum = model.spectrum(grams, weights)
     filters, V = alphas[:, None] / (spectrum.values + alphas[:, None]), spectrum.vectors
     held = HeldOutErrors(model, spectrum, V, filter_basis(spectrum.values, filters, _tol(V)))
     xp = namespace(V)
@@ -291,10 +290,9 @@ def leave_one_out(grams: Sequence[Any], model: ModelRows, weights: np.ndarray, a
 
 
 def all_folds(
-    grams: Sequence[Any], model: ModelRows, weights: np.ndarray, alphas: np.ndarray, folds: Sequence[np.ndarray]
+    model: ModelRows, spectrum: RidgeSpectrum, alphas: np.ndarray, folds: Sequence[np.ndarray]
 ) -> HeldOutErrors:
     """Return the errors at folds from one decomposition, for many small folds."""
-    spectrum = model.spectrum(grams, weights)
     filters, V = alphas[:, None] / (spectrum.values + alphas[:, None]), spectrum.vectors
     held = HeldOutErrors(model, spectrum, V, filter_basis(spectrum.values, filters, _tol(V)), folds=folds)
     whole, root = to_numpy(V).astype(np.float64), np.sqrt(to_numpy(model.share).astype(np.float64))
