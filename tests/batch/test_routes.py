@@ -235,3 +235,20 @@ def test_compiled_loops_refuse_device_arrays(samples, model):
     views, _, labels, _, _ = samples
     with pytest.raises(TypeError, match=r"works on the CPU with NumPy arrays; got arrays of array_api_strict"):
         model.fit({name: xp.asarray(block) for name, block in views.items()}, labels)
+
+
+def test_errors_name_the_block_of_their_row(samples):
+    views, y, _, _, _ = samples
+    broken = {name: block.copy() for name, block in views.items()}
+    name = next(iter(broken))
+    broken[name][205, 0] = np.nan
+    model = cs.CoRegularizedRidge(n_components=5, random_state=0)
+    with pytest.raises(ValueError, match=rf"^Block 2 of the samples: View '{name}' contains NaN in row 5, column 0"):
+        clone(model).fit(cs.RowBlocks.of(broken, y[:, 0], size=100))
+    target = y[:, 0].copy()
+    target[301] = np.inf
+    with pytest.raises(ValueError, match=r"^Block 3 of the samples: Input y contains infinity"):
+        clone(model).fit(cs.RowBlocks.of(views, target, size=100))
+    fitted = model.fit(cs.RowBlocks.of(views, y[:, 0], size=100))
+    with pytest.raises(ValueError, match=r"^Block 2 of the samples: View .* contains NaN in row 5"):
+        fitted.predict(cs.RowBlocks.of(broken, size=100))

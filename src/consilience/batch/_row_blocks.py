@@ -19,7 +19,7 @@ from .._progress import report_progress
 from ..kernels.by_view import views_of_terms
 from ..solvers.design import BLOCK, DEVICE_BLOCK
 from ..views.container import Views
-from ..views.row_blocks import RowBlocks, RowSample, sample_size
+from ..views.row_blocks import RowBlocks, RowSample, naming_block, sample_size
 from ..views.validation import (
     Labels,
     class_weights,
@@ -70,6 +70,7 @@ class BlockReader:
         self.estimator, self.blocks, self.name = estimator, blocks, blocks.name
         self.use_unlabeled, self.labeled_only = use_unlabeled, labeled_only
         self.classification, self.indicator = is_classifier(estimator), False
+        self.is_part = False  # whether the blocks are one partition, read by a worker
         self.found = Survey()
         self.counts: dict[Any, float] = {}  # weight of each class
         self.means: dict[str, tuple[Any, int]] = {}  # sums of the columns that have names, and their numbers of rows
@@ -104,7 +105,8 @@ class BlockReader:
         """
         for number, (start, X, y, s) in enumerate(self._first_pass(), start=1):
             report_progress(number, None, unit="block")
-            labeled = self._count_targets(y, s, self.counts)
+            with naming_block(self._place(number - 1)):
+                labeled = self._count_targets(y, s, self.counts)
             kept = s > 0
             weighted = kept & labeled if self.labeled_only else kept
             used = kept if self.use_unlabeled else kept & labeled
@@ -123,8 +125,9 @@ class BlockReader:
     def _first_pass(self) -> Iterator[tuple[int, Views, Any, np.ndarray]]:
         """Read blocks as those of a stream: a view may appear in any of them."""
         start = 0
-        for block in self.blocks:
-            X = read_views_to_learn(self.estimator, block.X, fresh=not start)
+        for number, block in enumerate(self.blocks):
+            with naming_block(self._place(number)):
+                X = read_views_to_learn(self.estimator, block.X, fresh=not start)
             if not start:
                 self.estimator._known, self.estimator._categories = {}, {}
             remember(self.estimator, X)
@@ -136,6 +139,10 @@ class BlockReader:
             start += len(X)
         if not start:
             raise ValueError(f"{self.name[0].upper()}{self.name[1:]} have no samples.")
+
+    def _place(self, number: int) -> str:
+        """Return what messages call a block; a worker knows one partition, and not its number."""
+        return f"A partition of {self.name}" if self.is_part else f"Block {number} of {self.name}"
 
     def _check_target(self, y: Any) -> None:
         if y is None:
@@ -189,7 +196,7 @@ class BlockReader:
         """Return a reader of one block only, as a worker reads it; `before` has the sums of its first sample."""
         own = copy(self)
         own.estimator, own.found = copy(self.estimator), copy(self.found)
-        own.counts, own.means = {}, {}
+        own.counts, own.means, own.is_part = {}, {}, True
         own.blocks = RowBlocks(lambda: iter([] if block is None else [block]), name=self.name)
         own.blocks._before.sums.update(before or {})
         return own

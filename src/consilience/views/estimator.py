@@ -15,7 +15,7 @@ from . import _blocks
 from ._notebook import summary
 from .container import Views
 from .partitions import Partitions, is_dask, lazy_outputs, partitions_of
-from .row_blocks import RowBlocks
+from .row_blocks import RowBlocks, naming_block
 from .validation import labeled_rows, read_to_score
 
 
@@ -203,7 +203,11 @@ def outputs_by_blocks(estimator: Any, X: Any) -> Any:
     """Return the combined outputs of samples, block by block where they are read so; refuse what overflows."""
     if not isinstance(X, RowBlocks):
         return finite_outputs(estimator, estimator._combined(X))
-    return _joined([finite_outputs(estimator, estimator._combined(block.X)) for block in X], X)
+    parts = []
+    for number, block in enumerate(X):
+        with naming_block(f"Block {number} of {X.name}"):
+            parts.append(finite_outputs(estimator, estimator._combined(block.X)))
+    return _joined(parts, X)
 
 
 def by_parts(

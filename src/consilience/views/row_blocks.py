@@ -1,6 +1,7 @@
 """Samples that are read block by block: one concept for arrays, memory maps, files and functions that yield blocks."""
 
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 from zlib import crc32
@@ -280,6 +281,15 @@ class RowBlocks:
         if not total:
             raise ValueError(f"{name} gave no samples. Give at least one.")
         self._before.total = total
+
+
+@contextmanager
+def naming_block(where: str) -> Iterator[None]:
+    """Let errors say in which block they are, since rows in their messages are those of the block."""
+    try:
+        yield
+    except ValueError as error:
+        raise ValueError(f"{where}: {error}") from error
 
 
 def _of_partitions(parts: Partitions) -> RowBlocks:
