@@ -30,6 +30,11 @@ def concatenated(X, bias=False):
     return np.hstack([np.ones((len(rows), 1)), rows]) if bias else rows
 
 
+def with_ones(X):
+    """Views with a first column of ones; zero where the view is missing."""
+    return Views({name: np.hstack([X.present(name)[:, None], np.nan_to_num(X[name])]) for name in X.names})
+
+
 def matrices(X):
     width = max(X[name].shape[1] for name in X.names)
     out = np.zeros((len(X), width, len(X.names)))
@@ -98,8 +103,8 @@ TWINS = {
         cs.OnlinePerceptron(5.5, margin=0.1), lambda X: concatenated(X, True), reference.p_norm_link(5.5), 0.1,
         fixed(1.0),
     ),
-    "PA": (cs.PassiveAggressive(variant="PA"), concatenated, identity, 1.0, aggressive()),
-    "PA-I": (cs.PassiveAggressive(C=0.1), concatenated, identity, 1.0, aggressive(C=0.1)),
+    "PA": (cs.PassiveAggressive(variant="PA", fit_intercept=False), concatenated, identity, 1.0, aggressive()),
+    "PA-I": (cs.PassiveAggressive(C=0.1, fit_intercept=False), concatenated, identity, 1.0, aggressive(C=0.1)),
     "PA-II": (
         cs.PassiveAggressive(variant="PA-II", C=0.5, fit_intercept=True), lambda X: concatenated(X, True), identity,
         1.0, aggressive(ridge=1.0),
@@ -108,23 +113,33 @@ TWINS = {
         cs.KernelPerceptron(RBF(0.2)), lambda X: features(sum(grams(X, RBF(0.2)))), identity, 0.0, fixed(1.0),
     ),
     "kernel PA-I": (
-        cs.PassiveAggressive(RBF(0.2), C=0.3), lambda X: features(sum(grams(X, RBF(0.2)))), identity, 1.0,
+        cs.PassiveAggressive(RBF(0.2), C=0.3, fit_intercept=False), lambda X: features(sum(grams(X, RBF(0.2)))), identity, 1.0,
         aggressive(0.3),
     ),
-    "matrix 2": (cs.MatrixPerceptron(p=2), matrices, reference.matrix_link(2), 0.0, fixed(1.0)),
-    "matrix 1.5": (cs.MatrixPerceptron(p=1.5, margin=0.3), matrices, reference.matrix_link(1.5), 0.3, fixed(1.0)),
-    "matrix 7": (cs.MatrixPerceptron(p=7, eta0=0.5), matrices, reference.matrix_link(7), 0.0, fixed(0.5)),
-    "orthogonal 2": (cs.OrthogonalPerceptron(p=2), block_matrices, reference.matrix_link(2), 0.0, fixed(1.0)),
+    "matrix 2": (cs.MatrixPerceptron(p=2, fit_intercept=False), matrices, reference.matrix_link(2), 0.0, fixed(1.0)),
+    "matrix 1.5": (cs.MatrixPerceptron(p=1.5, margin=0.3, fit_intercept=False), matrices, reference.matrix_link(1.5), 0.3, fixed(1.0)),
+    "matrix 7": (cs.MatrixPerceptron(p=7, eta0=0.5, fit_intercept=False), matrices, reference.matrix_link(7), 0.0, fixed(0.5)),
+    "orthogonal 2": (cs.OrthogonalPerceptron(p=2, fit_intercept=False), block_matrices, reference.matrix_link(2), 0.0, fixed(1.0)),
     "orthogonal 1.3": (
-        cs.OrthogonalPerceptron(p=1.3, margin=0.2), block_matrices, reference.matrix_link(1.3), 0.2, fixed(1.0),
+        cs.OrthogonalPerceptron(p=1.3, margin=0.2, fit_intercept=False), block_matrices, reference.matrix_link(1.3), 0.2, fixed(1.0),
     ),
     "orthogonal, prior norms": (
-        cs.OrthogonalPerceptron(p=3, prior_norms={"v0": 5.0, "v1": 0.5}), block_matrices,
+        cs.OrthogonalPerceptron(p=3, prior_norms={"v0": 5.0, "v1": 0.5}, fit_intercept=False), block_matrices,
         reference.matrix_link(3, [5.0, 0.5]), 0.0, fixed(1.0),
     ),
     "orthogonal, kernels": (
-        cs.OrthogonalPerceptron(RBF(0.2), p=2.5), lambda X: kernel_blocks(X, RBF(0.2)), reference.matrix_link(2.5), 0.0,
+        cs.OrthogonalPerceptron(RBF(0.2), p=2.5, fit_intercept=False), lambda X: kernel_blocks(X, RBF(0.2)), reference.matrix_link(2.5), 0.0,
         fixed(1.0),
+    ),
+    "matrix, intercept": (
+        cs.MatrixPerceptron(p=3), lambda X: matrices(with_ones(X)), reference.matrix_link(3), 0.0, fixed(1.0),
+    ),
+    "orthogonal, intercept": (
+        cs.OrthogonalPerceptron(p=2), lambda X: block_matrices(with_ones(X)), reference.matrix_link(2), 0.0, fixed(1.0),
+    ),
+    "orthogonal, kernels, intercept": (
+        cs.OrthogonalPerceptron(RBF(0.2), p=2.5), lambda X: kernel_blocks(X, lambda A: RBF(0.2)(A) + 1),
+        reference.matrix_link(2.5), 0.0, fixed(1.0),
     ),
 }  # fmt: skip
 

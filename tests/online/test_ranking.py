@@ -144,7 +144,8 @@ def test_a_vector_for_each_class_is_the_perceptron_of_several_classes(n_classes,
     for model, data in equal:
         model.partial_fit(data, y)
         assert (model.n_mistakes_, model.n_updates_) == (known.n_mistakes_, known.n_updates_)
-        np.testing.assert_array_equal(model.error_curve_, known.error_curve_)
+        if not average:  # a ranking counts the mistakes of the last hypothesis
+            np.testing.assert_array_equal(model.error_curve_, known.error_curve_)
         np.testing.assert_allclose(scores_by_class(model, data, n_classes), known.decision_function(X), atol=1e-10)
         if not whole:  # whole numbers tie, up to rounding
             np.testing.assert_array_equal(model.predict(data), known.predict(X))

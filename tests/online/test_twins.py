@@ -25,6 +25,7 @@ import consilience as cs
 import reference
 from consilience import Views
 from consilience.kernels import RBF, Linear
+from consilience.online._machine import Lesson
 
 
 @pytest.mark.parametrize("n_classes", [2, 4])
@@ -74,8 +75,8 @@ def test_matrix_perceptron_on_orthogonal_matrices_is_the_orthogonal_one(n_classe
         B = block_matrices(X)
         blocks = Views({name: B[:, :, k] for k, name in enumerate(X.names)})
         for p in (1, 1.7, 4):
-            one = cs.MatrixPerceptron(p=p, average=average).partial_fit(blocks, y)
-            other = cs.OrthogonalPerceptron(p=p, average=average).partial_fit(X, y)
+            one = cs.MatrixPerceptron(p=p, average=average, fit_intercept=False).partial_fit(blocks, y)
+            other = cs.OrthogonalPerceptron(p=p, average=average, fit_intercept=False).partial_fit(X, y)
             assert one.n_mistakes_ == other.n_mistakes_
             np.testing.assert_allclose(one.decision_function(blocks), other.decision_function(X), atol=1e-8)
 
@@ -85,8 +86,9 @@ DUAL = 1.0 * Linear()  # not recognized as linear, so that samples are kept in p
 PLAIN = cs.OnlinePerceptron(fit_intercept=False)
 
 
-def with_p(p):
-    return [cs.OrthogonalPerceptron(p=p), cs.MatrixPerceptron(p=p), cs.OrthogonalPerceptron(DUAL, p=p)]
+def with_p(p, fit_intercept=False):
+    models = [cs.OrthogonalPerceptron(p=p), cs.MatrixPerceptron(p=p), cs.OrthogonalPerceptron(DUAL, p=p)]
+    return [model.set_params(fit_intercept=fit_intercept) for model in models]
 
 
 def one_class_after_the_other(n_classes):
@@ -103,10 +105,14 @@ EQUAL = {
     "one view for every p": (
         PLAIN, [model for p in (1, 1.5, 2, 9) for model in with_p(p)], [stream(3, n=150, widths=(5,), n_classes=3)],
     ),
+    "one view with an intercept": (
+        cs.OnlinePerceptron(), [model for p in (1, 2, 5) for model in with_p(p, fit_intercept=True)],
+        [stream(3, n=150, widths=(5,), n_classes=n_classes) for n_classes in (2, 3)],
+    ),
     "tied rivals": (PLAIN, [cs.KernelPerceptron(Linear())], [(*binary_patterns(seed), range(4)) for seed in range(40)]),
     "aggressive for p of one": (
-        cs.PassiveAggressive(C=0.3, average=True),
-        [cs.OrthogonalPerceptron(p=1, variant="passive-aggressive", C=0.3, average=True)],
+        cs.PassiveAggressive(C=0.3, average=True, fit_intercept=False),
+        [cs.OrthogonalPerceptron(p=1, variant="passive-aggressive", C=0.3, average=True, fit_intercept=False)],
         [one_class_after_the_other(n_classes) for n_classes in (2, 3, 4)],
     ),
     **{
@@ -150,7 +156,8 @@ def test_projectron_equals_its_twin(threshold, variant, squared, n_classes):
         np.testing.assert_allclose(model.dual_coef_, alpha[0, S] if n_classes == 2 else alpha[:, S], atol=1e-6)
         made = cs.Projectron(kernel, threshold=threshold, variant=variant, squared=squared)
         made._begin(np.arange(n_classes), True)
-        before, _ = made._learn(made._ready(X), y, np.arange(len(y)))
+        lesson = Lesson(y, np.ones(len(y)), np.arange(len(y)))
+        before = made._learn(made._ready(X), lesson).scores
         np.testing.assert_allclose(before, scores, atol=1e-6)
 
 

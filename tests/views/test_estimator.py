@@ -18,6 +18,7 @@ import cases
 import reference
 from consilience import LateFusion, MultipleKernelRidge, MultipleKernelRidgeClassifier, OnlinePerceptron, Views
 from consilience.kernels import RBF, Laplacian, Linear
+from consilience.online._counting import count
 from consilience.solvers.certificates import STATUSES, Certificate, Solution, warn_unless_converged
 from consilience.views.estimator import combine_views, decide
 from consilience.views.validation import class_weights, read_labels, read_targets, read_weights
@@ -230,7 +231,7 @@ def test_online_curve_counts_and_classes():
     assert str(model.certificate()).startswith(f"{model.n_mistakes_} mistakes in 40 samples")
     # the curve of a long stream stays short
     for _ in range(200):
-        model._count(np.zeros(5000, dtype=bool))
+        count(model, np.zeros(5000, dtype=bool), np.zeros(5000, dtype=bool))
     assert model.n_samples_seen_ == 1_000_040
     assert len(model._curve) < 20_000
     assert np.all(np.diff(model.error_curve_[:, 0]) > 0)

@@ -23,6 +23,7 @@ _PARTS = {  # what fitted models are made of besides public classes, by the modu
     "batch._stack": ("Expert", "Stack"),
     "batch._view_metric": ("MetricSpace",),
     "evaluation._baselines": ("AllColumns",),
+    "online._calibration": ("Calibration",),
     "online._candidates": ("OutputList",),
     "online._events": ("Events",),
     "online._dual": ("Grams", "KernelMachine", "Support"),

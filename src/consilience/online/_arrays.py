@@ -50,6 +50,7 @@ class LinearState(NamedTuple):
     intercept: np.ndarray  # (2, n_outputs): its V and its U; empty without an intercept
     groups: np.ndarray  # row of each view in the factors
     factors: Factors
+    last: int  # 1 where averages include the last hypothesis
 
 
 class KernelState(NamedTuple):
@@ -61,3 +62,18 @@ class KernelState(NamedTuple):
     output_gram: np.ndarray  # (n_outputs, n_outputs); empty for the identity
     budget: int  # maximum size of the support; 0: no limit
     factors: Factors
+    last: int  # 1 where averages include the last hypothesis
+
+
+class PassRecord(NamedTuple):
+    """What a pass reports of each sample, all before the sample is learned."""
+
+    scores: np.ndarray  # (n, n_outputs): of the hypothesis that predicts, the mean where there are averages
+    wrong: np.ndarray  # (n,): whether the decision of the last hypothesis was wrong
+    shares: np.ndarray  # (n, n_views): the part of each view in the margin of the last hypothesis; empty unless asked
+
+
+def new_record(n: int, n_outputs: int, n_views: int = 0) -> PassRecord:
+    """Return the arrays that a pass over n samples fills; without views, their shares are not reported."""
+    shares = np.zeros((n if n_views else 0, n_views))
+    return PassRecord(np.empty((n, n_outputs)), np.empty(n, dtype=bool), shares)

@@ -47,8 +47,10 @@ class _LinearComparators:
 
     def __init__(self, machine: Any, X: Views, p: float):
         columns, self.p, self.shape = machine.columns, p, machine.shape
-        self.Z = columns.matrix(X, machine.fit_intercept)
-        ends = np.cumsum([int(machine.fit_intercept), *columns.widths.values()]).tolist()
+        self.ones = columns.ones  # each view has a column of ones, or all views together
+        joint = machine.fit_intercept and not self.ones
+        self.Z = columns.matrix(X, joint)
+        ends = np.cumsum([int(joint), *columns.widths.values()]).tolist()
         self.spans = {name: slice(*ends[k : k + 2]) for k, name in enumerate(columns.widths)}
         self.widest = max(columns.widths.values())
 
@@ -64,7 +66,7 @@ class _LinearComparators:
         for name, weights in comparator.items():
             if name not in self.spans:
                 raise ValueError(f"`comparator` names the view '{name}'; the views are {_blocks.quoted(self.spans)}.")
-            U[self.spans[name]] = _as_columns(weights)
+            U[self.spans[name]][self.ones :] = _as_columns(weights)
         return U
 
     def candidates(self, codes: np.ndarray, n_outputs: int) -> Iterator[np.ndarray]:
@@ -251,7 +253,7 @@ def mistake_certificate(estimator: Any, given: ComparedSamples, setting: BoundSe
     # for independent samples, so each seen once
     risk = risk_bound(n_mistakes / n, n) if n and estimator.n_iter_ == 1 else None
     trivial = MistakeCertificate(status="streamed", n_mistakes=n_mistakes, n_samples=n, risk=risk)
-    if setting is None:
+    if setting is None or estimator._weighted:  # the bounds are for steps of one length
         return trivial
     # the comparator 0 has the hinge loss 1 on every sample
     best = replace(trivial, bound=float(n), loss=float(n), norm=0.0)

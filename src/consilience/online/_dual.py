@@ -12,10 +12,10 @@ from ..kernels import Kernel, reference_views
 from ..kernels.joint import JointKernel
 from ..views import _blocks
 from ..views.container import Views
-from ._arrays import KernelState, Rule
+from ._arrays import KernelState, PassRecord, Rule, new_record
 from ._events import Events
 from ._factors import ViewFactors
-from ._machine import Machine, Sources, includes_last, plain, remapped, takes_means
+from ._machine import Lesson, Machine, Sources, includes_last, plain, remapped, takes_means
 from ._rows import known_views
 from ._steps import kernel_pass
 
@@ -54,22 +54,25 @@ class Grams:
         for k, left in enumerate(names):
             for l, right in enumerate(names):
                 if self.shape == "pairs":  # group (k, l): view k of the support with view l of the sample
-                    _fill(self.kernels[left], X, right, Y, left, out[:, k * len(names) + l])
+                    self._fill(X, right, Y, left, out[:, k * len(names) + l])
                 elif k == l:
-                    _fill(self.kernels[left], X, left, Y, left, out[:, k])
+                    self._fill(X, left, Y, left, out[:, k])
         return out
 
-
-def _fill(kernel: Kernel, X: Views, of_x: str, Y: Views, of_y: str, out: np.ndarray) -> None:
-    """Write the kernel of one view of X and one view of Y where the samples have them."""
-    rows, columns = np.flatnonzero(X.present(of_x)), np.flatnonzero(Y.present(of_y))
-    if len(rows) and len(columns):
-        with _blocks.naming(of_x):
-            inner = to_numpy(kernel(_blocks.take(X.block(of_x), rows), _blocks.take(Y.block(of_y), columns)))
-        if len(rows) == len(X) and len(columns) == len(Y):
-            out[...] = inner
-        else:
-            out[np.ix_(rows, columns)] = inner
+    def _fill(self, X: Views, of_x: str, Y: Views, of_y: str, out: np.ndarray) -> None:
+        """Write the kernel of one view of X and one view of Y where the samples have them."""
+        rows, columns = np.flatnonzero(X.present(of_x)), np.flatnonzero(Y.present(of_y))
+        if len(rows) and len(columns):
+            with _blocks.naming(of_x):
+                inner = to_numpy(
+                    self.kernels[of_y](_blocks.take(X.block(of_x), rows), _blocks.take(Y.block(of_y), columns))
+                )
+            if self.intercept:
+                inner = inner + 1.0
+            if len(rows) == len(X) and len(columns) == len(Y):
+                out[...] = inner
+            else:
+                out[np.ix_(rows, columns)] = inner
 
 
 class Support:
@@ -130,6 +133,15 @@ def compact(X: Views) -> Views:
     return Views._of(blocks, len(X), X.mask, X.feature_names, None)
 
 
+def refuse_one_view(view: str | None) -> None:
+    """Refuse to forget one view where all views have one kernel together."""
+    if view is not None:
+        raise ValueError(
+            f"The view '{view}' cannot be forgotten alone: all views have one kernel together. Forget all views, or "
+            "use OrthogonalPerceptron, which has weights for each view."
+        )
+
+
 class SupportMachine(Machine):
     """What kernel machines share: the support, its kernels, learning by blocks."""
 
@@ -149,6 +161,10 @@ class SupportMachine(Machine):
         shown = [name for name in X.names if name not in self.grams.kernels and X.present(name).any()]
         self.grams.kernels.update({name: kernels[name] for name in shown if name in kernels})
 
+    def view_names(self) -> tuple[str, ...]:
+        """Return the views that some sample had, in the order in which they joined."""
+        return tuple(self.grams.kernels)
+
     def blocks(self, n: int) -> list[slice]:
         """Return slices of n samples whose kernel values fit into memory."""
         size = max(16, min(_BLOCK, _ENTRIES // max(1, self.grams.n_groups() * (len(self.support) + _BLOCK))))
@@ -162,19 +178,21 @@ class SupportMachine(Machine):
         """Append samples to the support."""
         self.support.add(reference_views({name: self.grams.kernels[name] for name in X.names}, X), ids)
 
-    def learn(self, chunk: Views, codes: np.ndarray, rule: Any, ids: Any) -> tuple[np.ndarray, np.ndarray]:
+    def learn(self, chunk: Views, lesson: Lesson, rule: Any) -> PassRecord:
         """Learn samples in order; return their scores before learning, and where the decision was wrong."""
-        X, ids = self.known(chunk), np.asarray(ids)
-        scores, wrong = np.empty((len(codes), self.n_outputs)), np.empty(len(codes), dtype=bool)
+        X, lesson = self.known(chunk), lesson._replace(ids=np.asarray(lesson.ids))
+        by_view = lesson.shares and self.grams.shape != "joint"  # a joint kernel does not tell views apart
+        record = new_record(len(lesson.codes), self.n_outputs, len(self.grams.kernels) if by_view else 0)
         with few_threads(0):
-            for rows in self.blocks(len(codes)):
-                scores[rows], wrong[rows] = self._learn_block(X[rows], codes[rows], rule, ids[rows])
+            for rows in self.blocks(len(lesson.codes)):
+                part = PassRecord(*(values[rows] for values in record))
+                self._learn_block(X[rows], lesson.take(rows), rule, part)
                 self.n_hypotheses += rows.stop - rows.start
-        return self._outputs(scores), wrong
+        return record._replace(scores=self._outputs(record.scores))
 
     @abstractmethod
-    def _learn_block(self, X: Views, codes: np.ndarray, rule: Any, ids: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Learn few samples; return their scores by output before learning, and where the decision was wrong."""
+    def _learn_block(self, X: Views, lesson: Lesson, rule: Any, record: PassRecord) -> None:
+        """Learn few samples; record their scores by output before learning, and where the decision was wrong."""
 
     @abstractmethod
     def coefficients(self) -> np.ndarray:
@@ -208,8 +226,8 @@ class SupportMachine(Machine):
         return self._lead * (scores[:, 1:] - scores[:, :1]) if scores.shape[1] == 2 else scores
 
     def intercepts(self) -> np.ndarray:
-        """Return the intercept of each output: the sum of the coefficients where 1 is added to the kernel."""
-        sums = self.coefficients()[0].sum(axis=1) if self.grams.intercept else np.zeros(self.n_outputs)
+        """Return the intercept of each output: the sum of the coefficients where 1 is added to the kernels."""
+        sums = self.coefficients().sum(axis=(0, 2)) if self.grams.intercept else np.zeros(self.n_outputs)
         return np.asarray(self._outputs(sums[None])[0])
 
 
@@ -266,6 +284,23 @@ class KernelMachine(SupportMachine):
                 factors = np.ascontiguousarray(self.factors.F.T)
                 self.events.add(0 * T, T, np.zeros(len(T)), factors, np.full(len(T), self.n_hypotheses))
 
+    def forget(self, share: float, view: str | None) -> None:
+        """Multiply the coefficients by a share, or the kernel of one view, also for samples to come."""
+        scale = np.ones(len(self.grams.kernels))
+        if view is None:
+            self.alpha = share * self.alpha
+            scale[:] = share
+        elif self.grams.shape == "joint":
+            refuse_one_view(view)
+        elif self.grams.shape == "pairs":
+            raise ValueError("A matrix perceptron by kernels has one kernel between all views. Forget all views.")
+        elif view in self.grams.kernels:
+            scale[list(self.grams.kernels).index(view)] = share**0.5  # ‖v‖² in the space of the smaller kernel
+            self.grams.kernels[view] = self.grams.kernels[view] * share
+        self.beta = 0 * self.beta
+        self.factors.forget(scale)
+        self.n_hypotheses = 0
+
     def remap_outputs(self, sources: Sources) -> None:
         """Replace the outputs: each becomes a multiple of an output before, or 0."""
         self.alpha, self.beta = remapped(self.alpha, sources, axis=0), remapped(self.beta, sources, axis=1)
@@ -273,8 +308,8 @@ class KernelMachine(SupportMachine):
         self.events.remap(sources)
         self.n_outputs = len(sources)
 
-    def _learn_block(self, X: Views, codes: np.ndarray, rule: Rule, ids: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        b, S, (G, T) = len(codes), len(self.support), self.factors.F.shape
+    def _learn_block(self, X: Views, lesson: Lesson, rule: Rule, record: PassRecord) -> None:
+        b, S, (G, T), ids = len(lesson.codes), len(self.support), self.factors.F.shape, lesson.ids
         K = self.support.against(self.grams, X, extra=b)
         K[:, :, S:] = self.grams(X, X)  # samples of the block that enter the support meet later ones
         slots = self.support.positions(ids, np.flatnonzero(self.alive))  # `fit` sees a sample once in each pass
@@ -282,11 +317,12 @@ class KernelMachine(SupportMachine):
         alpha = np.concatenate([self.alpha, np.zeros((T, b))], axis=1)
         beta = np.concatenate([self.beta, np.zeros((len(self.beta), T, b))], axis=2)
         alive = np.concatenate([self.alive, np.zeros(b, dtype=bool)])
-        state = KernelState(alpha, beta, alive, self.output_gram, self.budget, self.factors.arrays())
+        last = int(includes_last(self.average))
+        state = KernelState(alpha, beta, alive, self.output_gram, self.budget, self.factors.arrays(), last)
         voted = self.average == "voted"
-        scores, wrong = np.empty((b, T)), np.empty(b, dtype=bool)
         steps, history = np.zeros((b, T)), np.zeros((b if voted else 0, G, T))
-        kernel_pass(K, own, codes, slots, plain(state), tuple(rule), 1e-12, scores, wrong, steps, history)
+        given = (lesson.codes, lesson.weights, slots, self.n_hypotheses)
+        kernel_pass(K, own, given, plain(state), tuple(rule), 1e-12, tuple(record), steps, history)
         # the block's columns of the arrays stay only for samples that entered the support
         stepped = steps.any(axis=1)
         fresh = stepped & (slots >= S)
@@ -301,10 +337,12 @@ class KernelMachine(SupportMachine):
             changed = np.outer(stepped, np.ones(T)) if len(self.factors.learned) else steps
             i, t = np.nonzero(changed)
             self.events.add(slots[i], t, steps[i, t], history[i, :, t], self.n_hypotheses + 1 + i)
+            if lesson.scored:
+                now, R = self.n_hypotheses + np.arange(b), self.output_gram
+                record.scores[:] = self.events.votes(lambda rows: K[rows][:, :, columns], T, now, R)
         self.n_updates += int(stepped.sum())
         if self.budget and len(self.support) > 2 * self.budget:  # rarely, since it copies the support
             self._drop_unused()
-        return scores, wrong
 
     def _drop_unused(self) -> None:
         """Remove the members of the support that the budget has dropped."""
@@ -328,10 +366,10 @@ class KernelMachine(SupportMachine):
         """Return the scores by output; with votes, shares of the votes."""
         if self.average != "voted":
             return self.sums(X)
+        now = np.full(len(X), self.n_hypotheses)
         return self.events.votes(
-            lambda rows: self.support.against(self.grams, X[rows]), len(X), self.n_outputs, self.n_hypotheses,
-            self.output_gram,
-        )  # fmt: skip
+            lambda rows: self.support.against(self.grams, X[rows]), self.n_outputs, now, self.output_gram
+        )
 
     def dual_coef(self) -> np.ndarray:
         """Return the coefficients of the support, before factors and averages: (n_support,) or by output."""

@@ -44,21 +44,24 @@ class Events:
         self.coefs = coefs[order]
 
     def votes(
-        self, kernel: Callable[[np.ndarray], np.ndarray], n: int, n_outputs: int, n_hypotheses: int, R: np.ndarray
+        self, kernel: Callable[[np.ndarray], np.ndarray], n_outputs: int, now: np.ndarray, R: np.ndarray
     ) -> np.ndarray:
         """Return the share of votes for each output; for one output, the votes for it less those against.
 
-        `kernel` returns K[i, g, slot] for rows, R is the kernel between outputs (or empty). A hypothesis votes with the
-        number of samples from its step to the next (Freund and Schapire 1999: one more than it predicted correctly).
+        `kernel` returns K[i, g, slot] for rows, R is the kernel between outputs (or empty). Row i is predicted after
+        `now[i]` samples of the stream, by the hypotheses up to then. A hypothesis votes with the number of samples from
+        its step to the next (Freund and Schapire 1999: one more than it predicted correctly).
         """
-        following = np.append(self.samples[1:], n_hypotheses + 1)  # the sample at which the next step is taken
-        weights = (following - self.samples).astype(np.float64)
-        votes = np.zeros((n, n_outputs))
-        for start in range(0, n if len(self.slots) else 0, _BLOCK):
-            rows = np.arange(start, min(start + _BLOCK, n))
+        following = np.append(self.samples[1:], np.iinfo(np.int64).max)  # the sample at which the next step is taken
+        votes = np.zeros((len(now), n_outputs))
+        if not len(self.slots):
+            return votes
+        for start in range(0, len(now), _BLOCK):
+            rows = np.arange(start, min(start + _BLOCK, len(now)))
             K, own = np.ascontiguousarray(kernel(rows)), votes[start : start + _BLOCK]
-            _vote(K, self.slots, self.outputs, self.coefs, self.factors, weights, R, own)
-        return votes / max(float(weights.sum()), 1.0)
+            times = (self.samples, following, now[rows])
+            _vote(K, self.slots, self.outputs, self.coefs, self.factors, times, R, own)
+        return votes / np.maximum(now + 1 - self.samples[0], 1)[:, None]
 
 
 @jit()
@@ -75,18 +78,20 @@ def _first_best(scores, sizes):  # type: ignore[no-untyped-def]
 
 
 @jit()
-def _vote(K, slots, outputs, coefs, factors, weights, R, votes):  # type: ignore[no-untyped-def]
-    """Let every hypothesis vote on a block of samples.
+def _vote(K, slots, outputs, coefs, factors, times, R, votes):  # type: ignore[no-untyped-def]
+    """Let the hypotheses vote on a block of samples.
 
     Event e adds coefs[e] K[i, g, slots[e]] to output outputs[e], whose factors become factors[e, g]. The hypothesis
-    then has weights[e] votes; 0 where the next event belongs to the same step.
+    then has a vote for each sample up to the next event, or up to now; none where both belong to the same step.
     """
-    G, T = factors.shape[1], votes.shape[1]
+    (samples, following, now), G, T = times, factors.shape[1], votes.shape[1]
     for i in range(len(votes)):
         run, terms = np.zeros((G, T)), np.zeros((G, T))
         total, sizes = np.zeros(T), np.zeros(T)
         for e in range(len(slots)):
-            t = outputs[e]
+            if samples[e] > now[i]:
+                break
+            t, weight = outputs[e], min(following[e], now[i] + 1) - samples[e]
             total[t] = 0
             sizes[t] = 0
             for g in range(G):
@@ -96,7 +101,7 @@ def _vote(K, slots, outputs, coefs, factors, weights, R, votes):  # type: ignore
                 total[t] += factors[e, g] * run[g, t]
                 sizes[t] += abs(factors[e, g]) * terms[g, t]
             if T == 1:
-                votes[i, 0] += weights[e] * np.sign(total[0]) * (abs(total[0]) > 1e-12 * sizes[0])
-            elif weights[e] > 0:
+                votes[i, 0] += weight * np.sign(total[0]) * (abs(total[0]) > 1e-12 * sizes[0])
+            elif weight > 0:
                 score, size = (R @ total, np.abs(R) @ sizes) if len(R) else (total, sizes)
-                votes[i, _first_best(score, size)] += weights[e]
+                votes[i, _first_best(score, size)] += weight

@@ -84,6 +84,20 @@ class ViewFactors:
             for t in range(self.F.shape[1]):
                 set_factors(self.norms[:, t], self.prior, self.p, 0, self.F[:, t])
 
+    def forget(self, scale: np.ndarray) -> None:
+        """Follow weight vectors that were multiplied by `scale`, one number for each view; sums start again."""
+        if self.shape != "joint":
+            squares = np.outer(scale, scale).ravel() if self.shape == "pairs" else scale**2
+            self.norms *= squares[:, None]
+            for t in range(self.F.shape[1]):
+                if self.norms[:, t].any() or self.prior.any():
+                    set_factors(self.norms[:, t], self.prior, self.p, self.side, self.F[:, t])
+                else:
+                    self.F[:, t] = self._unit()
+        if len(self.learned):
+            self.learned[0] *= float(scale.max()) ** 2  # R bounds the potential, which shrinks with the weights
+        self.C[:], self.counters[:] = 0, 0
+
     def remap(self, sources: Sources) -> None:
         """Replace the outputs; see `Machine.remap_outputs`. Squared norms scale by squares, factors do not scale."""
         self.learned[:1] *= sum(scale**2 for s, scale in sources if s >= 0) / self.norms.shape[1]  # a sum over outputs

@@ -1,81 +1,69 @@
-"""The base of online estimators: chunks, classes and views that come late, passes, counts, single samples."""
+"""The base of online estimators: chunks and views that come late, passes, counts, single samples."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from itertools import pairwise
-from numbers import Integral, Real
 from typing import Any, Self
 
 import numpy as np
+from sklearn.base import is_regressor
 from sklearn.utils import check_random_state
-from sklearn.utils._param_validation import Interval, StrOptions, validate_parameter_constraints
+from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from .._progress import report_progress
-from ..kernels import Kernel, Linear, kernels_by_view, resolve_kernels
-from ..kernels.by_view import as_part, kernel_of, reads_gram
+from ..kernels import Kernel, Linear
+from ..kernels.by_view import as_part, reads_gram
 from ..kernels.given import as_kernel
 from ..solvers.certificates import Certificate
-from ..views import _blocks
-from ..views._samples import in_order_of
 from ..views.container import Views
-from ..views.estimator import ViewClassifier, ViewEstimator, decide
+from ..views.estimator import ViewEstimator
 from ..views.partitions import is_dask
 from ..views.row_blocks import RowBlocks
-from ..views.validation import read_labels, read_stream_labels, read_views_to_learn, read_views_to_predict, remember
-from ._arrays import Rule
+from ..views.validation import check_numbers, read_views_to_predict, remember
+from ._arrays import PassRecord, Rule, new_record
 from ._bounds import BoundSetting, ComparedSamples, mistake_certificate
-from ._machine import Machine
-from ._stream import (
-    check_announced,
-    check_kernel,
-    class_codes,
-    curve_marks,
-    learn_blocks,
-    new_outputs,
-    one_row,
-    stream_kernel,
-    uninterrupted,
-)
-
-# parameters that the state depends on, so they must not change between chunks
-FIXED = ("average", "p", "fit_intercept", "budget", "unequal", "prior_norms", "variant")
+from ._classes import ClassTargets, new_outputs
+from ._machine import Lesson, Machine
+from ._parameters import CONSTRAINTS, FIXED, check_fixed, check_forgetting, check_parameters
+from ._predictions import StreamPredictions, joined_predictions
+from ._reading import check_views, read_chunk, read_learned, read_whole
+from ._stream import learn_blocks, new_kernels, one_row, uninterrupted, whole_kernels
+from ._targets import Chunk, Targets
 
 
-class OnlineEstimator(ViewClassifier, ViewEstimator, ABC):
+def _has_probabilities(estimator: Any) -> bool:
+    if is_regressor(estimator) or not estimator._gives_probabilities():
+        raise AttributeError(f"{type(estimator).__name__} predicts no probabilities of classes with these parameters.")
+    return True
+
+
+class OnlineEstimator(ViewEstimator, ABC):
     """An estimator that sees one sample after the other; any chunks of the same samples give the same decisions.
 
     Views and classes join just before their first sample, and scores within rounding count as equal. So counts are the
     same and scores agree up to rounding, however a stream is cut.
 
-    A subclass chooses the machine that holds its state (`_new_machine`) and the rule of its steps (`_rule`).
+    A subclass chooses the machine that holds its state (`_new_machine`), the rule of its steps (`_rule`) and the kind
+    of its targets (`_targets`).
     """
 
     classes_: np.ndarray
     kernels_: dict[str, Kernel]
-    average: Any
+    average: Any = False  # of estimators that have no such parameter
     margin: float
     eta0: float
     max_iter: int
     shuffle: bool
     random_state: Any
+    prepare: Any = None  # how views are prepared in the stream
     _machine: Any
+    _targets: Targets = ClassTargets()
     _cpu_only = True
     _late_classes = True  # whether classes can appear that were not announced
     _pair_scale = 1.0  # scale of the output of two classes when a third joins
-    _parameter_constraints: dict[str, list[Any]] = {  # of those below, an estimator validates the parameters it has
-        "p": [Interval(Real, 1, None, closed="left")],
-        "average": ["boolean", StrOptions({"with_last", "voted"})],
-        "margin": [Interval(Real, 0, None, closed="left")],
-        "eta0": [Interval(Real, 0, None, closed="neither")],
-        "C": [Interval(Real, 0, None, closed="right")],  # infinity means no limit
-        "fit_intercept": ["boolean"],
-        "budget": [Interval(Integral, 1, None, closed="left"), None],
-        "max_iter": [Interval(Integral, 1, None, closed="left")],
-        "shuffle": ["boolean"],
-        "random_state": ["random_state"],
-        "verbose": ["boolean"],
-    }
+    _parameter_constraints = CONSTRAINTS
 
     # -- what a subclass chooses
     @abstractmethod
@@ -90,30 +78,20 @@ class OnlineEstimator(ViewClassifier, ViewEstimator, ABC):
         """Return whether the state is weights of columns; else it is coefficients of samples."""
         return False
 
+    def _gives_probabilities(self) -> bool:
+        """Return whether `predict_proba` is available."""
+        return True
+
     def _bound_setting(self) -> BoundSetting | None:
         """Return which mistake bound holds; None if none is known."""
         return None
 
     # -- parameters
     def _validate_params(self) -> None:
-        """Validate parameters; unlike scikit-learn's method, without the signature, which takes long for one sample."""
-        given = {name: getattr(self, name) for name in self._parameter_constraints if hasattr(self, name)}
-        validate_parameter_constraints(self._parameter_constraints, given, caller_name=type(self).__name__)
-        if given.get("budget") is not None and self._averages() == "voted":  # a vote needs every hypothesis
-            raise ValueError(
-                f"average='voted' keeps every update, but budget={given['budget']!r} limits them. Use average=True, or "
-                "budget=None."
-            )
+        check_parameters(self)
 
     def _check_fixed(self) -> None:
-        """Validate that parameters which the state depends on are those that learning began with."""
-        for name, before in self._began_with.items():
-            now = getattr(self, name)
-            if before is not now and before != now:
-                raise ValueError(
-                    f"`{name}` was {before!r} when learning began and is {now!r} now. Set it back, or start again with "
-                    "clone(model)."
-                )
+        check_fixed(self)
 
     @property
     def _piece(self) -> int:
@@ -137,61 +115,38 @@ class OnlineEstimator(ViewClassifier, ViewEstimator, ABC):
 
     def _check_views(self, X: Views, whole: bool) -> None:
         """Validate views before anything changes; `whole` if these are all samples there are."""
-        for name in X.names:
-            if X.block(name) is None or not X.present(name).any():
-                continue
-            plain = X.kind(name) in ("dense", "sparse")
-            if not whole and plain and self._view_is_gram(name):
-                raise ValueError(
-                    f"View '{name}' must be a Gram matrix, and a stream needs kernels between samples of all chunks. "
-                    f"Give rows of Views(..., precomputed='{name}'), or all samples at once to `fit`."
-                )
-            if self._is_primal() and not plain:
-                raise ValueError(
-                    f"View '{name}' holds {X.kind(name)}; {type(self).__name__} is linear here and needs numbers. Give "
-                    "a kernel, or use KernelPerceptron."
-                )
-            if not self._is_primal() and not whole:
-                check_kernel(kernel_of(getattr(self, "kernel", "linear"), name), name, X)
+        check_views(self, X, whole)
 
     def _resolve_kernels(self, X: Views) -> None:
         """Compute from all samples of `fit` what kernels take from data."""
         if not self._is_primal():
-            shown = [name for name in X.names if X.present(name).any()]
-            kernels = kernels_by_view(getattr(self, "kernel", "linear"), X.names)
-            self.kernels_ = resolve_kernels({name: kernels[name] for name in shown}, X)
+            self.kernels_ = whole_kernels(getattr(self, "kernel", "linear"), X)
 
     def _add_views(self, X: Views) -> None:
         """Make room for the views of X that occur for the first time; their kernels take nothing from data."""
         if not self._is_primal():
-            new = [name for name in X.names if name not in self.kernels_ and X.present(name).any()]
-            given = {name: kernel_of(getattr(self, "kernel", "linear"), name) for name in new}
-            # resolved without data
-            known = {name: stream_kernel(k, name, _blocks.width(X.block(name))) for name, k in given.items()}
-            self.kernels_ = {**self.kernels_, **known}
+            self.kernels_ = {**self.kernels_, **new_kernels(getattr(self, "kernel", "linear"), X, self.kernels_)}
         self._machine.add_views(X, self.kernels_)
 
     # -- state
-    def _begin(self, classes: np.ndarray, announced: bool) -> None:
-        """Set the empty state for these classes."""
+    def _begin(self, *given: Any) -> None:
+        """Set the empty state; `given` is what is known about the targets."""
         self._known: dict[str, Any] = {}
-        self._set_classes(classes)
-        self._announced = announced
-        self.n_samples_seen_ = self.n_mistakes_ = 0
-        self._n_late = 0  # samples whose class was not known before
+        self.n_samples_seen_ = self.n_mistakes_ = self.n_errors_ = 0
         self._next_id = 0  # of samples to come
         self.n_iter_ = 1  # passes over the same samples
         self._met: tuple[str, ...] = ()  # views that some sample had
         self._began_with = {name: getattr(self, name) for name in FIXED if hasattr(self, name)}
-        self._curve: list[tuple[int, int]] = []
+        self._curve = np.zeros((0, 2), dtype=np.int64)
+        self._weighted = False  # whether samples had weights
         self.kernels_ = {}
-        self._machine = self._new_machine(1 if len(classes) <= 2 else len(classes))
+        self._machine = self._new_machine(self._targets.begin(self, *given))
 
     def _snapshot(self) -> dict[str, Any]:
         """Return the attributes that restore the estimator if a chunk is refused halfway."""
         before = dict(self.__dict__)
         if hasattr(self, "_machine"):
-            before.update(_curve=list(self._curve), _machine=self._machine.snapshot())
+            before.update(self._targets.snapshot(self), _machine=self._machine.snapshot())
         return before
 
     def _set_classes(self, classes: np.ndarray) -> None:
@@ -204,7 +159,28 @@ class OnlineEstimator(ViewClassifier, ViewEstimator, ABC):
         self._set_classes(classes)
         sources = new_outputs(before, classes, self._pair_scale)
         if sources is not None:
+            self._calibration.remap(sources)
             self._machine.remap_outputs(sources)
+
+    def forget(self, share: float, view: str | None = None) -> Self:
+        """Shrink what was learned, so that later samples count more; means of hypotheses start again.
+
+        Parameters
+        ----------
+        share : float
+            Factor of the weights, from 0 to 1; 0 starts again. Classes, counts and prepared statistics stay.
+        view : str, optional
+            View whose weights shrink. Default: all views.
+
+        Returns
+        -------
+        self
+            The estimator.
+        """
+        check_is_fitted(self, "n_samples_seen_")
+        check_forgetting(self, share, view)
+        self._machine.forget(float(share), view)
+        return self
 
     @property
     def n_updates_(self) -> int:
@@ -213,7 +189,7 @@ class OnlineEstimator(ViewClassifier, ViewEstimator, ABC):
         return int(self._machine.n_updates)
 
     # -- learning
-    def partial_fit(self, X: Any, y: Any = None, classes: Any = None) -> Self:
+    def partial_fit(self, X: Any, y: Any = None, classes: Any = None, sample_weight: Any = None) -> Self:
         """Learn a chunk of samples, in order.
 
         Parameters
@@ -221,102 +197,110 @@ class OnlineEstimator(ViewClassifier, ViewEstimator, ABC):
         X : Views, what `as_views` reads, RowBlocks or Dask collections
             Samples. Views may be missing, and new ones may appear. Blocks and partitions are learned in order.
         y : array-like of shape (n_samples,)
-            Classes; samples without one are skipped. RowBlocks have their own.
+            Targets; samples without one are skipped. RowBlocks have their own.
         classes : array-like, optional
             All classes of the stream, at the first call. By default, classes appear with their first sample.
+        sample_weight : array-like of shape (n_samples,), optional
+            Factors of the steps; samples of weight 0 are skipped. RowBlocks have their own.
 
         Returns
         -------
         self
             The estimator.
         """
-        self._validate_params()
         X, y = (RowBlocks.of(X, y, views=getattr(self, "views", None)), None) if is_dask(X) else (X, y)
         if isinstance(X, RowBlocks):
+            self._validate_params()
             return learn_blocks(self, X, y, classes)
+        self.predict_then_learn(X, y, sample_weight, classes)
+        return self
+
+    def predict_then_learn(
+        self, X: Any, y: Any, sample_weight: Any = None, classes: Any = None, view_margins: bool = False
+    ) -> StreamPredictions:
+        """Predict and learn the samples of a chunk, one after the other.
+
+        Parameters
+        ----------
+        X : Views or what `as_views` reads
+            Samples. Views may be missing, and new ones may appear.
+        y : array-like of shape (n_samples,)
+            Targets; samples without one are skipped.
+        sample_weight : array-like of shape (n_samples,), optional
+            Factors of the steps; samples of weight 0 are skipped.
+        classes : array-like, optional
+            All classes of the stream, at the first call.
+        view_margins : bool, default=False
+            Whether to return the part of each view in the margin.
+
+        Returns
+        -------
+        StreamPredictions
+            Predictions by the hypothesis that `predict` uses, and the truth. If a sample is refused, nothing of the
+            chunk is learned.
+        """
+        self._validate_params()
         fresh = not hasattr(self, "n_samples_seen_")
         if not fresh:
             self._check_fixed()
-        X = read_views_to_learn(self, X, fresh)
-        announced = None if classes is None else read_labels(np.asarray(classes), len(classes)).classes
-        known = announced if fresh else self.classes_
-        labeled, labels = read_stream_labels(in_order_of(X.sample_names, y, "y"), len(X), known)
-        if not fresh and announced is not None and not np.isin(announced, self.classes_).all():
-            raise ValueError(
-                f"`classes` are {_blocks.quoted(announced)} now, but {_blocks.quoted(self.classes_)} at the first call."
-            )
-        if fresh and announced is None and not self._late_classes:
-            announced = known = np.unique(labels)  # the first chunk announces them
-        if known is not None and (announced is not None or (not fresh and self._announced)):
-            check_announced(labels, known, self._late_classes)
-        if fresh and known is None and not len(labels):
-            return self  # nothing to learn from yet
-        self._check_views(X, whole=False)
+        read = read_chunk(self, X, y, sample_weight, classes)
+        if read.given is None:
+            return joined_predictions([], None, ())  # nothing to learn from yet
         before = self._snapshot()
         try:
             if fresh:
-                self._begin(np.unique(labels[:1]) if announced is None else announced, announced is not None)
-            remember(self, X)
-            if len(labels):
-                ids = range(self._next_id, self._next_id + len(labels))  # positions in the stream
-                self._next_id += len(labels)
-                self._learn_chunk(X if labeled.all() else X[labeled], labels, ids)
+                self._begin(*read.given)
+            remember(self, read.X)
+            self.preparation_, self._weighted = read.prepared, self._weighted or sample_weight is not None
+            chunk = read.chunk._replace(ids=self._next_id + read.chunk.ids)  # positions in the stream
+            self._next_id += len(chunk.y)
+            made = self._learn_chunk(chunk, view_margins) if len(chunk.y) else []
             self._used_views = self._met or self.view_names_in_
         except Exception:  # such as a kernel that overflows: the chunk is not learned at all
             self.__dict__.clear()
             self.__dict__.update(before)
             raise
-        return self
+        parts = joined_predictions(made, self._targets.names(self), self._met)
+        return replace(parts, rows=read.rows, sample_weight=None if sample_weight is None else chunk.weights)
 
-    def _learn_chunk(self, X: Views, labels: np.ndarray, ids: Any) -> None:
-        """Learn samples in order, in pieces between which views and classes join."""
-        for chunk, codes, own_ids, new_class in self._pieces(X, labels, ids):
+    def _learn_chunk(self, chunk: Chunk, view_margins: bool = False) -> list[StreamPredictions]:
+        """Learn samples in order, in pieces between which views and classes join; return their predictions."""
+        made, first = [], self.n_iter_ == 1
+        for X, lesson, joining in self._pieces(chunk):
             with uninterrupted():
-                _, wrong = self._learn(chunk, codes, own_ids)
-                if new_class:
-                    wrong[0] = True  # the class was not known when it had to be predicted
-                    self._n_late += 1
-                self._count(wrong)
+                lesson = lesson._replace(scored=first, shares=view_margins)
+                made.append(self._targets.record(self, lesson, self._learn(X, lesson), joining=joining, first=first))
+        return made
 
-    def _pieces(self, X: Views, labels: np.ndarray, ids: Any) -> Iterator[tuple[Any, np.ndarray, Any, bool]]:
-        """Yield pieces to learn, and whether their class is new; views and classes join just before a piece."""
+    def _pieces(self, chunk: Chunk) -> Iterator[tuple[Any, Lesson, bool]]:
+        """Yield pieces to learn, and whether a class joins with them; views join just before a piece."""
+        X = chunk.X
         unmet = [name for name in X.names if name not in self._met and X.block(name) is not None]
         first = {name: int(X.present(name).argmax()) for name in unmet if X.present(name).any()}
-        piece = self._piece
         # cut where a view occurs for the first time
-        for begin, end in pairwise([0, *sorted({row for row in first.values() if row > 0}), len(labels)]):
+        for begin, end in pairwise([0, *sorted({row for row in first.values() if row > 0}), len(chunk.y)]):
             # views so far, and those that start here
             met = {*self._met, *(name for name, row in first.items() if row == begin)}
             self._met = tuple(name for name in X.names if name in met)
-            chunk, own, start = self._ready(X[begin:end]), labels[begin:end], 0
-            while start < len(own):
-                codes, unknown = class_codes(own[start : start + 64], self.classes_)  # new classes mostly come early
-                if unknown < 0:
-                    codes, unknown = class_codes(own[start : start + piece], self.classes_)
-                new_class = unknown == 0 or (self.n_samples_seen_ == 0 and not self._announced)
-                if unknown == 0:
-                    with uninterrupted():
-                        self._add_class(np.unique(np.append(self.classes_, own[start : start + 1])))
-                    # with the new class among the classes
-                    codes, unknown = class_codes(own[start : start + piece], self.classes_)
-                stop = start + (len(codes) if unknown < 0 else unknown)  # up to the next unknown class
-                yield chunk[start:stop], codes[: stop - start], ids[begin + start : begin + stop], new_class
-                start = stop
+            part = chunk.take(slice(begin, end))
+            ready = self._ready(part.X)
+            for rows, lesson, joining in self._targets.lessons(self, part.y, part.weights, part.ids):
+                yield ready[rows], lesson, joining
 
     def _ready(self, X: Views) -> Any:
         """Make room for new views, and return samples in the form that `_learn` takes."""
         self._add_views(X)
         return self._machine.read(X)
 
-    def _learn(self, chunk: Any, codes: np.ndarray, ids: Any) -> tuple[np.ndarray, np.ndarray]:
+    def _learn(self, chunk: Any, lesson: Lesson) -> PassRecord:
         """Learn samples of known classes; see `Machine.learn`."""
-        if len(self.classes_) == 1:  # nothing to decide yet
-            self._machine.n_hypotheses += len(codes)
-            return np.zeros((len(codes), 1)), np.zeros(len(codes), dtype=bool)
-        learned: tuple[np.ndarray, np.ndarray] = self._machine.learn(chunk, codes, self._rule(), ids)
+        if not self._targets.is_open(self):
+            self._machine.n_hypotheses += len(lesson.weights)
+            return PassRecord(*(np.zeros_like(values) for values in new_record(len(lesson.weights), 1)))
+        learned: PassRecord = self._machine.learn(chunk, lesson, self._rule())
         return learned
 
-    def fit(self, X: Any, y: Any) -> Self:
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Start again and pass over the samples `max_iter` times, or until a pass makes no update.
 
         Parameters
@@ -324,7 +308,9 @@ class OnlineEstimator(ViewClassifier, ViewEstimator, ABC):
         X : Views or what `as_views` reads
             Samples.
         y : array-like of shape (n_samples,)
-            Classes; samples without one are skipped.
+            Targets; samples without one are skipped.
+        sample_weight : array-like of shape (n_samples,), optional
+            Factors of the steps; samples of weight 0 are skipped.
 
         Returns
         -------
@@ -333,28 +319,23 @@ class OnlineEstimator(ViewClassifier, ViewEstimator, ABC):
         """
         self._validate_params()
         with self._restore_on_error():
-            X, labels, ids = self._begin_fit(X, y)
-            for order in self._passes(len(X)):
-                if order is None:
-                    self._learn_chunk(X, labels, ids)
-                else:
-                    self._learn_chunk(X[order], labels[order], ids[order])
+            chunk = self._begin_fit(X, y, sample_weight)
+            for order in self._passes(len(chunk.y)):
+                self._learn_chunk(chunk if order is None else chunk.take(order))
             self._used_views = self._met or self.view_names_in_
         return self
 
-    def _begin_fit(self, X: Any, y: Any) -> tuple[Views, np.ndarray, np.ndarray]:
-        """Set the empty state for `fit`; return the labeled samples, their labels and positions."""
-        X = read_views_to_learn(self, X, fresh=True, grams=True)
-        labels = read_labels(in_order_of(X.sample_names, y, "y"), len(X))
-        given = np.flatnonzero(labels.labeled)
-        X = X if len(given) == len(X) else X[given]
+    def _begin_fit(self, X: Any, y: Any, sample_weight: Any = None) -> Chunk:
+        """Set the empty state for `fit`; return the samples with a target."""
+        read = read_whole(self, X, y, sample_weight)
         self.__dict__.pop("n_samples_seen_", None)  # not fitted while views are validated
-        self._check_views(X, whole=True)
-        self._begin(labels.classes, announced=True)  # `fit` knows all classes
-        remember(self, X)
-        self._resolve_kernels(X)
-        self._next_id = len(labels.labeled)
-        return X, labels.classes[labels.codes[given]], given
+        self._check_views(read.chunk.X, whole=True)
+        self._begin(*read.given)
+        remember(self, read.X)
+        self.preparation_, self._weighted = read.prepared, sample_weight is not None
+        self._resolve_kernels(read.chunk.X)
+        self._next_id = len(read.X)
+        return read.chunk._replace(ids=read.rows)
 
     def _passes(self, n: int) -> Iterator[np.ndarray | None]:
         """Yield the order of the n samples in each pass of `fit`, until a pass makes no update."""
@@ -370,7 +351,7 @@ class OnlineEstimator(ViewClassifier, ViewEstimator, ABC):
                 return
 
     # -- single samples
-    def learn_one(self, x: Mapping[str, Any], y: Any) -> Self:
+    def learn_one(self, x: Mapping[str, Any], y: Any, sample_weight: float = 1.0) -> Self:
         """Learn one sample given as a dict of view -> row.
 
         Parameters
@@ -378,24 +359,29 @@ class OnlineEstimator(ViewClassifier, ViewEstimator, ABC):
         x : dict
             The row of each view, as an array, a sparse row or a list of numbers; missing views are left out.
         y : object
-            The class.
+            The target.
+        sample_weight : float, default=1.0
+            Factor of the step.
 
         Returns
         -------
         self
             The estimator.
         """
-        row = self._read_one(x)
-        code = -1 if row is None else self._code_of(y)
-        if code < 0:  # a new class or an unknown view: the long way, which validates
-            return self.partial_fit(one_row(x), [y])
-        _, wrong = self._machine.learn(row, np.array([code]), self._rule(), None)
+        lesson = self._targets.lesson_of_one(self, y, sample_weight) if hasattr(self, "_machine") else None
+        row = None if lesson is None or not sample_weight > 0 else self._read_one(x)
+        if lesson is None or row is None:  # a new class or an unknown view: the long way, which validates
+            return self.partial_fit(one_row(x), [y], None, None if sample_weight == 1 else [sample_weight])
+        if self.preparation_ is not None:
+            self.preparation_.learn_one(x)
+        self._weighted = self._weighted or sample_weight != 1
+        record = self._machine.learn(row, lesson, self._rule())
         self._next_id += 1
-        self._count_one(bool(wrong[0]))
+        self._targets.record_one(self, lesson, record)
         return self
 
     def predict_one(self, x: Mapping[str, Any]) -> Any:
-        """Predict the class of one sample given as a dict of view -> row.
+        """Predict the target of one sample given as a dict of view -> row.
 
         Parameters
         ----------
@@ -405,62 +391,80 @@ class OnlineEstimator(ViewClassifier, ViewEstimator, ABC):
         Returns
         -------
         object
-            The class; None before a sample was learned.
+            The target; None before a sample was learned.
         """
+        scores = self._score_one(x)
+        return None if scores is None else self._targets.one(self, scores)
+
+    def _score_one(self, x: Mapping[str, Any]) -> np.ndarray | None:
+        """Return the scores of one sample; None before a sample was learned."""
+        if not hasattr(self, "n_samples_seen_"):
+            return None
         row = self._read_one(x)
-        if row is None:
-            return self.predict(one_row(x))[0] if hasattr(self, "n_samples_seen_") else None
-        scores = self._machine.score_one(row)
-        return self.classes_[decide(scores[:, 0] if scores.shape[1] == 1 else scores, len(self.classes_))][0]
+        return self._combined(one_row(x)) if row is None else np.asarray(self._machine.score_one(row))
 
     def _read_one(self, x: Mapping[str, Any]) -> Any:
         """Return one sample as the machine takes it; None if it must be validated as Views first."""
-        machine = self.__dict__.get("_machine")
-        if machine is None or len(self.classes_) < 2:  # nothing to decide yet
+        if not self._targets.is_open(self):
             return None
         self._check_fixed()
-        return machine.read_one(x)
-
-    def _code_of(self, label: Any) -> int:
-        """Return the position of a label among the classes, -1 if it must be validated first."""
-        try:
-            return self._codes.get(label, -1)
-        except TypeError:  # not a label at all: partial_fit says so
-            return -1
+        return self._machine.read_one(x if self.preparation_ is None else self.preparation_.transform_one(x))
 
     # -- predicting
     def _combined(self, X: Any) -> np.ndarray:
         X = read_views_to_predict(self, X)
         self._check_fixed()
-        return self._scores(X)
+        return self._scores(X if self.preparation_ is None else check_numbers(self.preparation_.transform(X)))
 
     def _scores(self, X: Views) -> np.ndarray:
         """Return scores of shape (n, 1) for two classes, (n, n_classes) for more."""
         return np.asarray(self._machine.scores(X))
 
+    @available_if(_has_probabilities)
+    def predict_proba(self, X: Any) -> np.ndarray:
+        """Return probabilities of the classes, calibrated by the predictions of the stream.
+
+        Parameters
+        ----------
+        X : Views or what `as_views` reads
+            Samples.
+
+        Returns
+        -------
+        array of shape (n_samples, n_classes)
+            Probabilities, in the order of `classes_`.
+        """
+        scores = self._combined(X)
+        one = len(self.classes_) == 1
+        return np.ones((len(scores), 1)) if one else np.asarray(self._calibration.probabilities(scores))
+
+    @available_if(_has_probabilities)
+    def predict_proba_one(self, x: Mapping[str, Any]) -> dict[Any, float]:
+        """Return the probabilities of the classes of one sample.
+
+        Parameters
+        ----------
+        x : dict
+            The row of each view, as an array, a sparse row or a list of numbers; missing views are left out.
+
+        Returns
+        -------
+        dict
+            Class -> probability; empty before a sample was learned.
+        """
+        scores = self._score_one(x)
+        if scores is None:
+            return {}
+        likely = [1.0] if len(self.classes_) == 1 else self._calibration.probabilities(scores)[0].tolist()
+        return dict(zip(self.classes_.tolist(), likely, strict=True))
+
     # -- counting
     @property
     def error_curve_(self) -> np.ndarray:
-        """Progressive error: rows of (samples seen, share of mistakes), thinned out geometrically."""
+        """Progressive error: rows of (samples seen, share of wrong predictions), thinned out geometrically."""
         check_is_fitted(self, "n_samples_seen_")
-        curve = np.array(self._curve, dtype=np.float64).reshape(-1, 2)
+        curve = self._curve.astype(np.float64)
         return np.column_stack([curve[:, 0], curve[:, 1] / np.maximum(curve[:, 0], 1)])
-
-    def _count(self, wrong: np.ndarray) -> None:
-        """Count samples and mistakes, and add to the error curve."""
-        first, mistaken = self.n_samples_seen_, np.flatnonzero(wrong)
-        kept = curve_marks(first, first + len(wrong))
-        total = self.n_mistakes_ + np.searchsorted(mistaken, kept - first)  # mistakes before each mark
-        self._curve.extend(zip(kept.tolist(), total.tolist(), strict=True))
-        self.n_samples_seen_ += len(wrong)
-        self.n_mistakes_ += len(mistaken)
-
-    def _count_one(self, wrong: bool) -> None:
-        self.n_samples_seen_ += 1
-        self.n_mistakes_ += wrong
-        # the counts of `curve_marks`
-        if self.n_samples_seen_ % (1 << max(self.n_samples_seen_.bit_length() - 8, 0)) == 0:
-            self._curve.append((self.n_samples_seen_, self.n_mistakes_))
 
     # -- proof
     def certificate(self, X: Any = None, y: Any = None, *, comparator: Any = None) -> Certificate:
@@ -485,11 +489,8 @@ class OnlineEstimator(ViewClassifier, ViewEstimator, ABC):
         return mistake_certificate(self, ComparedSamples(X, y, comparator), self._bound_setting())
 
     def _read_pairs(self, comparison: ComparedSamples) -> tuple[Views, np.ndarray]:
-        """Return the labeled samples of a comparison, and the codes of their classes."""
-        X = read_views_to_predict(self, comparison.X)
-        labels = read_labels(in_order_of(X.sample_names, comparison.y, "y"), len(X), classes=self.classes_)
-        given = np.flatnonzero(labels.labeled)
-        return X[given], labels.codes[given]
+        """Return the samples of a comparison that have a target, and these targets."""
+        return read_learned(self, comparison.X, comparison.y)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

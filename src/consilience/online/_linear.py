@@ -10,11 +10,12 @@ import scipy.sparse as sp
 from .._jit import jit
 from ..kernels import Kernel
 from ..views.container import Views
-from ._arrays import LinearState, RowArrays, Rule
+from ._arrays import LinearState, PassRecord, RowArrays, Rule, new_record
+from ._binary_steps import binary_pass
 from ._factors import ViewFactors
-from ._machine import Machine, Sources, includes_last, plain, remapped
+from ._machine import Lesson, Machine, Sources, includes_last, plain, remapped
 from ._rows import Columns, Rows, joined, known_views, read_rows
-from ._steps import binary_pass, linear_pass
+from ._steps import linear_pass
 
 _TOL = {"float32": 1e-6, "float64": 1e-12}  # scores below this fraction of their terms are rounding, and count as 0
 
@@ -23,7 +24,8 @@ class LinearMachine(Machine):
     """State of a linear estimator: V, the factors F by view and output, and what averages need.
 
     `shape` is "joint" (one vector for all views), "views" (one each, with factors) or "pairs" (one each over shared
-    columns, with a matrix of factors).
+    columns, with a matrix of factors). An intercept is a weight of its own for "joint", else a column of ones in each
+    view.
     """
 
     def __init__(
@@ -37,11 +39,12 @@ class LinearMachine(Machine):
         prior_norms: Any = None,
     ):
         self.shape, self.average, self.fit_intercept, self.n_outputs = shape, average, fit_intercept, n_outputs
-        self.columns = Columns(shared=shape == "pairs")
+        joint = shape == "joint"
+        self.columns = Columns(shared=shape == "pairs", ones=fit_intercept and not joint)
         self.factors = ViewFactors(shape, n_outputs, p, prior_norms)
         self.V = np.zeros((0, 0 if shape == "pairs" else 1, n_outputs))  # views that come later add columns and vectors
         self.U = np.zeros_like(self.V)
-        self.intercept = np.zeros((2 if fit_intercept else 0, n_outputs))  # its weight, and what averages need
+        self.intercept = np.zeros((2 if fit_intercept and joint else 0, n_outputs))  # its weight, what averages need
         self._forget_caches()
 
     def _forget_caches(self) -> None:
@@ -86,25 +89,43 @@ class LinearMachine(Machine):
         self.n_outputs = len(sources)
         self._forget_caches()
 
+    def forget(self, share: float, view: str | None) -> None:
+        """Multiply the weights by a share, of one view or of all; means of hypotheses start again."""
+        m, factors = len(self.columns.offsets), self.factors
+        which = [l for l, name in enumerate(self.columns.offsets) if view in (None, name)]
+        scale = np.ones(m)
+        scale[which] = share
+        for l, name in enumerate(self.columns.offsets):
+            self.V[self.columns.span(name), l if self.columns.shared else 0] *= scale[l]
+        self.intercept[0] *= share if view is None else 1.0
+        self.U[:], self.intercept[1:] = 0, 0
+        factors.forget(scale)
+        self.n_hypotheses = 0
+        self._weights = None
+
+    def view_names(self) -> tuple[str, ...]:
+        """Return the views that some sample had, in the order in which they joined."""
+        return tuple(self.columns.offsets)
+
     # -- learning
     def read(self, X: Views) -> Rows:
         """Return samples as rows; their views are known."""
         names = tuple(self.columns.offsets)
         return Rows(read_rows(X if X.names == names else known_views(X, names), self.columns))
 
-    def learn(self, chunk: Rows, codes: np.ndarray, rule: Rule, ids: Any = None) -> tuple[np.ndarray, np.ndarray]:
+    def learn(self, chunk: Rows, lesson: Lesson, rule: Rule) -> PassRecord:
         """Learn samples in order; return their scores before learning, and where the decision was wrong."""
-        n, T = len(codes), self.n_outputs
-        scores, wrong = np.empty((n, T)), np.empty(n, dtype=bool)
+        n = len(lesson.codes)
+        record = new_record(n, self.n_outputs, len(self.columns.offsets) if lesson.shares else 0)
         tol = rule.rounding or _TOL[self.V.dtype.name]
         self._weights = None
+        rows, state = tuple(chunk.arrays), self._state or self._pass_state()
+        one_pass = binary_pass if self._is_plain() else linear_pass  # the first is faster
+        self.n_updates += one_pass(
+            rows, lesson.codes, lesson.weights, state, tuple(rule), tol, self.n_hypotheses, tuple(record)
+        )
         self.n_hypotheses += n
-        rows, state, steps = tuple(chunk.arrays), self._state or self._pass_state(), tuple(rule)
-        if self._is_plain():  # the faster pass
-            self.n_updates += binary_pass(rows, codes, state, steps, tol, scores[:, 0], wrong)
-        else:
-            self.n_updates += linear_pass(rows, codes, state, steps, tol, scores, wrong)
-        return scores, wrong
+        return record
 
     def _is_plain(self) -> bool:
         """Return whether there is one weight per column, and no prior norms are learned."""
@@ -114,7 +135,7 @@ class LinearMachine(Machine):
         """Return the arrays of a compiled pass, kept until one of them is replaced; vectors for a single output."""
         m, factors = len(self.columns.offsets), self.factors.arrays()
         groups = np.zeros(m, dtype=np.int64) if self.shape == "joint" else np.arange(m)
-        state = LinearState(self.V, self.U, self.intercept, groups, factors)
+        state = LinearState(self.V, self.U, self.intercept, groups, factors, int(includes_last(self.average)))
         if self._is_plain():
             factors = factors._replace(norms=factors.norms[:, 0], F=factors.F[:, 0], C=factors.C[:, 0])
             state = state._replace(V=self.V.reshape(-1), U=self.U.reshape(-1), factors=factors)
@@ -125,7 +146,7 @@ class LinearMachine(Machine):
     def read_one(self, x: Mapping[str, Any]) -> Rows | None:
         """Return one sample as rows; None if it must be validated as Views first."""
         values, columns, bounds, places, n_views = [], [], [0], [], 0
-        at = 0
+        at, ones = 0, self.columns.ones
         # weights in single precision are not for samples in double precision
         kinds = (np.float32,) if self.V.dtype == np.float32 else (np.float32, np.float64)
         for name, offset in self.columns.offsets.items():
@@ -133,16 +154,18 @@ class LinearMachine(Machine):
             places.append(at)
             if row is not None:
                 n_views += 1
-                if type(row) is np.ndarray and row.shape == (width,) and row.dtype in kinds:
-                    values.append(row)
-                    # a dense row has all columns of its view
-                    columns.append(np.arange(offset, offset + width, dtype=np.int32))
-                elif _is_valid_row(row, width) and row.dtype in kinds:
-                    values.append(row.data)
-                    columns.append(row.indices + offset if offset else row.indices)
+                if type(row) is np.ndarray and row.shape == (width - ones,) and row.dtype in kinds:
+                    own = row, np.arange(offset + ones, offset + width, dtype=np.int32)  # all columns of its view
+                elif _is_valid_row(row, width - ones) and row.dtype in kinds:
+                    own = row.data, row.indices + (offset + ones) if offset + ones else row.indices
                 else:
                     return None
-                at += len(columns[-1])
+                if ones:
+                    values.append(np.ones(1, dtype=own[0].dtype))
+                    columns.append(np.array([offset], dtype=own[1].dtype))
+                values.append(own[0])
+                columns.append(own[1])
+                at += ones + len(own[1])
             bounds.append(at)
         if not n_views or n_views < len(x):  # x has a view that is not known yet
             return None
@@ -188,13 +211,15 @@ class LinearMachine(Machine):
         B, F = self.intercept, self._sums()
         if not self.fit_intercept:
             return np.zeros(self.n_outputs)
+        if self.columns.ones:
+            return self.columns.intercepts(self.weights()) if self.columns.offsets else np.zeros(self.n_outputs)
         return np.asarray((F[0] * B[0] - B[1]) / self.n_averaged if self.average else F[0] * B[0])
 
     def scores(self, X: Views) -> np.ndarray:
         """Return scores of shape (n, n_outputs)."""
         if not self.columns.offsets:
             return np.zeros((len(X), self.n_outputs))
-        return self.columns.products(X, self.weights(), self.intercepts())
+        return self.columns.products(X, self.weights(), 0.0 if self.columns.ones else self.intercepts())
 
 
 @jit()

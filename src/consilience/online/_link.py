@@ -9,9 +9,9 @@ import scipy.sparse as sp
 from .._jit import jit
 from ..kernels import Kernel
 from ..views.container import Views
-from ._arrays import RowArrays, Rule
+from ._arrays import PassRecord, RowArrays, Rule, new_record
 from ._events import Events
-from ._machine import Machine, Sources, includes_last, remapped, takes_means
+from ._machine import Lesson, Machine, Sources, includes_last, remapped, takes_means
 from ._rows import Columns, known_views, read_rows
 
 
@@ -31,7 +31,7 @@ class LinkState(NamedTuple):
 
 
 class LinkRecord(NamedTuple):
-    """What a pass reports."""
+    """What a pass reports; `scores` are those of the mean where there are averages."""
 
     scores: np.ndarray
     wrong: np.ndarray
@@ -73,14 +73,29 @@ class LinkMachine(Machine):
         self.events.remap(sources)
         self.n_outputs = len(sources)
 
-    def learn(self, chunk: Views, codes: np.ndarray, rule: Rule, ids: Any = None) -> tuple[np.ndarray, np.ndarray]:
+    def forget(self, share: float, view: str | None) -> None:
+        """Multiply v by a share, of one view or of all; means of hypotheses start again."""
+        spans = [slice(0, None)] if view is None else [self.columns.span(view)] * (view in self.columns.offsets)
+        for span in spans:
+            self.V[span] *= share
+        sizes = np.abs(self.V) / np.where(self.scale > 0, self.scale, 1.0)
+        self.W = np.ascontiguousarray(np.sign(self.V) * sizes ** (self.p - 1))
+        self.power = (sizes**self.p).sum(axis=0)
+        self.scale[self.power == 0] = 0.0  # as before the first step
+        self.U[:], self.last[:], self.C[:], self.counters[:] = 0, 0, 0, 0
+        self.n_hypotheses = 0
+
+    def view_names(self) -> tuple[str, ...]:
+        """Return the views that some sample had, in the order in which they joined."""
+        return tuple(self.columns.offsets)
+
+    def learn(self, chunk: Views, lesson: Lesson, rule: Rule) -> PassRecord:
         """Learn samples in order; return their scores before learning, and where the decision was wrong."""
-        n, T, voted = len(codes), self.n_outputs, self.average == "voted"
+        n, T, voted = len(lesson.codes), self.n_outputs, self.average == "voted"
         rows = read_rows(known_views(chunk, tuple(self.columns.offsets)), self.columns, self.fit_intercept)
         rows = _unshared(rows) if voted and self.fit_intercept else rows  # `changes` needs a place for each row
         record = LinkRecord(
-            scores=np.empty((n, T)),
-            wrong=np.empty(n, dtype=bool),
+            *new_record(n, T)[:2],
             steps=np.zeros((n, T)),
             changes=np.zeros((len(rows.values) if voted else 0, T)),
             history=np.zeros((n if voted else 0, T)),
@@ -88,12 +103,16 @@ class LinkMachine(Machine):
         state = LinkState(
             self.V, self.W, self.U, self.last, self.power, self.scale, self.base, self.C, self.counters, self.p
         )
-        _link_pass(*rows, codes, tuple(state), rule.threshold, rule.least, tuple(record))
+        times = (self.n_hypotheses, int(includes_last(self.average)))
+        given = (lesson.codes, lesson.weights, rule.threshold, rule.least)
+        _link_pass(tuple(rows), given, tuple(state), times, tuple(record))
+        before = self.n_hypotheses
         if voted:
             self._add_events(rows, record)
         self.n_hypotheses += n
         self.n_updates += int(np.count_nonzero(record.steps.any(axis=1)))
-        return record.scores, record.wrong
+        scores = self._votes(chunk, before + np.arange(n)) if voted and lesson.scored else record.scores
+        return PassRecord(scores, record.wrong, np.zeros((0, 0)))
 
     def _add_events(self, rows: RowArrays, record: LinkRecord) -> None:
         """Keep the changes of W at each step: one sparse vector for each output that changed."""
@@ -135,13 +154,15 @@ class LinkMachine(Machine):
         """Return scores of shape (n, n_outputs); with votes, the share of the votes for each class."""
         if self.average != "voted":
             return self.columns.products(X, self.weights()[:, None], self.intercepts())
+        return self._votes(X, np.full(len(X), self.n_hypotheses))
+
+    def _votes(self, X: Views, now: np.ndarray) -> np.ndarray:
+        """Return the share of the votes for each class, after `now` samples of the stream."""
         Z, width = self.columns.matrix(X, self.fit_intercept), self.columns.width
         vectors = [sp.csr_array((v.data, v.indices, v.indptr), shape=(v.shape[0], width)) for v in self.changes]
         D = sp.vstack(vectors, format="csr") if vectors else sp.csr_array((0, width))
         identity = np.zeros((0, 0))
-        return self.events.votes(
-            lambda rows: (Z[rows] @ D.T).toarray()[:, None], len(X), self.n_outputs, self.n_hypotheses, identity
-        )
+        return self.events.votes(lambda rows: (Z[rows] @ D.T).toarray()[:, None], self.n_outputs, now, identity)
 
 
 def _unshared(rows: RowArrays) -> RowArrays:
@@ -237,8 +258,25 @@ def _add_row(values, columns, start, stop, column_start, state, t, a, changes): 
 
 
 @jit()
-def _link_pass(values, columns, start, stop, column_start, codes, state, threshold, eta0, record):  # type: ignore[no-untyped-def]  # fmt: skip
-    """Learn rows: where the margin is at most the threshold, add ±eta0 x to v."""
+def _set_means(rows, i, state, times, means):  # type: ignore[no-untyped-def]
+    """Set the scores of row i by the mean of the hypotheses so far; `times` are their number, and 1 with the last."""
+    values, columns, start, stop, column_start = rows
+    n, last = times
+    for t in range(len(means)):
+        until = state.C[t] + (state.counters[0] + last) * _factor(state.power[t], state.scale[t], state.p)
+        means[t] = 0.0
+        for l in range(start.shape[1]):
+            shift = column_start[i, l] - start[i, l]
+            for j in range(start[i, l], stop[i, l]):
+                k = columns[j + shift]
+                means[t] += values[j] * (state.U[k, t] + state.W[k, t] * (until - state.last[k, t]))
+        means[t] /= max(n + i + last, 1)
+
+
+@jit()
+def _link_pass(rows, given, state, times, record):  # type: ignore[no-untyped-def]
+    """Learn rows: where the margin is at most the threshold, add ±eta0 x to v, times the weight of the sample."""
+    (values, columns, start, stop, column_start), (codes, weights, threshold, eta0) = rows, given
     state, record = LinkState(*state), LinkRecord(*record)
     W, power, scale, base, C, p, tol = state.W, state.power, state.scale, state.base, state.C, state.p, 1e-12
     T = W.shape[1]
@@ -258,9 +296,11 @@ def _link_pass(values, columns, start, stop, column_start, codes, state, thresho
             sizes[t] *= _factor(power[t], scale[t], p)
         code = codes[i]
         margin, rival = _decide(total, code, sizes, tol)
-        state.counters[0] += 1
         for t in range(T):  # loops compile faster than array expressions
             record.scores[i, t] = total[t]
+        if len(state.U):
+            _set_means(rows, i, state, times, record.scores[i])
+        state.counters[0] += 1
         record.wrong[i] = margin <= 0
         if margin > threshold * (1 + tol):
             continue
@@ -271,7 +311,7 @@ def _link_pass(values, columns, start, stop, column_start, codes, state, thresho
         for t in (code if T > 1 else 0, rival):
             if t < 0:
                 continue
-            a = -eta0 if t == rival or (T == 1 and code == 0) else eta0
+            a = weights[i] * (-eta0 if t == rival or (T == 1 and code == 0) else eta0)
             record.steps[i, t] = a
             if scale[t] == 0:  # the first step of the output
                 scale[t] = base[t] = _first_scale(values, start[i], stop[i], a)

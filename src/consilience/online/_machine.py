@@ -2,15 +2,33 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from ..kernels import Kernel
 from ..views.container import Views
+from ._arrays import PassRecord
 
 Sources = Sequence[tuple[int, float]]  # of each output: the output before it comes from (-1: none), and its scale
+
+
+class Lesson(NamedTuple):
+    """What is learned about samples: their classes, weights and names.
+
+    A sample has the same name in every pass. Votes are costly, so scores of votes are made only where `scored`.
+    """
+
+    codes: np.ndarray
+    weights: np.ndarray
+    ids: Any
+    scored: bool = True
+    shares: bool = False  # whether the parts of the views in the margin are reported
+
+    def take(self, rows: Any) -> "Lesson":
+        """Return what is learned about some of the samples."""
+        return self._replace(codes=self.codes[rows], weights=self.weights[rows], ids=self.ids[rows])
 
 
 class Machine(ABC):
@@ -30,11 +48,10 @@ class Machine(ABC):
         """Make room for the views of X that occur for the first time; linear machines need no kernels."""
 
     @abstractmethod
-    def learn(self, chunk: Any, codes: np.ndarray, rule: Any, ids: Any) -> tuple[np.ndarray, np.ndarray]:
+    def learn(self, chunk: Any, lesson: Lesson, rule: Any) -> PassRecord:
         """Learn samples in order; return their scores before learning, and where the decision was wrong.
 
-        `chunk` is what `read` returned, or a slice of it. `ids` name the samples; a sample has the same name in every
-        pass.
+        `chunk` is what `read` returned, or a slice of it. The scores are of the hypothesis that predicts.
         """
 
     @abstractmethod
@@ -44,6 +61,14 @@ class Machine(ABC):
     @abstractmethod
     def remap_outputs(self, sources: Sources) -> None:
         """Replace the outputs: each becomes a multiple of an output before, or 0."""
+
+    @abstractmethod
+    def forget(self, share: float, view: str | None) -> None:
+        """Multiply what was learned by a share, of one view or of all; means of hypotheses start again."""
+
+    @abstractmethod
+    def view_names(self) -> tuple[str, ...]:
+        """Return the views that some sample had, in the order in which they joined."""
 
     @property
     def n_averaged(self) -> int:

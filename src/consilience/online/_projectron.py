@@ -7,8 +7,9 @@ import numpy as np
 
 from .._jit import jit
 from ..views.container import Views
-from ._dual import Grams, Support, SupportMachine
-from ._machine import Sources, remapped
+from ._arrays import PassRecord
+from ._dual import Grams, Support, SupportMachine, refuse_one_view
+from ._machine import Lesson, Sources, includes_last, remapped
 
 _SPAN = 1e-10  # a fraction of k(x, x), or of the terms of a score, below which it counts as zero
 
@@ -54,25 +55,29 @@ class ProjectronMachine(SupportMachine):
         self.alpha, self.beta = remapped(self.alpha, sources, axis=0), remapped(self.beta, sources, axis=0)
         self.n_outputs = len(sources)
 
-    def _learn_block(
-        self, X: Views, codes: np.ndarray, rule: ProjectionRule, ids: np.ndarray
-    ) -> tuple[np.ndarray, np.ndarray]:
-        b, S, T = len(codes), len(self.support), self.n_outputs
+    def forget(self, share: float, view: str | None) -> None:
+        """Multiply the coefficients by a share; means of hypotheses start again."""
+        refuse_one_view(view)
+        self.alpha, self.beta = share * self.alpha, 0 * self.beta
+        self.n_hypotheses = 0
+
+    def _learn_block(self, X: Views, lesson: Lesson, rule: ProjectionRule, record: PassRecord) -> None:
+        b, S, T = len(lesson.codes), len(self.support), self.n_outputs
         K = self.support.against(self.grams, X, extra=b)
         K[:, :, S:] = self.grams(X, X)
         alpha, beta = (np.concatenate([a, np.zeros((T, b))], axis=1) for a in (self.alpha, self.beta))
         L = np.zeros((S + b, S + b))
         L[:S, :S] = self.L
         state = ProjectronState(alpha, beta, L, np.arange(S + b), self.largest, self.budget)
-        scores, wrong, updates = np.empty((b, T)), np.empty(b, dtype=bool), np.zeros(b, dtype=np.int64)
-        size = _projectron_pass(K[:, 0], codes, tuple(state), S, self.n_hypotheses, tuple(rule), scores, wrong, updates)
+        updates, times = np.zeros(b, dtype=np.int64), (self.n_hypotheses, _mean_of(self.average))
+        given = (lesson.codes, lesson.weights, tuple(rule))
+        size = _projectron_pass(K[:, 0], given, tuple(state), S, times, record.scores, record.wrong, updates)
         entered = state.members[S:size] - S  # positions in the block
-        self.keep(X[entered], ids[entered])
+        self.keep(X[entered], lesson.ids[entered])
         self.alpha, self.beta = alpha[:, :size], beta[:, :size]
         self.L = L[:size, :size].copy()
         self.n_updates += int(np.count_nonzero(updates))
         self.n_projections += int(np.count_nonzero(updates == 1))
-        return scores, wrong
 
     def coefficients(self) -> np.ndarray:
         """Return coefficients (1, n_outputs, n_support) of the last hypothesis, or of the mean of all."""
@@ -87,6 +92,11 @@ class ProjectronMachine(SupportMachine):
     def support_ids(self) -> np.ndarray:
         """Return the names of the samples in the support."""
         return self.support.ids
+
+
+def _mean_of(average: Any) -> int:
+    """Return -1 where the last hypothesis predicts, else the number of hypotheses in the mean that are not used yet."""
+    return int(includes_last(average)) if average else -1
 
 
 # -- the compiled pass
@@ -147,12 +157,13 @@ def _step(rule, margin, inside, residual, n_sides):  # type: ignore[no-untyped-d
 
 
 @jit()
-def _projectron_pass(K, codes, state, size, n_before, rule, scores, wrong, updates):  # type: ignore[no-untyped-def]
+def _projectron_pass(K, given, state, size, times, scores, wrong, updates):  # type: ignore[no-untyped-def]
     """Learn a block, and return the new size of the support; K[i] is the kernel with the support, then with the block.
 
     Scores that differ by less than _SPAN of the largest terms so far are ties, and so are distances and the threshold:
     solving with L leaves more rounding than sums do.
     """
+    (codes, weights, rule), (n_before, last) = given, times
     rule = ProjectionRule(*rule)
     alpha, beta, L, members, largest, budget = state
     T, most = alpha.shape
@@ -172,6 +183,9 @@ def _projectron_pass(K, codes, state, size, n_before, rule, scores, wrong, updat
         margin, rival = _decide(total, code, sizes, _SPAN)
         for t in range(T):  # loops compile faster than array expressions
             scores[i, t] = total[t]
+            if last >= 0:  # the mean over the hypotheses so far; what is left by rounding is a tie
+                lacks = _sum(beta[t, :size], k[:size]) / max(n_before + i + last, 1)
+                scores[i, t] = total[t] - lacks if abs(total[t] - lacks) > _SPAN * largest[0] else 0.0
         wrong[i] = margin <= 0
         # no hinge loss, or a correct decision of the plain Projectron
         if margin > 1 - 1e-10 or (margin > 0 and not rule.margins):
@@ -179,6 +193,8 @@ def _projectron_pass(K, codes, state, size, n_before, rule, scores, wrong, updat
         inside = _project(L, size, k, half, d)
         residual = own - inside if own - inside > _SPAN * own else 0.0  # within rounding of the span
         tau = _step(rule, margin, inside, residual, 1 if rival < 0 else 2)
+        # a larger step at a correct decision could leave the hypothesis worse off
+        tau *= weights[i] if margin <= 0 else min(weights[i], 1.0)
         if tau == 0:
             continue
         # δ > η by more than rounding

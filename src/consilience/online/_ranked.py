@@ -164,3 +164,11 @@ def _comparators(machine: Any, joint: Any, X: Any, choices: list[Choice]) -> Ite
         if wide.n_updates == before:
             break
     yield from ((wide, wide.coefs), (wide, wide.mean()))
+
+
+def refuse_weights(sample_weight: Any) -> None:
+    """Refuse weights of samples, which a ranking of outputs does not take."""
+    if sample_weight is not None:
+        raise ValueError(
+            "A ranking by `features` or `joint_kernel` takes no sample weights. Leave `sample_weight` out."
+        )

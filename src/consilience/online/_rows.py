@@ -12,18 +12,21 @@ from ._arrays import RowArrays
 
 
 class Columns:
-    """Columns of each view among the weights: one view after the other, or all views from column 0 on (`shared`)."""
+    """Columns of each view among the weights: one view after the other, or all views from column 0 on (`shared`).
 
-    def __init__(self, *, first: int = 0, shared: bool = False):
+    With `ones`, the first column of each view is a column of ones before those of the samples.
+    """
+
+    def __init__(self, *, first: int = 0, shared: bool = False, ones: bool = False):
         self.offsets: dict[str, int] = {}
         self.widths: dict[str, int] = {}
-        self.width, self.shared = first, shared
+        self.width, self.shared, self.ones = first, shared, int(ones)
 
     def add(self, X: Views) -> list[str]:
         """Give columns to the views of X that occur for the first time; return their names."""
         new = [name for name in X.names if name not in self.offsets and X.present(name).any()]
         for name in new:
-            self.widths[name] = _blocks.width(X.block(name))
+            self.widths[name] = self.ones + _blocks.width(X.block(name))
             self.offsets[name] = 0 if self.shared else self.width
             # shared columns are as many as the widest view has
             self.width = max(self.width, self.offsets[name] + self.widths[name])
@@ -41,13 +44,18 @@ class Columns:
                 own = W[self.span(name), l if self.shared else 0]
                 there, block = present_rows(X, name)
                 if len(there):
-                    total[there] += np.asarray(block @ own)
+                    total[there] += np.asarray(block @ own[self.ones :]) + own[: self.ones].sum(axis=0)
         return total
 
     def by_view(self, W: np.ndarray) -> dict[str, np.ndarray]:
         """Return the weights of each view, (n_columns,) or (n_columns, n_outputs); W is that of `products`."""
-        parts = {name: W[self.span(name), l if self.shared else 0] for l, name in enumerate(self.offsets)}
+        parts = {name: W[self.span(name), l if self.shared else 0][self.ones :] for l, name in enumerate(self.offsets)}
         return {name: own[:, 0] if own.shape[1] == 1 else own for name, own in parts.items()}
+
+    def intercepts(self, W: np.ndarray) -> np.ndarray:
+        """Return the sum over the views of the weights of their columns of ones; W is that of `products`."""
+        parts = [W[offset, l if self.shared else 0] for l, offset in enumerate(self.offsets.values())]
+        return np.asarray(np.sum(parts, axis=0))
 
     def matrix(self, X: Views, ones: bool) -> sp.csr_array:
         """Return all views in one sparse matrix, missing ones as empty rows; with a first column of ones."""
@@ -56,6 +64,7 @@ class Columns:
             known = name in X.names and X.block(name) is not None
             there = np.flatnonzero(X.present(name)) if known else np.zeros(0, int)
             block = sp.csr_array(_blocks.take(X.block(name), there)) if len(there) else sp.csr_array((0, width))
+            block = with_ones(block) if self.ones and len(there) else block
             # moves rows to their positions
             place = sp.csr_array((np.ones(len(there)), (there, np.arange(len(there)))), shape=(len(X), len(there)))
             parts.append(place @ block)
@@ -84,6 +93,7 @@ def read_rows(X: Views, columns: Columns, ones: bool = False) -> RowArrays:
         if block is None or not X.present(name).any():
             starts.append((np.zeros(n, dtype=np.int64),) * 3)
             continue
+        block = with_ones(block) if columns.ones else block
         if sp.issparse(block):
             values.append(block.data)
             places.append(block.indices if offset == 0 else block.indices + offset)  # no copy where columns start at 0
@@ -105,6 +115,20 @@ def read_rows(X: Views, columns: Columns, ones: bool = False) -> RowArrays:
         values.append(np.ones(1, dtype=np.result_type(*values) if values else np.float64))
         places.append(np.zeros(1, dtype=np.int32))
     return RowArrays(joined(values), joined(places), *(_side_by_side([s[k] for s in starts]) for k in range(3)))
+
+
+def with_ones(block: Any) -> Any:
+    """Return a block with a first column of ones."""
+    n = block.shape[0]
+    if not sp.issparse(block):
+        dense = _blocks.to_numpy(block)
+        return np.concatenate([np.ones((n, 1), dtype=dense.dtype), dense], axis=1)
+    indptr = block.indptr + np.arange(n + 1, dtype=block.indptr.dtype)
+    own = np.ones(len(block.data) + n, dtype=bool)  # places of the entries of the block
+    own[indptr[:-1]] = False
+    data, indices = np.ones(len(own), dtype=block.dtype), np.zeros(len(own), dtype=block.indices.dtype)
+    data[own], indices[own] = block.data, block.indices + 1
+    return sp.csr_array((data, indices, indptr), shape=(n, block.shape[1] + 1))
 
 
 def present_rows(X: Views, name: str) -> tuple[np.ndarray, Any]:

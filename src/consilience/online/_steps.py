@@ -3,42 +3,37 @@
 A pass takes one sample after the other. It computes the scores and the margin. Where the margin is at most
 `rule.threshold`, it adds ±τ x to the weights V, with
 
-    τ = clip((1 - margin) / (curvature · size² + ridge), least, cap)
+    τ = clip((1 - margin) / (curvature · size² + ridge/s), s·least, s·cap)
+
+for a sample of weight s.
 
 Hypotheses are W = V F with factors F = (V'V / ‖V‖²)^(p-1) between the views (Fornoni 2009, 3.1).
 
-The passes share their helpers, so they share this file: numba's cache does not notice changes of another file. They
-take named tuples as plain ones: numba calls are faster with these, and its cache then names no class of ours.
+The passes share their helpers, so they share this file: numba's cache does not notice changes of another file. The
+fastest case, two classes with one weight per column, is in `_binary_steps.py`. Passes take named tuples as plain ones:
+numba calls are faster with these, and its cache then names no class of ours.
 """
 
 import numpy as np
 
 from .._jit import jit
-from ._arrays import Factors, KernelState, LinearState, RowArrays, Rule
+from ._arrays import Factors, KernelState, LinearState, PassRecord, RowArrays, Rule
 
 
 # -- sums and factors
-@jit()
-def _dot(V, x, k):  # type: ignore[no-untyped-def]
-    """Return Σ_j V[k_j] x_j; four partial sums do not wait for each other."""
-    s0, s1, s2, s3 = 0.0, 0.0, 0.0, 0.0
-    last = len(x) & ~3
-    for j in range(0, last, 4):
-        s0 += V[k[j]] * x[j]
-        s1 += V[k[j + 1]] * x[j + 1]
-        s2 += V[k[j + 2]] * x[j + 2]
-        s3 += V[k[j + 3]] * x[j + 3]
-    for j in range(last, len(x)):
-        s0 += V[k[j]] * x[j]
-    return (s0 + s1) + (s2 + s3)
-
-
 @jit(fastmath={"reassoc"})  # lets the compiler use several partial sums
 def _sum(alpha, K):  # type: ignore[no-untyped-def]
     total = 0.0
     for j in range(len(alpha)):
         total += alpha[j] * K[j]
     return total
+
+
+@jit()
+def _difference(sums, lacks):  # type: ignore[no-untyped-def]
+    """Return the sum over the hypotheses so far: that of the last one, less what earlier ones lack; 0 by rounding."""
+    left = sums - lacks
+    return left if abs(left) > 1e-10 * (abs(sums) + abs(lacks)) else 0.0
 
 
 @jit()
@@ -190,110 +185,21 @@ def _may_tie(scores, code, rival, margin, near):  # type: ignore[no-untyped-def]
 
 
 @jit()
-def _report(i, total, margin, counters, scores, wrong):  # type: ignore[no-untyped-def]
-    """Record scores and mistake of sample i, and count the hypothesis that made them."""
+def _report(i, total, margin, counters, wrong):  # type: ignore[no-untyped-def]
+    """Record whether sample i is a mistake, and count the hypothesis that made it."""
     counters[0] += 1
     counters[1] = max(counters[1], abs(margin))
-    for t in range(len(total)):
-        scores[i, t] = total[t]
     wrong[i] = margin <= 0
 
 
 @jit()
-def _step(rule, margin, size):  # type: ignore[no-untyped-def]
-    """Return τ, the length of the step."""
-    below = rule.curvature * size + rule.ridge  # `size` is the squared norm of the sample
+def _step(rule, margin, size, weight):  # type: ignore[no-untyped-def]
+    """Return τ, the length of the step; `size` is the squared norm of the sample."""
+    below = rule.curvature * size + rule.ridge / weight
     if rule.least < rule.cap and 1 - margin <= 1e-10:  # a loss this small is rounding
         return 0.0
-    return max(rule.least, min(rule.cap, (1 - margin) / below)) if below > 0 else rule.least
-
-
-# -- linear, two classes; helpers are inlined, since a call with so many arrays takes as long as a row
-@jit(inline="always")
-def _term_size(rows, i, state):  # type: ignore[no-untyped-def]
-    """Return Σ |terms| of the score of row i."""
-    size = 0.0
-    for l in range(len(state.groups)):
-        for j in range(rows.start[i, l], rows.stop[i, l]):
-            column = rows.columns[rows.column_start[i, l] + j - rows.start[i, l]]
-            size += state.factors.F[state.groups[l]] * abs(state.V[column] * rows.values[j])
-    return size + (abs(state.intercept[0, 0]) if len(state.intercept) else 0.0)
-
-
-@jit(inline="always")
-def _set_squares(rows, i, groups, own):  # type: ignore[no-untyped-def]
-    """Set own[g] = ‖x_g‖² for row i."""
-    own[:] = 0
-    for l in range(len(groups)):
-        for j in range(rows.start[i, l], rows.stop[i, l]):
-            own[groups[l]] += float(rows.values[j]) ** 2
-
-
-@jit(inline="always")
-def _add_row(rows, i, a, state, rounding):  # type: ignore[no-untyped-def]
-    """Add a x to V for row i, 0 where terms cancel up to `rounding`; add a C x to U where averages are kept."""
-    V, U, C = state.V, state.U, state.factors.C
-    for l in range(len(state.groups)):
-        first, last, at = rows.start[i, l], rows.stop[i, l], rows.column_start[i, l]
-        x, k = rows.values[first:last], rows.columns[at : at + last - first]
-        for j in range(len(x)):
-            before, change = V[k[j]], a * x[j]
-            V[k[j]] = before + change if abs(before + change) > rounding * abs(change) else 0.0
-        if len(U):
-            for j in range(len(x)):
-                U[k[j]] += a * C[state.groups[l]] * x[j]
-
-
-@jit()
-def binary_pass(rows, codes, state, rule, tol, scores, wrong):  # type: ignore[no-untyped-def]
-    """Learn rows of two classes with one weight per column; fill scores and mistakes, return the number of steps."""
-    rows, rule = RowArrays(*rows), Rule(*rule)
-    state = LinearState(state[0], state[1], state[2], state[3], Factors(*state[4]))
-    V, B, groups, (norms, F, C, prior, counters, p, _, _) = state.V, state.intercept, state.groups, state.factors
-    moving, sized = p != 1, rule.least < rule.cap  # whether factors change, and whether τ depends on the sample
-    # a margin within rounding of the threshold counts as equal to it
-    near, limit = tol**0.5, rule.threshold * (1 + tol)
-    since, largest, n_steps = counters[0], counters[1], 0
-    dots, own = np.empty(len(F)), np.empty(len(F))
-    for i in range(len(codes)):
-        score = B[0, 0] if len(B) else 0.0
-        if moving:
-            dots[:] = 0
-        for l in range(len(groups)):
-            first, last, at = rows.start[i, l], rows.stop[i, l], rows.column_start[i, l]
-            product = _dot(V, rows.values[first:last], rows.columns[at : at + last - first])
-            if moving:
-                dots[groups[l]] += product
-                product *= F[groups[l]]
-            score += product
-        if abs(score) <= near * largest and abs(score) <= tol * _term_size(rows, i, state):
-            score = 0.0
-        since += 1
-        largest = max(largest, abs(score))
-        scores[i] = score
-        sign = 1.0 if codes[i] == 1 else -1.0  # y
-        wrong[i] = sign * score <= 0
-        if sign * score > limit:
-            continue
-        if moving or sized:
-            _set_squares(rows, i, groups, own)
-        a = sign * _step(rule, sign * score, _p_norm(own, p) + (len(B) > 0) if sized else 0.0)
-        if a == 0:
-            continue
-        n_steps += 1
-        for g in range(len(F)):
-            C[g] += since * F[g]  # as in `_close_hypothesis`
-        since = 0.0
-        if len(B):
-            B[0, 0] += a
-            B[1, 0] += a * C[0]
-        _add_row(rows, i, a, state, rule.rounding)
-        if moving:
-            for g in range(len(F)):
-                norms[g] += 2 * a * dots[g] + a * a * own[g]  # ‖v + a x‖²
-            set_factors(norms, prior, p, 0, F)
-    counters[0], counters[1] = since, largest
-    return n_steps
+    least = weight * rule.least
+    return max(least, min(weight * rule.cap, (1 - margin) / below)) if below > 0 else least
 
 
 # -- linear, any number of classes and of weight vectors
@@ -346,10 +252,42 @@ def _add_matrix(rows, i, t, a, state, rounding):  # type: ignore[no-untyped-def]
 
 
 @jit()
-def linear_pass(rows, codes, state, rule, tol, scores, wrong):  # type: ignore[no-untyped-def]
-    """Learn rows of any number of classes; fill scores and mistakes, return the number of steps."""
-    rows, rule = RowArrays(*rows), Rule(*rule)
-    state = LinearState(state[0], state[1], state[2], state[3], Factors(*state[4]))
+def _set_means(rows, i, state, dots, n, means):  # type: ignore[no-untyped-def]
+    """Set the scores of row i by the mean of the hypotheses so far, n without the last."""
+    (C, F, B, U), since = (state.factors.C, state.factors.F, state.intercept, state.U), state.factors.counters[0]
+    for t in range(len(means)):
+        sums, lacks = ((C[0, t] + (since + state.last) * F[0, t]) * B[0, t], B[1, t]) if len(B) else (0.0, 0.0)
+        for g in range(len(F)):
+            sums += (C[g, t] + (since + state.last) * F[g, t]) * dots[g, t]
+        for l in range(len(state.groups)):
+            k, shift = l if state.factors.side > 0 else 0, rows.column_start[i, l] - rows.start[i, l]
+            for j in range(rows.start[i, l], rows.stop[i, l]):
+                lacks += rows.values[j] * U[rows.columns[j + shift], k, t]
+        means[t] = _difference(sums, lacks) / max(n + state.last, 1)
+
+
+@jit()
+def _set_shares(rows, i, state, code, rival, shares):  # type: ignore[no-untyped-def]
+    """Set the part of each view in the margin of row i, <w_l, x_l> for w = (V F)_l of the true class less its rival."""
+    V, F, side = state.V, state.factors.F, state.factors.side
+    for l in range(len(state.groups)):
+        total, shift = 0.0, rows.column_start[i, l] - rows.start[i, l]
+        for j in range(rows.start[i, l], rows.stop[i, l]):
+            w = V[rows.columns[j + shift]]
+            for k in range(w.shape[0]):
+                g = state.groups[l] + k * side
+                if rival >= 0:
+                    total += rows.values[j] * (F[g, code] * w[k, code] - F[g, rival] * w[k, rival])
+                else:
+                    total += rows.values[j] * F[g, 0] * w[k, 0] * (2 * code - 1)
+        shares[l] = total
+
+
+@jit()
+def linear_pass(rows, codes, weights, state, rule, tol, n_before, record):  # type: ignore[no-untyped-def]
+    """Learn rows of any number of classes; fill the record, return the number of steps."""
+    rows, rule, record = RowArrays(*rows), Rule(*rule), PassRecord(*record)
+    state = LinearState(state[0], state[1], state[2], state[3], Factors(*state[4]), state[5])
     B, groups, F, side = state.intercept, state.groups, state.factors.F, state.factors.side
     (G, T), n_steps, counters = F.shape, 0, state.factors.counters
     dots, terms, own, total, sizes = np.empty((G, T)), np.empty((G, T)), np.empty(G), np.empty(T), np.zeros(T)
@@ -359,7 +297,7 @@ def linear_pass(rows, codes, state, rule, tol, scores, wrong):  # type: ignore[n
             total[t] = 0.0
             for g in range(G):
                 total[t] += F[g, t] * dots[g, t]
-            total[t] += B[0, t] if len(B) else 0.0
+            total[t] += F[0, t] * B[0, t] if len(B) else 0.0
         code = codes[i]
         margin, rival = _decide(total, code, sizes, 0.0)  # no tolerance yet: sums of terms cost as much as scores
         if _may_tie(total, code, rival, margin, tol**0.5 * counters[1]):
@@ -367,7 +305,12 @@ def linear_pass(rows, codes, state, rule, tol, scores, wrong):  # type: ignore[n
             for t in range(T):
                 sizes[t] = np.sum(np.abs(F[:, t]) * terms[:, t]) + (abs(B[0, t]) if len(B) else 0.0)
             margin, rival = _decide(total, code, sizes, tol)
-        _report(i, total, margin, counters, scores, wrong)
+        record.scores[i] = total
+        if len(state.U):
+            _set_means(rows, i, state, dots, n_before + i, record.scores[i])
+        if len(record.shares):
+            _set_shares(rows, i, state, code, rival, record.shares[i])
+        _report(i, total, margin, counters, record.wrong)
         if margin > rule.threshold * (1 + tol):
             continue
         own[:] = 0
@@ -376,7 +319,8 @@ def linear_pass(rows, codes, state, rule, tol, scores, wrong):  # type: ignore[n
                 if k == l or side > 0:  # products between views matter for full matrices only
                     own[groups[l] + k * side] += _overlap(rows, i, k, l)
         size = _p_norm(own, state.factors.p) + (len(B) > 0) if side == 0 else own.sum()
-        tau = _step(rule, margin, size if rival < 0 else 2 * size)  # two class vectors change: ‖x‖² counts twice
+        # two class vectors change: ‖x‖² counts twice
+        tau = _step(rule, margin, size if rival < 0 else 2 * size, weights[i])
         if tau == 0:
             continue
         n_steps += 1
@@ -418,14 +362,38 @@ def _drop_oldest(state, n_kept, oldest, newest):  # type: ignore[no-untyped-def]
 
 
 @jit()
-def kernel_pass(K, own, codes, slots, state, rule, tol, scores, wrong, steps, history):  # type: ignore[no-untyped-def]
-    """Learn a block of samples; fill scores, mistakes, steps ±τ and, unless empty, the history of factors.
+def _set_kernel_means(beta, K, factors, last, n, dots, means):  # type: ignore[no-untyped-def]
+    """Set the scores by the mean of the hypotheses so far, n without the last."""
+    C, F, since = factors.C, factors.F, factors.counters[0]
+    for t in range(len(means)):
+        sums, lacks = 0.0, 0.0
+        for g in range(len(K)):
+            sums += (C[g, t] + (since + last) * F[g, t]) * dots[g, t]
+            lacks += _sum(beta[g, t], K[g])
+        means[t] = _difference(sums, lacks) / max(n + last, 1)
+
+
+@jit()
+def _set_group_shares(factors, dots, code, rival, shares):  # type: ignore[no-untyped-def]
+    """Set the part of each view in the margin, from the sums over the support by group."""
+    F, m = factors.F, len(shares)
+    shares[:] = 0
+    for g in range(len(F)):  # group (k, l) of a full matrix belongs to the view l of the sample
+        own = F[g, code] * dots[g, code] - F[g, rival] * dots[g, rival] if rival >= 0 else F[g, 0] * dots[g, 0]
+        shares[g % m] += own if rival >= 0 or code == 1 else -own
+
+
+@jit()
+def kernel_pass(K, own, given, state, rule, tol, record, steps, history):  # type: ignore[no-untyped-def]
+    """Learn a block of samples; fill the record, steps ±τ and, unless empty, the history of factors.
 
     K[i, g, s] is the kernel with the support, then with the block itself, own[i, g] that of a sample with itself.
-    `slots` are positions in the support, -1 for new samples; the pass writes there where a sample went.
+    `given` are the classes, weights, positions in the support (-1 for new samples; the pass writes there where a sample
+    went) and the number of samples before.
     """
-    state, rule = KernelState(state[0], state[1], state[2], state[3], state[4], Factors(*state[5])), Rule(*rule)
-    alpha, beta, alive, R, _, factors = state
+    (codes, weights, slots, n_before), rule, record = given, Rule(*rule), PassRecord(*record)
+    state = KernelState(state[0], state[1], state[2], state[3], state[4], Factors(*state[5]), state[6])
+    alpha, beta, alive, R, _, factors, last = state
     F, C, counters = factors.F, factors.C, factors.counters
     (G, T), S = F.shape, alpha.shape[1] - len(codes)
     dots, terms, total, sizes = np.empty((G, T)), np.empty((G, T)), np.empty(T), np.zeros(T)
@@ -441,12 +409,20 @@ def kernel_pass(K, own, codes, slots, state, rule, tol, scores, wrong, steps, hi
             if len(R):
                 sizes = np.abs(R) @ sizes
             margin, rival = _decide(total, code, sizes, tol)
-        _report(i, total, margin, counters, scores, wrong)
+        record.scores[i] = total
+        if len(beta):
+            row = record.scores[i]
+            _set_kernel_means(beta[:, :, : S + i], K[i, :, : S + i], factors, last, n_before + i, dots, row)
+            if len(R):
+                record.scores[i] = R @ record.scores[i]
+        if len(record.shares):
+            _set_group_shares(factors, dots, code, rival, record.shares[i])
+        _report(i, total, margin, counters, record.wrong)
         if margin > rule.threshold * (1 + tol):
             continue
         size = _p_norm(own[i], factors.p) if factors.side <= 1 else own[i].sum()
         distance = R[code, code] + R[rival, rival] - 2 * R[code, rival] if len(R) else 1.0 if rival < 0 else 2.0
-        tau = _step(rule, margin, size * distance)
+        tau = _step(rule, margin, size * distance, weights[i])
         if tau == 0:
             continue
         _close_hypothesis(factors)

@@ -1,4 +1,4 @@
-"""What online estimators need of a stream: codes of classes, kernels without data, single samples, Ctrl-C."""
+"""What online estimators need of a stream: blocks, kernels without data, single samples, Ctrl-C."""
 
 import signal
 import threading
@@ -10,7 +10,8 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.base import clone
 
-from ..kernels import Kernel
+from ..kernels import Kernel, kernels_by_view, resolve_kernels
+from ..kernels.by_view import kernel_of
 from ..views import _blocks
 from ..views._reading import checked_sparse
 from ..views.container import Views
@@ -37,51 +38,25 @@ def learn_blocks(estimator: Any, blocks: RowBlocks, y: Any, classes: Any) -> Any
     """Learn blocks of rows one after the other, as chunks; return the estimator."""
     if y is not None:
         raise ValueError("RowBlocks have targets in their blocks. Leave `y` out.")
-    for X, labels, sample_weight in blocks:
-        if sample_weight is not None:
-            raise ValueError(f"{type(estimator).__name__} takes no sample weights, and {blocks.name} have some.")
-        estimator.partial_fit(X, labels, classes)
+    for X, targets, sample_weight in blocks:
+        estimator.partial_fit(X, targets, classes, sample_weight)
     return estimator
 
 
-# -- classes
-def class_codes(labels: np.ndarray, classes: np.ndarray) -> tuple[np.ndarray, int]:
-    """Return the positions of labels among the classes, and the first label that is not among them (-1: none)."""
-    if len(classes) <= 2:  # comparing is many times faster than searching
-        codes = (labels == classes[-1]).astype(np.int64) if len(classes) > 1 else np.zeros(len(labels), dtype=np.int64)
-        foreign = (labels != classes[0]) & (labels != classes[-1])
-    else:
-        # a label above all classes would be out of bounds
-        codes = np.minimum(np.searchsorted(classes, labels), len(classes) - 1)
-        foreign = classes[codes] != labels
-    return codes, int(foreign.argmax()) if foreign.any() else -1
-
-
-def check_announced(labels: np.ndarray, classes: np.ndarray, late: bool) -> None:
-    """Validate that all labels are among the announced classes."""
-    unknown = class_codes(labels, classes)[1] if len(labels) else -1
-    if unknown >= 0:
-        raise ValueError(
-            f"The class {labels[unknown].item()!r} was not announced; the classes are {_blocks.quoted(classes)}. Give "
-            f"all classes by `classes=` at the first call of partial_fit{', or none, to let them appear' * late}."
-        )
-
-
-def new_outputs(before: np.ndarray, classes: np.ndarray, scale: float = 1.0) -> list[tuple[int, float]] | None:
-    """Return how outputs come from those before as a class joins; None where one output stays one.
-
-    Two classes have one output, that of the second. With a third class it becomes `scale` times the output of the
-    second, and its opposite that of the first.
-    """
-    if len(classes) <= 2:
-        return None
-    if len(before) > 2:
-        return [(int(np.searchsorted(before, c)), 1.0) if c in before else (-1, 0.0) for c in classes]
-    signs = {before[-1]: scale, before[0]: -scale} if len(before) == 2 else {}
-    return [(0, signs[c]) if c in signs else (-1, 0.0) for c in classes]
-
-
 # -- kernels
+def whole_kernels(given: Any, X: Views) -> dict[str, Kernel]:
+    """Return the kernels of the views that some sample has, with what they take from all samples."""
+    shown = [name for name in X.names if X.present(name).any()]
+    kernels = kernels_by_view(given, X.names)
+    return dict(resolve_kernels({name: kernels[name] for name in shown}, X))
+
+
+def new_kernels(given: Any, X: Views, known: Mapping[str, Kernel]) -> dict[str, Kernel]:
+    """Return the kernels of the views that occur for the first time, resolved without data."""
+    new = [name for name in X.names if name not in known and X.present(name).any()]
+    return {name: stream_kernel(kernel_of(given, name), name, _blocks.width(X.block(name))) for name in new}
+
+
 def stream_kernel(kernel: Kernel, name: str, width: int) -> Kernel:
     """Return the kernel with numbers: a stream has no variance yet, so "scale" is one over the number of columns."""
     scaled = [key for key, value in kernel.get_params(deep=True).items() if isinstance(value, str) and value == "scale"]
@@ -104,17 +79,6 @@ def check_kernel(kernel: Kernel, name: str, X: Views) -> None:
 
 
 # -- samples
-def curve_marks(first: int, last: int) -> np.ndarray:
-    """Return the counts in (first, last] that the error curve keeps: about 128 for each doubling."""
-    marks = []
-    for octave in range(int(first + 1).bit_length() - 1, int(last).bit_length()):
-        spacing = 1 << max(octave - 7, 0)  # 128 marks in each octave
-        low, high = max(first + 1, 1 << octave), min(last, (2 << octave) - 1)
-        # multiples of the spacing, from the first at or above low
-        marks.append(np.arange(-(-low // spacing) * spacing, high + 1, spacing))
-    return np.concatenate(marks)
-
-
 def one_row(x: Mapping[str, Any]) -> Views:
     """Return one sample, given as a dict of rows by view, as Views."""
     rows = {}

@@ -7,8 +7,9 @@ import scipy.sparse as sp
 
 from .._jit import jit
 from ..views.container import Views
-from ._dual import Grams, Support, SupportMachine
-from ._machine import Sources
+from ._arrays import PassRecord
+from ._dual import Grams, Support, SupportMachine, refuse_one_view
+from ._machine import Lesson, Sources
 from ._rows import present_rows
 
 
@@ -39,18 +40,22 @@ class VectorMachine(SupportMachine):
         """Refuse more classes: the class vectors are chosen for all of them together."""
         raise TypeError("A vector perceptron needs all its classes at the first call.")
 
-    def _learn_block(
-        self, X: Views, codes: np.ndarray, rule: VectorRule, ids: np.ndarray
-    ) -> tuple[np.ndarray, np.ndarray]:
-        sums = self.sums(X)
-        updated, wrong = np.empty(len(X), dtype=bool), np.empty(len(X), dtype=bool)
+    def forget(self, share: float, view: str | None) -> None:
+        """Multiply W by a share; its views have one operator together."""
+        refuse_one_view(view)
+        self.alpha, self.squared_norm = share * self.alpha, share**2 * self.squared_norm
+        self.weights = {name: share * own for name, own in self.weights.items()}
+
+    def _learn_block(self, X: Views, lesson: Lesson, rule: VectorRule, record: PassRecord) -> None:
+        sums, steps = self.sums(X), rule.eta0 * lesson.weights
+        updated, codes = np.empty(len(X), dtype=bool), lesson.codes
         K = self.grams(X, X)[:, 0]
-        self.squared_norm += _operator_pass(sums, K, codes, self.class_gram, rule.margin, rule.eta0, updated, wrong)
+        self.squared_norm += _operator_pass(sums, K, codes, self.class_gram, rule.margin, steps, updated, record.wrong)
         self.n_updates += int(updated.sum())
         if updated.any():
             some = np.flatnonzero(updated)
-            self.add(X[some], codes[some], np.full(len(some), float(rule.eta0)), ids[some])
-        return sums @ self.class_gram, wrong
+            self.add(X[some], codes[some], steps[some], lesson.ids[some])
+        record.scores[:] = sums @ self.class_gram
 
     def add(self, X: Views, codes: np.ndarray, alpha: np.ndarray, ids: np.ndarray) -> None:
         """Add Σ α_j y_j φ(x_j)' to W; a sample that is in the support already keeps its place there."""
@@ -106,8 +111,8 @@ class VectorMachine(SupportMachine):
 
 # -- the compiled passes
 @jit()
-def _operator_pass(sums, K, codes, A, margin, eta0, updated, wrong):  # type: ignore[no-untyped-def]
-    """Run Figure 1 over a block: where <y_i, Wφ_i> < margin, W += eta0 y_i φ_i'. Return the change of ‖W‖².
+def _operator_pass(sums, K, codes, A, margin, steps, updated, wrong):  # type: ignore[no-untyped-def]
+    """Run Figure 1 over a block: where <y_i, Wφ_i> < margin, W += s_i y_i φ_i'. Return the change of ‖W‖².
 
     sums[i, t] = Σ α_j k(x_i, x_j) over the support of class t before sample i; K is the kernel of the block, A that of
     the classes. A tie counts as wrong, and so does what is within rounding of one.
@@ -122,9 +127,9 @@ def _operator_pass(sums, K, codes, A, margin, eta0, updated, wrong):  # type: ig
             wrong[i] = wrong[i] or (t != c and tied)
         updated[i] = scores[c] < margin * (1 - 1e-10)  # a margin within rounding of λ is enough
         if updated[i]:
-            change += eta0 * (2 * scores[c] + eta0 * A[c, c] * K[i, i])  # ‖W + s y φ'‖² - ‖W‖²
+            change += steps[i] * (2 * scores[c] + steps[i] * A[c, c] * K[i, i])  # ‖W + s y φ'‖² - ‖W‖²
             for j in range(i + 1, len(codes)):
-                sums[j, c] += eta0 * K[i, j]  # later samples of the block see the update
+                sums[j, c] += steps[i] * K[i, j]  # later samples of the block see the update
     return change
 
 

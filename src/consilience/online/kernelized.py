@@ -10,10 +10,12 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..kernels.gram import is_psd
 from ..views._docs import shared_docs
+from ..views.estimator import ViewClassifier
 from ._bounds import BoundSetting
 from ._dual import Grams, KernelMachine
 from ._frame import OnlineEstimator
 from ._machine import Machine, from_machine
+from ._parameters import CONSTRAINTS
 from ._projectron import ProjectionRule, ProjectronMachine
 
 __all__ = ["KernelPerceptron", "Projectron"]
@@ -21,7 +23,7 @@ __all__ = ["KernelPerceptron", "Projectron"]
 
 @shared_docs
 @dataclass(eq=False, repr=False)
-class KernelPerceptron(OnlineEstimator):
+class KernelPerceptron(ViewClassifier, OnlineEstimator):
     """The kernel perceptron, last, averaged or voted (Aizerman, Braverman and Rozonoer 1964; Freund and Schapire 1999).
 
     The perceptron in the space of a kernel k. It keeps the samples of its mistakes with coefficients α:
@@ -69,7 +71,7 @@ class KernelPerceptron(OnlineEstimator):
     (True, [0, 1, 1, 0])
     """
 
-    _parameter_constraints = {**OnlineEstimator._parameter_constraints, "output_kernel": ["array-like", None]}
+    _parameter_constraints = {**CONSTRAINTS, "output_kernel": ["array-like", None]}
     support_ = from_machine("support_")
     dual_coef_ = from_machine("dual_coef_")
     intercept_ = from_machine("intercept_")
@@ -87,6 +89,7 @@ class KernelPerceptron(OnlineEstimator):
     shuffle: bool = True
     random_state: Any = None
     verbose: bool = False
+    prepare: Any = None
     views: Any = None
 
     def _new_machine(self, n_outputs: int) -> Machine:
@@ -112,7 +115,7 @@ class KernelPerceptron(OnlineEstimator):
 
 @shared_docs
 @dataclass(eq=False, repr=False)
-class Projectron(OnlineEstimator):
+class Projectron(ViewClassifier, OnlineEstimator):
     """Projectron and Projectron++: a kernel perceptron whose support stays bounded (Orabona, Keshet and Caputo 2009).
 
     On a mistake the sample is projected on the span of the support S: d = K_SS^-1 k_S(x), at the distance
@@ -164,7 +167,7 @@ class Projectron(OnlineEstimator):
     """
 
     _parameter_constraints = {
-        **OnlineEstimator._parameter_constraints,
+        **CONSTRAINTS,
         "threshold": [Interval(Real, 0, None, closed="left")],
         "variant": [StrOptions({"projectron++", "projectron"})],
         "squared": ["boolean"],
@@ -187,6 +190,7 @@ class Projectron(OnlineEstimator):
     shuffle: bool = True
     random_state: Any = None
     verbose: bool = False
+    prepare: Any = None
     views: Any = None
 
     def _new_machine(self, n_outputs: int) -> Machine:

@@ -14,19 +14,21 @@ from ..kernels.given import as_kernel
 from ..views import _blocks
 from ..views._docs import shared_docs
 from ..views.container import Views
+from ..views.estimator import ViewClassifier
 from ._arrays import Rule
 from ._bounds import BoundSetting, ComparedSamples
 from ._dual import Grams, KernelMachine
 from ._frame import OnlineEstimator
 from ._linear import LinearMachine
 from ._machine import Machine, from_machine
+from ._parameters import CONSTRAINTS
 
 __all__ = ["MatrixPerceptron", "OrthogonalPerceptron"]
 
 
 @shared_docs
 @dataclass(eq=False, repr=False)
-class OrthogonalPerceptron(OnlineEstimator):
+class OrthogonalPerceptron(ViewClassifier, OnlineEstimator):
     """OMMP, the orthogonal matrix multi-view perceptron (Fornoni 2009, chapter 4): views of any kind, a kernel each.
 
     Each view k has a vector v_k in the space of its kernel. A mistake, y f(x) <= margin, adds eta0·y x_k to each. Views
@@ -69,6 +71,7 @@ class OrthogonalPerceptron(OnlineEstimator):
     {average}
     {margin}
     {eta0}
+    {view_intercepts}
     {max_iter}
     {stream_ending}
 
@@ -79,6 +82,7 @@ class OrthogonalPerceptron(OnlineEstimator):
         Factors F_k of the last hypothesis, the mean over classes.
     {linear_coef_}
     {kept_samples_}
+    {intercept_}
     {counts_}
     {error_curve_}
 
@@ -93,11 +97,12 @@ class OrthogonalPerceptron(OnlineEstimator):
     """
 
     _parameter_constraints = {
-        **OnlineEstimator._parameter_constraints,
+        **CONSTRAINTS,
         "prior_norms": [Interval(Real, 0, None, closed="left"), dict, StrOptions({"learned"}), None],
         "variant": [StrOptions({"perceptron", "passive-aggressive"})],
     }
     coef_ = from_machine("coef_")
+    intercept_ = from_machine("intercept_")
     support_ = from_machine("support_")
     dual_coef_ = from_machine("dual_coef_")
 
@@ -110,10 +115,12 @@ class OrthogonalPerceptron(OnlineEstimator):
     average: Any = False
     margin: float = 0.0
     eta0: float = 1.0
+    fit_intercept: bool = True
     max_iter: int = 10
     shuffle: bool = True
     random_state: Any = None
     verbose: bool = False
+    prepare: Any = None
     views: Any = None
 
     def _check_views(self, X: Views, whole: bool) -> None:
@@ -133,8 +140,10 @@ class OrthogonalPerceptron(OnlineEstimator):
         average, prior = self._averages(), self.prior_norms
         prior = dict(prior) if isinstance(prior, Mapping) else prior  # a copy: the machine keeps it
         if self._is_primal():
-            return LinearMachine("views", n_outputs, p=self.p, average=average, prior_norms=prior)
-        return KernelMachine(Grams("views"), n_outputs, p=self.p, average=average, prior_norms=prior)
+            ones = bool(self.fit_intercept)
+            return LinearMachine("views", n_outputs, p=self.p, average=average, fit_intercept=ones, prior_norms=prior)
+        grams = Grams("views", intercept=bool(self.fit_intercept))
+        return KernelMachine(grams, n_outputs, p=self.p, average=average, prior_norms=prior)
 
     @property
     def _pair_scale(self) -> float:  # type: ignore[override]
@@ -167,7 +176,7 @@ class OrthogonalPerceptron(OnlineEstimator):
 
 @shared_docs
 @dataclass(eq=False, repr=False)
-class MatrixPerceptron(OnlineEstimator):
+class MatrixPerceptron(ViewClassifier, OnlineEstimator):
     """MMP, the matrix multi-view perceptron (Cavallanti, Cesa-Bianchi and Gentile 2008; Fornoni 2009, chapter 3).
 
     A sample is a matrix X = [x_1 .. x_K] with one column for each view, all of d rows. A mistake, y <W, X> <= margin,
@@ -196,6 +205,7 @@ class MatrixPerceptron(OnlineEstimator):
     {average}
     {margin}
     {eta0}
+    {view_intercepts}
     {max_iter}
     {stream_ending}
 
@@ -204,6 +214,7 @@ class MatrixPerceptron(OnlineEstimator):
     {classes_}
     {linear_coef_}
     {kept_samples_}
+    {intercept_}
     {counts_}
     {error_curve_}
 
@@ -217,11 +228,9 @@ class MatrixPerceptron(OnlineEstimator):
     True
     """
 
-    _parameter_constraints = {
-        **OnlineEstimator._parameter_constraints,
-        "unequal": [StrOptions({"refuse", "pad", "repeat"})],
-    }
+    _parameter_constraints = {**CONSTRAINTS, "unequal": [StrOptions({"refuse", "pad", "repeat"})]}
     coef_ = from_machine("coef_")
+    intercept_ = from_machine("intercept_")
     support_ = from_machine("support_")
     dual_coef_ = from_machine("dual_coef_")
 
@@ -232,23 +241,26 @@ class MatrixPerceptron(OnlineEstimator):
     average: Any = False
     margin: float = 0.0
     eta0: float = 1.0
+    fit_intercept: bool = True
     max_iter: int = 10
     shuffle: bool = True
     random_state: Any = None
     verbose: bool = False
+    prepare: Any = None
     views: Any = None
 
     def _is_primal(self) -> bool:
         return self._has_linear_kernel() and self._averages() != "voted"
 
-    def _begin(self, classes: np.ndarray, announced: bool) -> None:
-        super()._begin(classes, announced)
+    def _begin(self, *given: Any) -> None:
+        super()._begin(*given)
         self._width: int = self._first_width  # of the widest view so far
 
     def _new_machine(self, n_outputs: int) -> Machine:
+        average, ones = self._averages(), bool(self.fit_intercept)
         if self._is_primal():
-            return LinearMachine("pairs", n_outputs, p=self.p, average=self._averages())
-        return KernelMachine(Grams("pairs"), n_outputs, p=self.p, average=self._averages())
+            return LinearMachine("pairs", n_outputs, p=self.p, average=average, fit_intercept=ones)
+        return KernelMachine(Grams("pairs", intercept=ones), n_outputs, p=self.p, average=average)
 
     # -- views of one width
     def _check_views(self, X: Views, whole: bool) -> None:

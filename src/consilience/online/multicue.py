@@ -16,11 +16,15 @@ from ..solvers.linalg import norm
 from ..views import _blocks
 from ..views._docs import shared_docs
 from ..views.container import Views
+from ..views.estimator import ViewClassifier
 from ..views.validation import remember
-from ._arrays import Rule
+from ._arrays import PassRecord, Rule
+from ._classes import new_outputs
+from ._counting import count
 from ._frame import OnlineEstimator
 from ._linear import LinearMachine
-from ._stream import new_outputs
+from ._machine import Lesson
+from ._parameters import CONSTRAINTS
 from .kernelized import Projectron
 
 __all__ = ["MultiCueClassifier"]
@@ -30,7 +34,7 @@ _MARGIN_ROUNDING = 1e-9  # relative rounding of the margins of the first layer
 
 @shared_docs
 @dataclass(eq=False, repr=False)
-class MultiCueClassifier(OnlineEstimator):
+class MultiCueClassifier(ViewClassifier, OnlineEstimator):
     """OMCL, online multi-cue learning in two layers (Jie, Orabona and Caputo 2009).
 
     Each view has an online estimator of its own, by default Projectron++. Their margins on a sample, made before they
@@ -81,7 +85,7 @@ class MultiCueClassifier(OnlineEstimator):
     _piece = 1024
     _pair_scale = 0.5  # see `PassiveAggressive`
     _parameter_constraints = {
-        **OnlineEstimator._parameter_constraints,
+        **CONSTRAINTS,
         "threshold": [Interval(Real, 0, None, closed="left")],
         "average": ["boolean", StrOptions({"with_last"})],
     }
@@ -96,6 +100,7 @@ class MultiCueClassifier(OnlineEstimator):
     shuffle: bool = True
     random_state: Any = None
     verbose: bool = False
+    prepare: Any = None
     views: Any = None
 
     def _given(self) -> dict[str, Any]:
@@ -130,8 +135,8 @@ class MultiCueClassifier(OnlineEstimator):
                 estimator._validate_params()
                 estimator._check_views(own, whole)
 
-    def _begin(self, classes: np.ndarray, announced: bool) -> None:
-        super()._begin(classes, announced)
+    def _begin(self, *given: Any) -> None:
+        super()._begin(*given)
         del self.kernels_  # the estimators of the views have them
         self.estimators_: dict[str, OnlineEstimator] = {}
         self._largest: dict[str, float] = {}  # margin of each view so far
@@ -171,6 +176,8 @@ class MultiCueClassifier(OnlineEstimator):
 
     def _add_class(self, classes: np.ndarray) -> None:
         sources = new_outputs(self.classes_, classes)  # ±1, scaled by `_mixed` for each view
+        if sources is not None:
+            self._calibration.remap(sources)
         self._set_classes(classes)
         for estimator in self.estimators_.values():
             estimator._add_class(classes)
@@ -196,23 +203,24 @@ class MultiCueClassifier(OnlineEstimator):
     def _read_one(self, x: Mapping[str, Any]) -> None:
         return None
 
-    def _learn(self, chunk: Views, codes: np.ndarray, ids: Any) -> tuple[np.ndarray, np.ndarray]:
+    def _learn(self, chunk: Views, lesson: Lesson) -> PassRecord:
         self._add_views(chunk)
-        ids, alone = np.asarray(ids), len(self.classes_) == 1
+        ids, alone = np.asarray(lesson.ids), len(self.classes_) == 1
         margins = {}
         for name, estimator in self.estimators_.items():
             own, there = _present(chunk, name)
-            margins[name] = np.full((len(codes), self._machine.n_outputs), np.nan)  # NaN marks missing views
+            margins[name] = np.full((len(lesson.codes), self._machine.n_outputs), np.nan)  # NaN marks missing views
             if len(there):
-                scores, wrong = estimator._learn(estimator._ready(own), codes[there], ids[there])
+                taught = Lesson(lesson.codes[there], lesson.weights[there], ids[there])
+                scores, wrong, _ = estimator._learn(estimator._ready(own), taught)
                 if not alone:
-                    estimator._count(wrong)
+                    count(estimator, wrong, wrong)
                     margins[name][there] = self._without_rounding(name, scores)
         if alone:
-            return super()._learn(chunk, codes, ids)
+            return super()._learn(chunk, lesson)
         Z = _margin_views(margins)
         self._machine.add_views(Z)
-        return super()._learn(self._machine.read(Z), codes, ids)
+        return super()._learn(self._machine.read(Z), lesson)
 
     def _without_rounding(self, name: str, margins: np.ndarray) -> np.ndarray:
         """Return margins with 0 for those that are rounding of the largest so far: a sample may have nothing else."""

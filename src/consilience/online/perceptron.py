@@ -8,6 +8,7 @@ import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from ..views._docs import shared_docs
+from ..views.estimator import ViewClassifier
 from ._arrays import Rule
 from ._bounds import BoundSetting
 from ._dual import Grams, KernelMachine
@@ -15,13 +16,14 @@ from ._frame import OnlineEstimator
 from ._linear import LinearMachine
 from ._link import LinkMachine
 from ._machine import Machine, from_machine
+from ._parameters import CONSTRAINTS
 
 __all__ = ["OnlinePerceptron", "PassiveAggressive"]
 
 
 @shared_docs
 @dataclass(eq=False, repr=False)
-class OnlinePerceptron(OnlineEstimator):
+class OnlinePerceptron(ViewClassifier, OnlineEstimator):
     """The perceptron and the p-norm perceptron, last, averaged or voted (Rosenblatt 1958; Grove et al. 2001).
 
     On a mistake, y <w, x> <= margin, for p >= 2:
@@ -75,7 +77,7 @@ class OnlinePerceptron(OnlineEstimator):
     True
     """
 
-    _parameter_constraints = {**OnlineEstimator._parameter_constraints, "p": [Interval(Real, 2, None, closed="left")]}
+    _parameter_constraints = {**CONSTRAINTS, "p": [Interval(Real, 2, None, closed="left")]}
     coef_ = from_machine("coef_")
     intercept_ = from_machine("intercept_")
 
@@ -89,6 +91,7 @@ class OnlinePerceptron(OnlineEstimator):
     shuffle: bool = True
     random_state: Any = None
     verbose: bool = False
+    prepare: Any = None
     views: Any = None
 
     def _is_primal(self) -> bool:
@@ -106,7 +109,7 @@ class OnlinePerceptron(OnlineEstimator):
 
 @shared_docs
 @dataclass(eq=False, repr=False)
-class PassiveAggressive(OnlineEstimator):
+class PassiveAggressive(ViewClassifier, OnlineEstimator):
     """Passive-aggressive learning, PA, PA-I and PA-II, linear and by kernels (Crammer et al. 2006).
 
     Where the hinge loss ℓ = max(0, 1 - y f(x)) is above 0:
@@ -126,7 +129,8 @@ class PassiveAggressive(OnlineEstimator):
     C : float, default=1.0
         Limit of the steps: the longest one of PA-I, softer for PA-II; not used by PA.
     {average}
-    {kernel_intercept}
+    fit_intercept : bool, default=True
+        Whether to fit an intercept, by adding 1 to the kernel.
     {budget}
     {max_iter}
     {stream_ending}
@@ -151,10 +155,7 @@ class PassiveAggressive(OnlineEstimator):
     """
 
     _pair_scale = 0.5  # two vectors move by half of what one alone does, for the same lead
-    _parameter_constraints = {
-        **OnlineEstimator._parameter_constraints,
-        "variant": [StrOptions({"PA", "PA-I", "PA-II"})],
-    }
+    _parameter_constraints = {**CONSTRAINTS, "variant": [StrOptions({"PA", "PA-I", "PA-II"})]}
     coef_ = from_machine("coef_")
     intercept_ = from_machine("intercept_")
     support_ = from_machine("support_")
@@ -166,12 +167,13 @@ class PassiveAggressive(OnlineEstimator):
     variant: str = "PA-I"
     C: float = 1.0
     average: Any = False
-    fit_intercept: bool = False
+    fit_intercept: bool = True
     budget: int | None = None
     max_iter: int = 10
     shuffle: bool = True
     random_state: Any = None
     verbose: bool = False
+    prepare: Any = None
     views: Any = None
 
     def _is_primal(self) -> bool:

@@ -12,18 +12,22 @@ from ..kernels import as_kernel
 from ..solvers.certificates import Certificate
 from ..views._docs import shared_docs
 from ..views._reading import is_missing, objects_of
+from ..views.estimator import ViewClassifier
 from ..views.validation import read_views_to_predict, remember
 from ._arrays import Rule
 from ._bounds import BoundSetting, ComparedSamples, mistake_certificate
 from ._candidates import OutputList, as_items, as_output_array, check_lengths, ordered, output_key, read_candidates_of
+from ._counting import count
 from ._dual import Grams
 from ._frame import OnlineEstimator
 from ._linear import LinearMachine
 from ._link import LinkMachine
 from ._pairs import PairMachine, as_output_block
-from ._ranked import check_ranking, choices_of, choices_to_learn, ranking_certificate, read_ranked
+from ._parameters import CONSTRAINTS
+from ._ranked import check_ranking, choices_of, choices_to_learn, ranking_certificate, read_ranked, refuse_weights
 from ._ranking import FeatureMachine
 from ._stream import one_row, uninterrupted
+from ._targets import Chunk
 
 __all__ = ["RankingPerceptron"]
 
@@ -32,7 +36,7 @@ _PIECE = 64  # samples learned at a time; Ctrl-C waits for them
 
 @shared_docs
 @dataclass(eq=False, repr=False)
-class RankingPerceptron(OnlineEstimator):
+class RankingPerceptron(ViewClassifier, OnlineEstimator):
     """The perceptron that ranks outputs, also structured ones, last, averaged or voted (Collins 2002).
 
     A sample x has candidates t for its output, and a joint feature map φ(x, t). The prediction is the candidate of the
@@ -119,7 +123,7 @@ class RankingPerceptron(OnlineEstimator):
     """
 
     _parameter_constraints = {
-        **OnlineEstimator._parameter_constraints,
+        **CONSTRAINTS,
         "features": [callable, None],
         "joint_kernel": [callable, tuple, None],
         "candidates": [callable, "array-like", None],
@@ -185,14 +189,15 @@ class RankingPerceptron(OnlineEstimator):
 
     def _begin_ranking(self) -> None:
         """Set the empty state for outputs of any kind."""
-        self._begin(np.zeros(1), announced=True)
+        self._begin(np.zeros(1), True)
         del self.classes_, self._codes
+        self.preparation_ = None
         self.view_names_in_ = self._used_views = ()
         listed = self.candidates is not None and not callable(self.candidates)
         self._outputs = read_candidates_of(self.candidates) if listed else OutputList()
 
     # -- learning
-    def partial_fit(self, X: Any, y: Any = None, classes: Any = None) -> Self:
+    def partial_fit(self, X: Any, y: Any = None, classes: Any = None, sample_weight: Any = None) -> Self:
         """Learn a chunk of samples, in order.
 
         Parameters
@@ -203,6 +208,8 @@ class RankingPerceptron(OnlineEstimator):
             Outputs; samples without one are skipped.
         classes : array-like, optional
             All classes of the stream, at the first call, where neither `features` nor `joint_kernel` is given.
+        sample_weight : array-like of shape (n_samples,), optional
+            Factors of the steps, where neither `features` nor `joint_kernel` is given.
 
         Returns
         -------
@@ -210,7 +217,8 @@ class RankingPerceptron(OnlineEstimator):
             The estimator.
         """
         if not self._ranks():
-            return super().partial_fit(X, y, classes)
+            return super().partial_fit(X, y, classes, sample_weight)
+        refuse_weights(sample_weight)
         self._validate_params()
         if classes is not None:
             raise ValueError("`classes` are for a ranking of classes. Give the outputs by `candidates`.")
@@ -227,7 +235,7 @@ class RankingPerceptron(OnlineEstimator):
                 self._resolve_outputs(None)
             if self._reads_views():
                 remember(self, X)
-            self._learn_chunk(X, outputs, self._next_id + np.arange(len(given)))
+            self._learn_chunk(Chunk(X, outputs, np.ones(len(outputs)), self._next_id + np.arange(len(given))))
             self._next_id += len(given)
         except Exception:  # such as a function that fails: the chunk is not learned at all
             self.__dict__.clear()
@@ -235,9 +243,10 @@ class RankingPerceptron(OnlineEstimator):
             raise
         return self
 
-    def _begin_fit(self, X: Any, y: Any) -> tuple[Any, np.ndarray, np.ndarray]:
+    def _begin_fit(self, X: Any, y: Any, sample_weight: Any = None) -> Chunk:
         if not self._ranks():
-            return super()._begin_fit(X, y)
+            return super()._begin_fit(X, y, sample_weight)
+        refuse_weights(sample_weight)
         X, outputs, given = read_ranked(self, X, y, fresh=True, whole=True)
         self.__dict__.pop("n_samples_seen_", None)
         if self._reads_views():
@@ -250,7 +259,7 @@ class RankingPerceptron(OnlineEstimator):
             self._outputs = self._outputs.with_new(outputs)
         self._resolve_outputs(outputs)
         self._next_id = int(given[-1]) + 1
-        return X, outputs, given
+        return Chunk(X, outputs, np.ones(len(outputs)), given)
 
     def _resolve_outputs(self, outputs: np.ndarray | None) -> None:
         """Compute what the kernel between outputs takes from data, which is known in `fit` only."""
@@ -264,10 +273,10 @@ class RankingPerceptron(OnlineEstimator):
             different = OutputList().with_new(outputs).outputs
             self._machine.output_kernel = kernel.resolved(as_output_block(different))
 
-    def _learn_chunk(self, X: Any, labels: np.ndarray, ids: Any) -> None:
+    def _learn_chunk(self, chunk: Chunk, view_margins: bool = False) -> list[Any]:
         if not self._ranks():
-            super()._learn_chunk(X, labels, ids)
-            return
+            return super()._learn_chunk(chunk, view_margins)
+        X, labels, _, ids = chunk
         if self._reads_views():
             self._met = tuple(name for name in X.names if name in self._met or X.present(name).any())
             self._add_views(X)
@@ -281,9 +290,10 @@ class RankingPerceptron(OnlineEstimator):
                     wrong = self._machine.learn(self._joint(), X[rows], choices, ids[rows])
                     wrong |= new  # an output that was not known could not be predicted
                     self._n_late += int(new.sum())
-                self._count(wrong)
+                count(self, wrong, wrong)
         if self._reads_views():
             self._used_views = self._met or self.view_names_in_
+        return []
 
     def _joint(self) -> Any:
         """Return the function of the user."""
@@ -291,7 +301,7 @@ class RankingPerceptron(OnlineEstimator):
         return joint if callable(joint) else None
 
     # -- single samples
-    def learn_one(self, x: Any, y: Any) -> Self:
+    def learn_one(self, x: Any, y: Any, sample_weight: float = 1.0) -> Self:
         """Learn one sample.
 
         Parameters
@@ -300,13 +310,18 @@ class RankingPerceptron(OnlineEstimator):
             The sample; a dict of view -> row where X are views.
         y : object
             The output.
+        sample_weight : float, default=1.0
+            Factor of the step, where neither `features` nor `joint_kernel` is given.
 
         Returns
         -------
         self
             The estimator.
         """
-        return self.partial_fit(self._one(x), objects_of([y])) if self._ranks() else super().learn_one(x, y)
+        if not self._ranks():
+            return super().learn_one(x, y, sample_weight)
+        refuse_weights(None if sample_weight == 1 else sample_weight)
+        return self.partial_fit(self._one(x), objects_of([y]))
 
     def predict_one(self, x: Any) -> Any:
         """Predict the output of one sample.
@@ -367,10 +382,15 @@ class RankingPerceptron(OnlineEstimator):
 
     def _classifies(self) -> bool:
         if self._ranks():
-            raise AttributeError("`decision_function` is for classes; `rank` returns candidates with their scores.")
+            raise AttributeError("This method is for classes; `rank` returns candidates with their scores.")
         return True
 
-    decision_function = available_if(_classifies)(OnlineEstimator.decision_function)
+    decision_function = available_if(_classifies)(ViewClassifier.decision_function)
+    predict_then_learn = available_if(_classifies)(OnlineEstimator.predict_then_learn)
+    forget = available_if(_classifies)(OnlineEstimator.forget)
+
+    def _gives_probabilities(self) -> bool:
+        return not self._ranks()
 
     def rank(self, X: Any, top: int = 5) -> list[list[tuple[Any, float]]]:
         """Return the best candidates of each sample, the best first, with their scores.

@@ -16,9 +16,11 @@ from ..solvers.linalg import is_positive
 from ..views._blocks import is_single
 from ..views._docs import shared_docs
 from ..views.conversion import to_float64
+from ..views.estimator import ViewClassifier
 from ._bounds import ComparedSamples, machine_without_intercept
 from ._dual import Grams
 from ._frame import OnlineEstimator
+from ._parameters import CONSTRAINTS
 from ._vector import VectorMachine, VectorRule, coefficient_pass
 
 __all__ = ["VectorPerceptron"]
@@ -26,7 +28,7 @@ __all__ = ["VectorPerceptron"]
 
 @shared_docs
 @dataclass(eq=False, repr=False)
-class VectorPerceptron(OnlineEstimator):
+class VectorPerceptron(ViewClassifier, OnlineEstimator):
     """The vector perceptron of MMR (Szedmak, Shawe-Taylor and Parrado-Hernandez 2006, Figures 1 and 2).
 
     Classes have vectors y_t, and an operator W maps samples to them. ``variant="operator"`` (Figure 1, the paper's
@@ -104,7 +106,7 @@ class VectorPerceptron(OnlineEstimator):
 
     _late_classes = False  # the class vectors are chosen for all classes together
     _parameter_constraints = {
-        **OnlineEstimator._parameter_constraints,
+        **CONSTRAINTS,
         "variant": [StrOptions({"operator", "coefficients"})],
         "margin": [Interval(Real, 0, None, closed="neither")],
     }
@@ -120,6 +122,7 @@ class VectorPerceptron(OnlineEstimator):
     shuffle: bool = True
     random_state: Any = None
     verbose: bool = False
+    prepare: Any = None
     views: Any = None
 
     def _streams(self) -> bool:
@@ -144,9 +147,10 @@ class VectorPerceptron(OnlineEstimator):
 
     # -- learning
     partial_fit = available_if(_streams)(OnlineEstimator.partial_fit)
+    predict_then_learn = available_if(_streams)(OnlineEstimator.predict_then_learn)
     learn_one = available_if(_streams)(OnlineEstimator.learn_one)
 
-    def fit(self, X: Any, y: Any) -> Self:
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Start again and pass over the samples until each has the margin, `max_iter` times at most.
 
         Parameters
@@ -155,6 +159,8 @@ class VectorPerceptron(OnlineEstimator):
             Samples.
         y : array-like of shape (n_samples,)
             Classes; samples without one are skipped.
+        sample_weight : array-like of shape (n_samples,), optional
+            Factors of the steps, for variant="operator"; samples of weight 0 are skipped.
 
         Returns
         -------
@@ -162,10 +168,12 @@ class VectorPerceptron(OnlineEstimator):
             The estimator.
         """
         if self.variant != "coefficients":
-            return super().fit(X, y)
+            return super().fit(X, y, sample_weight)
+        if sample_weight is not None:
+            raise ValueError("variant='coefficients' takes no sample weights. Use variant='operator'.")
         self._validate_params()
         with self._restore_on_error():
-            X, labels, ids = self._begin_fit(X, y)
+            X, labels, _, ids = self._begin_fit(X, y)
             self._add_views(X)
             machine, codes, alpha = self._machine, np.searchsorted(self.classes_, labels), np.zeros(len(X))
             _, Q = machine.products(X, codes)

@@ -261,9 +261,17 @@ eta0 : float, default=1.0
     "kernel_intercept": """
 fit_intercept : bool, default=False
     Whether to fit an intercept, by adding 1 to the kernel.""",
+    "view_intercepts": """
+fit_intercept : bool, default=True
+    Whether to fit an intercept, by adding a column of ones to each view, or 1 to each kernel. A missing view takes its
+    part of the intercept with it.""",
     "budget": """
 budget : int, optional
     Maximum number of samples kept with kernels; when exceeded, the oldest is dropped, also from the average.""",
+    "prepare": """
+prepare : recipe, list of recipes, dict by view or PerView, optional
+    Preparation of the views that follows the stream, such as "standardize": each sample is prepared with what is known
+    up to this sample. See `PerView`. Default: none.""",
     # -- attributes of online estimators
     "linear_coef_": """
 coef_ : dict of array
@@ -282,14 +290,17 @@ dual_coef_ : array of shape (n_support,) or (n_classes, n_support)
     Coefficients of the samples kept, signs included.""",
     "counts_": """
 n_mistakes_, n_updates_, n_samples_seen_ : int
-    Numbers of wrong decisions before learning (a tie is one), of updates, and of samples seen.
+    Numbers of wrong decisions of the last hypothesis before learning (a tie is one), of updates, and of samples seen.
+n_errors_ : int
+    Number of wrong predictions before learning, by the hypothesis that `predict` uses. It differs from `n_mistakes_`
+    with averages.
 n_iter_ : int
     Number of passes that `fit` made; 1 in a stream.
 converged_ : bool
     Whether the last pass of `fit` made no update.""",
     "error_curve_": """
 error_curve_ : array of shape (n, 2)
-    Samples seen, and share of mistakes so far.""",
+    Samples seen, and share of wrong predictions so far (`n_errors_`).""",
     # -- displays
     "ax": """
 ax : matplotlib Axes, optional
@@ -307,7 +318,7 @@ converged_ : bool
     Whether the last pass of `fit` made no update.""",
 }
 
-_ENDING = ("shuffle", "random_state", "verbose", "views")  # the last parameters of every online estimator
+_ENDING = ("shuffle", "random_state", "verbose", "prepare", "views")  # the last parameters of every online estimator
 _TEXTS["stream_ending"] = "\n".join(_TEXTS[name].strip("\n") for name in _ENDING)
 
 _SECTIONS: dict[str, dict[str, list[str]]] = {}  # lines of "Parameters" and "Attributes", by class

@@ -44,7 +44,8 @@ def read_views_to_fit(estimator: Any, X: Any) -> Views:
 def read_views_to_learn(estimator: Any, X: Any, fresh: bool, grams: bool = False) -> Views:
     """Validate the next samples of a stream: views by name, missing where not given; new ones may appear at any time.
 
-    With `grams`, square arrays are Gram matrices where the estimator's kernel takes them.
+    With `grams`, square arrays are Gram matrices where the estimator's kernel takes them. Values that are prepared
+    first are validated after it.
     """
     X = _read(estimator, X) if fresh else read_known(estimator, X)
     _check_device(estimator, X)
@@ -53,6 +54,15 @@ def read_views_to_learn(estimator: Any, X: Any, fresh: bool, grams: bool = False
     if not fresh:
         X = _as_before(estimator, X)
         X = X.align((*estimator.view_names_in_, *(name for name in X.names if name not in estimator.view_names_in_)))
+    return X if _prepares(estimator) else check_numbers(X)
+
+
+def _prepares(estimator: Any) -> bool:
+    return getattr(estimator, "prepare", None) is not None
+
+
+def check_numbers(X: Views) -> Views:
+    """Return views whose numbers are finite and not too large; raise for others."""
     for name in X.names:
         _check_numbers(name, X)
     return X
@@ -103,7 +113,8 @@ def read_views_to_predict(estimator: Any, X: Any) -> Views:
         )
     if getattr(estimator, "_fills_gaps", False):
         X = fill_gaps(estimator, X, fitting=False)
-    for name in used:  # a plain block of kernel values is checked later, when its columns are known
+    for name in () if _prepares(estimator) else used:
+        # a plain block of kernel values is checked later, when its columns are known
         if not (estimator._view_is_gram(name) and X.kind(name) in ("dense", "sparse")):
             _check_numbers(name, X)
     return X[used].align(estimator._used_views)
