@@ -91,7 +91,7 @@ def _run(
             blocks[name], names[name] = X.block(name), X.feature_names.get(name)
         elif own != "drop":
             blocks[name] = None
-    return every, blocks, names
+    return {name: every[name] for name in X.names if name in every}, blocks, names
 
 
 def _new_steps(prepare: Any, X: Views, name: str) -> Any:
@@ -178,8 +178,9 @@ def _one_row(prepare: Any, x: Mapping[str, Any]) -> Views:
             continue
         if sp.issparse(row):
             rows[name] = _reading.checked_sparse(row, f"View '{name}'").reshape((1, -1))
-        elif prepare._hashes(name):
-            rows[name] = _reading.objects_of([row.tolist() if isinstance(row, np.ndarray) else row])
+        elif prepare._hashes(name) and not (hasattr(row, "ndim") and row.dtype.kind == "f"):
+            # lists and arrays of ids have any length
+            rows[name] = _reading.objects_of([row.tolist() if hasattr(row, "ndim") else row])
         else:
             rows[name] = row.reshape(1, -1) if hasattr(row, "ndim") else [row]
     if not rows:

@@ -47,7 +47,9 @@ class HashedTokens(TransformerMixin, BaseEstimator):
             raise TypeError("Hashing takes text, lists of tokens, maps or ids; got a sparse matrix. Leave it as it is.")
         rows = X.tolist() if isinstance(X, np.ndarray) else X
         hasher = FeatureHasher(self.n_features, input_type="pair", alternate_sign=self.signed)
-        return sp.csr_array(hasher.transform(self._pairs(row) for row in rows))
+        counts = sp.csr_array(hasher.transform(self._pairs(row) for row in rows))
+        counts.has_canonical_format = True  # its rows are sorted and without duplicates, and SciPy would check again
+        return counts
 
     def _pairs(self, row: Any) -> Iterator[tuple[str, Any]]:
         """Yield tokens with their values."""

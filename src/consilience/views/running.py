@@ -16,8 +16,10 @@ from sklearn.utils import get_tags
 from .._backend import take_rows
 from . import _blocks, _reading
 from .container import Views
+from .hashing import HashedTokens
 from .recipes import LogColumns, NegativeValue, check_recipe, hashed_tokens, output_names, plain_result
 
+_CELLS = 2**15  # values that several steps take at a time
 _RECIPE_FOR = {  # what streams have in place of transformers that need all samples, or depend on chunks
     "StandardScaler": "standardize", "MinMaxScaler": "standardize", "MaxAbsScaler": "standardize",
     "RobustScaler": "standardize", "SimpleImputer": "impute", "TfidfVectorizer": "tfidf", "CountVectorizer": "hash",
@@ -162,7 +164,9 @@ class FixedStep(RunningStep):
         if "_fitted" not in vars(self):
             self.transformer.fit(data)  # which only validates
             self._fitted = True
-        result = _reading.read_block("output", plain_result(self.transformer.transform(data)))
+        result = self.transformer.transform(data)
+        if not isinstance(self.transformer, HashedTokens):  # which returns valid rows
+            result = _reading.read_block("output", plain_result(result))
         return result if len(rows) == len(present) else _blocks.place_rows(result, rows, len(present))
 
     def get_feature_names_out(self, input_features: Any = None) -> Any:
@@ -231,7 +235,18 @@ class RunningSteps:
         return np.ascontiguousarray(row.reshape(1, -1))
 
     def run(self, X: Any, present: np.ndarray, learn: bool, first: int = 0, last: int | None = None) -> Any:
-        """Return rows after the steps from `first` up to `last`."""
+        """Return rows after the steps from `first` up to `last`; parts of dense rows that stay in the cache."""
+        rows = max(1, _CELLS // max(1, self.width))
+        if self.kind != "dense" or self.n_fixed or not self.in_order or len(present) <= rows or len(self.steps) < 2:
+            return self._run(X, present, learn, first, last)
+        Z = np.empty(0)
+        for k in range(0, len(present), rows):
+            part = self._run(X[k : k + rows], present[k : k + rows], learn, first, last)
+            Z = Z if k else np.empty((len(present), part.shape[1]), dtype=part.dtype)
+            Z[k : k + rows] = part
+        return Z
+
+    def _run(self, X: Any, present: np.ndarray, learn: bool, first: int, last: int | None) -> Any:
         for k, step in enumerate(self.steps[first:last], start=first):
             try:
                 X = step.run(X, present, learn)
