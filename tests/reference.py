@@ -640,3 +640,34 @@ def shared_metric_residuals(M, Y, alpha, metric_penalty):
             t /= 2
         B = B - t * step
     return B @ rows
+
+
+# -- streams
+def running_scores(X, *, center=True):
+    """Standard scores of each value among those of its column up to its row, without NaN; 0 without variance."""
+    Z = np.full(X.shape, np.nan)
+    for t, row in enumerate(X):
+        for j, x in enumerate(row):
+            past = X[: t + 1, j][~np.isnan(X[: t + 1, j])]
+            if not np.isnan(x):
+                Z[t, j] = (x - past.mean() * center) / past.std() if past.std() > 0 else 0.0
+    return Z
+
+
+def running_means(X):
+    """The table with each NaN replaced by the mean of the values above it; 0 where there are none."""
+    Z = X.copy()
+    for t, j in np.argwhere(np.isnan(X)):
+        past = X[:t, j][~np.isnan(X[:t, j])]
+        Z[t, j] = past.mean() if len(past) else 0.0
+    return Z
+
+
+def running_tfidf(counts):
+    """Weights of counts with the frequencies of the rows up to each one, of norm 1."""
+    Z = np.zeros(counts.shape)
+    for t, row in enumerate(counts):
+        df = (counts[: t + 1] > 0).sum(axis=0)
+        Z[t] = row * (np.log((2 + t) / (1 + df)) + 1)
+        Z[t] /= max(np.sqrt((Z[t] ** 2).sum()), 1e-300)
+    return Z

@@ -15,8 +15,11 @@ _LIBRARY = "consilience"
 _ROOMS = ("views", "kernels", "batch", "online")  # whose public classes may be in a file
 _PARTS = {  # what fitted models are made of besides public classes, by the modules that define it
     "views._blocks": ("Gram",),
+    "views.hashing": ("HashedTokens",),
     "views.recipes": ("LogColumns", "MostAssociated", "MostVariable"),
+    "views.running": ("FixedStep", "RunningImputer", "RunningScaler", "RunningSteps", "RunningTfidf"),
     "solvers.certificates": ("Certificate", "Solution"),
+    "kernels._table_features": ("TableFeatures",),
     "kernels.algebra": ("Constant", "Exponential", "Mapped", "OnColumns", "Power", "Product", "Scaled", "Sum"),
     "kernels.normalization": ("Centered", "Normalized", "Standardized"),
     "batch._consensus": ("BaseModel",),

@@ -5,6 +5,7 @@ from typing import Any
 
 from ..views._frames import level_names
 from ._consensus_states import Require
+from ._running_states import check_running
 
 
 def check_remembered(estimator: Any, require: Require) -> None:
@@ -17,6 +18,7 @@ def check_remembered(estimator: Any, require: Require) -> None:
     require : callable
         Function that raises an error with a text unless its first argument is true.
     """
+    check_running(estimator, require)
     fitted = vars(estimator)
     known = fitted.get("_known", {})
     for name, (kind, wide, columns) in known.items():

@@ -183,3 +183,27 @@ def _subtree_pair(start, stop, production, links, children, by_production, place
         offset[v] = bottom
         top = bottom + count[p]
     return total, stack
+
+
+# -- random features
+@jit()
+def add_products(X, present, W, b, out):  # type: ignore[no-untyped-def]
+    """Write XW + b to the rows of `out` that are present."""
+    for i in range(len(X)):
+        if present[i]:
+            out[i] = b
+            for j in range(X.shape[1]):
+                x = X[i, j]
+                for k in range(W.shape[1]):
+                    out[i, k] += x * W[j, k]
+
+
+@jit()
+def add_sparse_products(data, indices, indptr, present, W, b, out):  # type: ignore[no-untyped-def]
+    """Write XW + b to the rows of `out` that are present, for sparse rows."""
+    for i in range(len(indptr) - 1):
+        if present[i]:
+            out[i] = b
+            for p in range(indptr[i], indptr[i + 1]):
+                for k in range(W.shape[1]):
+                    out[i, k] += data[p] * W[indices[p], k]

@@ -12,7 +12,7 @@ from numbers import Integral
 from typing import Any
 
 import numpy as np
-from sklearn.base import TransformerMixin
+from sklearn.base import TransformerMixin, clone
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, RealNotInt, StrOptions
 
@@ -26,6 +26,7 @@ from ..views.container import Views
 from ..views.estimator import ViewEstimator
 from ..views.row_blocks import RowBlocks, RowSample, sample_rows, sample_size
 from ..views.validation import read_views_to_fit, read_views_to_learn, read_views_to_predict, remember, store_means
+from ._table_features import TableFeatures
 from .base import Array, Kernel
 from .by_view import as_part, kernels_by_view, reads_gram, reference_block, resolve_kernels
 from .scalar import RBF, Laplacian
@@ -46,6 +47,7 @@ class _Features(TransformerMixin, ViewEstimator, auto_wrap_output_keys=None):  #
     kernel: Any
     n_components: float
     random_state: Any
+    _draws_at_once = False  # whether the map needs only the number of columns
     _known: dict[str, Any]
     _categories: dict[str, Any]
     landmark_indices_: dict[str, np.ndarray]
@@ -166,6 +168,10 @@ class _Features(TransformerMixin, ViewEstimator, auto_wrap_output_keys=None):  #
             else:
                 blocks[name] = None
         return Views._of(blocks, len(X), X.mask, {}, X.sample_names)
+
+    def of_view(self, name: str) -> TableFeatures:
+        """Return the same features of one view as a transformer of its table, for the steps of `PerView`."""
+        return TableFeatures(clone(self), name)
 
     def _size(self, n: int) -> int:
         """Return `n_components` as a number: an integer itself, or a fraction of n samples."""
@@ -426,6 +432,8 @@ class RandomFeatures(_Features):
       a  dense float64  5 columns
       b  dense float64  5 columns
     """
+
+    _draws_at_once = True
 
     kernel: Any = "rbf"
     _: KW_ONLY

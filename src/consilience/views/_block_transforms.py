@@ -71,7 +71,7 @@ def fit_by_blocks(
                 for before in fitted[name]:
                     data = before.transform(data)
                 if name not in made:
-                    made[name] = _checked(name, transformer_of(by_view[name][k], data))
+                    made[name] = _checked(name, transformer_of(by_view[name][k], data, name))
                 _learn(made[name], data, None if block.y is None else np.asarray(block.y)[rows])
         for name, own in made.items():
             fitted[name].append(own)

@@ -1,32 +1,32 @@
 """Prepare each view by recipes or scikit-learn transformers of its own."""
 
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass
 from typing import Any, Self
 
 import numpy as np
 import scipy.sparse as sp
 from sklearn import get_config
-from sklearn.base import TransformerMixin
+from sklearn.base import TransformerMixin, clone
 from sklearn.utils._param_validation import HasMethods, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from .._backend import check_on_host, take_rows
-from . import _blocks, _frames, _reading
+from . import _blocks, _reading
 from ._block_transforms import fit_by_blocks, survey_views, transformed_blocks
 from ._blocks import Block
 from ._construction import is_mapping
 from ._docs import shared_docs
 from ._samples import in_order_of
+from ._streamed_views import learn_chunk, learn_row, tokens_as_objects, transform_chunk, transform_row
 from .container import Views
 from .conversion import as_views
 from .estimator import ViewEstimator
-from .recipes import NegativeValue, chained_steps, check_recipe, fit_steps, is_recipe
+from .recipes import check_recipe, fit_steps, hashes_tokens, is_recipe, naming_place, output_names, plain_result
 from .row_blocks import RowBlocks
 from .validation import read_as_fitted, store_views
 
-__all__ = ["PerView"]
+__all__ = ["PerView"]  # `as_preparation` is for estimators that take a preparation as a parameter
 
 _TRANSFORMER = [HasMethods(["fit", "transform"]), str, list, tuple]
 
@@ -154,7 +154,8 @@ class PerView(TransformerMixin, ViewEstimator, auto_wrap_output_keys=None):  # t
 
     def _fit(self, X: Any, y: Any, transform: bool) -> tuple[Views, dict[str, Any]]:
         """Fit the transformers; return the samples and, if asked for, the transformed present rows of each view."""
-        X = as_views(X, None if isinstance(X, Views) or is_mapping(X) else self.views)
+        X = as_views(tokens_as_objects(self, X), None if isinstance(X, Views) or is_mapping(X) else self.views)
+        self.__dict__.pop("n_samples_seen_", None)  # no longer in a stream
         by_view = self._steps_by_view(X)
         y = in_order_of(X.sample_names, y, "y")
         if y is not None and len(np.asarray(y)) != len(X):
@@ -172,14 +173,15 @@ class PerView(TransformerMixin, ViewEstimator, auto_wrap_output_keys=None):  # t
                 self.transformers_[name] = None
                 continue
             target = None if y is None else _column(y)[rows]
-            with _naming(name, X):
-                self.transformers_[name], results[name] = fit_steps(steps, data, target, transform=transform)
+            with naming_place(name, X):
+                self.transformers_[name], results[name] = fit_steps(steps, data, target, name, transform=transform)
         return X, results
 
     def _fit_blocks(self, blocks: RowBlocks, y: Any) -> None:
         """Fit the transformers to blocks of rows, which have their targets with them."""
         if y is not None:
             raise ValueError("RowBlocks have targets in their blocks. Leave `y` out.")
+        self.__dict__.pop("n_samples_seen_", None)
         some = survey_views(self, blocks)
         self._dense_views = tuple(name for name in some.names if some.kind(name) == "dense")
         self.transformers_ = fit_by_blocks(self, blocks, self._steps_by_view(some), _present)
@@ -200,7 +202,9 @@ class PerView(TransformerMixin, ViewEstimator, auto_wrap_output_keys=None):  # t
         check_is_fitted(self)
         if isinstance(X, RowBlocks):
             return transformed_blocks(X, self.transform)
-        X = read_as_fitted(self, X).align(self.view_names_in_)
+        if self._in_stream():
+            return transform_chunk(self, X)
+        X = read_as_fitted(self, tokens_as_objects(self, X)).align(self.view_names_in_)
         results = {}
         data: Any
         for name, transformer in self.transformers_.items():
@@ -208,7 +212,7 @@ class PerView(TransformerMixin, ViewEstimator, auto_wrap_output_keys=None):  # t
             if sp.issparse(data) and name in self._dense_views:  # transformers that center take dense data alone
                 data = data.toarray()
             if data is not None:
-                with _naming(name, X, transformer):
+                with naming_place(name, X, transformer):
                     results[name] = transformer.transform(data)
         return self._joined(X, results)
 
@@ -223,13 +227,18 @@ class PerView(TransformerMixin, ViewEstimator, auto_wrap_output_keys=None):  # t
                     names[name] = X.feature_names.get(name)
                 continue
             rows = np.flatnonzero(X.present(name))
-            result = _reading.read_block(name, _plain(results[name])) if name in results else None
+            result = _reading.read_block(name, plain_result(results[name])) if name in results else None
             blocks[name] = result if result is None or len(rows) == len(X) else _blocks.place_rows(result, rows, len(X))
-            names[name] = None if transformer is None else _output_names(transformer, X.feature_names.get(name))
-        present = np.column_stack([X.present(name) & (block is not None) for name, block in blocks.items()])
+            names[name] = None if transformer is None else output_names(transformer, X.feature_names.get(name))
+        return self._as_views(X, blocks, names)
+
+    def _as_views(self, X: Views, blocks: Mapping[str, Block], names: Mapping[str, Any]) -> Views:
+        """Return transformed views with the names of their columns; raise for samples that keep no view."""
+        given = [X.present(name) & (block is not None) for name, block in blocks.items()]
+        present = np.column_stack(given) if given else np.zeros((len(X), 1), dtype=bool)
         empty = np.flatnonzero(~present.any(axis=1))
         if len(empty):
-            kept = [name for name in blocks if self.transformers_[name] is not None]
+            kept = [name for name in blocks if self.transformers_.get(name) is not None]
             raise ValueError(
                 f"{_blocks.rows_text(empty, X.sample_names)} none of the remaining views {_blocks.quoted(kept)}. "
                 "PerView drops the others, or they were missing in every training sample. Drop such samples."
@@ -238,20 +247,112 @@ class PerView(TransformerMixin, ViewEstimator, auto_wrap_output_keys=None):  # t
         same = {name: own for name, own in X.categories.items() if self.transformers_.get(name) == "passthrough"}
         return Views._of(blocks, len(X), present, columns, X.sample_names, same)
 
+    # -- streams
+    def partial_fit(self, X: Any, y: Any = None) -> Self:
+        """Learn a chunk of samples, in order; see the notes for what streams can learn.
+
+        Parameters
+        ----------
+        X : Views, what `as_views` reads, or RowBlocks
+            Samples. Views may be missing, and new ones may appear. A chunk that is refused changes nothing.
+        y : ignored
+            Not used.
+
+        Returns
+        -------
+        self
+            The transformer.
+        """
+        if isinstance(X, RowBlocks):
+            for block in X:
+                self.learn_transform(block.X)
+        else:
+            self.learn_transform(X)
+        return self
+
+    def learn_transform(self, X: Any) -> Views:
+        """Learn a chunk of samples and transform it: each row by the rows so far, itself included, and no later row.
+
+        Parameters
+        ----------
+        X : Views or what `as_views` reads
+            Samples. Views may be missing, and new ones may appear. A chunk that is refused changes nothing.
+
+        Returns
+        -------
+        Views
+            Transformed views.
+        """
+        self._validate_params()
+        self._check_in_stream()
+        return learn_chunk(self, X)
+
+    def learn_transform_one(self, x: Mapping[str, Any]) -> dict[str, Any]:
+        """Learn one sample and transform it, faster than as a chunk of one row, with the same result.
+
+        Parameters
+        ----------
+        x : dict
+            The row of each view: an array, a list of numbers, a sparse row, a string, a list of tokens, or a map.
+            Missing views are left out, None, or rows of NaN.
+
+        Returns
+        -------
+        dict
+            The transformed row of each view that is present: a 1-D array, or a CSR matrix of one row.
+        """
+        self._check_in_stream()
+        return learn_row(self, x)
+
+    def transform_one(self, x: Mapping[str, Any]) -> dict[str, Any]:
+        """Transform one sample, in a stream as if it came next; nothing is stored.
+
+        Parameters
+        ----------
+        x : dict
+            The row of each view, as in `learn_transform_one`.
+
+        Returns
+        -------
+        dict
+            The transformed row of each view that is present: a 1-D array, or a CSR matrix of one row.
+        """
+        return transform_row(self, x)
+
+    def _in_stream(self) -> bool:
+        return "n_samples_seen_" in vars(self)
+
+    def _check_in_stream(self) -> None:
+        if "transformers_" in vars(self) and not self._in_stream():
+            raise ValueError(
+                "PerView was fitted by `fit`, and its transformers cannot learn from single rows. Start a stream with "
+                "clone(prepare), or go on with `transform`."
+            )
+
+    # -- steps of views
     def _steps_by_view(self, X: Views) -> dict[str, Any]:
         """Return "passthrough", "drop" or the steps of each view; raise for unknown views and unsuitable steps."""
-        if not isinstance(self.transformers, Mapping):
-            return {name: _steps(name, X, self.transformers, named=False) for name in X.names}
-        unknown = [name for name in self.transformers if name not in X.names]
+        unknown = [name for name in self.transformers if name not in X.names] if self._is_by_view() else []
         if unknown:
             raise ValueError(
                 f"PerView has a transformer for the view {_blocks.quoted(unknown)}, but the views are "
                 f"{_blocks.quoted(X.names)}. Remove or rename the entry."
             )
-        return {
-            name: _steps(name, X, self.transformers.get(name, self.remainder), named=name in self.transformers)
-            for name in X.names
-        }
+        return {name: self._steps_of(name, X) for name in X.names}
+
+    def _steps_of(self, name: str, X: Views) -> Any:
+        return _steps(name, X, self._given(name), named=self._is_by_view() and name in self.transformers)
+
+    def _is_by_view(self) -> bool:
+        return isinstance(self.transformers, Mapping)
+
+    def _given(self, name: str) -> Any:
+        return self.transformers.get(name, self.remainder) if self._is_by_view() else self.transformers
+
+    def _hashes(self, name: str) -> bool:
+        """Tell whether the first step of a view hashes tokens."""
+        given = self._given(name)
+        return hashes_tokens(given[0] if isinstance(given, (list, tuple)) and given else given)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -277,7 +378,10 @@ def _steps(name: str, X: Views, given: Any, *, named: bool) -> Any:
             )
     steps = [step for step in steps if not (isinstance(step, str) and step == "passthrough")]
     kind = X.kind(name)
-    if steps and kind in ("objects", "gram") and is_recipe(steps[0]):
+    tokens = bool(steps) and hashes_tokens(steps[0])
+    if tokens and not named and kind in ("dense", "sparse"):
+        return "passthrough"
+    if steps and is_recipe(steps[0]) and (kind == "gram" or (kind == "objects" and not tokens)):
         if not named and all(is_recipe(step) for step in steps):
             return "passthrough"
         what = "a Gram matrix" if kind == "gram" else "text or other objects"
@@ -296,28 +400,6 @@ def _column(y: Any) -> np.ndarray:
     return np.asarray(y)
 
 
-@contextmanager
-def _naming(name: str, X: Views, transformer: Any = None) -> Iterator[None]:
-    """Name the view in errors about its data; in those of the recipe "log" the sample and the column too."""
-    try:
-        with _blocks.naming(name):
-            yield
-    except NegativeValue as error:
-        names = X.feature_names.get(name)
-        before = error.before if transformer is None else chained_steps(transformer)
-        for step in before:
-            if step is error.owner:
-                break
-            names = _output_names(step, names)
-        row = int(np.flatnonzero(X.present(name))[error.row])
-        where = f"row {row}" if X.sample_names is None else f"sample '{X.sample_names[row]}'"
-        column = error.column if names is None else f"'{names[error.column]}'"
-        raise ValueError(
-            f"View '{name}' has {error.value:g} in {where}, column {column}, but the recipe 'log' takes no negative "
-            "values. Correct it, or use another recipe for this view."
-        ) from error
-
-
 def _present(X: Views, name: str) -> tuple[Any, np.ndarray]:
     """Return the present rows of a view in the form that transformers take (strings as a list), and their positions."""
     rows = np.flatnonzero(X.present(name))
@@ -333,19 +415,19 @@ def _present(X: Views, name: str) -> tuple[Any, np.ndarray]:
     return (block.tolist() if block.dtype == object else block), rows
 
 
-def _plain(result: Any) -> Any:
-    """Return what a transformer returned as an array or a sparse matrix."""
-    if _frames.is_frame(result):
-        return _frames.read_frame("output", result).block
-    return result if sp.issparse(result) or hasattr(result, "shape") else np.asarray(result)
+def as_preparation(given: Any) -> PerView | None:
+    """Return the preparation that an estimator was given as a parameter, as a `PerView` of its own.
 
+    Parameters
+    ----------
+    given : None, PerView, dict, recipe, transformer or list of these
+        What `PerView` takes, or an unfitted or fitted `PerView`, which is cloned.
 
-def _output_names(transformer: Any, names_in: tuple[str, ...] | None) -> tuple[str, ...] | None:
-    """Return the names of a transformer's output columns, or None if it has none."""
-    try:
-        given = transformer.get_feature_names_out(names_in and np.asarray(names_in, dtype=object))
-    except (AttributeError, TypeError, ValueError):  # the transformer does not name its outputs
+    Returns
+    -------
+    PerView or None
+        An unfitted transformer; None if there is no preparation.
+    """
+    if given is None:
         return None
-    names = tuple(str(c) for c in given)
-    generated = names_in is None and names == tuple(f"x{k}" for k in range(len(names)))  # scikit-learn's default names
-    return None if generated else names
+    return clone(given) if isinstance(given, PerView) else PerView(given)

@@ -1,12 +1,14 @@
 """Preparation of one view by name: "log", "top_k:50" and other recipes, as transformers of a table."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, Self
 
 import numpy as np
 import scipy.sparse as sp
 from scipy.special import fdtrc
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin, clone
+from sklearn.feature_extraction.text import TfidfTransformer
 from sklearn.feature_selection import SelectorMixin
 from sklearn.impute import SimpleImputer
 from sklearn.pipeline import Pipeline, make_pipeline
@@ -14,9 +16,14 @@ from sklearn.preprocessing import QuantileTransformer, StandardScaler
 from sklearn.utils.sparsefuncs import mean_variance_axis, min_max_axis
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from . import _blocks
+from ._frames import is_frame, read_frame
+from .container import Views
+from .hashing import HASHED_COLUMNS, HashedTokens
 from .validation import labeled_rows
 
-RECIPES = ("standardize", "impute", "log", "quantile", "variance:K", "top_k:K")
+RECIPES = ("standardize", "impute", "log", "quantile", "variance:K", "top_k:K", "hash", "category", "tfidf")
+_OF_TOKENS = ("hash", "category", "tfidf")  # recipes for text, lists of tokens, maps and ids; a number is optional
 _CELLS = 4_000_000  # cells of a table that are worked on at a time
 _QUANTILES = 1000  # as many as scikit-learn takes
 
@@ -244,19 +251,35 @@ def check_recipe(recipe: str) -> str:
     by_name = {known.partition(":")[0]: known for known in RECIPES}
     if name not in by_name:
         raise ValueError(f"There is no recipe '{recipe}'. The recipes are {', '.join(RECIPES)}, passthrough and drop.")
-    counts = ":" in by_name[name]
-    if counts and not (number.isascii() and number.isdigit() and int(number) > 0):
+    counts, hashes = ":" in by_name[name], name in _OF_TOKENS
+    whole = number.isascii() and number.isdigit() and 0 < int(number) < 2**31
+    if (counts or (hashes and colon)) and not whole:
         raise ValueError(f"The recipe '{recipe}' must have a number of columns, at least 1, such as '{name}:50'.")
-    if colon and not counts:
+    if colon and not (counts or hashes):
         raise ValueError(f"The recipe '{name}' takes no number; got '{recipe}'.")
     return recipe
 
 
-def transformer_of(step: Any, data: Any) -> Any:
-    """Return an unfitted transformer of a table: that of a recipe by name, or a clone of the one given."""
+def hashes_tokens(step: Any) -> bool:
+    """Tell whether a step takes text, lists of tokens, maps or ids and hashes them."""
+    return isinstance(step, HashedTokens) or (isinstance(step, str) and step.partition(":")[0] in _OF_TOKENS)
+
+
+def hashed_tokens(recipe: str) -> HashedTokens:
+    """Return the transformer that counts tokens for the recipes "hash", "category" and "tfidf"."""
+    name, _, number = recipe.partition(":")
+    n_features = int(number) if number else HASHED_COLUMNS
+    return HashedTokens(n_features, signed=name != "tfidf", whole=name == "category")
+
+
+def transformer_of(step: Any, data: Any, view: str) -> Any:
+    """Return an unfitted transformer of a view's table: that of a recipe by name, or a clone of the one given."""
     if not isinstance(step, str):
-        return clone(step)
+        return step.of_view(view) if hasattr(step, "of_view") else clone(step)
     name, _, number = check_recipe(step).partition(":")
+    if name in _OF_TOKENS:
+        tokens = hashed_tokens(step)
+        return make_pipeline(tokens, TfidfTransformer()) if name == "tfidf" else tokens
     if name == "standardize":
         return StandardScaler(with_mean=not sp.issparse(data))
     if name == "impute":
@@ -274,12 +297,12 @@ def transformer_of(step: Any, data: Any) -> Any:
     return MostVariable(int(number)) if name == "variance" else MostAssociated(int(number))
 
 
-def fit_steps(steps: Sequence[Any], data: Any, y: Any, *, transform: bool) -> tuple[Any, Any]:
+def fit_steps(steps: Sequence[Any], data: Any, y: Any, view: str, *, transform: bool) -> tuple[Any, Any]:
     """Fit steps one after another; return them as one transformer, and the transformed table if it is asked for."""
     fitted: list[Any] = []
     try:
         for k, step in enumerate(steps):
-            own = transformer_of(step, data)
+            own = transformer_of(step, data, view)
             if transform or k < len(steps) - 1:
                 has = hasattr(own, "fit_transform")
                 data = own.fit_transform(data, y) if has else own.fit(data, y).transform(data)
@@ -295,3 +318,46 @@ def fit_steps(steps: Sequence[Any], data: Any, y: Any, *, transform: bool) -> tu
 def chained_steps(transformer: Any) -> list[Any]:
     """Return the steps of a pipeline, and any other transformer as the only step."""
     return [step for _, step in transformer.steps] if isinstance(transformer, Pipeline) else [transformer]
+
+
+# -- what transformers return
+def plain_result(result: Any) -> Any:
+    """Return what a transformer returned as an array or a sparse matrix."""
+    if is_frame(result):
+        return read_frame("output", result).block
+    return result if sp.issparse(result) or hasattr(result, "shape") else np.asarray(result)
+
+
+def output_names(transformer: Any, names_in: tuple[str, ...] | None) -> tuple[str, ...] | None:
+    """Return the names of a transformer's output columns, or None if it has none."""
+    try:
+        given = transformer.get_feature_names_out(names_in and np.asarray(names_in, dtype=object))
+    except (AttributeError, TypeError, ValueError):  # the transformer does not name its outputs
+        return None
+    if given is None:
+        return None
+    names = tuple(str(c) for c in given)
+    generated = names_in is None and names == tuple(f"x{k}" for k in range(len(names)))  # scikit-learn's default names
+    return None if generated else names
+
+
+@contextmanager
+def naming_place(name: str, X: Views, transformer: Any = None) -> Iterator[None]:
+    """Name the view in errors about its data; in those of the recipe "log" the sample and the column too."""
+    try:
+        with _blocks.naming(name):
+            yield
+    except NegativeValue as error:
+        names = X.feature_names.get(name)
+        before = error.before if transformer is None else chained_steps(transformer)
+        for step in before:
+            if step is error.owner:
+                break
+            names = output_names(step, names)
+        row = int(np.flatnonzero(X.present(name))[error.row])
+        where = f"row {row}" if X.sample_names is None else f"sample '{X.sample_names[row]}'"
+        column = error.column if names is None else f"'{names[error.column]}'"
+        raise ValueError(
+            f"View '{name}' has {error.value:g} in {where}, column {column}, but the recipe 'log' takes no negative "
+            "values. Correct it, or use another recipe for this view."
+        ) from error

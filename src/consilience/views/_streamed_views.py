@@ -1,0 +1,194 @@
+"""Views of a stream that `PerView` prepares: chunks, single samples, views that come late, refused chunks."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.utils.validation import check_is_fitted
+
+from .._backend import check_on_host
+from . import _blocks, _reading
+from ._blocks import Block
+from ._construction import is_mapping
+from .container import Views
+from .recipes import naming_place
+from .running import RunningSteps
+from .validation import _as_before, _read, read_known, remember
+
+_ONE = np.ones(1, dtype=bool)
+
+
+# -- chunks
+def learn_chunk(prepare: Any, X: Any) -> Views:
+    """Learn samples in order; return each view transformed by the rows up to each one. A refused chunk changes nothing.
+
+    `prepare` is a `PerView`: it names the steps of a view that is new, and joins the transformed views.
+    """
+    fresh = not prepare._in_stream()
+    X = _read_chunk(prepare, X, fresh)
+    before = dict(vars(prepare))
+    known = {} if fresh else prepare.transformers_
+    states = {name: own.snapshot() for name, own in known.items() if isinstance(own, RunningSteps)}
+    try:
+        if fresh:
+            prepare._known, prepare._categories, prepare.n_samples_seen_ = {}, {}, 0
+        remember(prepare, X)
+        prepare.transformers_, blocks, names = _run(prepare, X, known, learn=True)
+        prepare.n_samples_seen_ += len(X)
+        return prepare._as_views(X, blocks, names)
+    except BaseException:
+        vars(prepare).clear()
+        vars(prepare).update(before)
+        for name, state in states.items():
+            known[name].restore(state)
+        raise
+
+
+def transform_chunk(prepare: Any, X: Any) -> Views:
+    """Return samples, each transformed as if it came next in the stream; nothing is stored."""
+    X = _read_chunk(prepare, X, fresh=False)
+    _, blocks, names = _run(prepare, X, prepare.transformers_, learn=False)
+    return prepare._as_views(X, blocks, names)
+
+
+def _read_chunk(prepare: Any, X: Any, fresh: bool) -> Views:
+    """Read the next samples: views and columns by name, missing views where not given; new ones may appear."""
+    X = tokens_as_objects(prepare, X)
+    X = _read(prepare, X) if fresh else read_known(prepare, X)
+    check_on_host("PerView in a stream", *(X.block(name) for name in X.names))
+    if fresh:
+        return X
+    X = _as_before(prepare, X)
+    known = prepare.view_names_in_
+    return X.align((*known, *(name for name in X.names if name not in known)))
+
+
+def tokens_as_objects(prepare: Any, X: Any) -> Any:
+    """Return data with lists of ids as objects where a view hashes them: lists of numbers would become a table."""
+    if isinstance(X, Views) or not is_mapping(X):
+        return X
+    lists = {name: own for name, own in X.items() if isinstance(own, (list, tuple)) and prepare._hashes(name)}
+    return {**X, **{name: _reading.objects_of(own) for name, own in lists.items()}}
+
+
+def _run(
+    prepare: Any, X: Views, known: Mapping[str, Any], learn: bool
+) -> tuple[dict[str, Any], dict[str, Block], dict[str, Any]]:
+    """Return the steps of each view, with those of new views, the transformed blocks, and the names of columns."""
+    every, blocks, names = dict(known), {}, {}
+    for name in X.names:
+        present = X.present(name)
+        if name not in every and present.any():
+            every[name] = _new_steps(prepare, X, name)
+        own = every.get(name)
+        if isinstance(own, RunningSteps) and present.any():
+            check_infinite(X, name)
+            with naming_place(name, X):
+                blocks[name] = own.run(own.read(X.block(name), present), present, learn)
+            names[name] = own.names_out(X.feature_names.get(name))
+        elif own == "passthrough":
+            blocks[name], names[name] = X.block(name), X.feature_names.get(name)
+        elif own != "drop":
+            blocks[name] = None
+    return {name: every[name] for name in X.names if name in every}, blocks, names
+
+
+def _new_steps(prepare: Any, X: Views, name: str) -> Any:
+    """Return "passthrough", "drop" or the steps of a view whose first row has come."""
+    given = prepare._steps_of(name, X)
+    if isinstance(given, str):
+        return given
+    steps = RunningSteps(given, name)
+    steps.begin(X.block(name))
+    return steps
+
+
+def check_infinite(X: Views, name: str) -> None:
+    """Refuse infinite values; NaN is a missing value."""
+    block = X.block(name)
+    if X.kind(name) not in ("dense", "sparse"):
+        return
+    values = block.data if sp.issparse(block) else block
+    with np.errstate(over="ignore", invalid="ignore"):
+        if np.isfinite(values.sum()) or not np.isinf(values).any():
+            return
+    known = np.where(np.isnan(values), 0, values)
+    clean = type(block)((known, block.indices, block.indptr), shape=block.shape) if sp.issparse(block) else known
+    _blocks.check_finite(f"View '{name}'", clean, X.present(name), X.sample_names, X.feature_names.get(name))
+
+
+# -- single samples
+def learn_row(prepare: Any, x: Mapping[str, Any]) -> dict[str, Any]:
+    """Learn one sample; return its transformed rows by view."""
+    rows = _read_row(prepare, x)
+    if rows is None:  # a new view, or a row that must be validated
+        return _as_dict(learn_chunk(prepare, _one_row(prepare, x)))
+    prepare.n_samples_seen_ += 1
+    return _run_row(prepare, rows, learn=True)
+
+
+def transform_row(prepare: Any, x: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the transformed rows of one sample as if it came next; nothing is stored."""
+    check_is_fitted(prepare, "transformers_")
+    rows = _read_row(prepare, x)
+    if rows is None:
+        return _as_dict(prepare.transform(_one_row(prepare, x)))
+    return _run_row(prepare, rows, learn=False)
+
+
+def _read_row(prepare: Any, x: Mapping[str, Any]) -> dict[str, Any] | None:
+    """Return the rows of one sample after the first steps, which learn nothing; None if they must be validated."""
+    if not prepare._in_stream():
+        return None
+    rows: dict[str, Any] = {}
+    for name, row in x.items():
+        own = prepare.transformers_.get(name)
+        if not isinstance(own, RunningSteps) or not own.in_order:
+            return None
+        data = None if row is None else own.read_one(row)
+        if data is NotImplemented:
+            return None
+        if data is not None:
+            rows[name] = _fixed(own, data) if own.n_fixed else data
+    return rows or None
+
+
+def _fixed(steps: RunningSteps, data: Any) -> Any:
+    """Return a row after the first steps, which learn nothing."""
+    with _blocks.naming(steps.view):
+        return steps.run(data, _ONE, False, 0, steps.n_fixed)
+
+
+def _run_row(prepare: Any, rows: dict[str, Any], learn: bool) -> dict[str, Any]:
+    """Return rows after the other steps, which cannot refuse them: all views are learned, or none is."""
+    for name, row in rows.items():
+        own = prepare.transformers_[name]
+        row = own.run(row, _ONE, learn, own.n_fixed) if own.n_fixed < len(own.steps) else row
+        rows[name] = row if sp.issparse(row) else row[0]
+    return rows
+
+
+def _one_row(prepare: Any, x: Mapping[str, Any]) -> Views:
+    """Return one sample, given as a dict of rows by view, as Views."""
+    rows: dict[str, Any] = {}
+    for name, row in x.items():
+        row = row.to_numpy() if hasattr(row, "to_numpy") else row
+        if row is None:
+            continue
+        if sp.issparse(row):
+            rows[name] = _reading.checked_sparse(row, f"View '{name}'").reshape((1, -1))
+        elif prepare._hashes(name) and not (hasattr(row, "ndim") and row.dtype.kind == "f"):
+            # lists and arrays of ids have any length
+            rows[name] = _reading.objects_of([row.tolist() if hasattr(row, "ndim") else row])
+        else:
+            rows[name] = row.reshape(1, -1) if hasattr(row, "ndim") else [row]
+    if not rows:
+        raise ValueError(f"The sample has no view; it is {dict(x)!r}. Give at least one row that is not None.")
+    return Views(rows)
+
+
+def _as_dict(X: Views) -> dict[str, Any]:
+    """Return the views of one sample that are present."""
+    blocks = {name: X.block(name) for name in X.names if X.block(name) is not None and X.present(name)[0]}
+    return {name: block if sp.issparse(block) else block[0] for name, block in blocks.items()}
