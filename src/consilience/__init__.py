@@ -33,6 +33,7 @@ _NAMES = {
     "batch.max_margin": ["MaxMarginClassifier"],
     "batch.max_margin_outputs": ["MaxMarginRegressor"],
     "batch.fusion": ["EarlyFusion", "LateFusion"],
+    "online._predictions": ["StreamPredictions"],
     "online.perceptron": ["OnlinePerceptron", "PassiveAggressive"],
     "online.kernelized": ["KernelPerceptron", "Projectron"],
     "online.matrix": ["MatrixPerceptron", "OrthogonalPerceptron"],
@@ -111,6 +112,7 @@ if TYPE_CHECKING:
     from .kernels import graphs
     from .kernels.features import Nystroem, RandomFeatures
     from .kernels.outputs import simplex_vectors
+    from .online._predictions import StreamPredictions
     from .online.kernelized import KernelPerceptron, Projectron
     from .online.matrix import MatrixPerceptron, OrthogonalPerceptron
     from .online.multicue import MultiCueClassifier

@@ -16,7 +16,7 @@ from ._counting import count, count_one
 from ._machine import Lesson
 from ._predictions import StreamPredictions
 from ._stream import uninterrupted
-from ._targets import Targets
+from ._targets import Targets, read_shares
 
 
 class ClassTargets(Targets):
@@ -112,8 +112,7 @@ class ClassTargets(Targets):
             estimator._n_late += 1
             _without_new(codes[0], scores[0], predicted, probabilities, estimator.n_samples_seen_ == 0)
         count(estimator, wrong, predicted != codes)
-        margins = np.where(record.shares == 0, np.nan, record.shares) if lesson.shares and len(record.shares) else None
-        names = estimator._machine.view_names() if margins is not None else ()
+        margins, names = read_shares(estimator, record, len(codes)) if lesson.shares else (None, ())
         return StreamPredictions(np.zeros(0, int), codes, predicted, classes, probabilities, margins, names)
 
     # -- single samples

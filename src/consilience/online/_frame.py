@@ -373,7 +373,7 @@ class OnlineEstimator(ViewEstimator, ABC):
         if lesson is None or row is None:  # a new class or an unknown view: the long way, which validates
             return self.partial_fit(one_row(x), [y], None, None if sample_weight == 1 else [sample_weight])
         if self.preparation_ is not None:
-            self.preparation_.learn_one(x)
+            self.preparation_.learn_transform_one(x)
         self._weighted = self._weighted or sample_weight != 1
         record = self._machine.learn(row, lesson, self._rule())
         self._next_id += 1

@@ -7,7 +7,7 @@ import numpy as np
 
 from ..kernels.by_view import kernel_of
 from ..views.container import Views
-from ..views.running import as_preparation
+from ..views.per_view import as_preparation
 from ..views.validation import check_numbers, read_views_to_learn, read_views_to_predict, read_weights
 from ._stream import check_kernel
 from ._targets import Chunk
@@ -63,9 +63,10 @@ def read_learned(estimator: Any, X: Any, y: Any) -> tuple[Views, np.ndarray]:
     """Return samples that were learned, as they were prepared then, and their targets as lessons have them."""
     X = read_views_to_predict(estimator, X)
     labeled, targets = estimator._targets.read_known(estimator, X, y)
-    if estimator.preparation_ is not None:
+    prepared = as_preparation(estimator.prepare)
+    if prepared is not None:
         whole = hasattr(estimator, "converged_")  # `fit` prepares with the statistics of all samples
-        X = estimator.preparation_.transform(X) if whole else as_preparation(estimator.prepare).learn_transform(X)
+        X = estimator.preparation_.transform(X) if whole else prepared.learn_transform(X)
     return X[np.flatnonzero(labeled)], targets
 
 

@@ -79,3 +79,10 @@ class Targets(ABC):
     def is_open(self, estimator: Any) -> bool:
         """Return whether there is something to decide yet."""
         return True
+
+
+def read_shares(estimator: Any, record: PassRecord, n: int) -> tuple[np.ndarray, tuple[str, ...]]:
+    """Return the parts of views in the margins, NaN where a view has none, and the names of these views."""
+    if not len(record.shares):  # a joint kernel does not tell views apart
+        return np.zeros((n, 0)), ()
+    return np.where(record.shares == 0, np.nan, record.shares), estimator._machine.view_names()
