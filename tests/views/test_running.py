@@ -266,7 +266,7 @@ def test_a_refused_chunk_changes_nothing(steps, data, message):
 
 def test_a_refused_first_chunk_leaves_no_state():
     prepare = PerView({"a": "standardize", "b": ["standardize", "log"]})
-    with pytest.raises(ValueError, match="View 'b' has .* in row 1, column 0"):
+    with pytest.raises(ValueError, match=r"View 'b' has .* in row 1, column 0"):
         prepare.learn_transform({"a": A, "b": -np.arange(float(N))[:, None]})
     assert vars(prepare).keys() == vars(clone(prepare)).keys()
 
