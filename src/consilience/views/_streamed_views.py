@@ -144,14 +144,27 @@ def _read_row(prepare: Any, x: Mapping[str, Any]) -> dict[str, Any] | None:
     rows: dict[str, Any] = {}
     for name, row in x.items():
         own = prepare.transformers_.get(name)
-        if not isinstance(own, RunningSteps) or not own.in_order:
+        if isinstance(own, RunningSteps) and own.in_order:
+            data = None if row is None else own.read_one(row)
+        elif own == "passthrough" or own == "drop":
+            data = _unchanged(row, *prepare._known[name][:2]) if own == "passthrough" else None
+        else:
             return None
-        data = None if row is None else own.read_one(row)
         if data is NotImplemented:
             return None
         if data is not None:
-            rows[name] = _fixed(own, data) if own.n_fixed else data
+            rows[name] = _fixed(own, data) if isinstance(own, RunningSteps) and own.n_fixed else data
     return rows or None
+
+
+def _unchanged(row: Any, kind: str, width: int) -> Any:
+    """Return the row of a view that passes through; `NotImplemented` if it must be validated."""
+    if row is None or kind == "objects":
+        return row
+    if sp.issparse(row) and row.format == "csr" and row.shape == (1, width):
+        return row
+    plain = type(row) is np.ndarray and row.dtype in (np.float64, np.float32) and row.shape == (width,)
+    return row if plain and row[0] == row[0] else NotImplemented
 
 
 def _fixed(steps: RunningSteps, data: Any) -> Any:
@@ -164,8 +177,9 @@ def _run_row(prepare: Any, rows: dict[str, Any], learn: bool) -> dict[str, Any]:
     """Return rows after the other steps, which cannot refuse them: all views are learned, or none is."""
     for name, row in rows.items():
         own = prepare.transformers_[name]
-        row = own.run(row, _ONE, learn, own.n_fixed) if own.n_fixed < len(own.steps) else row
-        rows[name] = row if sp.issparse(row) else row[0]
+        if isinstance(own, RunningSteps):
+            row = own.run(row, _ONE, learn, own.n_fixed) if own.n_fixed < len(own.steps) else row
+            rows[name] = row if sp.issparse(row) else row[0]
     return rows
 
 

@@ -115,13 +115,13 @@ class RunningImputer(RunningStep):
         """Return rows without NaN."""
         from ._running_steps import impute_rows, impute_sparse_rows  # numba loads at the first use
 
-        if self._begin(X, ("_origin", "_mean"), ("_mean", "_lost")):
+        if self._begin(X, ("_mean",), ("_mean", "_lost")):
             Z = np.empty_like(X.data)
             state = self._rows, self._count, self._mean, self._lost
             filled = impute_sparse_rows((X.data, X.indices, X.indptr), present, *state, learn, Z)
         else:
             Z = np.empty_like(X)
-            filled = impute_rows(X, present, self._count, self._origin, self._mean, learn, Z)
+            filled = impute_rows(X, present, self._count, self._mean, learn, Z)
         if learn:
             self.n_imputed_ += int(filled)
         return _with_values(X, Z) if sp.issparse(X) else Z
