@@ -674,23 +674,22 @@ def running_tfidf(counts):
 
 
 def running_calibration(scores, codes, weights, fading=0.9998):
-    """Probabilities before each sample: Newton steps of the log loss on a slope and biases, past samples fade."""
+    """Probabilities before each sample: Newton steps of the log loss on slopes and biases, past samples fade."""
     T, out, squares, total = scores.shape[1], [], 0.0, 0.0
-    theta, H = np.zeros(1 + T), np.zeros((1 + T, 1 + T))
+    theta, H = np.array([[1e-3, 0.0]] * 2), np.zeros((2, 2, 2))
     for s, c, w in zip(scores, codes, weights, strict=True):
         z = s / (np.sqrt(squares / total) if squares > 0 else 1.0)
-        logits = theta[0] * z + theta[1:]
-        logits = np.append(0.0, logits) if T == 1 else logits
+        side = int(T == 1 and s[0] > 0)
+        x = np.array([abs(z[0]), 1.0])
+        logits = np.eye(2)[side] * (theta[side] @ x) if T == 1 else theta[0, 0] * z
         P = np.exp(logits - logits.max())
         out.append(P := P / P.sum())
         squares, total = fading * squares + w * np.mean(s**2), fading * total + w
         if T == 1:
-            x, residual = np.array([z[0], 1.0]), (c == 1) - P[1]
-            H = fading * H + w * max(P[1] * P[0], 1e-3) * np.outer(x, x)
-            theta = theta + np.linalg.solve(H + np.eye(2), w * residual * x)
+            H[side] = fading * H[side] + w * max(P[0] * P[1], 1e-3) * np.outer(x, x)
+            theta[side] += np.linalg.solve(H[side] + np.eye(2), w * ((c == side) - P[side]) * x)
         else:
-            spread = np.append(max(P @ z**2 - (P @ z) ** 2, 1e-3), np.maximum(P * (1 - P), 1e-3))
-            H = fading * H + w * np.diag(spread)
-            theta = theta + 0.5 * w * np.append(z[c] - P @ z, np.eye(T)[c] - P) / (H.diagonal() + 1)
-        theta[0] = max(theta[0], 0.0)
+            H[0, 0, 0] = fading * H[0, 0, 0] + w * max(P @ z**2 - (P @ z) ** 2, 1e-3)
+            theta[0, 0] += w * (z[c] - P @ z) / (H[0, 0, 0] + 1)
+        theta = np.maximum(theta, [1e-3, 0.0])
     return np.array(out)

@@ -149,15 +149,19 @@ def test_running_calibration_equals_its_twin(n_outputs):
 
 
 def test_running_calibration_approaches_logistic_regression():
+    """Of the decisions for each class, on their own scores."""
     rng = np.random.default_rng(0)
     scores = rng.normal(size=(20_000, 1)) * 7
-    truth = 1 / (1 + np.exp(-(0.3 * scores[:, 0] - 1.2)))
+    truth = 1 / (1 + np.exp(-(0.3 * scores[:, 0] + 0.4 * np.sign(scores[:, 0]))))
     codes = (rng.random(20_000) < truth).astype(int)
     running = Calibration(1)
     running.learn(scores, codes, np.ones(20_000), True)
-    batch = LogisticRegression(C=1e6).fit(scores, codes).predict_proba(scores)[:, 1]
-    assert np.abs(running.probabilities(scores)[:, 1] - batch).max() < 0.06
-    assert np.abs(running.probabilities(scores)[:, 1] - truth).mean() < 0.015
+    likely = running.probabilities(scores)[:, 1]
+    for side in (scores[:, 0] > 0, scores[:, 0] <= 0):
+        batch = LogisticRegression(C=1e6).fit(scores[side], codes[side]).predict_proba(scores[side])[:, 1]
+        assert np.abs(likely[side] - batch).max() < 0.06
+    assert np.abs(likely - truth).mean() < 0.015
+    assert ((likely > 0.5) == (scores[:, 0] > 0)).all()
 
 
 def test_probabilities_are_by_class_and_sum_to_one():

@@ -172,7 +172,7 @@ def _check_online(estimator: OnlineEstimator) -> None:
         require(getattr(machine, name, None) == getattr(expected, name, None), f"{name} of its machine")
     names = machine.grams.kernels if isinstance(machine, SupportMachine) else machine.columns.widths
     require(set(names) <= set(estimator.view_names_in_), "views of its machine")
-    require(len(estimator._calibration.biases) == (1 if P <= 2 else P), "_calibration")
+    require(estimator._calibration.n_outputs == (1 if P <= 2 else P), "_calibration")
     check_counts(estimator, "_n_late")
     kernels = vars(estimator).get("kernels_", {})
     require(isinstance(kernels, dict) and all(isinstance(k, Kernel) for k in kernels.values()), "kernels_")
@@ -181,8 +181,9 @@ def _check_online(estimator: OnlineEstimator) -> None:
 
 
 def _check_calibration(calibration: Calibration) -> None:
-    T = len(calibration.biases)
-    check_doubles(calibration, slope=(1,), biases=(T,), curvature=(1 + T if T > 1 else 3,), squares=(2,))
+    check_counts(calibration, "n_outputs")
+    sides = 2 if calibration.n_outputs == 1 else 1
+    check_doubles(calibration, slopes=(sides,), biases=(sides,), curvature=(sides, 3), squares=(2,))
 
 
 def _check_ranking(estimator: RankingPerceptron) -> None:

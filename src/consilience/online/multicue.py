@@ -177,7 +177,7 @@ class MultiCueClassifier(ViewClassifier, OnlineEstimator):
     def _add_class(self, classes: np.ndarray) -> None:
         sources = new_outputs(self.classes_, classes)  # ±1, scaled by `_mixed` for each view
         if sources is not None:
-            self._calibration.remap(sources)
+            self._calibration.remap(len(classes))
         self._set_classes(classes)
         for estimator in self.estimators_.values():
             estimator._add_class(classes)
