@@ -184,6 +184,8 @@ def _check_calibration(calibration: Calibration) -> None:
     check_counts(calibration, "n_outputs")
     sides = 2 if calibration.n_outputs == 1 else 1
     check_doubles(calibration, slopes=(sides,), biases=(sides,), curvature=(sides, 3), squares=(2,))
+    check_doubles(calibration, memory=(sides + 1,))
+    require(bool((calibration.memory >= 1).all()), "memory of the probabilities")
 
 
 def _check_ranking(estimator: RankingPerceptron) -> None:

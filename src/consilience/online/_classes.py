@@ -65,6 +65,10 @@ class ClassTargets(Targets):
         """Return the probabilities' state, which learning changes in place."""
         return {"_calibration": estimator._calibration.copy()}
 
+    def forget(self, estimator: Any) -> None:
+        """Let probabilities follow the scores of a model that was made to forget."""
+        estimator._calibration.forget()
+
     def names(self, estimator: Any) -> np.ndarray:
         """Return the classes."""
         return np.asarray(estimator.classes_)

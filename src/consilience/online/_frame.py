@@ -180,6 +180,7 @@ class OnlineEstimator(ViewEstimator, ABC):
         check_is_fitted(self, "n_samples_seen_")
         check_forgetting(self, share, view)
         self._machine.forget(float(share), view)
+        self._targets.forget(self)
         return self
 
     @property
