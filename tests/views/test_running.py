@@ -240,6 +240,14 @@ def test_columns_are_found_by_name_and_a_view_may_be_sparse_or_dense():
     straight = prepare.learn_transform({"a": frame[20:]})
     assert turned == straight
     assert straight.feature_names["a"] == tuple("pqrs")
+    filling = PerView(["impute", "standardize"], missing_columns="fill").partial_fit({"a": frame[:20]})
+    with pytest.warns(UserWarning, match="lacks 1 of 4 columns"):
+        filled = filling.learn_transform({"a": frame[20:22].drop(columns="q")})["a"]
+    holed = PerView(["impute", "standardize"]).partial_fit({"a": frame[:20]})
+    expected = holed.learn_transform({"a": frame[20:22].assign(q=np.nan)})["a"]
+    np.testing.assert_array_equal(filled, expected)
+    with pytest.raises(ValueError, match="has no column 'q'"):
+        PerView("standardize").partial_fit({"a": frame[:20]}).transform({"a": frame.drop(columns="q")})
     mixed = PerView("standardize").partial_fit(Views(a=A[:20]))
     assert mixed.learn_transform(Views(a=sp.csr_array(A[20:])))["a"].tobytes() == straight["a"].tobytes()
     mixed = PerView("standardize").partial_fit(Views(a=S[:20]))

@@ -13,7 +13,7 @@ from ._blocks import Block
 from ._construction import is_mapping
 from .container import Views
 from .recipes import naming_place
-from .running import RunningSteps
+from .running import RunningImputer, RunningSteps
 from .validation import _as_before, _read, read_known, remember
 
 _ONE = np.ones(1, dtype=bool)
@@ -36,6 +36,10 @@ def learn_chunk(prepare: Any, X: Any) -> Views:
         remember(prepare, X)
         prepare.transformers_, blocks, names = _run(prepare, X, known, learn=True)
         prepare.n_samples_seen_ += len(X)
+        # "impute" fills missing columns too, row by row: means of a whole chunk would depend on the chunks
+        steps = {name: own for name, own in prepare.transformers_.items() if isinstance(own, RunningSteps)}
+        imputed = {name: own for name, own in steps.items() if isinstance(own.steps[0], RunningImputer)}
+        prepare._column_means = {name: np.full(own.width, np.nan) for name, own in imputed.items()}
         return prepare._as_views(X, blocks, names)
     except BaseException:
         vars(prepare).clear()
@@ -78,7 +82,7 @@ def _run(
     """Return the steps of each view, with those of new views, the transformed blocks, and the names of columns."""
     every, blocks, names = dict(known), {}, {}
     for name in X.names:
-        present = X.present(name)
+        present = np.ascontiguousarray(X.present(name))
         if name not in every and present.any():
             every[name] = _new_steps(prepare, X, name)
         own = every.get(name)

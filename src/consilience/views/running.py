@@ -5,7 +5,6 @@ scores are at most sqrt(n - 1). Any chunks of a stream give the same bits, since
 """
 
 from collections.abc import Callable, Sequence
-from copy import deepcopy
 from typing import Any, Self
 
 import numpy as np
@@ -263,14 +262,13 @@ class RunningSteps:
 
     def snapshot(self) -> list[dict[str, Any]]:
         """Return what `restore` needs to undo what is learned after this call."""
-        return [deepcopy(vars(step)) if not isinstance(step, FixedStep) else {} for step in self.steps]
+        return [{k: v.copy() if isinstance(v, np.ndarray) else v for k, v in vars(s).items()} for s in self.steps]
 
     def restore(self, states: list[dict[str, Any]]) -> None:
         """Set the state that `snapshot` returned."""
         for step, state in zip(self.steps, states, strict=True):
-            if state:
-                vars(step).clear()
-                vars(step).update(state)
+            vars(step).clear()
+            vars(step).update(state)
 
 
 def steps_in_stream(given: Any, view: str) -> list[Any]:
