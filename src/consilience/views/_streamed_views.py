@@ -27,9 +27,8 @@ def learn_chunk(prepare: Any, X: Any) -> Views:
     """
     fresh = not prepare._in_stream()
     X = _read_chunk(prepare, X, fresh)
-    before = dict(vars(prepare))
+    before = preparation_snapshot(prepare)
     known = {} if fresh else prepare.transformers_
-    states = {name: own.snapshot() for name, own in known.items() if isinstance(own, RunningSteps)}
     try:
         if fresh:
             prepare._known, prepare._categories, prepare.n_samples_seen_ = {}, {}, 0
@@ -42,11 +41,23 @@ def learn_chunk(prepare: Any, X: Any) -> Views:
         prepare._column_means = {name: np.full(own.width, np.nan) for name, own in imputed.items()}
         return prepare._as_views(X, blocks, names)
     except BaseException:
-        vars(prepare).clear()
-        vars(prepare).update(before)
-        for name, state in states.items():
-            known[name].restore(state)
+        restore_preparation(prepare, before)
         raise
+
+
+def preparation_snapshot(prepare: Any) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return what `restore_preparation` needs to undo what a `PerView` learns after this call."""
+    known = vars(prepare).get("transformers_", {})
+    return dict(vars(prepare)), {name: own.snapshot() for name, own in known.items() if isinstance(own, RunningSteps)}
+
+
+def restore_preparation(prepare: Any, before: tuple[dict[str, Any], dict[str, Any]]) -> None:
+    """Set a `PerView` back to a snapshot."""
+    fitted, states = before
+    vars(prepare).clear()
+    vars(prepare).update(fitted)
+    for name, state in states.items():
+        prepare.transformers_[name].restore(state)
 
 
 def transform_chunk(prepare: Any, X: Any) -> Views:
@@ -110,13 +121,12 @@ def _new_steps(prepare: Any, X: Views, name: str) -> Any:
 
 def check_infinite(X: Views, name: str) -> None:
     """Refuse infinite values; NaN is a missing value."""
+    from ._running_steps import count_infinite  # numba loads at the first use
+
     block = X.block(name)
-    if X.kind(name) not in ("dense", "sparse"):
-        return
     values = block.data if sp.issparse(block) else block
-    with np.errstate(over="ignore", invalid="ignore"):
-        if np.isfinite(values.sum()) or not np.isinf(values).any():
-            return
+    if X.kind(name) not in ("dense", "sparse") or not count_infinite(values.ravel()):
+        return
     known = np.where(np.isnan(values), 0, values)
     clean = type(block)((known, block.indices, block.indptr), shape=block.shape) if sp.issparse(block) else known
     _blocks.check_finite(f"View '{name}'", clean, X.present(name), X.sample_names, X.feature_names.get(name))
