@@ -127,9 +127,16 @@ def check_infinite(X: Views, name: str) -> None:
     values = block.data if sp.issparse(block) else block
     if X.kind(name) not in ("dense", "sparse") or not count_infinite(values.ravel()):
         return
-    known = np.where(np.isnan(values), 0, values)
-    clean = type(block)((known, block.indices, block.indptr), shape=block.shape) if sp.issparse(block) else known
-    _blocks.check_finite(f"View '{name}'", clean, X.present(name), X.sample_names, X.feature_names.get(name))
+    place = np.argwhere(np.isinf(values))[0]
+    if sp.issparse(block):
+        place = np.searchsorted(block.indptr, place[0], side="right") - 1, block.indices[place[0]]
+    row, column = int(place[0]), int(place[1])
+    names = X.feature_names.get(name)
+    where = f"row {row}" if X.sample_names is None else f"sample '{X.sample_names[row]}'"
+    raise ValueError(
+        f"View '{name}' contains infinity in {where}, column {column if names is None else repr(names[column])}. "
+        "Replace it by a number, or by NaN, which the recipe 'impute' fills."
+    )
 
 
 # -- single samples
