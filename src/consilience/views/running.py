@@ -4,6 +4,7 @@ Including the row itself leaves no division by zero: the first value of a column
 scores are at most sqrt(n - 1). Any chunks of a stream give the same bits, since rows are taken one after the other.
 """
 
+from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from typing import Any, Self
 
@@ -29,9 +30,9 @@ _RECIPE_FOR = {  # what streams have in place of transformers that need all samp
 class RunningStep(BaseEstimator):
     """A transformer of one view that learns from each row and transforms it by all rows so far."""
 
+    @abstractmethod
     def run(self, X: Any, present: np.ndarray, learn: bool) -> Any:
         """Return transformed rows; rows that are not present are missing in the result and are not learned."""
-        raise NotImplementedError
 
     def partial_fit(self, X: Any, y: Any = None) -> Self:
         """Learn rows in order."""
