@@ -1,0 +1,238 @@
+"""JSON lines as tables: numbers, lists of numbers, fields of numbers, text, lists and maps, as the first rows tell."""
+
+import json
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import replace
+from itertools import chain
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ._nested import REMEDY
+from ._text import open_lines, other_bytes
+from .tables import Source, Table, is_among, missing_among, naming_file_of, objects
+
+_NUMBER = {int, float, bool}
+_TYPES: dict[str, type] = {"text": str, "lists": list, "maps": dict}
+_WORDS = {"fields": "objects with the same fields", "maps": "objects"}
+_LARGEST = 1 << 1023  # of an integer
+
+
+class Kind(NamedTuple):
+    """What a column has, as its first rows told."""
+
+    what: str  # "numbers", "lists of numbers", "fields", or without numbers of its own: "text", "lists", "maps"
+    width: int = 0  # numbers in each list
+    names: tuple[str, ...] = ()  # fields: where the numbers of an object are, such as mfcc.0
+
+
+class _Record(NamedTuple):
+    """An object of a line, with its place."""
+
+    values: dict[str, Any]
+    row: int
+    line: int
+    text: str
+
+
+def read_json_lines(source: Source) -> Iterator[Table]:
+    """Yield the tables of JSON objects, one per line.
+
+    A column has values of one kind, which the first rows with a value decide. A key of `exact` that the first object
+    has is required of all. Rows are lines that are not blank.
+    """
+    if isinstance(source.data, Path):
+        with open_lines(source) as lines:
+            yield from read_json_lines(replace(source, data=lines))
+            return
+    kinds: dict[str, Kind] = {}
+    records: list[_Record] = []
+    required: list[str] | None = None
+    end, taught = 0, False  # rows so far; whether the first rows have told the kinds
+    damage = (UnicodeDecodeError, EOFError, OSError)
+    for number, line in enumerate(naming_file_of(source.data, source.where, "JSON lines", damage), start=1):
+        if line.isspace() or not line:
+            continue
+        end += 1
+        if taught and end <= source.start:
+            continue
+        record = _read_record(line, end - 1, number, required, source)
+        if record is not None:
+            required = [key for key in source.exact if key in record.values] if required is None else required
+            records.append(record)
+        if len(records) == source.chunk:
+            yield _table_of_records(records, kinds, source, end)
+            records, taught = [], True
+    if records:
+        yield _table_of_records(records, kinds, source, end)
+
+
+def _read_record(line: str, row: int, number: int, required: Sequence[str] | None, source: Source) -> _Record | None:
+    """Return the object of a line; None if it is not one and such rows are left out."""
+    what, cause = f"Line {number} of {source.where}", None
+    try:
+        values = json.loads(line)
+    except (ValueError, RecursionError) as error:
+        wrong, cause = f"{what} is not JSON: {error}.", error
+    else:
+        lost = next((key for key in required or () if key not in values), None) if isinstance(values, dict) else None
+        odd = source.errors.skip and other_bytes(line)
+        if isinstance(values, dict) and lost is None and not odd:
+            return _Record(values, row, number, line if source.errors.skip else "")
+        wrong = f"{what} has no key '{lost}'. Write null where the value is missing."
+        if not isinstance(values, dict):
+            wrong = f"{what} is not a JSON object with the values of columns by name."
+        elif odd:
+            wrong = f"{what} is not encoded in UTF-8."
+    source.errors.reject(row, wrong, line.rstrip("\r\n"), cause)
+    return None
+
+
+def _table_of_records(records: list[_Record], kinds: dict[str, Kind], source: Source, end: int) -> Table:
+    """Return records as columns; a column that had values before is there even if these records do not have it."""
+    counts: dict[str, int] = {}
+    rows = np.array([record.row for record in records], dtype=np.int64)
+    table = Table(source.name, source.where, growing=True, read_as_missing=counts, rows=rows, end=end)
+    missing = missing_among(source.na_values)
+    faults: dict[int, str] = {}
+    for name in dict.fromkeys([*kinds, *(key for record in records for key in record.values)]):
+        values = [record.values.get(name) for record in records]
+        hits = [is_among(value, missing) for value in values] if missing else []
+        if any(hits):
+            counts[name] = sum(hits)
+            values = [None if hit else value for value, hit in zip(values, hits, strict=True)]
+        if name in source.exact:
+            table.columns[name] = objects(values)
+            continue
+        kind = kinds.get(name) or _decide(values, name in source.texts)
+        if kind is None:
+            continue
+        kinds[name] = kind
+        for k, wrong in _faults(values, kind).items():
+            faults.setdefault(k, _sentence(name, wrong, records[k], kind, source))
+            if not source.errors.skip:
+                break
+        if not faults:
+            _add_column(table, name, values, kind)
+    if not faults:
+        return table
+    for k in sorted(faults):
+        source.errors.reject(records[k].row, faults[k], records[k].text.rstrip("\r\n"))
+    return _table_of_records([record for k, record in enumerate(records) if k not in faults], kinds, source, end)
+
+
+def _add_column(table: Table, name: str, values: list[Any], kind: Kind) -> None:
+    if kind.what == "numbers":
+        table.columns[name] = np.array([np.nan if value is None else value for value in values], dtype=np.float64)
+    elif kind.what == "lists of numbers":
+        blank = [np.nan] * kind.width
+        table.blocks[name] = None if not any(v is not None for v in values) else np.array(
+            [blank if value is None else value for value in values], dtype=np.float64
+        )  # fmt: skip
+    elif kind.what == "fields":
+        found = [{} if value is None else dict(_leaves(value)) for value in values]
+        table.blocks[name] = np.array([[own.get(n) for n in kind.names] for own in found], dtype=np.float64)
+        table.names[name] = kind.names
+    else:
+        table.columns[name] = objects(values)
+
+
+# -- kinds
+def _decide(values: Iterable[Any], keep: bool) -> Kind | None:
+    """Return the kind that most values have; `keep` says that lists and maps stay as they are. None without values."""
+    there = [value for value in values if value is not None]
+    if not there:
+        return None
+    usual = Counter(map(_json_type, there)).most_common(1)[0][0]
+    own = [value for value in there if _json_type(value) == usual]
+    if usual == "lists":
+        types = set(map(type, chain.from_iterable(own))) - {type(None)}
+        if keep or not types or not types <= _NUMBER:
+            return Kind("lists")
+        lengths = Counter(map(len, own))
+        return Kind("lists") if len(lengths) > 1 and types == {int} else Kind(
+            "lists of numbers", lengths.most_common(1)[0][0]
+        )  # fmt: skip
+    names = _fields(own) if usual == "maps" and not keep else ()
+    return Kind("fields", names=names) if names else Kind(usual)
+
+
+def _json_type(value: Any) -> str:
+    kind = type(value)
+    return "numbers" if kind in _NUMBER else "text" if kind is str else "lists" if kind is list else "maps"
+
+
+def _leaves(value: dict[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+    """Yield the values within an object by their place: ``mfcc.0`` is the first one of the list ``mfcc``."""
+    for key, own in value.items():
+        if isinstance(own, dict):
+            yield from _leaves(own, f"{prefix}{key}.")
+        elif isinstance(own, list):
+            yield from ((f"{prefix}{key}.{k}", item) for k, item in enumerate(own))
+        else:
+            yield f"{prefix}{key}", own
+
+
+def _fields(values: Sequence[dict[str, Any]]) -> tuple[str, ...]:
+    """Return the places of the numbers of objects if all objects have the same ones; null stands for any. Else ()."""
+    found = [dict(_leaves(value)) for value in values]
+    names = tuple(dict.fromkeys(place for leaves in found for place, item in leaves.items() if item is not None))
+    for leaves in found:
+        if not _all_numbers(leaves.values()):
+            return ()
+        blank = tuple(place for place, item in leaves.items() if item is None)
+        lost = (name for name in names if name not in leaves)
+        if any(not any(name.startswith(f"{place}.") for place in blank) for name in lost):
+            return ()
+    return names
+
+
+# -- rows that do not have the kind of their column
+def _faults(values: Sequence[Any], kind: Kind) -> dict[int, Any]:
+    """Return the values that are not of a kind, by position; most columns have none, which is seen at once."""
+    there = [value for value in values if value is not None]
+    types = set(map(type, there))
+    fine = False
+    if kind.what == "numbers":
+        fine = _all_numbers(there)
+    elif kind.what == "lists of numbers" and types <= {list} and set(map(len, there)) <= {kind.width}:
+        fine = _all_numbers(list(chain.from_iterable(there)))
+    elif kind.what in _TYPES:
+        fine = types <= {_TYPES[kind.what]}
+    return {} if fine else {k: own for k, own in enumerate(values) if own is not None and not _fits(own, kind)}
+
+
+def _fits(value: Any, kind: Kind) -> bool:
+    if kind.what == "lists of numbers":
+        return type(value) is list and len(value) == kind.width and _all_numbers(value)
+    if kind.what == "fields":
+        leaves = dict(_leaves(value)) if type(value) is dict else {"": ""}
+        return all(v is None or k in kind.names for k, v in leaves.items()) and _all_numbers(leaves.values())
+    return _all_numbers([value]) if kind.what == "numbers" else _json_type(value) == kind.what
+
+
+def _all_numbers(items: Collection[Any]) -> bool:
+    """Tell whether all values are null or numbers that float64 holds."""
+    types = set(map(type, items)) - {type(None)}
+    if int not in types:
+        return types <= _NUMBER
+    return types <= _NUMBER and all(-_LARGEST < item < _LARGEST for item in items if type(item) is int)
+
+
+def _sentence(name: str, value: Any, record: _Record, kind: Kind, source: Source) -> str:
+    """Return the error of a value that is not of the kind of its column."""
+    own, place = f"Column '{name}' of {source.where}", f"in line {record.line}"
+    remedy = "" if source.chunk is None else f" {REMEDY}"
+    if kind.what == "lists of numbers" and type(value) is list and len(value) != kind.width:
+        lengths = f"lists of {kind.width} and of {len(value)} numbers, the latter {place}"
+        return f"{own} has {lengths}. Make them equally long.{remedy}"
+    if kind.what == "fields" and type(value) is dict:
+        other = next((field for field in dict(_leaves(value)) if field not in kind.names), None)
+        what = f"a field '{other}' that other rows do not have" if other else "an object with other values than numbers"
+        return f"{own} has {what}, {place}. Give the same fields in all rows.{remedy}"
+    if kind.what == "numbers" and type(value) is int:
+        return f"{own} has an integer that is too large for float64, {place}. Scale the column."
+    shown = {list: "a list", dict: "an object"}.get(type(value), f"the value {str(value)[:40]!r}")
+    return f"{own} has {shown} {place}, but {_WORDS.get(kind.what, kind.what)} in other rows. Write values of one kind."
