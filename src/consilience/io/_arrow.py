@@ -80,7 +80,7 @@ def _load_parquet(source: Source) -> Iterator[_Rows]:
         where = f"'{one.name}'"
         with naming_file(where, "Parquet"):
             # pages are read as they are needed, and not whole row groups, which may be the whole file
-            file = pa.parquet.ParquetFile(one, pre_buffer=False, buffer_size=0 if chunk is None else 1 << 20)
+            file = pa.parquet.ParquetFile(one, pre_buffer=False, buffer_size=0 if chunk is None else 1 << 17)
         with file:
             check_unique(file.schema_arrow.names, where)
             if chunk is None:

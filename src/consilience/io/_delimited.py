@@ -1,18 +1,16 @@
 """CSV files and their relatives as tables, parsed by pyarrow: at once, or a part of the rows at a time."""
 
-import csv
 import re
 import warnings
 from collections.abc import Collection, Iterator, Sequence
-from itertools import chain, islice
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from ._arrow import arrow, values_of
-from ._text import OPENERS, Form, encoding_of, look_at, open_bytes, open_lines, other_bytes, peeked, rewritten
-from .tables import Source, Table, check_unique, naming_file, naming_file_of, not_encoded
+from ._csv_rows import CsvRows, RowsToParse, parts_of_csv
+from ._text import OPENERS, Form, encoding_of, open_bytes
+from .tables import Source, Table, check_unique, naming_file, not_encoded
 
 _LONGEST_ROW = 1 << 26  # bytes of a CSV file
 _INTEGER = r"^(-?[1-9][0-9]*|0)$"
@@ -54,14 +52,17 @@ def read_csv_parts(source: Source, preferred: str = ",", form: Form | None = Non
     """Yield the rows of a CSV file as columns of pyarrow, which have the same kind in all parts."""
     parser = _Parser(source)
     kinds: dict[str, Any] = {}
-    for part in _parts(source, preferred, form):
-        left: _Part | None = part
+    for part in parts_of_csv(source, preferred, form):
+        left: RowsToParse | None = part
         while left is not None and (left.records is None or left.records or not parser.names):
+            known = bool(parser.names)
             data, missing, left = parser.parse(left)
+            if known and left.records is not None and not left.records:
+                continue
             columns, wrong, now = _same_kinds(data, parser, kinds, left)
             if not wrong:
                 kinds.update(now)
-                rows = None if left.records is None else np.array([record.row for record in left.records], int)
+                rows = None if left.records is None else np.array(left.records.rows, dtype=np.int64)
                 yield CsvPart(columns, missing, rows, part.end)
                 break
             left = left.without(wrong, source)
@@ -69,7 +70,9 @@ def read_csv_parts(source: Source, preferred: str = ",", form: Form | None = Non
             yield CsvPart([], {}, np.zeros(0, int), part.end)
 
 
-def _same_kinds(data: Any, parser: "_Parser", kinds: dict[str, Any], part: "_Part") -> tuple[Any, dict[int, str], Any]:
+def _same_kinds(
+    data: Any, parser: "_Parser", kinds: dict[str, Any], part: "RowsToParse"
+) -> tuple[Any, dict[int, str], Any]:
     """Return the columns of a part, errors by row where a column has another kind than before, and all kinds."""
     pa, source = arrow(), parser.source
     columns: list[tuple[str, Any]] = []
@@ -112,137 +115,6 @@ def _other_kind(column: str, place: str, now: str, before: str | None) -> str:
     )
 
 
-# -- parts of a file
-class _Record(NamedTuple):
-    """A row as text, which may go over several lines, and its place."""
-
-    text: str
-    row: int
-    line: int
-
-
-class _Part(NamedTuple):
-    """Rows that are parsed at once: a file, text, or records after the line of column names."""
-
-    data: Any  # a path or bytes; None for records
-    form: Form
-    records: list[_Record] | None = None
-    header: str = ""
-    end: int | None = None
-
-    def encoded(self) -> Any:
-        """Return what pyarrow reads; standard input has surrogates for bytes that are not UTF-8."""
-        if self.records is None:
-            return self.data
-        return "".join([self.header, *(record.text for record in self.records)]).encode(errors="surrogateescape")
-
-    def place(self, k: int) -> str:
-        """Return where a row is, for messages."""
-        return "" if self.records is None else f" in line {self.records[k].line}"
-
-    def without(self, wrong: dict[int, str], source: Source) -> "_Part":
-        """Return the part without the rows that are wrong, if such rows are left out."""
-        if self.records is None:
-            raise ValueError(next(iter(wrong.values())))
-        for k in sorted(wrong):
-            source.errors.reject(self.records[k].row, wrong[k], self.records[k].text.rstrip("\r\n"))
-        return self._replace(records=[record for k, record in enumerate(self.records) if k not in wrong])
-
-
-def _parts(source: Source, preferred: str, form: Form | None) -> Iterator[_Part]:
-    """Yield a file at once, as its path where pyarrow can read it so, or by parts of `chunk` rows."""
-    from_path = isinstance(source.data, Path)
-    if form is None and from_path:
-        form = look_at(source, preferred)
-    if source.chunk is None and from_path and form is not None and form.is_plain:
-        yield _Part(source.data, form)
-        return
-    with open_lines(source) as lines:
-        if form is None:
-            form, lines = peeked(lines, source.where, preferred)
-        lines = islice(lines, form.skipped, None)
-        first, form = form.skipped + 1, form._replace(skipped=0)
-        if not form.is_plain:
-            lines, form = rewritten(lines, form), Form(",")
-        if source.chunk is None:
-            with naming_file(source.where, "CSV"):
-                yield _Part("".join(lines).encode(), form)
-            return
-        yield from _cut(lines, source, form, first)
-
-
-def _cut(lines: Iterator[str], source: Source, form: Form, first: int) -> Iterator[_Part]:
-    """Cut lines, from number `first` on, into parts of `chunk` rows."""
-    damage = (UnicodeDecodeError, EOFError, OSError, csv.Error)
-    found = naming_file_of(_records(lines, form.delimiter, source, first), source.where, "CSV", damage)
-    header = next(found, None)
-    if header is None:
-        yield _Part(None, form, [])
-        return
-    names, end, kept, taught = header.text, 0, [], False
-    for record in found:
-        end = record.row + 1
-        if taught and record.row < source.start:
-            continue
-        kept.append(record)
-        if len(kept) == source.chunk:
-            yield _Part(None, form, kept, names, end)
-            names, kept, taught = "", [], True
-    if kept or not taught:
-        yield _Part(None, form, kept, names, end)
-
-
-def _records(lines: Iterator[str], delimiter: str, source: Source, first: int) -> Iterator[_Record]:
-    """Yield the names of the columns as row -1, then the rows; cells in quotes may go over several lines.
-
-    A row must have as many cells as there are names. Where rows are left out, a quote that does not end costs one line.
-    """
-    number, row, width = first - 1, -1, 0
-    waiting: list[str] = []  # lines that were read ahead
-
-    def following() -> Iterator[str]:
-        while True:
-            line = waiting.pop(0) if waiting else next(lines, None)
-            if line is None:
-                return
-            kept.append(line if line.endswith(("\n", "\r")) else line + "\n")
-            yield line
-
-    kept: list[str] = []
-    for line in following():
-        broken: csv.Error | None = None
-        cells = line.count(delimiter) + 1 if line.strip("\r\n") else 0
-        if '"' in line:
-            try:
-                cells = len(next(csv.reader(chain([line], following()), delimiter=delimiter)))
-            except csv.Error as error:
-                broken = error
-        if (broken or (width and cells not in (0, width))) and source.errors.skip and row >= 0:
-            waiting[:0] = kept[1:]
-            del kept[1:]
-        text, place, number = "".join(kept), number + 1, number + len(kept)
-        kept.clear()
-        if broken and not source.errors.skip:
-            raise broken
-        if not cells and not broken:
-            continue
-        odd = source.errors.skip and other_bytes(text)
-        if odd or broken or (width and cells != width):
-            wrong = (
-                "it is not encoded in UTF-8"
-                if odd
-                else str(broken)
-                if broken
-                else f"Expected {width} columns, got {cells}: {text.strip()[:80]}"
-            )
-            wrong = f"{source.where} cannot be read as CSV: line {place}: {wrong}"
-            source.errors.reject(row, "".join(c if c.isprintable() else " " for c in wrong), text.rstrip("\r\n"))
-        else:
-            width = width or cells
-            yield _Record(text, row, place)
-        row += 1
-
-
 # -- parsing
 class _Parser:
     """Parses the parts of one file: knows the names and types of its columns, and its decimal sign."""
@@ -253,7 +125,7 @@ class _Parser:
         self.decimal = "."
         self.types: dict[str, Any] = dict.fromkeys([*source.texts, *source.exact], arrow().string())
 
-    def parse(self, part: _Part) -> tuple[Any, dict[str, int], _Part]:
+    def parse(self, part: RowsToParse) -> tuple[Any, dict[str, int], RowsToParse]:
         """Return a part of the file as a table of pyarrow, the cells by column that `na_values` makes missing, and its
         rows without those that cannot be read.
 
@@ -280,13 +152,13 @@ class _Parser:
                 part = part.without(wrong, self.source)
                 data, part = self._parse(part)
             self.names = names
-        if not self.source.na_values:
+        if not self.source.na_values or (part.records is not None and not part.records):
             return data, {}, part
         cells = self._read(part, known, dict.fromkeys(self.names, arrow().string()), self.source.na_values)
         counts = zip(self.names, [values.null_count for values in cells.columns], strict=True)
         return data, {name: count for name, count in counts if count and name}, part
 
-    def _parse(self, part: _Part) -> tuple[Any, _Part]:
+    def _parse(self, part: RowsToParse) -> tuple[Any, RowsToParse]:
         """Return a part as a table, and its rows without those whose cells are not of the type of their column."""
         usual = arrow().csv.ConvertOptions().null_values
         try:
@@ -296,16 +168,19 @@ class _Parser:
             if found is None or not self.names or part.records is None:
                 raise
             if len(part.records) > 1:  # look for the rows that are wrong
-                kept = [record for half in _halves(part) for record in self._parse(half)[1].records or ()]
+                n = len(part.records)
+                halves = [part.records.chosen(own) for own in (range(n // 2), range(n // 2, n))]
+                first, second = (self._parse(part._replace(records=own))[1].records or CsvRows() for own in halves)
+                kept = first.joined(second)
                 part = part._replace(records=kept)
                 return self._parse(part) if kept else (arrow().table({}), part)
             name = self.names[int(found[1])]
             kind = _kind(self.types[name])
             said = _other_kind(f"Column '{name}' of {self.source.where}", part.place(0), f"the {found[2]}", kind)
-            self.source.errors.reject(part.records[0].row, said, part.records[0].text.rstrip("\r\n"), error)
-            return arrow().table({}), part._replace(records=[])
+            part.reject(0, said, self.source, error)
+            return arrow().table({}), part._replace(records=CsvRows())
 
-    def _read(self, part: _Part, names: Any, types: dict[str, Any], missing: Sequence[str]) -> Any:
+    def _read(self, part: RowsToParse, names: Any, types: dict[str, Any], missing: Sequence[str]) -> Any:
         pa, form = arrow(), part.form
         data = part.encoded()
         packed = not isinstance(data, bytes) and data.suffix.lower() in OPENERS
@@ -325,13 +200,7 @@ class _Parser:
             )
 
 
-def _halves(part: _Part) -> list[_Part]:
-    records = part.records or []
-    half = len(records) // 2
-    return [part._replace(records=records[:half]), part._replace(records=records[half:])]
-
-
-def _unreadable(data: Any, part: _Part, source: Source) -> dict[int, str]:
+def _unreadable(data: Any, part: RowsToParse, source: Source) -> dict[int, str]:
     """Return the rows to leave out of the first part because a column of numbers has another cell there."""
     wrong: dict[int, str] = {}
     for name, column in zip(data.column_names, data.columns, strict=True) if source.errors.skip else ():

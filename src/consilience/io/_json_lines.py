@@ -3,8 +3,8 @@
 import json
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import replace
-from itertools import chain
+from dataclasses import dataclass, field, replace
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -14,6 +14,7 @@ from ._nested import REMEDY
 from ._text import open_lines, other_bytes
 from .tables import Source, Table, is_among, missing_among, naming_file_of, objects
 
+_decode = json.JSONDecoder().decode
 _NUMBER = {int, float, bool}
 _TYPES: dict[str, type] = {"text": str, "lists": list, "maps": dict}
 _WORDS = {"fields": "objects with the same fields", "maps": "objects"}
@@ -28,13 +29,32 @@ class Kind(NamedTuple):
     names: tuple[str, ...] = ()  # fields: where the numbers of an object are, such as mfcc.0
 
 
-class _Record(NamedTuple):
-    """An object of a line, with its place."""
+@dataclass
+class _Records:
+    """Objects of lines with their places."""
 
-    values: dict[str, Any]
-    row: int
-    line: int
-    text: str
+    values: list[dict[str, Any]] = field(default_factory=list)
+    rows: list[int] = field(default_factory=list)  # from 0, of the lines that are not blank
+    numbers: list[int] = field(default_factory=list)  # of the lines, from 1
+    texts: list[str] = field(default_factory=list)
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def add(self, values: list[dict[str, Any]], texts: list[str], row: int, number: int) -> None:
+        """Add the objects of lines that follow one another, from a row and a line on."""
+        self.values += values
+        self.rows += range(row, row + len(values))
+        self.numbers += range(number, number + len(values))
+        self.texts += texts
+
+    def without(self, wrong: Collection[int]) -> "_Records":
+        """Return the other objects."""
+        kept = _Records()
+        for k in range(len(self)):
+            if k not in wrong:
+                kept.add([self.values[k]], [self.texts[k]], self.rows[k], self.numbers[k])
+        return kept
 
 
 def read_json_lines(source: Source) -> Iterator[Table]:
@@ -47,58 +67,77 @@ def read_json_lines(source: Source) -> Iterator[Table]:
         with open_lines(source) as lines:
             yield from read_json_lines(replace(source, data=lines))
             return
-    kinds: dict[str, Kind] = {}
-    records: list[_Record] = []
-    required: list[str] | None = None
-    end, taught = 0, False  # rows so far; whether the first rows have told the kinds
     damage = (UnicodeDecodeError, EOFError, OSError)
-    for number, line in enumerate(naming_file_of(source.data, source.where, "JSON lines", damage), start=1):
-        if line.isspace() or not line:
+    lines = naming_file_of(source.data, source.where, "JSON lines", damage)
+    kinds: dict[str, Kind] = {}
+    records = _Records()
+    required: list[str] | None = None
+    row, number, taught = 0, 0, False  # rows and lines so far; whether the first rows have told the kinds
+    while batch := list(islice(lines, None if source.chunk is None else source.chunk - len(records))):
+        if taught and row + len(batch) <= source.start:
+            row, number = row + sum(1 for line in batch if line.strip()), number + len(batch)
             continue
-        end += 1
-        if taught and end <= source.start:
-            continue
-        record = _read_record(line, end - 1, number, required, source)
-        if record is not None:
-            required = [key for key in source.exact if key in record.values] if required is None else required
-            records.append(record)
+        if required is None or not _add_batch(records, batch, row, number + 1, required):
+            for k, line in enumerate(batch):
+                if line.strip():
+                    required = _add_line(records, line, row, number + k + 1, required, source)
+                    row += 1
+        else:
+            row += len(batch)
+        number += len(batch)
         if len(records) == source.chunk:
-            yield _table_of_records(records, kinds, source, end)
-            records, taught = [], True
+            yield _table_of_records(records, kinds, source, row)
+            records, taught = _Records(), True
     if records:
-        yield _table_of_records(records, kinds, source, end)
+        yield _table_of_records(records, kinds, source, row)
 
 
-def _read_record(line: str, row: int, number: int, required: Sequence[str] | None, source: Source) -> _Record | None:
-    """Return the object of a line; None if it is not one and such rows are left out."""
-    what, cause = f"Line {number} of {source.where}", None
+def _add_batch(records: _Records, batch: list[str], row: int, number: int, required: Sequence[str]) -> bool:
+    """Add the objects of lines at once; return False, and add none, if a line is blank or cannot be read."""
+    try:
+        values = list(map(_decode, batch))
+    except (ValueError, RecursionError):
+        return False
+    if set(map(type, values)) != {dict} or not all(key in own for key in required for own in values):
+        return False
+    if not "".join(batch).isascii() and any(map(other_bytes, batch)):
+        return False
+    records.add(values, batch, row, number)
+    return True
+
+
+def _add_line(
+    records: _Records, line: str, row: int, number: int, required: list[str] | None, source: Source
+) -> list[str] | None:
+    """Add the object of a line, and return the keys that are required; a line that is not one is an error."""
+    what, cause, odd = f"Line {number} of {source.where}", None, source.errors.skip and other_bytes(line)
     try:
         values = json.loads(line)
     except (ValueError, RecursionError) as error:
         wrong, cause = f"{what} is not JSON: {error}.", error
     else:
         lost = next((key for key in required or () if key not in values), None) if isinstance(values, dict) else None
-        odd = source.errors.skip and other_bytes(line)
         if isinstance(values, dict) and lost is None and not odd:
-            return _Record(values, row, number, line if source.errors.skip else "")
+            records.add([values], [line], row, number)
+            return [key for key in source.exact if key in values] if required is None else required
         wrong = f"{what} has no key '{lost}'. Write null where the value is missing."
         if not isinstance(values, dict):
             wrong = f"{what} is not a JSON object with the values of columns by name."
         elif odd:
             wrong = f"{what} is not encoded in UTF-8."
     source.errors.reject(row, wrong, line.rstrip("\r\n"), cause)
-    return None
+    return required
 
 
-def _table_of_records(records: list[_Record], kinds: dict[str, Kind], source: Source, end: int) -> Table:
+def _table_of_records(records: _Records, kinds: dict[str, Kind], source: Source, end: int) -> Table:
     """Return records as columns; a column that had values before is there even if these records do not have it."""
     counts: dict[str, int] = {}
-    rows = np.array([record.row for record in records], dtype=np.int64)
+    rows = np.array(records.rows, dtype=np.int64)
     table = Table(source.name, source.where, growing=True, read_as_missing=counts, rows=rows, end=end)
     missing = missing_among(source.na_values)
     faults: dict[int, str] = {}
-    for name in dict.fromkeys([*kinds, *(key for record in records for key in record.values)]):
-        values = [record.values.get(name) for record in records]
+    for name in dict.fromkeys(chain(kinds, chain.from_iterable(records.values))):
+        values = [own.get(name) for own in records.values]
         hits = [is_among(value, missing) for value in values] if missing else []
         if any(hits):
             counts[name] = sum(hits)
@@ -110,8 +149,8 @@ def _table_of_records(records: list[_Record], kinds: dict[str, Kind], source: So
         if kind is None:
             continue
         kinds[name] = kind
-        for k, wrong in _faults(values, kind).items():
-            faults.setdefault(k, _sentence(name, wrong, records[k], kind, source))
+        for k, value in _faults(values, kind).items():
+            faults.setdefault(k, _sentence(name, value, records.numbers[k], kind, source))
             if not source.errors.skip:
                 break
         if not faults:
@@ -119,8 +158,8 @@ def _table_of_records(records: list[_Record], kinds: dict[str, Kind], source: So
     if not faults:
         return table
     for k in sorted(faults):
-        source.errors.reject(records[k].row, faults[k], records[k].text.rstrip("\r\n"))
-    return _table_of_records([record for k, record in enumerate(records) if k not in faults], kinds, source, end)
+        source.errors.reject(records.rows[k], faults[k], records.texts[k].rstrip("\r\n"))
+    return _table_of_records(records.without(faults), kinds, source, end)
 
 
 def _add_column(table: Table, name: str, values: list[Any], kind: Kind) -> None:
@@ -221,18 +260,18 @@ def _all_numbers(items: Collection[Any]) -> bool:
     return types <= _NUMBER and all(-_LARGEST < item < _LARGEST for item in items if type(item) is int)
 
 
-def _sentence(name: str, value: Any, record: _Record, kind: Kind, source: Source) -> str:
+def _sentence(name: str, value: Any, number: int, kind: Kind, source: Source) -> str:
     """Return the error of a value that is not of the kind of its column."""
-    own, place = f"Column '{name}' of {source.where}", f"in line {record.line}"
+    own, line = f"Column '{name}' of {source.where}", f"in line {number}"
     remedy = "" if source.chunk is None else f" {REMEDY}"
     if kind.what == "lists of numbers" and type(value) is list and len(value) != kind.width:
-        lengths = f"lists of {kind.width} and of {len(value)} numbers, the latter {place}"
+        lengths = f"lists of {kind.width} and of {len(value)} numbers, the latter {line}"
         return f"{own} has {lengths}. Make them equally long.{remedy}"
     if kind.what == "fields" and type(value) is dict:
-        other = next((field for field in dict(_leaves(value)) if field not in kind.names), None)
+        other = next((place for place in dict(_leaves(value)) if place not in kind.names), None)
         what = f"a field '{other}' that other rows do not have" if other else "an object with other values than numbers"
-        return f"{own} has {what}, {place}. Give the same fields in all rows.{remedy}"
+        return f"{own} has {what}, {line}. Give the same fields in all rows.{remedy}"
     if kind.what == "numbers" and type(value) is int:
-        return f"{own} has an integer that is too large for float64, {place}. Scale the column."
-    shown = {list: "a list", dict: "an object"}.get(type(value), f"the value {str(value)[:40]!r}")
-    return f"{own} has {shown} {place}, but {_WORDS.get(kind.what, kind.what)} in other rows. Write values of one kind."
+        return f"{own} has an integer that is too large for float64, {line}. Scale the column."
+    shown = {"lists": "a list", "maps": "an object"}.get(_json_type(value), f"the value {str(value)[:40]!r}")
+    return f"{own} has {shown} {line}, but {_WORDS.get(kind.what, kind.what)} in other rows. Write values of one kind."
