@@ -39,8 +39,8 @@ ViewLayout = Annotated[
     str | None,
     Option(
         "--views",
-        help="'prefix' (audio__mfcc1 belongs to audio), or a TOML file with columns by view in [views]; those of libsvm "
-        "files by numbers, '0:50'.",
+        help="'prefix' (audio__mfcc1 belongs to audio), or a TOML file with columns by view in [views]; those of "
+        "libsvm files by numbers, '0:50'.",
     ),
 ]
 IdColumn = Annotated[str | None, Option("--id", help="Column of the sample names.")]

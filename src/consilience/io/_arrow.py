@@ -274,4 +274,4 @@ def values_of(column: Any, where: str, kind: str, exact: bool) -> np.ndarray:
         if _is_text(column.type):
             return column.to_numpy(zero_copy_only=False)
         items = column.to_pylist()
-        return objects([dict(own) if own else own for own in items] if pa.types.is_map(arrow_type) else items)
+        return objects([None if own is None else dict(own) for own in items] if pa.types.is_map(arrow_type) else items)

@@ -136,6 +136,8 @@ def _table_of_records(records: _Records, kinds: dict[str, Kind], source: Source,
     table = Table(source.name, source.where, growing=True, read_as_missing=counts, rows=rows, end=end)
     missing = missing_among(source.na_values)
     faults: dict[int, str] = {}
+    if not records:
+        return table
     for name in dict.fromkeys(chain(kinds, chain.from_iterable(records.values))):
         values = [own.get(name) for own in records.values]
         hits = [is_among(value, missing) for value in values] if missing else []
@@ -187,13 +189,13 @@ def _decide(values: Iterable[Any], keep: bool) -> Kind | None:
     usual = Counter(map(_json_type, there)).most_common(1)[0][0]
     own = [value for value in there if _json_type(value) == usual]
     if usual == "lists":
-        types = set(map(type, chain.from_iterable(own))) - {type(None)}
-        if keep or not types or not types <= _NUMBER:
+        numeric = [value for value in own if value and _all_numbers(value)]
+        if keep or 2 * len(numeric) <= sum(map(bool, own)):
             return Kind("lists")
-        lengths = Counter(map(len, own))
-        return Kind("lists") if len(lengths) > 1 and types == {int} else Kind(
-            "lists of numbers", lengths.most_common(1)[0][0]
-        )  # fmt: skip
+        lengths = Counter(map(len, numeric))
+        ids = set(map(type, chain.from_iterable(numeric))) <= {int, type(None)}
+        several = len({len(value) for value in own}) > 1
+        return Kind("lists") if ids and several else Kind("lists of numbers", lengths.most_common(1)[0][0])
     names = _fields(own) if usual == "maps" and not keep else ()
     return Kind("fields", names=names) if names else Kind(usual)
 

@@ -30,8 +30,8 @@ class Spectrum(Kernel):
     k(s, t) = Σ_u count_u(s) count_u(t) over all substrings u of n symbols; 0 if a sample is shorter.
 
     Equals ``Linear()`` on the counts of ``CountVectorizer(analyzer="char", ngram_range=(n, n), lowercase=False)`` for
-    strings without runs of white space. A call sorts all substrings and multiplies sparse matrices of counts. Short
-    name: ``"spectrum"``.
+    strings without runs of white space. A call sorts all substrings and multiplies sparse matrices of counts.
+    Short name: ``"spectrum"``.
 
     Parameters
     ----------
