@@ -382,6 +382,26 @@ def online(rows, codes, n_classes, link, threshold, step):
     return np.array(scores), np.array(wrong), hypotheses
 
 
+def budgeted(rows, codes, n_classes, link, threshold, budget):
+    """`online` with V summed from the last samples with a step of 1: mistakes, {sample: coefficients}, all (V, W)."""
+    kept, wrong, hypotheses = {}, [], []
+    for i in range(len(codes) + 1):
+        V = np.zeros((1 if n_classes == 2 else n_classes, *rows[0].shape))
+        V = V + sum(np.multiply.outer(a, rows[s]) for s, a in kept.items())
+        W = np.array([link(v) for v in V])
+        hypotheses.append((V, W))
+        if i == len(codes):
+            return np.array(wrong), kept, hypotheses
+        s, c, a = np.array([np.sum(w * rows[i]) for w in W]), codes[i], np.zeros(len(W))
+        r = max((t for t in range(len(s)) if t != c), key=lambda t: s[t]) if n_classes > 2 else None
+        m = (2 * c - 1) * s[0] if r is None else s[c] - s[r]
+        wrong.append(m <= 1e-10)
+        if m <= threshold + 1e-10:
+            a[[0] if r is None else [c, r]] = [2 * c - 1] if r is None else [1, -1]
+            kept[i] = a
+            kept = dict(list(kept.items())[-budget:])
+
+
 def votes(hypotheses, wrong_steps, rows):
     """Every hypothesis votes as often as it was used, the last once more; none before the first step."""
     total = np.zeros((len(rows), len(hypotheses[0])))
