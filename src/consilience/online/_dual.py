@@ -17,7 +17,7 @@ from ..views.container import Views
 from ._arrays import KernelState, PassRecord, Rule, new_record
 from ._events import Events
 from ._factors import ViewFactors
-from ._machine import Lesson, Machine, Sources, includes_last, plain, remapped, takes_means
+from ._machine import Lesson, Machine, Sources, includes_last, mean_of, plain, remapped, takes_means
 from ._rows import known_views
 from ._steps import kernel_pass
 
@@ -345,8 +345,8 @@ class KernelMachine(SupportMachine):
         alpha = np.concatenate([self.alpha, np.zeros((T, b))], axis=1)
         beta = np.concatenate([self.beta, np.zeros((len(self.beta), T, b))], axis=2)
         alive = np.concatenate([self.alive, np.zeros(b, dtype=bool)])
-        last = int(includes_last(self.average))
-        state = KernelState(alpha, beta, alive, self.output_gram, self._limit(), self.factors.arrays(), last)
+        mean = mean_of(self.average)
+        state = KernelState(alpha, beta, alive, self.output_gram, self._limit(), self.factors.arrays(), mean)
         voted = self.average == "voted"
         steps, history = np.zeros((b, T)), np.zeros((b if voted else 0, G, T))
         given = (lesson.codes, lesson.weights, slots, self.n_hypotheses)

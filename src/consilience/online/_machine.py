@@ -73,9 +73,12 @@ class Machine(ABC):
         """Return the views that some sample had, in the order in which they joined."""
 
     @property
-    def n_averaged(self) -> int:
-        """The number of hypotheses in a mean: those in use so far and, with the last, one more."""
-        return max(self.n_hypotheses + includes_last(self.average), 1)
+    def n_averaged(self) -> float:
+        """Sum of the weights of the hypotheses in a mean: their number, with the last one more; at least 1."""
+        n = self.n_hypotheses
+        if mean_of(self.average) == 2:
+            return max(n * (n + 1.0) * (n + 2.0) * (n + 3.0) / 4, 1.0)
+        return max(n + 1.0 * includes_last(self.average), 1.0)
 
     def dropped(self) -> int:
         """Return the number of samples that a budget did not keep."""
@@ -104,6 +107,11 @@ class Machine(ABC):
 def takes_means(average: Any) -> bool:
     """Return whether predictions are by a mean of hypotheses."""
     return bool(average) and average != "voted"
+
+
+def mean_of(average: Any) -> int:
+    """Return which mean predicts: 0 of the hypotheses in use so far, 1 also of the last, 2 with growing weights."""
+    return {"with_last": 1, "recent": 2}.get(average, 0) if isinstance(average, str) else 0
 
 
 def includes_last(average: Any) -> bool:

@@ -12,7 +12,7 @@ FIXED = ("average", "p", "fit_intercept", "budget", "unequal", "prior_norms", "v
 
 CONSTRAINTS: dict[str, list[Any]] = {  # an estimator validates those of its parameters
     "p": [Interval(Real, 1, None, closed="left")],
-    "average": ["boolean", StrOptions({"with_last", "voted"})],
+    "average": ["boolean", StrOptions({"recent", "with_last", "voted"})],
     "margin": [Interval(Real, 0, None, closed="left")],
     "eta0": [Interval(Real, 0, None, closed="neither")],
     "C": [Interval(Real, 0, None, closed="right")],  # infinity means no limit

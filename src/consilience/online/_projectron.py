@@ -10,7 +10,7 @@ from ..solvers.linalg import multiply, solve_rows
 from ..views.container import Views
 from ._arrays import PassRecord
 from ._dual import Grams, Support, SupportMachine, refuse_one_view
-from ._machine import Lesson, Sources, includes_last, remapped
+from ._machine import Lesson, Sources, mean_of, remapped
 
 _SPAN = 1e-10  # a fraction of k(x, x), or of the terms of a score, below which it counts as zero
 
@@ -124,8 +124,8 @@ class ProjectronMachine(SupportMachine):
 
 
 def _mean_of(average: Any) -> int:
-    """Return -1 where the last hypothesis predicts, else the number of hypotheses in the mean that are not used yet."""
-    return int(includes_last(average)) if average else -1
+    """Return -1 where the last hypothesis predicts, else which mean does."""
+    return mean_of(average) if average else -1
 
 
 # -- the compiled pass
@@ -135,6 +135,12 @@ def _sum(alpha, K):  # type: ignore[no-untyped-def]
     for j in range(len(alpha)):
         total += alpha[j] * K[j]
     return total
+
+
+@jit()
+def _total(n, mean):  # type: ignore[no-untyped-def]
+    """Return the sum of the weights of n hypotheses, and of one more with mean = 1; at least 1."""
+    return max(n * (n + 1.0) * (n + 2.0) * (n + 3.0) / 4 if mean == 2 else n + 1.0 * mean, 1.0)
 
 
 @jit()
@@ -210,7 +216,7 @@ def _projectron_pass(K, given, solved, state, size, times, scores, wrong, update
     Scores that differ by less than _SPAN of the largest terms so far are ties, and so are distances and the threshold:
     solving with L leaves more rounding than sums do.
     """
-    (codes, weights, rule), (n_before, last), (start, H, D, P) = given, times, solved
+    (codes, weights, rule), (n_before, mean), (start, H, D, P) = given, times, solved
     rule = ProjectionRule(*rule)
     alpha, beta, L, members, largest, budget = state
     T, most = alpha.shape
@@ -230,8 +236,8 @@ def _projectron_pass(K, given, solved, state, size, times, scores, wrong, update
         margin, rival = _decide(total, code, sizes, _SPAN)
         for t in range(T):  # loops compile faster than array expressions
             scores[i, t] = total[t]
-            if last >= 0:  # the mean over the hypotheses so far; what is left by rounding is a tie
-                lacks = _sum(beta[t, :size], k[:size]) / max(n_before + i + last, 1)
+            if mean >= 0:  # the mean over the hypotheses so far; what is left by rounding is a tie
+                lacks = _sum(beta[t, :size], k[:size]) / _total(n_before + i, mean)
                 scores[i, t] = total[t] - lacks if abs(total[t] - lacks) > _SPAN * largest[0] else 0.0
         wrong[i] = margin <= 0
         # no hinge loss, or a correct decision of the plain Projectron
@@ -261,10 +267,11 @@ def _projectron_pass(K, given, solved, state, size, times, scores, wrong, update
             size += 1
         else:
             _set_projection(L, first, size, half, D, i, members, d)
+        since = _total(n_before + i + 1, 2) if mean == 2 else n_before + i + 1.0  # weight of the hypotheses before
         for t in (code if T > 1 else 0, rival):
             if t >= 0:
                 a = -tau if t == rival or (T == 1 and code == 0) else tau
                 for s in range(size):
                     alpha[t, s] += a * d[s]
-                    beta[t, s] += a * d[s] * (n_before + i + 1)
+                    beta[t, s] += a * d[s] * since
     return len(codes), size

@@ -176,7 +176,7 @@ class Projectron(ViewClassifier, OnlineEstimator):
         "threshold": [Interval(Real, 0, None, closed="left")],
         "variant": [StrOptions({"projectron++", "projectron"})],
         "squared": ["boolean"],
-        "average": ["boolean", StrOptions({"with_last"})],
+        "average": ["boolean", StrOptions({"recent", "with_last"})],
     }
     support_ = from_machine("support_")
     dual_coef_ = from_machine("dual_coef_")
