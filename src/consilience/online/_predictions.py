@@ -1,5 +1,6 @@
 """Predictions that online estimators make of samples before they learn them."""
 
+import copy
 from dataclasses import dataclass
 from typing import Any
 
@@ -30,7 +31,7 @@ def predict_then_learn(
     X = as_views(X)
     labeled, _ = labeled_rows(y)
     rows = np.flatnonzero(labeled)
-    saved = self._snapshot()
+    saved = copy.deepcopy(self.__dict__)
     made, margins = [], []
     try:
         for i in rows:
