@@ -139,7 +139,7 @@ class ClassSums(Sums):
         at, n, n_bins = _places(self.classes, classes), len(classes), self.areas.shape[3]
         for name in ("confusion", "guessed"):
             old, new = getattr(self, name), np.zeros((3, n, n + 1))
-            new[np.ix_(range(3), at, [0, *(at + 1)])] = old
+            new[np.ix_(np.arange(3), at, np.append(0, at + 1))] = old
             setattr(self, name, new)
         areas = np.zeros((3, n, 2, n_bins))
         if n_bins:  # samples before a class joined gave it the probability 0

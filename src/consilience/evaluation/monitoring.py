@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions, validate_params
 
 from .._jit import jit
-from ..online._stream import curve_marks
+from ..online._counting import curve_marks
 from ._stream_measures import FADING, WHOLE, WINDOW, ClassScores, ClassSums, LabelSums, NumberSums, Sums
 from ._stream_result import DriftEvent, ProgressiveResult, ViewScores
 from ._stream_states import restored_array, restored_count
