@@ -19,7 +19,6 @@ import consilience as cs
 import reference
 from consilience import PerView, RandomFeatures, RowBlocks, Views
 from consilience.kernels import RBF
-from consilience.views._streamed_views import check_infinite
 from consilience.views.hashing import HashedTokens
 from consilience.views.per_view import as_preparation
 from consilience.views.running import RunningImputer, RunningScaler, RunningTfidf, stream_preparation
@@ -240,6 +239,14 @@ def test_columns_are_found_by_name_and_a_view_may_be_sparse_or_dense():
     straight = prepare.learn_transform({"a": frame[20:]})
     assert turned == straight
     assert straight.feature_names["a"] == tuple("pqrs")
+    filling = PerView(["impute", "standardize"], missing_columns="fill").partial_fit({"a": frame[:20]})
+    with pytest.warns(UserWarning, match="lacks 1 of 4 columns"):
+        filled = filling.learn_transform({"a": frame[20:22].drop(columns="q")})["a"]
+    holed = PerView(["impute", "standardize"]).partial_fit({"a": frame[:20]})
+    expected = holed.learn_transform({"a": frame[20:22].assign(q=np.nan)})["a"]
+    np.testing.assert_array_equal(filled, expected)
+    with pytest.raises(ValueError, match="has no column 'q'"):
+        PerView("standardize").partial_fit({"a": frame[:20]}).transform({"a": frame.drop(columns="q")})
     mixed = PerView("standardize").partial_fit(Views(a=A[:20]))
     assert mixed.learn_transform(Views(a=sp.csr_array(A[20:])))["a"].tobytes() == straight["a"].tobytes()
     mixed = PerView("standardize").partial_fit(Views(a=S[:20]))
@@ -454,5 +461,11 @@ def test_nothing_is_transformed_before_the_first_sample_and_fit_starts_again():
 def test_infinite_values_are_found_among_nan():
     block = HOLED.copy()
     block[7, 3] = -np.inf
-    with pytest.raises(ValueError, match="infinity in row 7, column 3"):
-        check_infinite(Views(a=block), "a")
+    named = pd.DataFrame(block, columns=list("pqrs"), index=[f"s{i}" for i in range(N)])
+    for given, place in (
+        (block, "row 7, column 3"),
+        (sp.csr_array(block), "row 7, column 3"),
+        (named, "'s7', column 's'"),
+    ):
+        with pytest.raises(ValueError, match=f"View 'a' contains infinity in .*{place}"):
+            PerView("standardize").partial_fit(Views(a=given))

@@ -71,7 +71,7 @@ def _check_factors(factors: ViewFactors) -> None:
 
 
 def _check_machine(machine: Machine) -> None:
-    check_counts(machine, "n_outputs", "n_updates", "n_hypotheses")
+    check_counts(machine, "n_outputs", "n_updates", "n_hypotheses", "n_dropped")
     require(machine.n_outputs > 0, "outputs of a machine")
 
 
@@ -130,7 +130,9 @@ def _check_projectron(machine: ProjectronMachine) -> None:
     check_counts(machine, "budget", "n_projections")
     T, S = machine.n_outputs, len(machine.support)
     require(machine.grams.shape == "joint", "groups of a machine")
-    check_doubles(machine, L=(S, S), largest=(1,))
+    check_doubles(machine, L=(None, len(machine.L)), largest=(1,))
+    written = check_array(machine, "written", (1,), "i")
+    require(len(machine.L) >= S and 0 <= written[0] <= len(machine.L), "rows of ProjectronMachine.L")
     for name in ("alpha", "beta"):
         check_array(machine, name, (T, S))
     require(np.all(machine.L.diagonal() > 0), "ProjectronMachine.L")

@@ -13,7 +13,7 @@ from ..views.container import Views
 from ._arrays import LinearState, PassRecord, RowArrays, Rule, new_record
 from ._binary_steps import binary_pass
 from ._factors import ViewFactors
-from ._machine import Lesson, Machine, Sources, includes_last, plain, remapped
+from ._machine import Lesson, Machine, Sources, includes_last, mean_of, plain, remapped
 from ._rows import Columns, Rows, joined, known_views, read_rows
 from ._steps import linear_pass
 
@@ -135,7 +135,7 @@ class LinearMachine(Machine):
         """Return the arrays of a compiled pass, kept until one of them is replaced; vectors for a single output."""
         m, factors = len(self.columns.offsets), self.factors.arrays()
         groups = np.zeros(m, dtype=np.int64) if self.shape == "joint" else np.arange(m)
-        state = LinearState(self.V, self.U, self.intercept, groups, factors, int(includes_last(self.average)))
+        state = LinearState(self.V, self.U, self.intercept, groups, factors, mean_of(self.average))
         if self._is_plain():
             factors = factors._replace(norms=factors.norms[:, 0], F=factors.F[:, 0], C=factors.C[:, 0])
             state = state._replace(V=self.V.reshape(-1), U=self.U.reshape(-1), factors=factors)

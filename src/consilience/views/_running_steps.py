@@ -15,6 +15,15 @@ _SMALLEST = 1e-290  # a sum of squares below is that of a constant column: its i
 _MOVES_AT = 16.0  # number of values at which the origin of a column becomes their mean
 
 
+@jit(error_model="numpy")
+def count_infinite(values):  # type: ignore[no-untyped-def]
+    """Return how many values are infinite."""
+    count = 0
+    for k in range(len(values)):
+        count += abs(values[k]) == np.inf
+    return count
+
+
 # -- dense views
 @jit(error_model="numpy")
 def _clipped(value):  # type: ignore[no-untyped-def]
