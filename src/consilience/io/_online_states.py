@@ -8,6 +8,7 @@ import scipy.sparse as sp
 from ..kernels import Kernel
 from ..online._calibration import Calibration
 from ..online._candidates import OutputList
+from ..online._counting import curve_marks
 from ..online._dual import Grams, KernelMachine, Support, SupportMachine
 from ..online._factors import ViewFactors
 from ..online._frame import OnlineEstimator
@@ -157,7 +158,7 @@ def _check_online(estimator: OnlineEstimator) -> None:
         return
     check_counts(estimator, "n_samples_seen_", "n_mistakes_", "n_errors_", "_next_id", "n_iter_")
     require(are_names(estimator._met) and set(estimator._met) <= set(estimator.view_names_in_), "_met")
-    check_array(estimator, "_curve", (None, 2), "i")
+    _check_curve(estimator)
     require(list(estimator._began_with) == [name for name in FIXED if hasattr(estimator, name)], "_began_with")
     estimator._check_fixed()
     if isinstance(estimator, RankingPerceptron) and estimator._ranks():
@@ -180,6 +181,15 @@ def _check_online(estimator: OnlineEstimator) -> None:
     require(isinstance(kernels, dict) and all(isinstance(k, Kernel) for k in kernels.values()), "kernels_")
     if hasattr(estimator, "_width"):
         check_counts(estimator, "_width")
+
+
+def _check_curve(estimator: OnlineEstimator) -> None:
+    """Check the error curve; samples that are learned all together leave none."""
+    seen, errors = check_array(estimator, "_curve", (None, 2), "i").T
+    marks = curve_marks(0, estimator.n_samples_seen_) if estimator.n_samples_seen_ and len(seen) else seen
+    require(np.array_equal(seen, marks), "samples of the error curve")
+    steps = np.diff(np.append(0, errors))
+    require((steps >= 0).all() and (errors <= np.minimum(seen, estimator.n_errors_)).all(), "error curve")
 
 
 def _check_calibration(calibration: Calibration) -> None:
