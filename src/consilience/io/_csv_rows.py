@@ -179,7 +179,7 @@ class _RowReader:
                     raise
                 broken = str(error)
         if self.width and cells not in (0, self.width) and broken is None:
-            broken = f"Expected {self.width} columns, got {cells}: {line.strip()[:80]}"
+            broken = f"Expected {self.width} columns, got {cells}: {line.strip()[:80]}. Write one cell per column"
         if broken and skip:
             self.waiting.extendleft(reversed(kept[1:]))
             del kept[1:]
@@ -188,7 +188,7 @@ class _RowReader:
         if not broken and skip and other_bytes(text):
             broken = "it is not encoded in UTF-8"
         if broken:
-            wrong = f"{self.source.where} cannot be read as CSV: CSV parse error in line {number}: {broken}"
+            wrong = f"{self.source.where} cannot be read as CSV: CSV parse error in line {number}: {broken}."
             wrong = "".join(sign if sign.isprintable() else " " for sign in wrong)
             self.source.errors.reject(self.row, wrong, text.rstrip("\r\n"))
         elif cells:
