@@ -382,6 +382,26 @@ def online(rows, codes, n_classes, link, threshold, step):
     return np.array(scores), np.array(wrong), hypotheses
 
 
+def budgeted(rows, codes, n_classes, link, threshold, budget):
+    """`online` with V summed from the last samples with a step of 1: mistakes, {sample: coefficients}, all (V, W)."""
+    kept, wrong, hypotheses = {}, [], []
+    for i in range(len(codes) + 1):
+        V = np.zeros((1 if n_classes == 2 else n_classes, *rows[0].shape))
+        V = V + sum(np.multiply.outer(a, rows[s]) for s, a in kept.items())
+        W = np.array([link(v) for v in V])
+        hypotheses.append((V, W))
+        if i == len(codes):
+            return np.array(wrong), kept, hypotheses
+        s, c, a = np.array([np.sum(w * rows[i]) for w in W]), codes[i], np.zeros(len(W))
+        r = max((t for t in range(len(s)) if t != c), key=lambda t: s[t]) if n_classes > 2 else None
+        m = (2 * c - 1) * s[0] if r is None else s[c] - s[r]
+        wrong.append(m <= 1e-10)
+        if m <= threshold + 1e-10:
+            a[[0] if r is None else [c, r]] = [2 * c - 1] if r is None else [1, -1]
+            kept[i] = a
+            kept = dict(list(kept.items())[-budget:])
+
+
 def votes(hypotheses, wrong_steps, rows):
     """Every hypothesis votes as often as it was used, the last once more; none before the first step."""
     total = np.zeros((len(rows), len(hypotheses[0])))
@@ -671,3 +691,25 @@ def running_tfidf(counts):
         Z[t] = row * (np.log((2 + t) / (1 + df)) + 1)
         Z[t] /= max(np.sqrt((Z[t] ** 2).sum()), 1e-300)
     return Z
+
+
+def running_calibration(scores, codes, weights, fading=0.9998):
+    """Probabilities before each sample: Newton steps of the log loss on slopes and biases, past samples fade."""
+    T, out, squares, total = scores.shape[1], [], 0.0, 0.0
+    theta, H = np.array([[1e-3, 0.0]] * 2), np.zeros((2, 2, 2))
+    for s, c, w in zip(scores, codes, weights, strict=True):
+        z = s / (np.sqrt(squares / total) if squares > 0 else 1.0)
+        side = int(T == 1 and s[0] > 0)
+        x = np.array([abs(z[0]), 1.0])
+        logits = np.eye(2)[side] * (theta[side] @ x) if T == 1 else theta[0, 0] * z
+        P = np.exp(logits - logits.max())
+        out.append(P := P / P.sum())
+        squares, total = fading * squares + w * np.mean(s**2), fading * total + w
+        if T == 1:
+            H[side] = fading * H[side] + w * max(P[0] * P[1], 1e-3) * np.outer(x, x)
+            theta[side] += np.linalg.solve(H[side] + np.eye(2), w * ((c == side) - P[side]) * x)
+        else:
+            H[0, 0, 0] = fading * H[0, 0, 0] + w * max(P @ z**2 - (P @ z) ** 2, 1e-3)
+            theta[0, 0] += w * (z[c] - P @ z) / (H[0, 0, 0] + 1)
+        theta = np.maximum(theta, [1e-3, 0.0])
+    return np.array(out)

@@ -37,7 +37,11 @@ TargetColumn = Annotated[
 ]
 ViewLayout = Annotated[
     str | None,
-    Option("--views", help="'prefix' (audio__mfcc1 belongs to audio), or a TOML file with columns by view in [views]."),
+    Option(
+        "--views",
+        help="'prefix' (audio__mfcc1 belongs to audio), or a TOML file with columns by view in [views]; those of "
+        "libsvm files by numbers, '0:50'.",
+    ),
 ]
 IdColumn = Annotated[str | None, Option("--id", help="Column of the sample names.")]
 TransposeFlag = Annotated[
@@ -48,6 +52,23 @@ EncodingName = Annotated[
 ]
 MissingCells = Annotated[
     list[str] | None, Option("--na", help="A cell to read as missing, such as 'n.d.'; may be repeated.")
+]
+LibsvmBase = Annotated[
+    int | None,
+    Option(
+        "--libsvm-base",
+        min=0,
+        max=1,
+        help="Number of the first column of libsvm files, 0 or 1. Default: 0 if any row has a column 0.",
+    ),
+]
+ObjectColumns = Annotated[
+    list[str] | None,
+    Option(
+        "--objects",
+        help="A column of lists or maps to keep as it is, such as ids, whatever the first rows look like; may be "
+        "repeated.",
+    ),
 ]
 GroupsColumn = Annotated[
     str | None, Option("--groups", help="Column of groups, such as patients; folds keep groups together.")

@@ -71,7 +71,7 @@ def _check_factors(factors: ViewFactors) -> None:
 
 
 def _check_machine(machine: Machine) -> None:
-    check_counts(machine, "n_outputs", "n_updates", "n_hypotheses")
+    check_counts(machine, "n_outputs", "n_updates", "n_hypotheses", "n_dropped")
     require(machine.n_outputs > 0, "outputs of a machine")
 
 
@@ -130,7 +130,9 @@ def _check_projectron(machine: ProjectronMachine) -> None:
     check_counts(machine, "budget", "n_projections")
     T, S = machine.n_outputs, len(machine.support)
     require(machine.grams.shape == "joint", "groups of a machine")
-    check_doubles(machine, L=(S, S), largest=(1,))
+    check_doubles(machine, L=(None, len(machine.L)), largest=(1,))
+    written = check_array(machine, "written", (1,), "i")
+    require(len(machine.L) >= S and 0 <= written[0] <= len(machine.L), "rows of ProjectronMachine.L")
     for name in ("alpha", "beta"):
         check_array(machine, name, (T, S))
     require(np.all(machine.L.diagonal() > 0), "ProjectronMachine.L")
@@ -172,7 +174,7 @@ def _check_online(estimator: OnlineEstimator) -> None:
         require(getattr(machine, name, None) == getattr(expected, name, None), f"{name} of its machine")
     names = machine.grams.kernels if isinstance(machine, SupportMachine) else machine.columns.widths
     require(set(names) <= set(estimator.view_names_in_), "views of its machine")
-    require(len(estimator._calibration.biases) == (1 if P <= 2 else P), "_calibration")
+    require(estimator._calibration.n_outputs == (1 if P <= 2 else P), "_calibration")
     check_counts(estimator, "_n_late")
     kernels = vars(estimator).get("kernels_", {})
     require(isinstance(kernels, dict) and all(isinstance(k, Kernel) for k in kernels.values()), "kernels_")
@@ -181,8 +183,9 @@ def _check_online(estimator: OnlineEstimator) -> None:
 
 
 def _check_calibration(calibration: Calibration) -> None:
-    T = len(calibration.biases)
-    check_doubles(calibration, slope=(1,), biases=(T,), curvature=(1 + T if T > 1 else 3,), squares=(2,))
+    check_counts(calibration, "n_outputs")
+    sides = 2 if calibration.n_outputs == 1 else 1
+    check_doubles(calibration, slopes=(sides,), biases=(sides,), curvature=(sides, 3), squares=(2,))
 
 
 def _check_ranking(estimator: RankingPerceptron) -> None:

@@ -140,7 +140,7 @@ def _view_scores(graph: _Graph, model: Any, name: str, weights: np.ndarray, ones
     missing = graph.number(count, np.bool_)
     for step in _steps(model, name):
         if isinstance(step, RunningImputer):
-            X = graph.op("Where", graph.op("IsNaN", X), graph.constant(step.mean_), X)
+            X = graph.op("Where", graph.op("IsNaN", X), graph.constant(step._origin + step._mean), X)
         else:
             with np.errstate(divide="ignore", invalid="ignore"):
                 scale = np.where(step.var_ > 0, 1 / np.sqrt(step.var_), 0.0)  # columns without variance become 0
@@ -179,12 +179,16 @@ def _add_outputs(graph: _Graph, model: Any, scores: str) -> None:
     graph.output("label", kind, [None])
     if not model._gives_probabilities():
         return
-    calibration = model._calibration
-    slope = calibration.slope[0] / calibration.spread()
-    logits = graph.op("Add", graph.op("Mul", scores, graph.constant([slope])), graph.constant(calibration.biases))
-    if two:
-        second = graph.op("Sigmoid", logits)
-        graph.op("Concat", graph.op("Sub", graph.constant(np.ones(1)), second), second, out="probabilities", axis=1)
-    else:
-        graph.op("Softmax", logits, out="probabilities", axis=1)
+    sure = model._calibration
+    size = graph.op("Mul", graph.op("Abs", scores) if two else scores, graph.constant([1 / sure.spread()]))
+    if not two:
+        graph.op("Softmax", graph.op("Mul", size, graph.constant(sure.slopes)), out="probabilities", axis=1)
+    else:  # decisions for each of two classes have their own slope and bias
+        scaled = [graph.op("Mul", size, graph.constant([slope])) for slope in sure.slopes]
+        sides = [graph.op("Add", own, graph.constant([b])) for own, b in zip(scaled, sure.biases, strict=True)]
+        positive = graph.op("Greater", scores, graph.constant(np.zeros(1)))
+        likely = graph.op("Sigmoid", graph.op("Where", positive, sides[1], sides[0]))
+        other = graph.op("Sub", graph.constant(np.ones(1)), likely)
+        pair = graph.op("Where", positive, other, likely), graph.op("Where", positive, likely, other)
+        graph.op("Concat", *pair, out="probabilities", axis=1)
     graph.output("probabilities", np.float64, [None, len(classes)])

@@ -1,5 +1,6 @@
 """Kernel machines: a support with coefficients, learned by blocks of kernel values."""
 
+import warnings
 from abc import abstractmethod
 from collections.abc import Mapping
 from contextlib import nullcontext
@@ -11,6 +12,7 @@ import numpy as np
 from .._backend import few_threads, to_numpy
 from ..kernels import Kernel, reference_views
 from ..kernels.joint import JointKernel
+from ..solvers.certificates import _outside
 from ..views import _blocks
 from ..views.container import Views
 from ._arrays import KernelState, PassRecord, Rule, new_record
@@ -23,6 +25,7 @@ from ._support_rows import SingleRow, SupportRows, coefficient_columns, read_sin
 
 _ENTRIES = 1 << 22  # kernel values held at a time
 _BLOCK = 256  # maximum number of samples whose kernels are computed at a time
+_LEAVING = 32  # maximum number of members of the support whose kernels are computed at a time, to drop them
 _NARROW = 1024  # number of columns up to which kernels of sparse views are faster on dense copies
 
 
@@ -129,6 +132,15 @@ class Support:
             self._rows = SupportRows.of(self.parts)
         return self._rows
 
+    def take(self, rows: np.ndarray) -> Views:
+        """Return some of the samples, at sorted positions."""
+        found, at = [], 0
+        for part in self.parts:
+            own = rows[(rows >= at) & (rows < at + len(part))] - at
+            found += [part[own]] if len(own) else []
+            at += len(part)
+        return found[0] if len(found) == 1 else Views.concat(found)
+
     def positions(self, ids: np.ndarray, used: np.ndarray) -> np.ndarray:
         """Return where samples of these ids are among the `used` members of the support, -1 where they are not."""
         slots = np.full(len(ids), -1, dtype=np.int64)
@@ -168,6 +180,15 @@ def compact(X: Views) -> Views:
     return Views._of(blocks, len(X), X.mask, X.feature_names, None)
 
 
+def warn_full(budget: int, n_samples: int, what: str) -> None:
+    """Warn that a budget is full, and what happens from now on."""
+    warnings.warn(
+        f"The budget of {budget:,} samples is full after {n_samples:,} samples: {what}. Predictions can differ from "
+        "those without a limit. To keep all samples, at a cost that grows with the stream, use budget=None.",
+        stacklevel=_outside(),
+    )
+
+
 def refuse_one_view(view: str | None) -> None:
     """Refuse to forget one view where all views have one kernel together."""
     if view is not None:
@@ -182,7 +203,9 @@ class SupportMachine(Machine):
 
     grams: Grams
     support: Support
+    budget: int  # maximum number of samples kept; 0: no limit
     _lead = 1.0  # scale of the lead of the second of two classes
+    _when_full: str  # what happens to samples once the budget is full
     _computed: tuple[Any, ...] | None = None  # coefficients, and the state that they are of
 
     def __getstate__(self) -> dict[str, Any]:
@@ -231,11 +254,14 @@ class SupportMachine(Machine):
         X, lesson = self.known(chunk), lesson._replace(ids=np.asarray(lesson.ids))
         by_view = lesson.shares and self.grams.shape != "joint"  # a joint kernel does not tell views apart
         record = new_record(len(lesson.codes), self.n_outputs, len(self.grams.kernels) if by_view else 0)
+        before = self.n_dropped
         with nullcontext() if isinstance(X, SingleRow) else few_threads(0):
             for rows in self.blocks(len(lesson.codes)):
                 part = PassRecord(*(values[rows] for values in record))
                 self._learn_block(X[rows], lesson.take(rows), rule, part)
                 self.n_hypotheses += rows.stop - rows.start
+        if self.n_dropped > before == 0 and not lesson.quiet:
+            warn_full(self.budget, self.n_hypotheses, self._when_full)
         return record._replace(scores=self._outputs(record.scores))
 
     @abstractmethod
@@ -291,6 +317,8 @@ class SupportMachine(Machine):
 
 class KernelMachine(SupportMachine):
     """State of a kernel estimator: support, coefficients by output, factors, sums for averages, events for votes."""
+
+    _when_full = "the oldest one is dropped at each new update"
 
     def __init__(
         self,
@@ -376,14 +404,18 @@ class KernelMachine(SupportMachine):
         beta = np.concatenate([self.beta, np.zeros((len(self.beta), T, b))], axis=2)
         alive = np.concatenate([self.alive, np.zeros(b, dtype=bool)])
         last = int(includes_last(self.average))
-        state = KernelState(alpha, beta, alive, self.output_gram, self.budget, self.factors.arrays(), last)
+        state = KernelState(alpha, beta, alive, self.output_gram, self._limit(), self.factors.arrays(), last)
         voted = self.average == "voted"
         steps, history = np.zeros((b, T)), np.zeros((b if voted else 0, G, T))
         given = (lesson.codes, lesson.weights, slots, self.n_hypotheses)
-        kernel_pass(K, own, given, plain(state), tuple(rule), 1e-12, tuple(record), steps, history)
+        made = plain(state), tuple(rule), 1e-12, tuple(record), steps, history
+        at, going = 0, np.empty((int(self.factors.p == 1), G, 0))  # without factors nothing depends on norms
+        while (at := kernel_pass(K, own, given, *made, (at, going))) <= b:
+            going = self._kernels_of_oldest(K, np.flatnonzero(alive)[: min(_LEAVING, b + 1 - at)])
         # the block's columns of the arrays stay only for samples that entered the support
         stepped = steps.any(axis=1)
         fresh = stepped & (slots >= S)
+        self.n_dropped += int(self.alive.sum() + fresh.sum() - alive.sum())
         entered = np.flatnonzero(fresh)
         self.keep(X[entered], ids[entered])
         columns = np.concatenate([np.arange(S), S + entered])
@@ -399,8 +431,31 @@ class KernelMachine(SupportMachine):
                 now, R = self.n_hypotheses + np.arange(b), self.output_gram
                 record.scores[:] = self.events.votes(lambda rows: K[rows][:, :, columns], T, now, R)
         self.n_updates += int(stepped.sum())
-        if self.budget and len(self.support) > 2 * self.budget:  # rarely, since it copies the support
+        if self.budget and len(self.support) - self.alive.sum() > 16 + self.budget // 8:  # it copies the support
             self._drop_unused()
+
+    def _limit(self) -> int:
+        """Return the maximum number of samples kept, 0 for no limit."""
+        # with factors, dropping a sample needs its kernel with the others, and of Gram matrices only positions are kept
+        free = self.factors.p != 1 and any(kernel.reads_gram for kernel in self.grams.kernels.values())
+        return 0 if free else self.budget
+
+    def _kernels_of_oldest(self, K: np.ndarray, members: np.ndarray) -> np.ndarray:
+        """Return the kernel of members of the support, or of the block, with all of them, in the form of K.
+
+        A drop costs as much as a prediction. Keeping these values would take budget² numbers for each group.
+        """
+        (_, G, n), S = K.shape, len(self.support)
+        old, new = members[members < S], members[members >= S] - S
+        if not len(old):
+            return K[new]
+        out = np.empty((len(members), G, n))
+        out[: len(old), :, :S] = self.support.against(self.grams, self.support.take(old))
+        # group (k, l): view k of the second sample with view l of the first; K has them the other way round
+        turned = np.arange(G).reshape(self.factors.side, -1).T.ravel() if self.factors.side else np.arange(G)
+        out[: len(old), :, S:] = K[:, :, old][:, turned].transpose(2, 1, 0)
+        out[len(old) :] = K[new]
+        return out
 
     def _drop_unused(self) -> None:
         """Remove the members of the support that the budget has dropped."""

@@ -161,7 +161,7 @@ class OnlineEstimator(ViewEstimator, ABC):
         self._set_classes(classes)
         sources = new_outputs(before, classes, self._pair_scale)
         if sources is not None:
-            self._calibration.remap(sources)
+            self._calibration.remap(len(classes))
             self._machine.remap_outputs(sources)
 
     def forget(self, share: float, view: str | None = None) -> Self:

@@ -97,7 +97,7 @@ class LinearMachine(Machine):
         scale[which] = share
         for l, name in enumerate(self.columns.offsets):
             self.V[self.columns.span(name), l if self.columns.shared else 0] *= scale[l]
-        self.intercept[0] *= share if view is None else 1.0
+        self.intercept[:1] *= share if view is None else 1.0
         self.U[:], self.intercept[1:] = 0, 0
         factors.forget(scale)
         self.n_hypotheses = 0

@@ -26,6 +26,7 @@ class Lesson(NamedTuple):
     ids: Any
     scored: bool = True
     shares: bool = False  # whether the parts of the views in the margin are reported
+    quiet: bool = False  # whether another estimator warns that a budget is full
 
     def take(self, rows: Any) -> "Lesson":
         """Return what is learned about some of the samples."""
@@ -42,6 +43,7 @@ class Machine(ABC):
     n_outputs: int
     n_updates: int = 0
     n_hypotheses: int = 0  # hypotheses in use so far, one for each sample
+    n_dropped: int = 0  # samples that a budget did not keep
     average: Any = False
 
     @abstractmethod
@@ -75,6 +77,10 @@ class Machine(ABC):
     def n_averaged(self) -> int:
         """The number of hypotheses in a mean: those in use so far and, with the last, one more."""
         return max(self.n_hypotheses + includes_last(self.average), 1)
+
+    def dropped(self) -> int:
+        """Return the number of samples that a budget did not keep."""
+        return self.n_dropped
 
     def snapshot(self) -> Self:
         """Return a machine that further learning does not change.
@@ -127,6 +133,7 @@ _LEARNED = {  # method of the machine, and what it returns
     "intercept_": ("intercepts", "Intercept of each output; 0 without `fit_intercept`."),
     "support_": ("support_ids", "Positions of the samples kept, among those of `fit` or in the stream."),
     "dual_coef_": ("dual_coef", "Coefficients of the samples kept, before factors and averages."),
+    "n_dropped_": ("dropped", "Number of samples that the budget dropped, or did not let in."),
 }
 
 

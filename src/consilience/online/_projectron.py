@@ -6,6 +6,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 
 from .._jit import jit
+from ..solvers.linalg import multiply, solve_rows
 from ..views.container import Views
 from ._arrays import PassRecord
 from ._dual import Grams, Support, SupportMachine, refuse_one_view
@@ -27,7 +28,7 @@ class ProjectronState(NamedTuple):
 
     alpha: np.ndarray  # (n_outputs, n_support)
     beta: np.ndarray  # Σ ± τ d t over the steps at sample t, for averages
-    L: np.ndarray  # Cholesky factor of the support's Gram matrix
+    L: np.ndarray  # Cholesky factor of the support's Gram matrix, with room for more rows
     members: np.ndarray  # columns of K that belong to the support
     largest: np.ndarray  # (1,): largest Σ |terms| of a score so far
     budget: int
@@ -36,11 +37,14 @@ class ProjectronState(NamedTuple):
 class ProjectronMachine(SupportMachine):
     """State of a Projectron: support, the factor of its Gram matrix, coefficients."""
 
+    _when_full = "each further sample is projected on these, at any distance"
+
     def __init__(self, grams: Grams, n_outputs: int, *, average: Any, budget: int | None):
         self.grams, self.average, self.budget, self.n_outputs = grams, average, budget or 0, n_outputs
         self.support = Support()
         self.alpha, self.beta = np.zeros((n_outputs, 0)), np.zeros((n_outputs, 0))
-        self.L = np.zeros((0, 0))
+        self.L = np.zeros((0, 0))  # with room for more rows
+        self.written = np.zeros(1, dtype=np.int64)  # rows of L in use, by whichever machine
         self.largest = np.zeros(1)
         self.n_projections = 0
 
@@ -66,18 +70,43 @@ class ProjectronMachine(SupportMachine):
         K = self.support.against(self.grams, X, extra=b)
         K[:, :, S:] = self.grams(X, X)
         alpha, beta = (np.concatenate([a, np.zeros((T, b))], axis=1) for a in (self.alpha, self.beta))
-        L = np.zeros((S + b, S + b))
-        L[:S, :S] = self.L
-        state = ProjectronState(alpha, beta, L, np.arange(S + b), self.largest, self.budget)
+        self._make_room(b)
+        state = ProjectronState(alpha, beta, self.L, np.arange(S + b), self.largest, self.budget)
         updates, times = np.zeros(b, dtype=np.int64), (self.n_hypotheses, _mean_of(self.average))
         given = (lesson.codes, lesson.weights, tuple(rule))
-        size = _projectron_pass(K[:, 0], given, tuple(state), S, times, record.scores, record.wrong, updates)
+        made = tuple(state), S, times, record.scores, record.wrong, updates
+        at, size = _projectron_pass(K[:, 0], given, (0, *[np.empty((0, 0))] * 3), *made)
+        if at < b:  # the first sample that must be projected
+            at, size = _projectron_pass(K[:, 0], given, (at, *self._projections(K[:, 0, :S])), *made)
         entered = state.members[S:size] - S  # positions in the block
         self.keep(X[entered], lesson.ids[entered])
         self.alpha, self.beta = alpha[:, :size], beta[:, :size]
-        self.L = L[:size, :size].copy()
+        self.written[0] = size
         self.n_updates += int(np.count_nonzero(updates))
-        self.n_projections += int(np.count_nonzero(updates == 1))
+        self.n_projections += int(np.count_nonzero(updates % 2))
+        self.n_dropped += int(np.count_nonzero(updates == 3))
+
+    def _make_room(self, more: int) -> None:
+        """Make room in L for more members of the support; the room grows in proportion, so that copies are rare.
+
+        Rows that were written never change, so a snapshot shares the array. A machine copies it where another one has
+        added rows.
+        """
+        S, room = len(self.support), len(self.L)
+        needed = min(S + more, max(S, self.budget)) if self.budget else S + more
+        if needed > room or self.written[0] != S:
+            wanted = room if needed <= room else max(needed, room + room // 4)
+            L = np.eye(min(wanted, max(S, self.budget)) if self.budget else wanted)
+            L[:S, :S] = self.L[:S, :S]
+            self.L, self.written = L, np.array([S])
+
+    def _projections(self, K: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Return H = L⁻¹k for each sample's kernel with the support, D = L⁻ᵀH, both by rows, and HH'."""
+        H = np.zeros((len(K), len(self.L)))  # the room of L that is not used yet changes nothing for zeros
+        H[:, : K.shape[1]] = K
+        H = solve_rows(self.L, H)
+        H[:, K.shape[1] :] = 0.0
+        return H, solve_rows(self.L, H.copy(), transposed=True), multiply(H, H.T)
 
     def coefficients(self) -> np.ndarray:
         """Return coefficients (1, n_outputs, n_support) of the last hypothesis, or of the mean of all."""
@@ -130,16 +159,30 @@ def _decide(scores, code, sizes, tol):  # type: ignore[no-untyped-def]
 
 
 @jit()
-def _project(L, size, k, half, d):  # type: ignore[no-untyped-def]
-    """Solve L half = k and L' d = half, L lower triangular; return ‖half‖², the squared norm of the projection."""
-    for r in range(size):
-        half[r] = (k[r] - _sum(L[r, :r], half[:r])) / L[r, r]
+def _extend(L, first, size, k, P, own, members, half):  # type: ignore[no-untyped-def]
+    """Solve L half = k for the rows of members that joined in this block; return ‖half‖², all rows included.
+
+    P are the products between the solutions for the first rows, of all samples of the block; `own` is this one.
+    """
+    inside = P[own, own]
+    for r in range(first, size):
+        half[r] = (k[r] - P[own, members[r] - first] - _sum(L[r, first:r], half[first:r])) / L[r, r]
+        inside += half[r] * half[r]
+    return inside
+
+
+@jit()
+def _set_projection(L, first, size, half, D, own, members, d):  # type: ignore[no-untyped-def]
+    """Solve L' d = half; D are the solutions for the first rows alone, of all samples of the block."""
+    for r in range(size - 1, first - 1, -1):
         d[r] = half[r]
-    for r in range(size - 1, -1, -1):
+        for q in range(r + 1, size):
+            d[r] -= L[q, r] * d[q]
         d[r] /= L[r, r]
-        for q in range(r):
-            d[q] -= L[r, q] * d[r]
-    return _sum(half[:size], half[:size])
+    d[:first] = D[own, :first]
+    for r in range(first, size):
+        for s in range(first):
+            d[s] -= d[r] * D[members[r] - first, s]
 
 
 @jit()
@@ -157,20 +200,24 @@ def _step(rule, margin, inside, residual, n_sides):  # type: ignore[no-untyped-d
 
 
 @jit()
-def _projectron_pass(K, given, state, size, times, scores, wrong, updates):  # type: ignore[no-untyped-def]
-    """Learn a block, and return the new size of the support; K[i] is the kernel with the support, then with the block.
+def _projectron_pass(K, given, solved, state, size, times, scores, wrong, updates):  # type: ignore[no-untyped-def]
+    """Learn a block, and return where it stops and the size of the support; K[i] is the kernel with it and the block.
+
+    `solved` are the sample to begin with and what `ProjectronMachine._projections` returns. Where that is empty, the
+    pass stops at the first sample that needs it. `updates` become 2 for members, 1 for projections and 3 for those that
+    only a full budget requires.
 
     Scores that differ by less than _SPAN of the largest terms so far are ties, and so are distances and the threshold:
     solving with L leaves more rounding than sums do.
     """
-    (codes, weights, rule), (n_before, last) = given, times
+    (codes, weights, rule), (n_before, last), (start, H, D, P) = given, times, solved
     rule = ProjectionRule(*rule)
     alpha, beta, L, members, largest, budget = state
     T, most = alpha.shape
     first = K.shape[1] - len(codes)
     total, sizes = np.empty(T), np.empty(T)
     k, half, d = np.empty(most), np.empty(most), np.empty(most)
-    for i in range(len(codes)):
+    for i in range(start, len(codes)):
         own = K[i, first + i]
         for s in range(size):
             k[s] = K[i, members[s]]  # kernel with the support, new members included
@@ -190,7 +237,9 @@ def _projectron_pass(K, given, state, size, times, scores, wrong, updates):  # t
         # no hinge loss, or a correct decision of the plain Projectron
         if margin > 1 - 1e-10 or (margin > 0 and not rule.margins):
             continue
-        inside = _project(L, size, k, half, d)
+        if len(P) == 0:
+            return i, size
+        inside = _extend(L, first, size, k, P, i, members, half)
         residual = own - inside if own - inside > _SPAN * own else 0.0  # within rounding of the span
         tau = _step(rule, margin, inside, residual, 1 if rival < 0 else 2)
         # a larger step at a correct decision could leave the hypothesis worse off
@@ -199,21 +248,23 @@ def _projectron_pass(K, given, state, size, times, scores, wrong, updates):  # t
             continue
         # δ > η by more than rounding
         far = residual - (rule.threshold if rule.squared else rule.threshold**2) > _SPAN * own
-        # a full budget projects at any distance
-        grows = margin <= 0 and far and residual > 0 and not 0 < budget <= size
-        updates[i] = 2 if grows else 1
-        if grows:
+        wanted, full = margin <= 0 and far and residual > 0, 0 < budget <= size
+        updates[i] = 1 if not wanted else 3 if full else 2  # a full budget projects at any distance
+        if updates[i] == 2:
             # the factor of the grown Gram matrix has the row (half', δ); the paper updates the inverse instead
-            L[size, :size] = half[:size]
+            L[size, :first] = H[i, :first]
+            L[size, first:size] = half[first:size]
             L[size, size] = np.sqrt(residual)
             members[size] = first + i
             d[:size] = 0
             d[size] = 1  # the sample itself, not its projection
             size += 1
+        else:
+            _set_projection(L, first, size, half, D, i, members, d)
         for t in (code if T > 1 else 0, rival):
             if t >= 0:
                 a = -tau if t == rival or (T == 1 and code == 0) else tau
                 for s in range(size):
                     alpha[t, s] += a * d[s]
                     beta[t, s] += a * d[s] * (n_before + i + 1)
-    return size
+    return len(codes), size

@@ -348,17 +348,26 @@ def _kernel_sums(alpha, K, F, dots, total):  # type: ignore[no-untyped-def]
 
 
 @jit()
-def _drop_oldest(state, n_kept, oldest, newest):  # type: ignore[no-untyped-def]
-    """Drop the oldest members of the support until the budget is met; return where to go on, and how many are left."""
-    while n_kept > state.budget and oldest <= newest:
-        if state.alive[oldest]:
-            state.alive[oldest] = False
-            state.alpha[:, oldest] = 0
-            if len(state.beta):
-                state.beta[:, :, oldest] = 0
-            n_kept -= 1
-        oldest += 1
-    return oldest, n_kept
+def _drop_member(state, oldest, K):  # type: ignore[no-untyped-def]
+    """Drop a member of the support, also from averages: V -= α x; K is its kernel with all members, for the norms."""
+    alpha, factors = state.alpha, state.factors
+    (G, T), state.alive[oldest] = factors.F.shape, False
+    dots = np.empty((G, T))
+    for t in range(T):
+        a = alpha[t, oldest]
+        if a != 0 and factors.p != 1:
+            for g in range(G):
+                dots[g, t] = _sum(alpha[t], K[g])
+        alpha[t, oldest] = 0
+        if a == 0 or factors.p == 1:
+            continue
+        if alpha[t].any():
+            _turn_factors(factors, dots, K[:, oldest], t, -a)
+        else:  # without rounding
+            factors.norms[:, t] = 0
+            set_factors(factors.norms[:, t], factors.prior, factors.p, factors.side, factors.F[:, t])
+    if len(state.beta):
+        state.beta[:, :, oldest] = 0
 
 
 @jit()
@@ -384,12 +393,16 @@ def _set_group_shares(factors, dots, code, rival, shares):  # type: ignore[no-un
 
 
 @jit()
-def kernel_pass(K, own, given, state, rule, tol, record, steps, history):  # type: ignore[no-untyped-def]
+def kernel_pass(K, own, given, state, rule, tol, record, steps, history, going):  # type: ignore[no-untyped-def]
     """Learn a block of samples; fill the record, steps ±τ and, unless empty, the history of factors.
 
     K[i, g, s] is the kernel with the support, then with the block itself, own[i, g] that of a sample with itself.
     `given` are the classes, weights, positions in the support (-1 for new samples; the pass writes there where a sample
     went) and the number of samples before.
+
+    With a budget and factors, dropping a member of the support needs its kernel with all members. `going` are the
+    sample to begin with, and these kernels for the members to drop next, in the form of K. The pass returns the sample
+    before which more members must go, or one more than the number of samples when it is done.
     """
     (codes, weights, slots, n_before), rule, record = given, Rule(*rule), PassRecord(*record)
     state = KernelState(state[0], state[1], state[2], state[3], state[4], Factors(*state[5]), state[6])
@@ -397,8 +410,17 @@ def kernel_pass(K, own, given, state, rule, tol, record, steps, history):  # typ
     F, C, counters = factors.F, factors.C, factors.counters
     (G, T), S = F.shape, alpha.shape[1] - len(codes)
     dots, terms, total, sizes = np.empty((G, T)), np.empty((G, T)), np.empty(T), np.zeros(T)
-    n_kept, oldest = alive.sum(), 0
-    for i in range(len(codes)):
+    n_kept, oldest, n_gone, kernels = alive.sum(), 0, 0, going[1]
+    for i in range(going[0], len(codes) + 1):
+        while n_kept > state.budget > 0:  # after the step of the sample before
+            if factors.p != 1 and n_gone == len(kernels):
+                return i
+            while not alive[oldest]:
+                oldest += 1
+            _drop_member(state, oldest, kernels[n_gone if factors.p != 1 else 0])
+            n_kept, n_gone = n_kept - 1, n_gone + 1
+        if i == len(codes):
+            break
         _kernel_sums(alpha[:, : S + i], K[i, :, : S + i], F, dots, total)
         if len(R):
             total = R @ total  # scores by the kernel between outputs
@@ -444,5 +466,4 @@ def kernel_pass(K, own, given, state, rule, tol, record, steps, history):  # typ
                 history[i, g, t] = F[g, t]
         n_kept += not alive[slot]
         alive[slot] = True
-        if state.budget > 0:
-            oldest, n_kept = _drop_oldest(state, n_kept, oldest, S + i)
+    return len(codes) + 1

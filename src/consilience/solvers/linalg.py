@@ -288,6 +288,13 @@ def forward(L: np.ndarray, T: np.ndarray) -> np.ndarray:
     return trsm(1.0, L, here, lower=1)
 
 
+def solve_rows(L: np.ndarray, T: np.ndarray, *, transposed: bool = False) -> np.ndarray:
+    """L⁻¹t, or L⁻ᵀt, for each row t of T, which is used up; L is lower triangular, both in C's order."""
+    if not T.size:
+        return T
+    return blas.dtrsm(1.0, L.T, T.T, lower=0, trans_a=int(not transposed), overwrite_b=1).T
+
+
 def solve(L: np.ndarray, T: np.ndarray) -> np.ndarray:
     """(LL')⁻¹T for a lower triangular L."""
     if is_device_array(L):

@@ -266,8 +266,10 @@ fit_intercept : bool, default=True
     Whether to fit an intercept, by adding a column of ones to each view, or 1 to each kernel. A missing view takes its
     part of the intercept with it.""",
     "budget": """
-budget : int, optional
-    Maximum number of samples kept with kernels; when exceeded, the oldest is dropped, also from the average.""",
+budget : int, "auto" or None, default="auto"
+    Maximum number of samples kept with kernels. When it is exceeded, the oldest is dropped, also from the average, and
+    one warning says so. "auto" means 2,000, or no limit with ``average="voted"``, which needs every update. None means
+    no limit, as published. Linear estimators keep weights instead of samples, and need no budget.""",
     "prepare": """
 prepare : recipe, list of recipes, dict by view or PerView, optional
     Preparation of the views that follows the stream, such as "standardize": each sample is prepared with what is known
@@ -282,6 +284,9 @@ intercept_ : array of shape (n_outputs,)
     "kept_samples_": """
 support_, dual_coef_ : array
     With other kernels: positions of the samples kept, and their coefficients.""",
+    "n_dropped_": """
+n_dropped_ : int
+    Number of samples that the budget dropped; with any, no mistake bound is known.""",
     "stream_support_": """
 support_ : array of int
     Positions of the samples kept, among those of `fit` or in the stream.""",
