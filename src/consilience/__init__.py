@@ -40,6 +40,7 @@ _NAMES = {
     "online.vector": ["VectorPerceptron"],
     "online.ranking": ["RankingPerceptron"],
     "online.multicue": ["MultiCueClassifier"],
+    "online.serving": ["Snapshot"],
     "io": ["Samples", "SharedModel", "load", "read_blocks", "read_samples", "read_stream", "save", "shareable"],
     "evaluation.comparison": ["Comparison", "Difference", "Leaderboard", "candidates", "compare", "default_kernels"],
     "evaluation.splitting": ["LabeledKFold"],
@@ -122,6 +123,7 @@ if TYPE_CHECKING:
     from .online.multicue import MultiCueClassifier
     from .online.perceptron import OnlinePerceptron, PassiveAggressive
     from .online.ranking import RankingPerceptron
+    from .online.serving import Snapshot
     from .online.vector import VectorPerceptron
     from .solvers import certificates
     from .views import RowBlocks, Views, as_views

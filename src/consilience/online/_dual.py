@@ -3,6 +3,7 @@
 import warnings
 from abc import abstractmethod
 from collections.abc import Mapping
+from contextlib import nullcontext
 from copy import copy
 from typing import Any, Self
 
@@ -18,8 +19,9 @@ from ._arrays import KernelState, PassRecord, Rule, new_record
 from ._events import Events
 from ._factors import ViewFactors
 from ._machine import Lesson, Machine, Sources, includes_last, mean_of, plain, remapped, takes_means
-from ._rows import known_views
+from ._rows import known_views, read_numbers
 from ._steps import kernel_pass
+from ._support_rows import SingleRow, SupportRows, coefficient_columns, read_single
 
 _ENTRIES = 1 << 22  # kernel values held at a time
 _BLOCK = 256  # maximum number of samples whose kernels are computed at a time
@@ -39,14 +41,26 @@ class Grams:
         m = len(self.kernels)
         return 1 if self.shape == "joint" else m if self.shape == "views" else m * m
 
-    def __call__(self, X: Views, Y: Views) -> np.ndarray:
+    def groups(self) -> list[tuple[int, str, str]]:
+        """Return the group, the view of the sample and the view of the support of each kernel; "joint" adds up."""
+        names = list(self.kernels)
+        if self.shape == "pairs":  # group (k, l): view k of the support with view l of the sample
+            return [(k * len(names) + l, right, left) for k, left in enumerate(names) for l, right in enumerate(names)]
+        return [(0 if self.shape == "joint" else k, name, name) for k, name in enumerate(names)]
+
+    def adds(self) -> bool:
+        """Return whether a joint kernel is the sum of the kernels of the views."""
+        return isinstance(self.combine, str) and self.combine == "sum"
+
+    def __call__(self, X: Any, Y: Any) -> np.ndarray:
         """Return values of shape (n_X, n_groups, n_Y); 0 where a view is missing."""
+        if isinstance(X, SingleRow):
+            return X.with_itself()
         names = tuple(self.kernels)
         X, Y = X.align(names), Y.align(names)
         if self.shape == "joint":
-            adds = isinstance(self.combine, str) and self.combine == "sum"
             # a product has no value without a view; batch estimators take means of the training samples
-            if not adds and (X.mask is not None or Y.mask is not None):
+            if not self.adds() and (X.mask is not None or Y.mask is not None):
                 raise ValueError(
                     f"combine={self.combine!r} needs every view in every sample: the value for a missing view would "
                     "depend on the other samples of its chunk. Use combine='sum'."
@@ -54,12 +68,8 @@ class Grams:
             K = JointKernel(self.kernels, Y, self.combine, scaled=False).cross(X)
             return (K + 1.0 if self.intercept else K)[:, None]
         out = np.zeros((len(X), self.n_groups(), len(Y)))
-        for k, left in enumerate(names):
-            for l, right in enumerate(names):
-                if self.shape == "pairs":  # group (k, l): view k of the support with view l of the sample
-                    self._fill(X, right, Y, left, out[:, k * len(names) + l])
-                elif k == l:
-                    self._fill(X, left, Y, left, out[:, k])
+        for g, of_x, of_y in self.groups():
+            self._fill(X, of_x, Y, of_y, out[:, g])
         return out
 
     def _fill(self, X: Views, of_x: str, Y: Views, of_y: str, out: np.ndarray) -> None:
@@ -84,6 +94,13 @@ class Support:
     def __init__(self) -> None:
         self.parts: list[Views] = []
         self.ids = np.zeros(0, dtype=np.int64)
+        self._rows: SupportRows | None = None  # for single samples; None: not made yet
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"parts": self.parts, "ids": self.ids}
+
+    def __setstate__(self, state: Mapping[str, Any]) -> None:
+        self.parts, self.ids, self._rows = state["parts"], state["ids"], None
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -94,6 +111,7 @@ class Support:
             return
         self.parts.append(X)
         self.ids = np.concatenate([self.ids, ids])
+        self._rows = None if self._rows is None else self._rows.with_rows(X)
         # as soon as the last part is half of the one before
         while len(self.parts) > 1 and 2 * len(self.parts[-1]) >= len(self.parts[-2]):
             self.parts[-2:] = [Views.concat(self.parts[-2:])]
@@ -101,8 +119,18 @@ class Support:
     def keep(self, rows: np.ndarray) -> None:
         """Drop all samples but some."""
         samples = self.parts[0] if len(self.parts) == 1 else Views.concat(self.parts)
-        self.parts = [samples[rows]] if len(rows) else []
+        self.replace([samples[rows]] if len(rows) else [])
         self.ids = self.ids[rows]
+
+    def replace(self, parts: list[Views]) -> None:
+        """Take other data for the samples."""
+        self.parts, self._rows = parts, None
+
+    def rows(self) -> SupportRows | None:
+        """Return the samples as dense arrays; None if they cannot be."""
+        if self._rows is None:
+            self._rows = SupportRows.of(self.parts)
+        return self._rows
 
     def take(self, rows: np.ndarray) -> Views:
         """Return some of the samples, at sorted positions."""
@@ -116,13 +144,20 @@ class Support:
     def positions(self, ids: np.ndarray, used: np.ndarray) -> np.ndarray:
         """Return where samples of these ids are among the `used` members of the support, -1 where they are not."""
         slots = np.full(len(ids), -1, dtype=np.int64)
+        if len(ids) == 1:  # faster than a sort
+            same = used[self.ids[used] == ids[0]]
+            slots[: len(same)] = same
+            return slots
         _, mine, theirs = np.intersect1d(ids, self.ids[used], return_indices=True)
         slots[mine] = used[theirs]
         return slots
 
-    def against(self, grams: Grams, X: Views, extra: int = 0) -> np.ndarray:
+    def against(self, grams: Grams, X: Any, extra: int = 0) -> np.ndarray:
         """Return kernel values (n, n_groups, n_support), with room for more columns."""
         out = np.empty((len(X), grams.n_groups(), len(self) + extra))
+        if isinstance(X, SingleRow):
+            out[0, :, : len(self)] = X.values
+            return out
         at = 0
         for part in self.parts:
             out[:, :, at : at + len(part)] = grams(X, part)
@@ -171,13 +206,22 @@ class SupportMachine(Machine):
     budget: int  # maximum number of samples kept; 0: no limit
     _lead = 1.0  # scale of the lead of the second of two classes
     _when_full: str  # what happens to samples once the budget is full
+    _computed: tuple[Any, ...] | None = None  # coefficients, and the state that they are of
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in self.__dict__.items() if name != "_computed"}
 
     def snapshot(self) -> Self:
         """Return a machine that further learning does not change: kernels may refuse samples halfway."""
         other = copy(self)
         other.grams, other.support = copy(self.grams), copy(self.support)
         other.grams.kernels, other.support.parts = dict(self.grams.kernels), list(self.support.parts)
+        other.support._rows = self.support._rows
         return other
+
+    def frozen(self) -> Self:
+        """Return a machine that predicts as this one does now: learning replaces what a snapshot shares with it."""
+        return self.snapshot()
 
     def add_views(self, X: Views, kernels: Mapping[str, Kernel]) -> None:
         """Add the kernels of the views of X that occur for the first time."""
@@ -193,12 +237,16 @@ class SupportMachine(Machine):
         size = max(16, min(_BLOCK, _ENTRIES // max(1, self.grams.n_groups() * (len(self.support) + _BLOCK))))
         return [slice(start, min(start + size, n)) for start in range(0, n, size)]
 
-    def known(self, X: Views) -> Views:
+    def known(self, X: Any) -> Any:
         """Return the views that have kernels."""
+        if isinstance(X, SingleRow):
+            return X
         return compact(known_views(X, tuple(self.grams.kernels)))
 
     def keep(self, X: Views, ids: np.ndarray) -> None:
         """Append samples to the support."""
+        if not len(X):
+            return
         self.support.add(reference_views({name: self.grams.kernels[name] for name in X.names}, X), ids)
 
     def learn(self, chunk: Views, lesson: Lesson, rule: Any) -> PassRecord:
@@ -207,7 +255,7 @@ class SupportMachine(Machine):
         by_view = lesson.shares and self.grams.shape != "joint"  # a joint kernel does not tell views apart
         record = new_record(len(lesson.codes), self.n_outputs, len(self.grams.kernels) if by_view else 0)
         before = self.n_dropped
-        with few_threads(0):
+        with nullcontext() if isinstance(X, SingleRow) else few_threads(0):
             for rows in self.blocks(len(lesson.codes)):
                 part = PassRecord(*(values[rows] for values in record))
                 self._learn_block(X[rows], lesson.take(rows), rule, part)
@@ -224,8 +272,18 @@ class SupportMachine(Machine):
     def coefficients(self) -> np.ndarray:
         """Return coefficients (n_groups, n_outputs, n_support) of the last hypothesis, or of the mean of all."""
 
-    def sums(self, X: Views) -> np.ndarray:
+    def read_one(self, x: Mapping[str, Any]) -> SingleRow | None:
+        """Return one sample of dense views; None if it must be validated as Views first."""
+        return read_single(self, x)
+
+    def score_one(self, row: SingleRow) -> np.ndarray:
+        """Return the scores of what `read_one` returned."""
+        return self._outputs(self._class_scores(row))
+
+    def sums(self, X: Any) -> np.ndarray:
         """Return Σ_g Σ_s c_gts k_g(x, x_s) for each output t."""
+        if isinstance(X, SingleRow):
+            return X.values.reshape(1, -1) @ coefficient_columns(self)
         total, coefficients = np.zeros((len(X), self.n_outputs)), self.coefficients()
         for rows in self.blocks(len(X)):
             at = 0

@@ -2,6 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
+from copy import deepcopy
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -90,6 +91,10 @@ class Machine(ABC):
         It may be the machine itself if nothing can fail after `read`: then no chunk is learned halfway.
         """
         return self
+
+    def frozen(self) -> Self:
+        """Return a machine that predicts as this one does now, whatever this one learns later."""
+        return deepcopy(self)
 
     def read(self, X: Views) -> Any:
         """Return samples in the form that `learn` takes, which can be sliced."""

@@ -320,7 +320,7 @@ class MatrixPerceptron(ViewClassifier, OnlineEstimator):
             self._width = widest
             if not self._is_primal():  # the support is padded too
                 support = self._machine.support
-                support.parts = [self._equal(part) for part in support.parts]
+                support.replace([self._equal(part) for part in support.parts])
         return super()._ready(self._equal(X))
 
     def _add_views(self, X: Views) -> None:
