@@ -12,9 +12,18 @@ from ..kernels import Kernel, reference_views
 from ..kernels.joint import JointKernel
 from ..views import _blocks
 from ..views.container import Views
-from ._arrays import KernelState, PassRecord, Rule, new_record
+from ._arrays import (
+    IntervalRecord,
+    KernelState,
+    PassRecord,
+    as_intervals,
+    intervals,
+    new_interval_record,
+    new_record,
+)
 from ._events import Events
 from ._factors import ViewFactors
+from ._interval_steps import kernel_interval_pass
 from ._machine import Lesson, Machine, Sources, includes_last, plain, remapped, takes_means
 from ._rows import known_views
 from ._steps import kernel_pass
@@ -178,20 +187,22 @@ class SupportMachine(Machine):
         """Append samples to the support."""
         self.support.add(reference_views({name: self.grams.kernels[name] for name in X.names}, X), ids)
 
-    def learn(self, chunk: Views, lesson: Lesson, rule: Any) -> PassRecord:
+    def learn(self, chunk: Views, lesson: Lesson, rule: Any) -> PassRecord | IntervalRecord:
         """Learn samples in order; return their scores before learning, and where the decision was wrong."""
         X, lesson = self.known(chunk), lesson._replace(ids=np.asarray(lesson.ids))
         by_view = lesson.shares and self.grams.shape != "joint"  # a joint kernel does not tell views apart
-        record = new_record(len(lesson.codes), self.n_outputs, len(self.grams.kernels) if by_view else 0)
+        new = new_interval_record if lesson.codes.ndim == 2 else new_record
+        record: Any = new(len(lesson.codes), self.n_outputs, len(self.grams.kernels) if by_view else 0)
         with few_threads(0):
             for rows in self.blocks(len(lesson.codes)):
-                part = PassRecord(*(values[rows] for values in record))
+                part = type(record)(*(values[rows] for values in record))
                 self._learn_block(X[rows], lesson.take(rows), rule, part)
                 self.n_hypotheses += rows.stop - rows.start
-        return record._replace(scores=self._outputs(record.scores))
+        learned: PassRecord | IntervalRecord = record._replace(scores=self._outputs(record.scores))
+        return learned
 
     @abstractmethod
-    def _learn_block(self, X: Views, lesson: Lesson, rule: Any, record: PassRecord) -> None:
+    def _learn_block(self, X: Views, lesson: Lesson, rule: Any, record: Any) -> None:
         """Learn few samples; record their scores by output before learning, and where the decision was wrong."""
 
     @abstractmethod
@@ -223,7 +234,11 @@ class SupportMachine(Machine):
 
     def _outputs(self, scores: np.ndarray) -> np.ndarray:
         """Return the lead of the second class where two classes have an output each; other scores as they are."""
-        return self._lead * (scores[:, 1:] - scores[:, :1]) if scores.shape[1] == 2 else scores
+        return self._lead * (scores[:, 1:] - scores[:, :1]) if self._has_two_classes() else scores
+
+    def _has_two_classes(self) -> bool:
+        """Return whether there are two classes with an output each; other outputs are independent."""
+        return False
 
     def intercepts(self) -> np.ndarray:
         """Return the intercept of each output: the sum of the coefficients where 1 is added to the kernels."""
@@ -308,7 +323,10 @@ class KernelMachine(SupportMachine):
         self.events.remap(sources)
         self.n_outputs = len(sources)
 
-    def _learn_block(self, X: Views, lesson: Lesson, rule: Rule, record: PassRecord) -> None:
+    def _has_two_classes(self) -> bool:
+        return len(self.output_gram) == 2
+
+    def _learn_block(self, X: Views, lesson: Lesson, rule: Any, record: Any) -> None:
         b, S, (G, T), ids = len(lesson.codes), len(self.support), self.factors.F.shape, lesson.ids
         K = self.support.against(self.grams, X, extra=b)
         K[:, :, S:] = self.grams(X, X)  # samples of the block that enter the support meet later ones
@@ -321,8 +339,14 @@ class KernelMachine(SupportMachine):
         state = KernelState(alpha, beta, alive, self.output_gram, self.budget, self.factors.arrays(), last)
         voted = self.average == "voted"
         steps, history = np.zeros((b, T)), np.zeros((b if voted else 0, G, T))
-        given = (lesson.codes, lesson.weights, slots, self.n_hypotheses)
-        kernel_pass(K, own, given, plain(state), tuple(rule), 1e-12, tuple(record), steps, history)
+        times = (lesson.weights, slots, self.n_hypotheses)
+        if lesson.codes.ndim == 2:
+            rule = as_intervals(rule)
+            given = (intervals(rule, lesson.codes), *times)
+            kernel_interval_pass(K, own, given, plain(state), tuple(rule), 1e-12, tuple(record), steps)
+        else:
+            given = (lesson.codes, *times)
+            kernel_pass(K, own, given, plain(state), tuple(rule), 1e-12, tuple(record), steps, history)
         # the block's columns of the arrays stay only for samples that entered the support
         stepped = steps.any(axis=1)
         fresh = stepped & (slots >= S)

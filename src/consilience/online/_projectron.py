@@ -7,8 +7,9 @@ import numpy as np
 
 from .._jit import jit
 from ..views.container import Views
-from ._arrays import PassRecord
+from ._arrays import IntervalRule, intervals
 from ._dual import Grams, Support, SupportMachine, refuse_one_view
+from ._interval_steps import projected_interval_pass
 from ._machine import Lesson, Sources, includes_last, remapped
 
 _SPAN = 1e-10  # a fraction of k(x, x), or of the terms of a score, below which it counts as zero
@@ -61,7 +62,7 @@ class ProjectronMachine(SupportMachine):
         self.alpha, self.beta = share * self.alpha, 0 * self.beta
         self.n_hypotheses = 0
 
-    def _learn_block(self, X: Views, lesson: Lesson, rule: ProjectionRule, record: PassRecord) -> None:
+    def _learn_block(self, X: Views, lesson: Lesson, rule: Any, record: Any) -> None:
         b, S, T = len(lesson.codes), len(self.support), self.n_outputs
         K = self.support.against(self.grams, X, extra=b)
         K[:, :, S:] = self.grams(X, X)
@@ -70,8 +71,12 @@ class ProjectronMachine(SupportMachine):
         L[:S, :S] = self.L
         state = ProjectronState(alpha, beta, L, np.arange(S + b), self.largest, self.budget)
         updates, times = np.zeros(b, dtype=np.int64), (self.n_hypotheses, _mean_of(self.average))
-        given = (lesson.codes, lesson.weights, tuple(rule))
-        size = _projectron_pass(K[:, 0], given, tuple(state), S, times, record.scores, record.wrong, updates)
+        if isinstance(rule, IntervalRule):
+            given: Any = (intervals(rule, lesson.codes), lesson.weights, tuple(rule))
+            size = projected_interval_pass(K[:, 0], given, tuple(state), S, times, tuple(record), updates)
+        else:
+            given = (lesson.codes, lesson.weights, tuple(rule))
+            size = _projectron_pass(K[:, 0], given, tuple(state), S, times, record.scores, record.wrong, updates)
         entered = state.members[S:size] - S  # positions in the block
         self.keep(X[entered], lesson.ids[entered])
         self.alpha, self.beta = alpha[:, :size], beta[:, :size]

@@ -133,6 +133,10 @@ class OrthogonalPerceptron(ViewClassifier, OnlineEstimator):
             if not (isinstance(value, Real) and 0 <= float(value) < np.inf):
                 raise ValueError(f"`prior_norms` must be at least 0 and finite; got {value!r} for the view '{name}'.")
 
+    @property
+    def _multi_label(self) -> bool:  # type: ignore[override]
+        return self._averages() != "voted" and not isinstance(self.prior_norms, str)  # learned ones join the outputs
+
     def _is_primal(self) -> bool:
         return self._has_linear_kernel() and self._averages() != "voted"
 
