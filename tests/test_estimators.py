@@ -22,6 +22,12 @@ EXEMPT = {
     )
     for check in ("check_sample_weight_equivalence_on_dense_data", "check_sample_weight_equivalence_on_sparse_data")
 } | {
+    # a sample of weight two takes one step of twice the length, two samples take a step each
+    (name, f"check_sample_weight_equivalence_on_{form}_data")
+    for name, estimator in cases.LEARNERS.items()
+    for form in ("dense", "sparse")
+    if hasattr(estimator, "learn_one")
+} | {
     # without a bias no linear machine predicts one class everywhere, whatever its weight
     ("max margin, linear", "check_class_weight_classifiers")
 }

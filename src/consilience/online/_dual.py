@@ -12,6 +12,7 @@ from ..kernels import Kernel, reference_views
 from ..kernels.joint import JointKernel
 from ..views import _blocks
 from ..views.container import Views
+from ..views.estimator import presence
 from ._arrays import (
     IntervalRecord,
     KernelState,
@@ -242,8 +243,14 @@ class SupportMachine(Machine):
 
     def intercepts(self) -> np.ndarray:
         """Return the intercept of each output: the sum of the coefficients where 1 is added to the kernels."""
-        sums = self.coefficients().sum(axis=(0, 2)) if self.grams.intercept else np.zeros(self.n_outputs)
-        return np.asarray(self._outputs(sums[None])[0])
+        if not (self.grams.intercept and len(self.support)):
+            return np.asarray(self._outputs(np.zeros((1, self.n_outputs)))[0])
+        there = np.ones((1, len(self.support)))
+        if self.grams.shape != "joint":  # a sample adds 1 to the kernels of the views that it has
+            names = tuple(self.grams.kernels)
+            there = np.concatenate([presence(known_views(part, names)) for part in self.support.parts]).T
+            there = np.repeat(there, len(names), axis=0) if self.grams.shape == "pairs" else there
+        return np.asarray(self._outputs(np.einsum("gts,gs->t", self.coefficients(), there)[None])[0])
 
 
 class KernelMachine(SupportMachine):

@@ -111,7 +111,7 @@ class NumberTargets(Targets):
 def _read(X: Views, y: Any, *, required: bool) -> tuple[np.ndarray, np.ndarray, tuple[int, bool]]:
     y = in_order_of(X.sample_names, y, "y")
     Y, labeled = read_targets(y, len(X), required=required)
-    return labeled, Y, (Y.shape[1], len(np.shape(y)) == 1)
+    return labeled, Y, (Y.shape[1], np.asarray(y).ndim == 1)
 
 
 def _count(estimator: Any, y: np.ndarray, record: IntervalRecord) -> None:

@@ -47,8 +47,8 @@ class PassiveAggressiveRegressor(ViewRegressor, OnlineEstimator):
         τ = min(C w q, r/k(x,x)) upwards, with 1 - q in place of q downwards      quantile q
 
     These steps solve the program exactly, so no learning rate is needed, and no step overshoots its target. With one
-    view, the linear kernel and no intercept, it is scikit-learn's ``PassiveAggressiveRegressor``. The intercept is a
-    column of ones here, so k(x,x) counts it too.
+    view, the linear kernel, no intercept and the last hypothesis, it is scikit-learn's ``SGDRegressor`` with the learning
+    rate "pa1" or "pa2". The intercept is a column of ones here, so k(x,x) counts it too.
 
     With p > 1 each view has a vector of its own, and views with longer vectors get larger factors, as in
     `OrthogonalPerceptron`. k(x,x) becomes (2p-1) (Σ_k k_k(x_k,x_k)^p)^(1/p).
@@ -57,9 +57,8 @@ class PassiveAggressiveRegressor(ViewRegressor, OnlineEstimator):
     (as in `Projectron`), and ‖Pφ(x)‖² takes the place of k(x,x). That is the same program with g within the span.
 
     For any sequence of samples and any comparator u with losses ℓ*, the summed loss of the last hypotheses is at most
-    Σ ℓ* + ‖u‖²/(2C) + (C/2) Σ k(x,x), and for squared losses (R² + 1/(2C)) (‖u‖² + 2C Σ ℓ*) (`certificate`). Predictions
-    start at 0, and steps are limited by C. So targets far from 0 or of a scale far from 1 need many samples. Scale them
-    first, for instance by ``sklearn.compose.TransformedTargetRegressor``.
+    Σ ℓ* + ‖u‖²/(2C) + (C/2) Σ k(x,x), and for squared losses (R² + 1/(2C)) (‖u‖² + 2C Σ ℓ*), R² the largest k(x,x)
+    (`certificate`). With p > 1 the norms are those of `OrthogonalPerceptron`.
 
     Parameters
     ----------
@@ -76,7 +75,7 @@ default="epsilon_insensitive"
     p : float, default=1.0
         Exponent of the factors between views, at least 1; 1 gives all views the factor 1.
     {stream_combine}
-    {mean}
+    {regression_mean}
     fit_intercept : bool, default=True
         Whether to fit an intercept, by adding 1 to the kernel; with p > 1 to the kernel of each view.
     {budget}
@@ -182,7 +181,7 @@ default="epsilon_insensitive"
     def _is_squared(self) -> bool:
         return self.loss.startswith("squared")
 
-    def _width(self) -> float:
+    def _tolerance(self) -> float:
         return float(self.epsilon) if self.loss.endswith("epsilon_insensitive") else 0.0
 
     def _slopes(self) -> tuple[float, float]:
@@ -205,11 +204,11 @@ default="epsilon_insensitive"
         up, down = (np.inf if self._is_squared() else float(self.C) * slope for slope in self._slopes())
         ridge = 1 / (2 * float(self.C)) if self._is_squared() else 0.0
         # 2p - 1 bounds the curvature of ½‖V‖²
-        return IntervalRule(self._width(), 0.0, up, down, ridge, 2 * float(self.p) - 1, float(self.threshold or 0.0))
+        return IntervalRule(self._tolerance(), 0.0, up, down, ridge, 2 * float(self.p) - 1, float(self.threshold or 0.0))
 
     def _losses(self, y: np.ndarray, scores: np.ndarray) -> np.ndarray:
         """Return the loss of each sample and output."""
-        (up, down), error, epsilon = self._slopes(), y - scores, self._width()
+        (up, down), error, epsilon = self._slopes(), y - scores, self._tolerance()
         losses = up * np.maximum(error - epsilon, 0.0) + down * np.maximum(-error - epsilon, 0.0)
         return losses**2 if self._is_squared() else losses
 
