@@ -36,6 +36,7 @@ _NAMES = {
     "online._predictions": ["StreamPredictions"],
     "online.perceptron": ["OnlinePerceptron", "PassiveAggressive"],
     "online.kernelized": ["KernelPerceptron", "Projectron"],
+    "online.regression": ["PassiveAggressiveRegressor"],
     "online.matrix": ["MatrixPerceptron", "OrthogonalPerceptron"],
     "online.vector": ["VectorPerceptron"],
     "online.ranking": ["RankingPerceptron"],
@@ -123,6 +124,7 @@ if TYPE_CHECKING:
     from .online.multicue import MultiCueClassifier
     from .online.perceptron import OnlinePerceptron, PassiveAggressive
     from .online.ranking import RankingPerceptron
+    from .online.regression import PassiveAggressiveRegressor
     from .online.serving import Snapshot
     from .online.vector import VectorPerceptron
     from .solvers import certificates

@@ -255,6 +255,7 @@ def test_every_name_of_the_table_is_a_class_with_that_name():
 # -- files that someone made on purpose
 X = Views(a=A[:, :2] + 0.1, b=A[:, 2:] + 0.1)
 TWO, THREE = np.arange(30) % 2, np.arange(30) % 3
+NUMBERS = np.random.default_rng(1).normal(size=(30, 2))
 MACHINES = {
     "linear": (cs.OnlinePerceptron(), THREE),
     "linear, average": (cs.OnlinePerceptron(average=True), TWO),
@@ -281,6 +282,12 @@ MACHINES = {
     "vector": (cs.VectorPerceptron(), THREE),
     "vector, kernel": (cs.VectorPerceptron(RBF(0.5)), TWO),
     "vector, coefficients": (cs.VectorPerceptron(RBF(0.5), variant="coefficients", eta0=0.01), THREE),
+    "numbers": (cs.PassiveAggressiveRegressor(), NUMBERS),
+    "numbers, a factor per view": (cs.PassiveAggressiveRegressor(p=2), NUMBERS[:, 0]),
+    "numbers, kernel": (cs.PassiveAggressiveRegressor(RBF(0.5), budget=9), NUMBERS[:, 0]),
+    "numbers, projected": (cs.PassiveAggressiveRegressor(RBF(0.5), threshold=0.1), NUMBERS),
+    "labels": (cs.PassiveAggressive(average=True), NUMBERS > 0),
+    "labels, lists": (cs.OrthogonalPerceptron(RBF(0.5)), [["a", "b"][:k] for k in THREE]),
 }
 FREE = ("classes_", "support_", "ids", "output_kernel")  # names, parameters: nothing is found by them
 

@@ -16,9 +16,11 @@ from ..kernels.joint import JointKernel
 from ..solvers.certificates import _outside
 from ..views import _blocks
 from ..views.container import Views
-from ._arrays import KernelState, PassRecord, Rule, new_record
+from ..views.estimator import presence
+from ._arrays import IntervalRecord, KernelState, PassRecord, as_intervals, intervals, new_interval_record, new_record
 from ._events import Events
 from ._factors import ViewFactors
+from ._interval_steps import kernel_interval_pass
 from ._machine import Lesson, Machine, Sources, includes_last, mean_of, plain, remapped, takes_means
 from ._rows import known_views
 from ._steps import kernel_pass
@@ -287,23 +289,25 @@ class SupportMachine(Machine):
             return
         self.support.add(reference_views({name: self.grams.kernels[name] for name in X.names}, X), ids)
 
-    def learn(self, chunk: Views, lesson: Lesson, rule: Any) -> PassRecord:
+    def learn(self, chunk: Views, lesson: Lesson, rule: Any) -> PassRecord | IntervalRecord:
         """Learn samples in order; return their scores before learning, and where the decision was wrong."""
         X, lesson = self.known(chunk), lesson._replace(ids=np.asarray(lesson.ids))
         by_view = lesson.shares and self.grams.shape != "joint"  # a joint kernel does not tell views apart
-        record = new_record(len(lesson.codes), self.n_outputs, len(self.grams.kernels) if by_view else 0)
+        new = new_interval_record if lesson.codes.ndim == 2 else new_record
+        record: Any = new(len(lesson.codes), self.n_outputs, len(self.grams.kernels) if by_view else 0)
         before = self.n_dropped
         with nullcontext() if isinstance(X, SingleRow) else few_threads(0):
             for rows in self.blocks(len(lesson.codes)):
-                part = PassRecord(*(values[rows] for values in record))
+                part = type(record)(*(values[rows] for values in record))
                 self._learn_block(X[rows], lesson.take(rows), rule, part)
                 self.n_hypotheses += rows.stop - rows.start
         if self.n_dropped > before == 0 and not lesson.quiet:
             warn_full(self.budget, self.n_hypotheses, self._when_full)
-        return record._replace(scores=self._outputs(record.scores))
+        learned: PassRecord | IntervalRecord = record._replace(scores=self._outputs(record.scores))
+        return learned
 
     @abstractmethod
-    def _learn_block(self, X: Views, lesson: Lesson, rule: Any, record: PassRecord) -> None:
+    def _learn_block(self, X: Views, lesson: Lesson, rule: Any, record: Any) -> None:
         """Learn few samples; record their scores by output before learning, and where the decision was wrong."""
 
     @abstractmethod
@@ -345,12 +349,22 @@ class SupportMachine(Machine):
 
     def _outputs(self, scores: np.ndarray) -> np.ndarray:
         """Return the lead of the second class where two classes have an output each; other scores as they are."""
-        return self._lead * (scores[:, 1:] - scores[:, :1]) if scores.shape[1] == 2 else scores
+        return self._lead * (scores[:, 1:] - scores[:, :1]) if self._has_two_classes() else scores
+
+    def _has_two_classes(self) -> bool:
+        """Return whether there are two classes with an output each; other outputs are independent."""
+        return False
 
     def intercepts(self) -> np.ndarray:
         """Return the intercept of each output: the sum of the coefficients where 1 is added to the kernels."""
-        sums = self.coefficients().sum(axis=(0, 2)) if self.grams.intercept else np.zeros(self.n_outputs)
-        return np.asarray(self._outputs(sums[None])[0])
+        if not (self.grams.intercept and len(self.support)):
+            return np.asarray(self._outputs(np.zeros((1, self.n_outputs)))[0])
+        there = np.ones((1, len(self.support)))
+        if self.grams.shape != "joint":  # a sample adds 1 to the kernels of the views that it has
+            names = tuple(self.grams.kernels)
+            there = np.concatenate([presence(known_views(part, names)) for part in self.support.parts]).T
+            there = np.repeat(there, len(names), axis=0) if self.grams.shape == "pairs" else there
+        return np.asarray(self._outputs(np.einsum("gts,gs->t", self.coefficients(), there)[None])[0])
 
 
 class KernelMachine(SupportMachine):
@@ -432,7 +446,10 @@ class KernelMachine(SupportMachine):
         self.events.remap(sources)
         self.n_outputs = len(sources)
 
-    def _learn_block(self, X: Views, lesson: Lesson, rule: Rule, record: PassRecord) -> None:
+    def _has_two_classes(self) -> bool:
+        return len(self.output_gram) == 2
+
+    def _learn_block(self, X: Views, lesson: Lesson, rule: Any, record: Any) -> None:
         b, S, (G, T), ids = len(lesson.codes), len(self.support), self.factors.F.shape, lesson.ids
         K = self.support.against(self.grams, X, extra=b)
         K[:, :, S:] = self.grams(X, X)  # samples of the block that enter the support meet later ones
@@ -445,11 +462,17 @@ class KernelMachine(SupportMachine):
         state = KernelState(alpha, beta, alive, self.output_gram, self._limit(), self.factors.arrays(), mean)
         voted = self.average == "voted"
         steps, history = np.zeros((b, T)), np.zeros((b if voted else 0, G, T))
-        given = (lesson.codes, lesson.weights, slots, self.n_hypotheses)
-        made = plain(state), tuple(rule), 1e-12, tuple(record), steps, history
-        at, going = 0, np.empty((int(self.factors.p == 1), G, 0))  # without factors nothing depends on norms
-        while (at := kernel_pass(K, own, given, *made, (at, going))) <= b:
-            going = self._kernels_of_oldest(K, np.flatnonzero(alive)[: min(_LEAVING, b + 1 - at)])
+        times = (lesson.weights, slots, self.n_hypotheses)
+        if lesson.codes.ndim == 2:
+            rule = as_intervals(rule)
+            given = (intervals(rule, lesson.codes), *times)
+            kernel_interval_pass(K, own, given, plain(state), tuple(rule), 1e-12, tuple(record), steps)
+        else:
+            given = (lesson.codes, *times)
+            made = plain(state), tuple(rule), 1e-12, tuple(record), steps, history
+            at, going = 0, np.empty((int(self.factors.p == 1), G, 0))  # without factors nothing depends on norms
+            while (at := kernel_pass(K, own, given, *made, (at, going))) <= b:
+                going = self._kernels_of_oldest(K, np.flatnonzero(alive)[: min(_LEAVING, b + 1 - at)])
         # the block's columns of the arrays stay only for samples that entered the support
         stepped = steps.any(axis=1)
         fresh = stepped & (slots >= S)

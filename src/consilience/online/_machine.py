@@ -10,7 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..kernels import Kernel
 from ..views.container import Views
-from ._arrays import PassRecord
+from ._arrays import IntervalRecord, PassRecord
 
 Sources = Sequence[tuple[int, float]]  # of each output: the output before it comes from (-1: none), and its scale
 
@@ -18,7 +18,7 @@ Sources = Sequence[tuple[int, float]]  # of each output: the output before it co
 class Lesson(NamedTuple):
     """What is learned about samples: their classes, weights and names.
 
-    A sample has the same name in every pass. Votes are costly, so scores of votes are made only where `scored`.
+    Codes are positions of classes, (n,), or for each output a number, or 0 and 1 for labels, (n, n_outputs). A sample has the same name in every pass. Votes are costly, so scores of votes are made only where `scored`.
     """
 
     codes: np.ndarray
@@ -51,7 +51,7 @@ class Machine(ABC):
         """Make room for the views of X that occur for the first time; linear machines need no kernels."""
 
     @abstractmethod
-    def learn(self, chunk: Any, lesson: Lesson, rule: Any) -> PassRecord:
+    def learn(self, chunk: Any, lesson: Lesson, rule: Any) -> PassRecord | IntervalRecord:
         """Learn samples in order; return their scores before learning, and where the decision was wrong.
 
         `chunk` is what `read` returned, or a slice of it. The scores are of the hypothesis that predicts.

@@ -8,8 +8,9 @@ import numpy as np
 from .._jit import jit
 from ..solvers.linalg import multiply, solve_rows
 from ..views.container import Views
-from ._arrays import PassRecord
+from ._arrays import IntervalRule, intervals
 from ._dual import Grams, Support, SupportMachine, refuse_one_view
+from ._interval_steps import projected_interval_pass
 from ._machine import Lesson, Sources, mean_of, remapped
 
 _SPAN = 1e-10  # a fraction of k(x, x), or of the terms of a score, below which it counts as zero
@@ -65,7 +66,7 @@ class ProjectronMachine(SupportMachine):
         self.alpha, self.beta = share * self.alpha, 0 * self.beta
         self.n_hypotheses = 0
 
-    def _learn_block(self, X: Views, lesson: Lesson, rule: ProjectionRule, record: PassRecord) -> None:
+    def _learn_block(self, X: Views, lesson: Lesson, rule: Any, record: Any) -> None:
         b, S, T = len(lesson.codes), len(self.support), self.n_outputs
         K = self.support.against(self.grams, X, extra=b)
         K[:, :, S:] = self.grams(X, X)
@@ -73,11 +74,15 @@ class ProjectronMachine(SupportMachine):
         self._make_room(b)
         state = ProjectronState(alpha, beta, self.L, np.arange(S + b), self.largest, self.budget)
         updates, times = np.zeros(b, dtype=np.int64), (self.n_hypotheses, _mean_of(self.average))
-        given = (lesson.codes, lesson.weights, tuple(rule))
-        made = tuple(state), S, times, record.scores, record.wrong, updates
-        at, size = _projectron_pass(K[:, 0], given, (0, *[np.empty((0, 0))] * 3), *made)
-        if at < b:  # the first sample that must be projected
-            at, size = _projectron_pass(K[:, 0], given, (at, *self._projections(K[:, 0, :S])), *made)
+        if isinstance(rule, IntervalRule):
+            given: Any = (intervals(rule, lesson.codes), lesson.weights, tuple(rule))
+            size = projected_interval_pass(K[:, 0], given, tuple(state), S, times, tuple(record), updates)
+        else:
+            given = (lesson.codes, lesson.weights, tuple(rule))
+            made = tuple(state), S, times, record.scores, record.wrong, updates
+            at, size = _projectron_pass(K[:, 0], given, (0, *[np.empty((0, 0))] * 3), *made)
+            if at < b:  # the first sample that must be projected
+                at, size = _projectron_pass(K[:, 0], given, (at, *self._projections(K[:, 0, :S])), *made)
         entered = state.members[S:size] - S  # positions in the block
         self.keep(X[entered], lesson.ids[entered])
         self.alpha, self.beta = alpha[:, :size], beta[:, :size]

@@ -143,6 +143,10 @@ class OrthogonalPerceptron(ViewClassifier, OnlineEstimator):
                 "of which only positions are kept. Use budget=None, or p=1."
             )
 
+    @property
+    def _multi_label(self) -> bool:  # type: ignore[override]
+        return self._averages() != "voted" and not isinstance(self.prior_norms, str)  # learned ones join the outputs
+
     def _is_primal(self) -> bool:
         return self._has_linear_kernel() and self._averages() != "voted"
 
