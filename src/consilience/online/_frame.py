@@ -26,6 +26,7 @@ from ..views.validation import read_labels, read_stream_labels, read_views_to_le
 from ._arrays import Rule
 from ._bounds import BoundSetting, ComparedSamples, mistake_certificate
 from ._machine import Machine
+from ._predictions import forget, predict_proba_one, predict_then_learn
 from ._stream import (
     check_announced,
     check_kernel,
@@ -368,6 +369,8 @@ class OnlineEstimator(ViewClassifier, ViewEstimator, ABC):
             if self.n_updates_ == before:
                 self.converged_ = True
                 return
+
+    predict_then_learn, predict_proba_one, forget = predict_then_learn, predict_proba_one, forget
 
     # -- single samples
     def learn_one(self, x: Mapping[str, Any], y: Any) -> Self:
