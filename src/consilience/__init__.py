@@ -45,7 +45,9 @@ _NAMES = {
     "evaluation.inspection": ["certificate", "equal_error_rate", "view_agreement", "view_importances"],
     "evaluation.importances": ["FeatureImportances", "feature_importances"],
     "evaluation.external": ["ExternalEvaluation", "evaluate_external"],
-    "evaluation.progressive": ["ProgressiveResult", "progressive_validation"],
+    "evaluation.drift": ["ADWIN"],
+    "evaluation.monitoring": ["DriftEvent", "StreamMonitor"],
+    "evaluation.progressive": ["ProgressiveResult", "StreamOptions", "progressive_validation"],
     "evaluation.displays": [
         "AgreementDisplay",
         "FeatureImportancesDisplay",
@@ -101,11 +103,13 @@ if TYPE_CHECKING:
         MetricDisplay,
         ViewWeightsDisplay,
     )
+    from .evaluation.drift import ADWIN
     from .evaluation.external import ExternalEvaluation, evaluate_external
     from .evaluation.importances import FeatureImportances, feature_importances
     from .evaluation.inspection import certificate, equal_error_rate, view_agreement, view_importances
+    from .evaluation.monitoring import DriftEvent, StreamMonitor
     from .evaluation.output_displays import BandedR2Display
-    from .evaluation.progressive import ProgressiveResult, progressive_validation
+    from .evaluation.progressive import ProgressiveResult, StreamOptions, progressive_validation
     from .evaluation.splitting import LabeledKFold
     from .io import Samples, SharedModel, load, read_blocks, read_samples, read_stream, save, shareable
     from .kernels import graphs

@@ -41,11 +41,12 @@ def predict_then_learn(
                 made.append((label[0], known[0] if len(known) else None, {c: 1.0 for c in known.tolist()}))
                 margins.append([np.nan] * len(X.names))
             else:
-                scores = self.decision_function(row)
+                seen = row[[n for n in row.names if n in self.view_names_in_]]
+                scores = self.decision_function(seen)
                 scores = np.column_stack([-scores, scores]) if scores.ndim == 1 else scores
                 shares = np.exp(scores - scores.max())[0]
                 shares /= shares.sum()
-                predicted = self.predict(row)[0]
+                predicted = self.predict(seen)[0]
                 made.append((label[0], predicted, dict(zip(known.tolist(), shares.tolist(), strict=True))))
                 margins.append(_margins(self, row, label[0], known) if view_margins else [np.nan] * len(X.names))
             self.partial_fit(row, label, classes=classes)

@@ -1,0 +1,290 @@
+"""One run of progressive validation: predicting, learning, scoring and writing, piece by piece."""
+
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from ..io.quarantine import Quarantine
+from ..online._predictions import StreamPredictions
+from ..online._stream import uninterrupted
+from ..views._reading import is_missing
+from ..views.container import Views
+from ._pending import PendingLabels, Waiting
+from ._stream_files import LineFile, PredictionFile, json_line, plain
+from ._stream_items import Piece
+from .monitoring import StreamMonitor
+
+ACTING = 256  # a model acts on drift where the number of rows is a multiple of this, however the stream is cut
+
+
+class StreamRun:
+    """A model on its way along a stream: position, monitor, samples that wait for labels, files."""
+
+    def __init__(self, model: Any, options: Any, classes: Any, verbose: bool):
+        self.model, self.options, self.classes, self.verbose = model, options, classes, verbose
+        self.monitor = StreamMonitor(
+            options.measures, window=options.window, fading=options.fading, by_view=options.by_view,
+            drift=options.drift, on_drift=options.on_drift,
+        )  # fmt: skip
+        self.pending = PendingLabels(options.max_pending)
+        self.position = self.n_skipped = 0
+        self.n_acted = 0  # drifts that the model has acted on
+        self.first_error: Exception | None = None
+        self._told = 0  # drifts in the log
+        self._started, self._first = time.perf_counter(), 0
+        self._log: LineFile | None = None
+        self._predictions: PredictionFile | None = None
+        self._quarantine: Quarantine | None = None
+
+    # -- files
+    def open(self, sizes: dict[str, int]) -> None:
+        """Open the files; `sizes` are those at the checkpoint that the run continues from."""
+        self._first, given = self.position, self.options
+        if given.log is not None:
+            self._log = LineFile(given.log, sizes.get("log"))
+        if given.predictions is not None:
+            self._predictions = PredictionFile(given.predictions, sizes.get("predictions"))
+        if given.on_error == "skip":
+            self._quarantine = Quarantine(given.quarantine)
+
+    def sizes(self) -> dict[str, int]:
+        """Return the sizes of the files, for a checkpoint."""
+        files = {"log": self._log, "predictions": None if self._predictions is None else self._predictions.file}
+        return {name: file.size for name, file in files.items() if file is not None}
+
+    def close(self) -> None:
+        """Close the files."""
+        if self._log is not None:
+            self._log.close()
+        if self._predictions is not None:
+            self._predictions.file.close()
+        if self._quarantine is not None:
+            self._quarantine.close()
+
+    # -- the way
+    def pieces(self, source: Iterator[Piece], ends: list[int], limit: int | None) -> Iterator[Piece]:
+        """Yield pieces that end at multiples of the given numbers of rows, however the stream is divided."""
+        left = np.inf if limit is None else limit - self.position
+        if left <= 0:
+            return
+        for piece in source:
+            start, n = 0, len(piece)
+            while start < n and left > 0:
+                size = int(min(n - start, left, *(end - self.position % end for end in ends)))
+                yield piece.part(start, start + size)
+                start, left = start + size, left - size
+            if left <= 0:
+                return
+
+    def learn(self, piece: Piece) -> None:
+        """Predict, score and learn a piece; then act on drift, and write to the log, where it is time."""
+        with uninterrupted():  # so that model, monitor, files and position always agree
+            delayed = piece.ids is not None and (len(self.pending) or any(map(is_missing, piece.labels)))
+            if delayed or piece.X is None:
+                self._learn_delayed(piece)
+            else:
+                self._learn_rows(piece, self.position)
+            self.position += len(piece)
+            if self.options.on_drift != "tell" and self.position % ACTING == 0:
+                self._act()
+            if self._log is not None and self.position % self.options.log_every == 0:
+                self.write_log()
+
+    def _learn_rows(self, piece: Piece, row: int) -> None:
+        """Predict and learn samples with features; with on_error="skip" one by one, if they are refused together."""
+        assert piece.X is not None
+        try:
+            found = self._predict_then_learn(piece.X, piece.labels, piece.weights)
+        except MemoryError:
+            raise
+        except Exception as error:
+            if self.options.on_error == "stop":
+                raise _at_rows(error, row, len(piece)) from error
+            if len(piece) == 1:
+                self._refuse(row, error, piece)
+                return
+            for i in range(len(piece)):
+                self._learn_rows(piece.part(i, i + 1), row + i)
+            return
+        names = piece.ids if piece.ids is not None else piece.X.sample_names
+        self._score(found, row + found.rows, None if names is None else np.asarray(names, dtype=object)[found.rows])
+
+    def _predict_then_learn(self, X: Views, labels: Any, weights: Any) -> StreamPredictions:
+        found: StreamPredictions = self.model.predict_then_learn(
+            X, labels, sample_weight=weights, classes=self.classes, view_margins=self.options.by_view
+        )
+        return found
+
+    def _score(self, found: StreamPredictions, rows: Any, names: Any) -> None:
+        for event in self.monitor.update(found):
+            if self.verbose:
+                print(event, file=sys.stderr)
+        if self._predictions is not None and len(found.y):
+            self._predictions.write(rows, names, found)
+
+    def _refuse(self, row: int, error: Exception, piece: Piece) -> None:
+        """Count a row that was refused, and write it to the quarantine file."""
+        self.first_error = self.first_error or error
+        self.n_skipped += 1
+        if self._quarantine is not None:
+            views = {} if piece.X is None else _row_of(piece.X, 0)
+            shown = {name: np.asarray(value).tolist() for name, value in views.items()}
+            names = {} if piece.ids is None else {"id": plain(piece.ids[0])}
+            self._quarantine.add(row, error, {**names, **shown, "target": plain(piece.labels[0])})
+
+    # -- labels that come later
+    def _learn_delayed(self, piece: Piece) -> None:
+        """Learn samples with names, in order: some without a label yet, some whose label comes now."""
+        labeled = [not is_missing(label) for label in piece.labels]
+        start = 0
+        for i in range(len(piece)):
+            name = None if piece.ids is None else plain(piece.ids[i])
+            waits = labeled[i] and name is not None and name in self.pending
+            if labeled[i] and not waits and piece.X is not None and _has_features(piece.X, i):
+                continue  # an ordinary sample, learned with those next to it
+            if start < i:
+                self._learn_rows(piece.part(start, i), self.position + start)
+            start = i + 1
+            row, one = self.position + i, piece.part(i, i + 1)
+            if waits:
+                self._learn_late(name, row, one)
+            elif labeled[i]:
+                self._refuse(row, ValueError(f"No sample with the id {name!r} waits for its label."), one)
+            elif name is not None and name not in self.pending and piece.X is not None and _has_features(piece.X, i):
+                self._predict_early(name, row, one)
+        if start < len(piece):
+            self._learn_rows(piece.part(start, len(piece)), self.position + start)
+
+    def _predict_early(self, name: Any, row: int, one: Piece) -> None:
+        """Predict a sample whose label is not known, and keep it."""
+        assert one.X is not None
+        x = _row_of(one.X, 0)
+        try:
+            predicted = plain(self.model.predict_one(x))
+            shares = self.model.predict_proba_one(x) if hasattr(self.model, "predict_proba_one") else None
+        except Exception as error:
+            if self.options.on_error == "stop":
+                raise _at_rows(error, row, 1) from error
+            self._refuse(row, error, one)
+            return
+        shares = None if shares is None else {plain(label): float(share) for label, share in shares.items()}
+        self.pending.add(name, Waiting(row, one.X, predicted, shares))
+        if self._predictions is not None:
+            found = StreamPredictions(
+                np.array([0]),
+                np.array([0]),
+                np.array([0 if predicted is None else predicted]),
+                None,
+                None,
+                None,
+                (),
+                None,
+            )
+            if shares is not None:
+                classes = np.array(list(shares))
+                shown = np.array([list(shares).index(predicted) if predicted in shares else -1])
+                values = np.array([list(shares.values())])
+                found = replace(found, predicted=shown, classes=classes, probabilities=values)
+            self._predictions.write([row], [name], found, known=False)
+
+    def _learn_late(self, name: Any, row: int, one: Piece) -> None:
+        """Learn a sample whose label came, and score the prediction that was made at first sight."""
+        sample = self.pending.take(name)
+        try:
+            found = self._predict_then_learn(sample.X, one.labels, one.weights)
+        except Exception as error:
+            if self.options.on_error == "stop":
+                raise _at_rows(error, row, 1) from error
+            self._refuse(row, error, Piece(sample.X, one.labels, one.ids, one.weights))
+            return
+        if found.classes is None:
+            predicted = np.array([0.0 if sample.predicted is None else sample.predicted], dtype=np.float64)
+            found = replace(found, predicted=predicted)
+        elif np.ndim(found.y) == 1:
+            classes, shares = found.classes.tolist(), sample.probabilities or {}
+            code = classes.index(sample.predicted) if sample.predicted in classes else -1
+            found = replace(found, predicted=np.array([code]))
+            if found.probabilities is not None:
+                found = replace(found, probabilities=np.array([[shares.get(label, 0.0) for label in classes]]))
+        self._score(found, [sample.row], [name])
+
+    # -- drift
+    def _act(self) -> None:
+        """Do what `on_drift` says about the drifts since the last time, once for each kind."""
+        new, self.n_acted = self.monitor.events[self.n_acted :], len(self.monitor.events)
+        for action, view in dict.fromkeys((e.action, e.view if e.action == "lower_view" else None) for e in new):
+            if action == "forget":
+                self.model.forget(0.5)
+            elif action == "restart":
+                self.model.forget(0.0)
+            elif action == "lower_view":
+                self.model.forget(0.5, view=view)
+
+    # -- results
+    def summary(self) -> str:
+        """Return the text of the progress bar."""
+        result = self.monitor.result()
+        rate = (self.position - self._first) / max(self.seconds, 1e-9)
+        shown = [f"{name} {value:.4g}" if result.task == "regression" else f"{name} {value:.2%}"
+                 for name, value in (("error", result.error), ("baseline", result.baseline_error))]  # fmt: skip
+        return f"{result.n_samples:,} samples, {rate:,.0f} per second, {', '.join(shown)}"
+
+    @property
+    def seconds(self) -> float:
+        """Time since the run began."""
+        return time.perf_counter() - self._started
+
+    def result(self) -> Any:
+        """Return the result so far."""
+        return self.monitor.result(
+            n_skipped=self.n_skipped, n_pending=len(self.pending), n_dropped=self.pending.n_dropped
+        )
+
+    def write_log(self) -> None:
+        """Write a line with counts, measures, drifts since the last line, and the rate."""
+        if self._log is None:
+            return
+        result = self.result().to_dict()
+        names = ("samples", "mistakes", "error", "baseline_error", "compared", "measures", "baseline", "fading",
+                 "fading_baseline", "skipped", "pending", "dropped")  # fmt: skip
+        drifts, self._told = result["drifts"][self._told :], len(result["drifts"])
+        rate = (self.position - self._first) / max(self.seconds, 1e-9)
+        line = {"row": self.position, **{name: result[name] for name in names}, "window": self.monitor.last_window(),
+                "drifts": drifts, "seconds": round(self.seconds, 3), "rate": round(rate, 1)}  # fmt: skip
+        self._log.write(json_line(line))
+
+    # -- checkpoints
+    def state(self) -> dict[str, Any]:
+        """Return everything but the model, for a checkpoint."""
+        return {
+            "position": self.position, "skipped": self.n_skipped, "acted": self.n_acted, "told": self._told,
+            "monitor": self.monitor.state(), "pending": self.pending.state(), "sizes": self.sizes(),
+        }  # fmt: skip
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Continue from a state."""
+        self.monitor.restore(state["monitor"])
+        self.pending.restore(state["pending"])
+        self.position, self.n_skipped = int(state["position"]), int(state["skipped"])
+        self.n_acted, self._told = int(state["acted"]), int(state["told"])
+
+
+def _at_rows(error: Exception, row: int, n: int) -> Exception:
+    """Return an error that names the rows of the stream that were refused."""
+    if type(error) not in (ValueError, TypeError):
+        return error
+    where = f"Row {row:,}" if n == 1 else f"Rows {row:,} to {row + n - 1:,}"
+    return type(error)(f"{where} of the stream: {error}")
+
+
+def _has_features(X: Views, i: int) -> bool:
+    return any(X.present(name)[i] for name in X.names)
+
+
+def _row_of(X: Views, i: int) -> dict[str, Any]:
+    """Return a sample as a dict of its rows by view."""
+    return {name: X[name][i] for name in X.names if X.present(name)[i]}
