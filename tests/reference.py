@@ -640,3 +640,34 @@ def shared_metric_residuals(M, Y, alpha, metric_penalty):
             t /= 2
         B = B - t * step
     return B @ rows
+
+
+def adwin(values, delta):
+    """Adaptive windows (Bifet and Gavaldà 2007) with all values kept in buckets of 1, 2, 4, ... values."""
+    buckets, changes = [], []
+    for t, value in enumerate(values):
+        buckets.append([float(value)])
+        size = 1
+        while [len(b) for b in buckets].count(size) > 5:
+            k = [len(b) for b in buckets].index(size)
+            buckets[k : k + 2] = [buckets[k] + buckets[k + 1]]
+            size *= 2
+        dropped, n = [], (t + 1) % 32 == 0 and _older_part(buckets, delta)
+        while n:
+            while n:
+                n -= len(buckets[0])
+                dropped += buckets.pop(0)
+            n = _older_part(buckets, delta)
+        if dropped:
+            changes.append((t, np.mean(dropped), np.mean(np.concatenate(buckets))))
+    return changes
+
+
+def _older_part(buckets, delta):
+    w, ratios = np.concatenate(buckets), {0: 1.0}
+    for n in np.cumsum([len(b) for b in buckets]):
+        if 5 <= n <= len(w) - 5 and len(w) > 10:
+            m, log = 1 / n + 1 / (len(w) - n), np.log(2 * np.log(len(w)) / delta)
+            bound = np.sqrt(2 * m * np.var(w) * log) + 2 / 3 * m * log
+            ratios[n] = abs(np.mean(w[:n]) - np.mean(w[n:])) / bound
+    return max(ratios, key=ratios.get)

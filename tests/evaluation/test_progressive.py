@@ -97,7 +97,8 @@ def test_every_source_is_the_same_stream(source, estimator, tmp_path):
     assert (result.measures, result.baseline, result.fading) == (whole.measures, whole.baseline, whole.fading)
     np.testing.assert_array_equal(result.curve, whole.curve)
     np.testing.assert_allclose(model.decision_function(X), expected.decision_function(X), atol=1e-9)
-    assert str(result).startswith(f"{result.n_mistakes} mistakes in 300 samples, an error of {result.n_mistakes / 3:.2f}%.")
+    share = f"{result.n_mistakes / 3:.2f}%"
+    assert str(result).startswith(f"{result.n_mistakes} mistakes in 300 samples, an error of {share}.")
 
 
 @pytest.mark.parametrize(
