@@ -139,7 +139,7 @@ def same(a, b):
         return len(a) == len(b) and all(map(same, a, b))
     if isinstance(a, np.ndarray):
         return a.dtype == b.dtype and a.shape == b.shape and a.tobytes() == b.tobytes()
-    return a == b
+    return a == b or (a != a and b != b)
 
 
 @pytest.mark.parametrize("kind", KINDS)

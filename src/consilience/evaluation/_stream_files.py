@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from ..io.writing import check_output
+from ..io.writing import check_output, write_atomically
 
 
 class LineFile:
@@ -63,6 +63,16 @@ def cut_file(path: Any, size: int) -> None:
         os.truncate(path, size)
 
 
+def drop_lines_from(path: Any, position: int) -> None:
+    """Remove the JSON lines of rows from a position on: they are read again after a checkpoint."""
+    file = Path(path)
+    if file.is_file():
+        lines = file.read_text(encoding="utf-8").splitlines(keepends=True)
+        kept = [line for line in lines if line.endswith("\n") and json.loads(line)["row"] < position]
+        if len(kept) < len(lines):
+            write_atomically(file, lambda out: out.write("".join(kept).encode()))
+
+
 class PredictionFile:
     """A file with a line per prediction: CSV, or JSON lines for the endings .jsonl and .ndjson."""
 
@@ -72,18 +82,24 @@ class PredictionFile:
         if not self._json and self.file.size == 0:
             self.file.write("row,id,target,prediction,probabilities\n")
 
-    def write(self, rows: Any, names: Any, found: Any, known: bool = True) -> None:
-        """Write predictions of rows of the stream; without `known` targets, these are left empty."""
+    def write(self, rows: Any, names: Any, found: Any) -> None:
+        """Write predictions of rows of the stream."""
         classes = None if found.classes is None else found.classes.tolist()
         lines = []
         for i, row in enumerate(rows):
             target, predicted = (_shown(values[i], classes) for values in (found.y, found.predicted))
-            shares = None if found.probabilities is None else found.probabilities[i].tolist()
-            probabilities = (
-                None if shares is None or classes is None else dict(zip(map(str, classes), shares, strict=True))
-            )
-            name = None if names is None else plain(names[i])
-            lines.append((int(row), name, target if known else None, predicted, probabilities))
+            shares = None
+            if found.probabilities is not None and classes is not None:
+                shares = dict(zip(map(str, classes), found.probabilities[i].tolist(), strict=True))
+            lines.append((int(row), None if names is None else plain(names[i]), target, predicted, shares))
+        self._write(lines)
+
+    def write_early(self, row: int, name: Any, predicted: Any, shares: dict[Any, float] | None) -> None:
+        """Write the prediction of a sample whose target is not known yet."""
+        named = None if shares is None else {str(label): share for label, share in shares.items()}
+        self._write([(row, name, None, predicted, named)])
+
+    def _write(self, lines: list[tuple[Any, ...]]) -> None:
         self.file.write(_json_lines(lines) if self._json else _csv_lines(lines))
 
 

@@ -1,14 +1,14 @@
 """Where the samples of a stream come from: pieces of rows with labels, names and weights, from any row on."""
 
 import os
-from collections import deque
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..io.streams import read_stream
+from ..io.quarantine import Quarantine
+from ..io.streams import StreamReader, read_stream
 from ..online._stream import one_row
 from ..views.container import Views
 from ..views.partitions import is_dask
@@ -17,93 +17,125 @@ from ..views.validation import read_weights
 
 
 class Piece(NamedTuple):
-    """Consecutive samples: Views (None if the only one has no features), labels, names or None, weights or None."""
+    """Consecutive samples.
+
+    `X` is None for one row that has no features. `rows` are the numbers of the samples in the stream, and `end` is the
+    number of rows up to the end of the piece: more, if rows between samples were left out.
+    """
 
     X: Views | None
     labels: Any
+    rows: np.ndarray
+    end: int
     ids: Any = None
     weights: Any = None
 
-    def __len__(self) -> int:
-        return 1 if self.X is None else len(self.X)
-
     def part(self, start: int, stop: int) -> "Piece":
         """Return some of the samples."""
-        if start == 0 and stop == len(self):
+        if start == 0 and stop == len(self.rows):
             return self
         assert self.X is not None
         ids, weights = (None if v is None else v[start:stop] for v in (self.ids, self.weights))
-        return Piece(self.X[start:stop], self.labels[start:stop], ids, weights)
+        end = self.end if stop == len(self.rows) else int(self.rows[stop])
+        return Piece(self.X[start:stop], self.labels[start:stop], self.rows[start:stop], end, ids, weights)
 
 
-@dataclass(frozen=True)
+@dataclass
 class StreamSource:
-    """A stream, and how to read it: the arguments of `read_stream`, and sample weights of samples in memory."""
+    """A stream, and how to read it: the arguments of `read_stream`, and sample weights or their column."""
 
     stream: Any
     y: Any = None
     reading: Mapping[str, Any] = field(default_factory=dict)
     sample_weight: Any = None
+    _opened: tuple[list[Piece], Iterator[Piece]] | None = field(default=None, init=False)
 
-    def pieces(self, start: int) -> Iterator[Piece]:
-        """Yield the samples from a row on."""
-        skip = start
-        for piece in self._all_pieces():
-            if skip >= len(piece):
-                skip -= len(piece)
-                continue
-            yield piece.part(skip, len(piece))
-            skip = 0
+    def first_views(self, refused: Quarantine | None = None) -> Views | None:
+        """Return the first samples of the stream, which `pieces` yields again; None if there are none."""
+        rest = self._read(0, refused)
+        seen: list[Piece] = []
+        for piece in rest:
+            seen.append(piece)
+            if piece.X is not None:
+                break
+        self._opened = seen, rest
+        return seen[-1].X if seen else None
 
-    def _all_pieces(self) -> Iterator[Piece]:
-        stream = self.stream
+    def pieces(self, start: int, refused: Quarantine | None = None) -> Iterator[Piece]:
+        """Yield the samples from a row on; rows that cannot be read are refused, or raise an error."""
+        if self._opened is not None and start == 0:
+            seen, rest = self._opened
+            yield from seen
+            yield from rest
+        else:
+            yield from self._read(start, refused)
+
+    def _read(self, start: int, refused: Quarantine | None) -> Iterator[Piece]:
+        stream, reading = self.stream, {**self.reading, "start": start}
+        if refused is not None:
+            reading |= {"on_error": "skip", "quarantine": refused}
         if self.reading.get("format") is not None or isinstance(stream, (str, os.PathLike)):
             if self.sample_weight is not None and not isinstance(self.sample_weight, str):
                 raise ValueError("Give the sample weights of a file as the name of their column.")
-            yield from self._rows_of_tables()
-        elif self.y is not None or isinstance(stream, RowBlocks) or is_dask(stream) or hasattr(stream, "shape"):
-            yield from self._rows_in_memory()
-        else:
-            if self.sample_weight is not None:
-                raise ValueError("An iterator has no sample weights. Give arrays or a file, or leave them out.")
-            yield from _items(stream, self.reading)
+            reader = read_stream(stream, self.y, weights=self.sample_weight, **reading)
+            return _rows_of_tables(reader, named=reading.get("ids") is not None)
+        reading["ids"] = None
+        if self.y is not None or isinstance(stream, (RowBlocks, Views)) or is_dask(stream) or hasattr(stream, "shape"):
+            return _rows_in_memory(read_stream(stream, self.y, **reading), self.sample_weight)
+        if self.sample_weight is not None:
+            raise ValueError("An iterator has no sample weights. Give arrays or a file, or leave them out.")
+        return _items(stream, reading)
 
-    def _rows_of_tables(self) -> Iterator[Piece]:
-        named = self.reading.get("ids") is not None
-        for X, labels, *weights in read_stream(self.stream, self.y, weights=self.sample_weight, **self.reading):
-            yield Piece(X, labels, X.sample_names if named else None, weights[0] if weights else None)
 
-    def _rows_in_memory(self) -> Iterator[Piece]:
-        weights, start = self.sample_weight, 0
-        if isinstance(weights, str):
-            raise ValueError(f"Sample weights are the column '{weights}' of a file; give an array with arrays.")
-        weights = None if weights is None else read_weights(weights, len(weights), required=False)
-        for X, labels in read_stream(self.stream, self.y, **{**self.reading, "ids": None}):
-            own = None if weights is None else weights[start : start + len(X)]
-            if own is not None and len(own) != len(X):
-                raise ValueError(f"`sample_weight` has {len(self.sample_weight)} values, fewer than there are samples.")
-            yield Piece(X, labels, None, own)
-            start += len(X)
+def _rows_of_tables(reader: StreamReader, named: bool) -> Iterator[Piece]:
+    """Yield samples of a file, and between them the rows that have a label alone, in the order of the rows."""
+    for X, labels in reader:
+        ids = X.sample_names if named else None
+        piece = Piece(X, labels, reader.rows, reader.n_rows, ids, reader.weights)
+        start, alone = 0, reader.labels_alone
+        while alone and alone[0][0] <= reader.rows[-1]:
+            at = int(np.searchsorted(reader.rows, alone[0][0]))
+            if at > start:
+                yield piece.part(start, at)
+            yield _label_alone(*alone.popleft())
+            start = at
+        yield piece.part(start, len(labels))
+    while reader.labels_alone:
+        yield _label_alone(*reader.labels_alone.popleft())
+
+
+def _label_alone(row: int, name: Any, label: Any) -> Piece:
+    return Piece(None, [label], np.array([row]), row + 1, [name])
+
+
+def _rows_in_memory(reader: StreamReader, sample_weight: Any) -> Iterator[Piece]:
+    """Yield samples of arrays, blocks of rows and Dask collections."""
+    if isinstance(sample_weight, str):
+        raise ValueError(f"Sample weights are the column '{sample_weight}' of a file; give an array with arrays.")
+    weights = None if sample_weight is None else read_weights(sample_weight, len(sample_weight), required=False)
+    for X, labels in reader:
+        if weights is not None and reader.rows[-1] >= len(weights):
+            raise ValueError(f"`sample_weight` has {len(weights)} values, fewer than there are samples.")
+        yield Piece(X, labels, reader.rows, reader.n_rows, None, None if weights is None else weights[reader.rows])
 
 
 def _items(stream: Iterable[Any], reading: Mapping[str, Any]) -> Iterator[Piece]:
     """Yield what an iterator gives: pairs of views and labels, or with the name of the sample as third part."""
-    names: deque[Any] = deque()
+    last: list[Any] = [None]  # name of the item that was read last
 
     def pairs() -> Iterator[Any]:
         for item in stream:
-            if isinstance(item, (tuple, list)) and len(item) == 3:
-                names.append(item[2])
-                yield ({} if item[0] is None else item[0]), item[1]
-            else:
-                names.append(None)
-                yield item
+            triple = isinstance(item, (tuple, list)) and len(item) == 3
+            last[0] = item[2] if triple else None
+            yield ({} if item[0] is None else item[0], item[1]) if triple else item
 
-    for X, labels in read_stream(pairs(), **{**reading, "ids": None}):
-        ids = names.popleft()
+    reader = read_stream(pairs(), **reading)
+    for X, labels in reader:
+        name, ids = last[0], None
+        if name is not None:
+            ids = [name] if np.ndim(name) == 0 else list(name)[-len(reader.rows) :]
         if isinstance(X, Views):
-            several = isinstance(ids, (Sequence, np.ndarray)) and not isinstance(ids, (str, bytes))
-            yield Piece(X, labels, None if ids is None else ids if several else [ids])
+            yield Piece(X, labels, reader.rows, reader.n_rows, ids)
         else:
-            own = {name: row for name, row in X.items() if row is not None}
-            yield Piece(one_row(own) if own else None, [labels], None if ids is None else [ids])
+            own = {view: row for view, row in X.items() if row is not None}
+            yield Piece(one_row(own) if own else None, [labels], reader.rows, reader.n_rows, ids)

@@ -14,11 +14,30 @@ from ..online._stream import uninterrupted
 from ..views._reading import is_missing
 from ..views.container import Views
 from ._pending import PendingLabels, Waiting
-from ._stream_files import LineFile, PredictionFile, json_line, plain
+from ._stream_files import LineFile, PredictionFile, drop_lines_from, json_line, plain
 from ._stream_items import Piece
+from ._stream_states import restored_count
 from .monitoring import StreamMonitor
 
-ACTING = 256  # a model acts on drift where the number of rows is a multiple of this, however the stream is cut
+ACTING = 256  # a model acts on drift before rows whose number is a multiple of this, however the stream is cut
+
+
+class Refused(Quarantine):
+    """A quarantine that knows the rows which were refused ahead of the position."""
+
+    def __init__(self, path: Any = None):
+        super().__init__(path)
+        self.rows: list[int] = []
+        self.first = ""  # the first error
+
+    def add(self, row: int, error: str, content: Any = None) -> None:
+        super().add(row, error, content)
+        self.rows.append(int(row))
+        self.first = self.first or str(error)
+
+    def before(self, position: int) -> int:
+        """Return the number of refused rows before a position."""
+        return sum(row < position for row in self.rows)
 
 
 class StreamRun:
@@ -31,14 +50,14 @@ class StreamRun:
             drift=options.drift, on_drift=options.on_drift,
         )  # fmt: skip
         self.pending = PendingLabels(options.max_pending)
-        self.position = self.n_skipped = 0
-        self.n_acted = 0  # drifts that the model has acted on
-        self.first_error: Exception | None = None
+        self.refused = Refused(options.quarantine) if options.on_error == "skip" else None
+        self.position = 0  # rows of the stream so far, which is where it continues
+        self._skipped = 0  # rows refused before the checkpoint
+        self._n_acted = 0  # drifts that the model has acted on
         self._told = 0  # drifts in the log
         self._started, self._first = time.perf_counter(), 0
         self._log: LineFile | None = None
         self._predictions: PredictionFile | None = None
-        self._quarantine: Quarantine | None = None
 
     # -- files
     def open(self, sizes: dict[str, int]) -> None:
@@ -48,8 +67,8 @@ class StreamRun:
             self._log = LineFile(given.log, sizes.get("log"))
         if given.predictions is not None:
             self._predictions = PredictionFile(given.predictions, sizes.get("predictions"))
-        if given.on_error == "skip":
-            self._quarantine = Quarantine(given.quarantine)
+        if given.quarantine is not None and sizes:
+            drop_lines_from(given.quarantine, self.position)
 
     def sizes(self) -> dict[str, int]:
         """Return the sizes of the files, for a checkpoint."""
@@ -62,39 +81,48 @@ class StreamRun:
             self._log.close()
         if self._predictions is not None:
             self._predictions.file.close()
-        if self._quarantine is not None:
-            self._quarantine.close()
+        if self.refused is not None:
+            self.refused.close()
 
     # -- the way
-    def pieces(self, source: Iterator[Piece], ends: list[int], limit: int | None) -> Iterator[Piece]:
-        """Yield pieces that end at multiples of the given numbers of rows, however the stream is divided."""
-        left = np.inf if limit is None else limit - self.position
-        if left <= 0:
+    def pieces(self, source: Iterator[Piece], ends: list[int], limit: int | None, offset: int) -> Iterator[Piece]:
+        """Yield pieces that end before multiples of the given numbers of rows, however the stream is divided.
+
+        `offset` is added to the numbers of the rows: those of another stream before.
+        """
+        if limit is not None and self.position >= limit:
             return
         for piece in source:
-            start, n = 0, len(piece)
-            while start < n and left > 0:
-                size = int(min(n - start, left, *(end - self.position % end for end in ends)))
-                yield piece.part(start, start + size)
-                start, left = start + size, left - size
-            if left <= 0:
+            if offset:
+                piece = piece._replace(rows=piece.rows + offset, end=piece.end + offset)
+            start, n = 0, len(piece.rows)
+            while start < n:
+                row = int(piece.rows[start])
+                if limit is not None and row >= limit:
+                    return
+                bound = min(row - row % end + end for end in ends)
+                bound = bound if limit is None else min(bound, limit)
+                stop = int(np.searchsorted(piece.rows, bound))
+                yield piece.part(start, stop)
+                start = stop
+            if limit is not None and self.position >= limit:
                 return
 
     def learn(self, piece: Piece) -> None:
-        """Predict, score and learn a piece; then act on drift, and write to the log, where it is time."""
+        """Predict, score and learn a piece, after the model has acted on drift."""
         with uninterrupted():  # so that model, monitor, files and position always agree
+            if self.options.on_drift != "tell" and int(piece.rows[0]) // ACTING > (self.position - 1) // ACTING:
+                self._act()
             delayed = piece.ids is not None and (len(self.pending) or any(map(is_missing, piece.labels)))
             if delayed or piece.X is None:
                 self._learn_delayed(piece)
             else:
-                self._learn_rows(piece, self.position)
-            self.position += len(piece)
-            if self.options.on_drift != "tell" and self.position % ACTING == 0:
-                self._act()
-            if self._log is not None and self.position % self.options.log_every == 0:
+                self._learn_rows(piece)
+            before, self.position = self.position, piece.end
+            if before // self.options.log_every < self.position // self.options.log_every:
                 self.write_log()
 
-    def _learn_rows(self, piece: Piece, row: int) -> None:
+    def _learn_rows(self, piece: Piece) -> None:
         """Predict and learn samples with features; with on_error="skip" one by one, if they are refused together."""
         assert piece.X is not None
         try:
@@ -102,16 +130,17 @@ class StreamRun:
         except MemoryError:
             raise
         except Exception as error:
-            if self.options.on_error == "stop":
-                raise _at_rows(error, row, len(piece)) from error
-            if len(piece) == 1:
-                self._refuse(row, error, piece)
+            if self.refused is None:
+                raise _at_rows(error, piece.rows) from error
+            if len(piece.rows) == 1:
+                self._refuse(error, piece)
                 return
-            for i in range(len(piece)):
-                self._learn_rows(piece.part(i, i + 1), row + i)
+            for i in range(len(piece.rows)):
+                self._learn_rows(piece.part(i, i + 1))
             return
         names = piece.ids if piece.ids is not None else piece.X.sample_names
-        self._score(found, row + found.rows, None if names is None else np.asarray(names, dtype=object)[found.rows])
+        own = None if names is None else np.asarray(names, dtype=object)[found.rows]
+        self._score(found, piece.rows[found.rows], own)
 
     def _predict_then_learn(self, X: Views, labels: Any, weights: Any) -> StreamPredictions:
         found: StreamPredictions = self.model.predict_then_learn(
@@ -126,84 +155,62 @@ class StreamRun:
         if self._predictions is not None and len(found.y):
             self._predictions.write(rows, names, found)
 
-    def _refuse(self, row: int, error: Exception, piece: Piece) -> None:
-        """Count a row that was refused, and write it to the quarantine file."""
-        self.first_error = self.first_error or error
-        self.n_skipped += 1
-        if self._quarantine is not None:
-            views = {} if piece.X is None else _row_of(piece.X, 0)
-            shown = {name: np.asarray(value).tolist() for name, value in views.items()}
-            names = {} if piece.ids is None else {"id": plain(piece.ids[0])}
-            self._quarantine.add(row, error, {**names, **shown, "target": plain(piece.labels[0])})
+    def _refuse(self, error: Exception, piece: Piece) -> None:
+        """Count a row that was refused, and write it to the quarantine file; without one, raise the error."""
+        if self.refused is None:
+            raise _at_rows(error, piece.rows) from error
+        views = {} if piece.X is None else _row_of(piece.X)
+        shown = {name: np.asarray(value).tolist() for name, value in views.items()}
+        names = {} if piece.ids is None else {"id": plain(piece.ids[0])}
+        self.refused.add(int(piece.rows[0]), str(error), {**names, **shown, "target": plain(piece.labels[0])})
 
     # -- labels that come later
     def _learn_delayed(self, piece: Piece) -> None:
         """Learn samples with names, in order: some without a label yet, some whose label comes now."""
-        labeled = [not is_missing(label) for label in piece.labels]
         start = 0
-        for i in range(len(piece)):
+        for i in range(len(piece.rows)):
             name = None if piece.ids is None else plain(piece.ids[i])
-            waits = labeled[i] and name is not None and name in self.pending
-            if labeled[i] and not waits and piece.X is not None and _has_features(piece.X, i):
+            labeled = not is_missing(piece.labels[i])
+            waits, complete = name is not None and name in self.pending, piece.X is not None
+            if labeled and complete and not waits:
                 continue  # an ordinary sample, learned with those next to it
             if start < i:
-                self._learn_rows(piece.part(start, i), self.position + start)
-            start = i + 1
-            row, one = self.position + i, piece.part(i, i + 1)
-            if waits:
-                self._learn_late(name, row, one)
-            elif labeled[i]:
-                self._refuse(row, ValueError(f"No sample with the id {name!r} waits for its label."), one)
-            elif name is not None and name not in self.pending and piece.X is not None and _has_features(piece.X, i):
-                self._predict_early(name, row, one)
-        if start < len(piece):
-            self._learn_rows(piece.part(start, len(piece)), self.position + start)
+                self._learn_rows(piece.part(start, i))
+            start, one = i + 1, piece.part(i, i + 1)
+            if labeled and waits:
+                self._learn_late(name, one)
+            elif labeled and self.refused is not None:
+                self._refuse(ValueError(f"No sample with the id {name!r} waits for its label."), one)
+            elif not labeled and complete and name is not None and not waits:
+                self._predict_early(name, one)
+        if start < len(piece.rows):
+            self._learn_rows(piece.part(start, len(piece.rows)))
 
-    def _predict_early(self, name: Any, row: int, one: Piece) -> None:
+    def _predict_early(self, name: Any, one: Piece) -> None:
         """Predict a sample whose label is not known, and keep it."""
         assert one.X is not None
-        x = _row_of(one.X, 0)
+        x = _row_of(one.X)
         try:
             predicted = plain(self.model.predict_one(x))
             shares = self.model.predict_proba_one(x) if hasattr(self.model, "predict_proba_one") else None
         except Exception as error:
-            if self.options.on_error == "stop":
-                raise _at_rows(error, row, 1) from error
-            self._refuse(row, error, one)
+            self._refuse(error, one)
             return
         shares = None if shares is None else {plain(label): float(share) for label, share in shares.items()}
-        self.pending.add(name, Waiting(row, one.X, predicted, shares))
+        self.pending.add(name, Waiting(int(one.rows[0]), one.X, predicted, shares))
         if self._predictions is not None:
-            found = StreamPredictions(
-                np.array([0]),
-                np.array([0]),
-                np.array([0 if predicted is None else predicted]),
-                None,
-                None,
-                None,
-                (),
-                None,
-            )
-            if shares is not None:
-                classes = np.array(list(shares))
-                shown = np.array([list(shares).index(predicted) if predicted in shares else -1])
-                values = np.array([list(shares.values())])
-                found = replace(found, predicted=shown, classes=classes, probabilities=values)
-            self._predictions.write([row], [name], found, known=False)
+            self._predictions.write_early(int(one.rows[0]), name, predicted, shares)
 
-    def _learn_late(self, name: Any, row: int, one: Piece) -> None:
+    def _learn_late(self, name: Any, one: Piece) -> None:
         """Learn a sample whose label came, and score the prediction that was made at first sight."""
         sample = self.pending.take(name)
         try:
             found = self._predict_then_learn(sample.X, one.labels, one.weights)
         except Exception as error:
-            if self.options.on_error == "stop":
-                raise _at_rows(error, row, 1) from error
-            self._refuse(row, error, Piece(sample.X, one.labels, one.ids, one.weights))
+            self._refuse(error, one._replace(X=sample.X))
             return
         if found.classes is None:
-            predicted = np.array([0.0 if sample.predicted is None else sample.predicted], dtype=np.float64)
-            found = replace(found, predicted=predicted)
+            found = replace(found, predicted=np.array([0.0 if sample.predicted is None else float(sample.predicted)]))
         elif np.ndim(found.y) == 1:
             classes, shares = found.classes.tolist(), sample.probabilities or {}
             code = classes.index(sample.predicted) if sample.predicted in classes else -1
@@ -215,7 +222,7 @@ class StreamRun:
     # -- drift
     def _act(self) -> None:
         """Do what `on_drift` says about the drifts since the last time, once for each kind."""
-        new, self.n_acted = self.monitor.events[self.n_acted :], len(self.monitor.events)
+        new, self._n_acted = self.monitor.events[self._n_acted :], len(self.monitor.events)
         for action, view in dict.fromkeys((e.action, e.view if e.action == "lower_view" else None) for e in new):
             if action == "forget":
                 self.model.forget(0.5)
@@ -244,6 +251,11 @@ class StreamRun:
             n_skipped=self.n_skipped, n_pending=len(self.pending), n_dropped=self.pending.n_dropped
         )
 
+    @property
+    def n_skipped(self) -> int:
+        """Number of rows before the position that were refused."""
+        return self._skipped + (0 if self.refused is None else self.refused.before(self.position))
+
     def write_log(self) -> None:
         """Write a line with counts, measures, drifts since the last line, and the rate."""
         if self._log is None:
@@ -261,7 +273,7 @@ class StreamRun:
     def state(self) -> dict[str, Any]:
         """Return everything but the model, for a checkpoint."""
         return {
-            "position": self.position, "skipped": self.n_skipped, "acted": self.n_acted, "told": self._told,
+            "position": self.position, "skipped": self.n_skipped, "acted": self._n_acted, "told": self._told,
             "monitor": self.monitor.state(), "pending": self.pending.state(), "sizes": self.sizes(),
         }  # fmt: skip
 
@@ -269,22 +281,18 @@ class StreamRun:
         """Continue from a state."""
         self.monitor.restore(state["monitor"])
         self.pending.restore(state["pending"])
-        self.position, self.n_skipped = int(state["position"]), int(state["skipped"])
-        self.n_acted, self._told = int(state["acted"]), int(state["told"])
+        counts = [restored_count(state, name) for name in ("position", "skipped", "acted", "told")]
+        self.position, self._skipped, self._n_acted, self._told = counts
 
 
-def _at_rows(error: Exception, row: int, n: int) -> Exception:
+def _at_rows(error: Exception, rows: np.ndarray) -> Exception:
     """Return an error that names the rows of the stream that were refused."""
     if type(error) not in (ValueError, TypeError):
         return error
-    where = f"Row {row:,}" if n == 1 else f"Rows {row:,} to {row + n - 1:,}"
+    where = f"Row {rows[0]:,}" if len(rows) == 1 else f"Rows {rows[0]:,} to {rows[-1]:,}"
     return type(error)(f"{where} of the stream: {error}")
 
 
-def _has_features(X: Views, i: int) -> bool:
-    return any(X.present(name)[i] for name in X.names)
-
-
-def _row_of(X: Views, i: int) -> dict[str, Any]:
-    """Return a sample as a dict of its rows by view."""
-    return {name: X[name][i] for name in X.names if X.present(name)[i]}
+def _row_of(X: Views) -> dict[str, Any]:
+    """Return one sample as a dict of its rows by view."""
+    return {name: X[name][0] for name in X.names if X.present(name)[0]}

@@ -206,12 +206,12 @@ def progressive_validation(
     path = None if checkpoint is None else Path(checkpoint)
     run.open({} if path is None else _prepare_checkpoint(run, path, bool(resume)))
     try:
-        _go_along(run, source, path, every, limit, 0 if resume == "continue" else run.position)
+        _go_along(run, source, path, every, limit, new_rows=resume == "continue")
     finally:
         run.close()
     result: ProgressiveResult = run.result()
-    if not result.n_samples and run.first_error is not None:
-        raise ValueError(f"All {run.n_skipped:,} rows of the stream were refused. The first: {run.first_error}")
+    if not result.n_samples and run.refused is not None and run.refused.count:
+        raise ValueError(f"All {run.n_skipped:,} rows of the stream were refused. The first: {run.refused.first}")
     return result
 
 
@@ -225,16 +225,17 @@ def _read_options(options: dict[str, Any]) -> StreamOptions:
 
 
 def _go_along(
-    run: StreamRun, source: StreamSource, path: Path | None, every: int, limit: int | None, start: int
+    run: StreamRun, source: StreamSource, path: Path | None, every: int, limit: int | None, *, new_rows: bool
 ) -> None:
-    """Learn the stream from a row on, and write checkpoints and the end of the log."""
+    """Learn the stream from its position on, or `new_rows` of another; write checkpoints and the end of the log."""
+    start, offset = (0, run.position) if new_rows else (run.position, 0)
     ends = [getattr(run.model, "_piece", 65_536), *([every] if path is not None else [])]
     ends += [run.options.log_every] if run.options.log is not None else []
     ends += [ACTING] if run.options.on_drift != "tell" else []
     saved, costs = run.position, 0.0
     try:
         with progress(run.verbose, "waiting for samples") as show:
-            for piece in run.pieces(source.pieces(start), ends, limit):
+            for piece in run.pieces(source.pieces(start, run.refused), ends, limit, offset):
                 run.learn(piece)
                 if run.verbose:
                     show(run.summary(), run.position / limit if limit else None)
