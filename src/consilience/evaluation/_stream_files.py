@@ -91,7 +91,7 @@ class PredictionFile:
             shares = None
             if found.probabilities is not None and classes is not None:
                 shares = dict(zip(map(str, classes), found.probabilities[i].tolist(), strict=True))
-            lines.append((int(row), None if names is None else plain(names[i]), target, predicted, shares))
+            lines.append((int(row), None if names is None else as_python(names[i]), target, predicted, shares))
         self._write(lines)
 
     def write_early(self, row: int, name: Any, predicted: Any, shares: dict[Any, float] | None) -> None:
@@ -103,7 +103,7 @@ class PredictionFile:
         self.file.write(_json_lines(lines) if self._json else _csv_lines(lines))
 
 
-def plain(value: Any) -> Any:
+def as_python(value: Any) -> Any:
     """Return a value of Python for one of NumPy."""
     return value.item() if isinstance(value, np.generic) else value
 

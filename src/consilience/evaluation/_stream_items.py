@@ -41,7 +41,7 @@ class Piece(NamedTuple):
 
 
 @dataclass
-class StreamSource:
+class SampleStream:
     """A stream, and how to read it: the arguments of `read_stream`, and sample weights or their column."""
 
     stream: Any

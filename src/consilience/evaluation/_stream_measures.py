@@ -28,7 +28,7 @@ class Along(NamedTuple):
     signal: np.ndarray
 
 
-class ClassMeasures(NamedTuple):
+class ClassScores(NamedTuple):
     """Measures of a class or label: the weight of its samples, recall and precision.
 
     Parameters
@@ -66,7 +66,7 @@ class Sums(ABC):
     def values(self, kind: int, baseline: bool = False) -> dict[str, float]:
         """Return the measures by name."""
 
-    def by_class(self) -> dict[Any, ClassMeasures]:
+    def by_class(self) -> dict[Any, ClassScores]:
         """Return recall and precision of each class; nothing for regression."""
         return {}
 
@@ -159,9 +159,10 @@ class ClassSums(Sums):
         if shares.shape not in ((len(y), n), (len(y), 0)):
             raise ValueError(f"The probabilities have the shape {shares.shape}; expected {(len(y), n)}.")
         along = np.empty((2, len(y)))
+        sums = self.totals, self.confusion, self.guessed, self.losses, self.areas
+        counts = self.seen, self.running, self.heavy
         _add_classes(
-            y, predicted, shares, weights, 1.0 / self.fading, self.totals, self.confusion, self.guessed, self.losses,
-            self.areas, self.seen, self.running, self.heavy, along,
+            y, predicted, shares, weights, 1.0 / self.fading, sums, counts, along
         )  # fmt: skip
         return Along(along[0], along[1], (y != predicted).astype(np.float64))
 
@@ -186,11 +187,11 @@ class ClassSums(Sums):
                 found[name] = 0.5 if baseline else _mean_area(self.areas[kind])
         return {name: float(value) for name, value in found.items()}
 
-    def by_class(self) -> dict[Any, ClassMeasures]:
+    def by_class(self) -> dict[Any, ClassScores]:
         counts = self.confusion[WHOLE]
         right, true, predicted = np.diag(counts[:, 1:]), counts.sum(axis=1), counts[:, 1:].sum(axis=0)
         rows = zip(true.tolist(), _divided(right, true).tolist(), _divided(right, predicted).tolist(), strict=True)
-        return dict(zip(self.classes.tolist(), map(ClassMeasures._make, rows), strict=True))
+        return dict(zip(self.classes.tolist(), map(ClassScores._make, rows), strict=True))
 
 
 def _mean_area(counts: np.ndarray) -> float:
@@ -204,9 +205,9 @@ def _mean_area(counts: np.ndarray) -> float:
 
 
 @jit()
-def _add_classes(  # type: ignore[no-untyped-def]
-    y, predicted, shares, weights, growth, totals, confusion, guessed, losses, areas, seen, running, heavy, along
-):
+def _add_classes(y, predicted, shares, weights, growth, sums, counts, along):  # type: ignore[no-untyped-def]
+    totals, confusion, guessed, losses, areas = sums
+    seen, running, heavy = counts
     n, n_bins, known = len(seen), areas.shape[3], shares.shape[1] > 0
     guess = int(np.argmax(seen)) if n and seen.max() > 0 else -1
     for i in range(len(y)):
@@ -340,10 +341,10 @@ class LabelSums(Sums):
         found = {"error": wrong / weight, "hamming": labels / (weight * max(len(self.classes), 1))}
         return {name: float(found[name]) for name in self.measures}
 
-    def by_class(self) -> dict[Any, ClassMeasures]:
+    def by_class(self) -> dict[Any, ClassScores]:
         true, predicted, both = self.labels[WHOLE].T
         rows = zip(true.tolist(), _divided(both, true).tolist(), _divided(both, predicted).tolist(), strict=True)
-        return dict(zip(self.classes.tolist(), map(ClassMeasures._make, rows), strict=True))
+        return dict(zip(self.classes.tolist(), map(ClassScores._make, rows), strict=True))
 
 
 @jit()

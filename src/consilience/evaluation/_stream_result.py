@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ._stream_measures import ClassMeasures
+from ._stream_measures import ClassScores
 
 WORDS = {
     "error": "error", "accuracy": "accuracy", "balanced_accuracy": "balanced accuracy", "f1": "macro F1",
@@ -14,7 +14,7 @@ WORDS = {
 }  # fmt: skip
 
 
-class ViewMeasures(NamedTuple):
+class ViewScores(NamedTuple):
     """How often a view favors the true class.
 
     Parameters
@@ -28,8 +28,8 @@ class ViewMeasures(NamedTuple):
 
     Examples
     --------
-    >>> from consilience.evaluation.monitoring import ViewMeasures
-    >>> ViewMeasures(100.0, 0.75, 0.5).share
+    >>> from consilience.evaluation.monitoring import ViewScores
+    >>> ViewScores(100.0, 0.75, 0.5).share
     0.75
     """
 
@@ -141,8 +141,8 @@ class ProgressiveResult:
     fading: dict[str, float] = field(default_factory=dict)
     fading_baseline: dict[str, float] = field(default_factory=dict)
     windows: np.ndarray = field(default_factory=lambda: np.zeros(0, dtype=[("samples", np.int64)]))
-    by_class: dict[Any, ClassMeasures] = field(default_factory=dict)
-    by_view: dict[str, ViewMeasures] = field(default_factory=dict)
+    by_class: dict[Any, ClassScores] = field(default_factory=dict)
+    by_view: dict[str, ViewScores] = field(default_factory=dict)
     drifts: tuple[DriftEvent, ...] = ()
     baseline_curve: np.ndarray = field(default_factory=lambda: np.zeros((0, 2)))
     n_skipped: int = 0
@@ -205,7 +205,7 @@ class ProgressiveResult:
         try:
             import pandas as pd
         except ImportError as error:
-            raise ImportError("Tables need the package pandas: pip install 'consilience[frames]' pandas.") from error
+            raise ImportError("ProgressiveResult.to_frame needs pandas: pip install pandas.") from error
         return pd.DataFrame(self.windows).set_index("samples")
 
     def __str__(self) -> str:

@@ -14,7 +14,7 @@ from ..online._stream import uninterrupted
 from ..views._reading import is_missing
 from ..views.container import Views
 from ._pending import PendingLabels, Waiting
-from ._stream_files import LineFile, PredictionFile, drop_lines_from, json_line, plain
+from ._stream_files import LineFile, PredictionFile, as_python, drop_lines_from, json_line
 from ._stream_items import Piece
 from ._stream_states import restored_count
 from .monitoring import StreamMonitor
@@ -28,11 +28,12 @@ class Refused(Quarantine):
     def __init__(self, path: Any = None):
         super().__init__(path)
         self.rows: list[int] = []
+        self.offset = 0  # rows of another stream before
         self.first = ""  # the first error
 
     def add(self, row: int, error: str, content: Any = None) -> None:
-        super().add(row, error, content)
-        self.rows.append(int(row))
+        super().add(row + self.offset, error, content)
+        self.rows.append(int(row) + self.offset)
         self.first = self.first or str(error)
 
     def before(self, position: int) -> int:
@@ -53,6 +54,7 @@ class StreamRun:
         self.refused = Refused(options.quarantine) if options.on_error == "skip" else None
         self.position = 0  # rows of the stream so far, which is where it continues
         self._skipped = 0  # rows refused before the checkpoint
+        self._last_row = -1  # the last row that was learned
         self._n_acted = 0  # drifts that the model has acted on
         self._told = 0  # drifts in the log
         self._started, self._first = time.perf_counter(), 0
@@ -111,14 +113,14 @@ class StreamRun:
     def learn(self, piece: Piece) -> None:
         """Predict, score and learn a piece, after the model has acted on drift."""
         with uninterrupted():  # so that model, monitor, files and position always agree
-            if self.options.on_drift != "tell" and int(piece.rows[0]) // ACTING > (self.position - 1) // ACTING:
+            if self.options.on_drift != "tell" and int(piece.rows[0]) // ACTING > self._last_row // ACTING:
                 self._act()
             delayed = piece.ids is not None and (len(self.pending) or any(map(is_missing, piece.labels)))
             if delayed or piece.X is None:
                 self._learn_delayed(piece)
             else:
                 self._learn_rows(piece)
-            before, self.position = self.position, piece.end
+            before, self.position, self._last_row = self.position, piece.end, int(piece.rows[-1])
             if before // self.options.log_every < self.position // self.options.log_every:
                 self.write_log()
 
@@ -161,15 +163,16 @@ class StreamRun:
             raise _at_rows(error, piece.rows) from error
         views = {} if piece.X is None else _row_of(piece.X)
         shown = {name: np.asarray(value).tolist() for name, value in views.items()}
-        names = {} if piece.ids is None else {"id": plain(piece.ids[0])}
-        self.refused.add(int(piece.rows[0]), str(error), {**names, **shown, "target": plain(piece.labels[0])})
+        names = {} if piece.ids is None else {"id": as_python(piece.ids[0])}
+        row = int(piece.rows[0]) - self.refused.offset
+        self.refused.add(row, str(error), {**names, **shown, "target": as_python(piece.labels[0])})
 
     # -- labels that come later
     def _learn_delayed(self, piece: Piece) -> None:
         """Learn samples with names, in order: some without a label yet, some whose label comes now."""
         start = 0
         for i in range(len(piece.rows)):
-            name = None if piece.ids is None else plain(piece.ids[i])
+            name = None if piece.ids is None else as_python(piece.ids[i])
             labeled = not is_missing(piece.labels[i])
             waits, complete = name is not None and name in self.pending, piece.X is not None
             if labeled and complete and not waits:
@@ -191,12 +194,12 @@ class StreamRun:
         assert one.X is not None
         x = _row_of(one.X)
         try:
-            predicted = plain(self.model.predict_one(x))
+            predicted = as_python(self.model.predict_one(x))
             shares = self.model.predict_proba_one(x) if hasattr(self.model, "predict_proba_one") else None
         except Exception as error:
             self._refuse(error, one)
             return
-        shares = None if shares is None else {plain(label): float(share) for label, share in shares.items()}
+        shares = None if shares is None else {as_python(label): float(share) for label, share in shares.items()}
         self.pending.add(name, Waiting(int(one.rows[0]), one.X, predicted, shares))
         if self._predictions is not None:
             self._predictions.write_early(int(one.rows[0]), name, predicted, shares)
@@ -273,7 +276,8 @@ class StreamRun:
     def state(self) -> dict[str, Any]:
         """Return everything but the model, for a checkpoint."""
         return {
-            "position": self.position, "skipped": self.n_skipped, "acted": self._n_acted, "told": self._told,
+            "position": self.position, "last_row": self._last_row + 1, "skipped": self.n_skipped,
+            "acted": self._n_acted, "told": self._told,
             "monitor": self.monitor.state(), "pending": self.pending.state(), "sizes": self.sizes(),
         }  # fmt: skip
 
@@ -283,6 +287,7 @@ class StreamRun:
         self.pending.restore(state["pending"])
         counts = [restored_count(state, name) for name in ("position", "skipped", "acted", "told")]
         self.position, self._skipped, self._n_acted, self._told = counts
+        self._last_row = restored_count(state, "last_row") - 1
 
 
 def _at_rows(error: Exception, rows: np.ndarray) -> Exception:

@@ -10,12 +10,12 @@ from sklearn.utils._param_validation import Interval, StrOptions, validate_param
 
 from .._jit import jit
 from ..online._stream import curve_marks
-from ._stream_measures import FADING, WHOLE, WINDOW, ClassMeasures, ClassSums, LabelSums, NumberSums, Sums
-from ._stream_result import DriftEvent, ProgressiveResult, ViewMeasures
+from ._stream_measures import FADING, WHOLE, WINDOW, ClassScores, ClassSums, LabelSums, NumberSums, Sums
+from ._stream_result import DriftEvent, ProgressiveResult, ViewScores
 from ._stream_states import restored_array, restored_count
 from .drift import ADWIN
 
-__all__ = ["ClassMeasures", "DriftEvent", "StreamMonitor", "ViewMeasures"]
+__all__ = ["ClassScores", "DriftEvent", "StreamMonitor", "ViewScores"]
 
 _KINDS: dict[str, type[Sums]] = {"classification": ClassSums, "regression": NumberSums, "labels": LabelSums}
 _MOST_WINDOWS = 2000
@@ -232,13 +232,13 @@ class StreamMonitor:
         return sorted(found, key=lambda event: (event.sample, event.view is not None, event.view or ""))
 
     # -- results
-    def result(self, **counts: int) -> ProgressiveResult:
+    def result(self, n_skipped: int = 0, n_pending: int = 0, n_dropped: int = 0) -> ProgressiveResult:
         """Return the measures so far.
 
         Parameters
         ----------
-        **counts : int
-            Counts that the monitor does not know: `n_skipped`, `n_pending` and `n_dropped`.
+        n_skipped, n_pending, n_dropped : int, default=0
+            Counts that the monitor does not know; see `ProgressiveResult`.
 
         Returns
         -------
@@ -247,7 +247,9 @@ class StreamMonitor:
         """
         sums = self._sums
         if sums is None:
-            return ProgressiveResult(0, 0, np.zeros((0, 2)), **counts)
+            return ProgressiveResult(
+                0, 0, np.zeros((0, 2)), n_skipped=n_skipped, n_pending=n_pending, n_dropped=n_dropped
+            )
         points = np.concatenate(self._curve) if self._curve else np.zeros((0, 3))
         measures = {**sums.values(WHOLE), **{type(own).__name__: float(own.get()) for own in self.metrics}}
         names = list(sums.measures)
@@ -262,7 +264,9 @@ class StreamMonitor:
             by_view=self._by_view(),
             drifts=tuple(self.events),
             baseline_curve=points[:, [0, 2]],
-            **counts,
+            n_skipped=n_skipped,
+            n_pending=n_pending,
+            n_dropped=n_dropped,
         )  # fmt: skip
 
     def last_window(self) -> dict[str, float]:
@@ -272,12 +276,12 @@ class StreamMonitor:
         names = self._sums.measures
         return dict(zip(("samples", *names, *(f"baseline_{name}" for name in names)), self._last, strict=True))
 
-    def _by_view(self) -> dict[str, ViewMeasures]:
+    def _by_view(self) -> dict[str, ViewScores]:
         found = {}
         for k, name in enumerate(self._views):
             (weight, good), (recent, recent_good) = self._view_sums[:, k].tolist()
             share, now = (b / a if a > 0 else float("nan") for a, b in ((weight, good), (recent, recent_good)))
-            found[name] = ViewMeasures(weight, share, now)
+            found[name] = ViewScores(weight, share, now)
         return found
 
     # -- states

@@ -18,7 +18,7 @@ from sklearn.utils._param_validation import (
 from .._progress import progress
 from ..io.model_files import load, save
 from ..io.writing import check_output
-from ._stream_items import StreamSource
+from ._stream_items import SampleStream
 from ._stream_result import ProgressiveResult
 from ._stream_run import ACTING, StreamRun
 from .monitoring import ACTIONS
@@ -201,7 +201,7 @@ def progressive_validation(
         raise TypeError(f"`model` must be an online estimator of the library; got {type(model).__name__}.")
     given = _read_options(options)
     reading = {"target": target, "views": views, "ids": given.ids, "chunk": chunk}
-    source = stream if isinstance(stream, StreamSource) else StreamSource(stream, y, reading, given.sample_weight)
+    source = stream if isinstance(stream, SampleStream) else SampleStream(stream, y, reading, given.sample_weight)
     run = StreamRun(model, given, classes, verbose)
     path = None if checkpoint is None else Path(checkpoint)
     run.open({} if path is None else _prepare_checkpoint(run, path, bool(resume)))
@@ -225,10 +225,12 @@ def _read_options(options: dict[str, Any]) -> StreamOptions:
 
 
 def _go_along(
-    run: StreamRun, source: StreamSource, path: Path | None, every: int, limit: int | None, *, new_rows: bool
+    run: StreamRun, source: SampleStream, path: Path | None, every: int, limit: int | None, *, new_rows: bool
 ) -> None:
     """Learn the stream from its position on, or `new_rows` of another; write checkpoints and the end of the log."""
     start, offset = (0, run.position) if new_rows else (run.position, 0)
+    if run.refused is not None:
+        run.refused.offset = offset
     ends = [getattr(run.model, "_piece", 65_536), *([every] if path is not None else [])]
     ends += [run.options.log_every] if run.options.log is not None else []
     ends += [ACTING] if run.options.on_drift != "tell" else []
