@@ -281,6 +281,8 @@ def test_the_display_draws_the_curve_and_the_bound():
     _, ax = plt.subplots()
     result = cs.progressive_validation(cs.OnlinePerceptron(), X, y)
     assert cs.MistakesDisplay.from_result(result, ax=ax, name="perceptron").ax_ is ax
+    assert [line.get_label() for line in ax.lines] == ["perceptron", "baseline"]
+    np.testing.assert_array_equal(ax.lines[1].get_xydata(), result.baseline_curve)
     assert ax.get_xlabel() == "samples seen"
     plt.close("all")
 
