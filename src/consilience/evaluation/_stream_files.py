@@ -22,7 +22,7 @@ class LineFile:
     """
 
     def __init__(self, given: Any, size: int | None = None):
-        self._given = given if hasattr(given, "write") else None
+        self._given: Any = given if hasattr(given, "write") else None
         self._handle: int | None = None
         if self._given is None:
             check_output(Path(given))
