@@ -137,7 +137,9 @@ LEARNERS = {
     "passive-aggressive": cs.PassiveAggressive(shuffle=False),
     "passive-aggressive, kernel": cs.PassiveAggressive(RBF(0.05), variant="PA-II", average=True, shuffle=False),
     "passive-aggressive regression": cs.PassiveAggressiveRegressor(shuffle=False),
-    "passive-aggressive regression, squares": cs.PassiveAggressiveRegressor(loss="squared", average=False, shuffle=False),
+    "passive-aggressive regression, squares": cs.PassiveAggressiveRegressor(
+        loss="squared", average=False, shuffle=False
+    ),
     "passive-aggressive regression, kernel": cs.PassiveAggressiveRegressor(RBF(0.05), average=False, shuffle=False),
     "passive-aggressive regression, projected": cs.PassiveAggressiveRegressor(
         RBF(0.05), threshold=0.1, average=False, shuffle=False

@@ -9,28 +9,32 @@ import cases
 from consilience import check_multiview_estimator
 from consilience.evaluation.checks import multiview_checks
 
-EXEMPT = {
-    # a sample that stands twice is left out once only, so held-out scores are not those of a weight of two
-    (cv, check)
-    for cv in (
-        "coregularized ridge cv",
-        "coregularized classifier cv",
-        "metric ridge cv",
-        "metric classifier cv",
-        "consensus",
-        "consensus classifier",
-    )
-    for check in ("check_sample_weight_equivalence_on_dense_data", "check_sample_weight_equivalence_on_sparse_data")
-} | {
-    # a sample of weight two takes one step of twice the length, two samples take a step each
-    (name, f"check_sample_weight_equivalence_on_{form}_data")
-    for name, estimator in cases.LEARNERS.items()
-    for form in ("dense", "sparse")
-    if hasattr(estimator, "learn_one")
-} | {
-    # without a bias no linear machine predicts one class everywhere, whatever its weight
-    ("max margin, linear", "check_class_weight_classifiers")
-}
+EXEMPT = (
+    {
+        # a sample that stands twice is left out once only, so held-out scores are not those of a weight of two
+        (cv, check)
+        for cv in (
+            "coregularized ridge cv",
+            "coregularized classifier cv",
+            "metric ridge cv",
+            "metric classifier cv",
+            "consensus",
+            "consensus classifier",
+        )
+        for check in ("check_sample_weight_equivalence_on_dense_data", "check_sample_weight_equivalence_on_sparse_data")
+    }
+    | {
+        # a sample of weight two takes one step of twice the length, two samples take a step each
+        (name, f"check_sample_weight_equivalence_on_{form}_data")
+        for name, estimator in cases.LEARNERS.items()
+        for form in ("dense", "sparse")
+        if hasattr(estimator, "learn_one")
+    }
+    | {
+        # without a bias no linear machine predicts one class everywhere, whatever its weight
+        ("max margin, linear", "check_class_weight_classifiers")
+    }
+)
 # The first case of a class runs all checks. Its other cases have other numbers and other solvers, but the same
 # signature, tags and validation of input, so they run the checks that fit and compare numbers, in one form each: some
 # are there again on arrays that cannot be written to. Every case has sparse views in `check_sparse_is_dense`.

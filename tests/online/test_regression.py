@@ -51,8 +51,8 @@ TWINS = {
     "intercept": (Regressor(C=0.3), lambda X: concatenated(X, True), identity, 0.1, limited(0.3), 1),
     "no limit": (Regressor(C=np.inf, fit_intercept=False), concatenated, identity, 0.1, limited(np.inf), 1),
     "squared epsilon": (
-        Regressor(loss="squared_epsilon_insensitive", epsilon=0.3, C=0.2), lambda X: concatenated(X, True), identity, 0.3,
-        softened(0.2), 1,
+        Regressor(loss="squared_epsilon_insensitive", epsilon=0.3, C=0.2), lambda X: concatenated(X, True), identity,
+        0.3, softened(0.2), 1,
     ),
     "absolute": (Regressor(loss="absolute", C=0.2), lambda X: concatenated(X, True), identity, 0, limited(0.2), 1),
     "squared": (Regressor(loss="squared", fit_intercept=False), concatenated, identity, 0, softened(1.0), 1),
@@ -73,8 +73,8 @@ TWINS = {
         softened(1.0, curvature=3), 2,
     ),
     "factors, kernels": (
-        Regressor(RBF(0.2), p=2, C=0.5), lambda X: kernel_blocks(X, lambda A: RBF(0.2)(A) + 1), reference.matrix_link(2),
-        0.1, limited(0.5, curvature=3), 2,
+        Regressor(RBF(0.2), p=2, C=0.5), lambda X: kernel_blocks(X, lambda A: RBF(0.2)(A) + 1),
+        reference.matrix_link(2), 0.1, limited(0.5, curvature=3), 2,
     ),
 }  # fmt: skip
 ALL = {
@@ -120,14 +120,19 @@ def test_scores_of_means_are_those_of_the_hypotheses_so_far():
 
 @pytest.mark.skipif(parse_version(sklearn.__version__) < parse_version("1.8"), reason="the rates are those of 1.8")
 @pytest.mark.parametrize("fit_intercept", [False, True])
-@pytest.mark.parametrize(
-    ("loss", "rate"), [("epsilon_insensitive", "pa1"), ("squared_epsilon_insensitive", "pa2")]
-)
+@pytest.mark.parametrize(("loss", "rate"), [("epsilon_insensitive", "pa1"), ("squared_epsilon_insensitive", "pa2")])
 def test_one_view_is_that_of_scikit_learn(loss, rate, fit_intercept):
     X, y = numbers(4, n=300, widths=(6,))
     ours = Regressor(loss=loss, C=0.2, average=False, fit_intercept=fit_intercept, shuffle=False, max_iter=3).fit(X, y)
     theirs = SGDRegressor(
-        loss="epsilon_insensitive", penalty=None, learning_rate=rate, eta0=0.2, fit_intercept=False, shuffle=False, max_iter=3, tol=None
+        loss="epsilon_insensitive",
+        penalty=None,
+        learning_rate=rate,
+        eta0=0.2,
+        fit_intercept=False,
+        shuffle=False,
+        max_iter=3,
+        tol=None,
     ).fit(concatenated(X, fit_intercept), y)
     weights = np.append(ours.intercept_, ours.coef_["v0"]) if fit_intercept else ours.coef_["v0"]
     np.testing.assert_allclose(weights, theirs.coef_, atol=1e-10)
@@ -210,7 +215,10 @@ def test_samples_without_a_target_or_a_weight_are_skipped():
     weights = np.where(np.arange(60) % 3 == 0, 0.0, 1.0)
     gaps = np.where(weights == 0, np.nan, y)
     expected = Regressor(loss="squared").partial_fit(X[weights > 0], y[weights > 0])
-    for other in (Regressor(loss="squared").partial_fit(X, y, None, weights), Regressor(loss="squared").partial_fit(X, gaps)):
+    for other in (
+        Regressor(loss="squared").partial_fit(X, y, None, weights),
+        Regressor(loss="squared").partial_fit(X, gaps),
+    ):
         np.testing.assert_allclose(other.predict(X), expected.predict(X))
     single = clone(expected)
     for i in range(60):
@@ -354,20 +362,20 @@ def test_bounds_hold_on_thousands_of_streams():
         epsilon = float(rng.choice([0.0, 0.1]))
         sizes = np.sum(np.sum(R**2, axis=1) ** p, axis=1) ** (0.5 / p)
         norm = np.sum(np.abs(np.diag(U)) ** (2 * p / (2 * p - 1))) ** ((2 * p - 1) / (2 * p))  # conjugate to 2p
-        best = np.abs(target - np.sum(R * U, axis=(1, 2)))
-        given = {"C": C, "p": 2 * p}
-        for epsilon, steps, cost, more in (
-            (epsilon, limited(C, curvature=2 * p - 1), lambda e: np.abs(e), {}),
-            (epsilon, softened(C, curvature=2 * p - 1), lambda e: e**2, {"squared": True}),
-            (epsilon, limited(np.inf, curvature=2 * p - 1), lambda e: np.abs(e), {"C": np.inf}),
-            (0.0, limited(C, q, 1 - q, 2 * p - 1), lambda e: np.maximum(q * e, (q - 1) * e), {"slope": max(q, 1 - q)}),
+        best, given = target - np.sum(R * U, axis=(1, 2)), {"C": C, "p": 2 * p}
+        for reach, steps, slopes, more in (
+            (epsilon, limited(C, curvature=2 * p - 1), (1, 1), {}),
+            (epsilon, softened(C, curvature=2 * p - 1), (1, 1), {"squared": True}),
+            (epsilon, limited(np.inf, curvature=2 * p - 1), (1, 1), {"C": np.inf}),
+            (0.0, limited(C, q, 1 - q, 2 * p - 1), (q, 1 - q), {"slope": max(q, 1 - q)}),
         ):
-            scores, _ = reference.regression(R, target, reference.matrix_link(p), epsilon, steps, p)
-            gap = np.sign(target - scores) * np.maximum(np.abs(target - scores) - epsilon, 0)
-            losses = np.maximum(best - epsilon, 0)
-            if "slope" in more:
-                losses = cost(target - np.sum(R * U, axis=(1, 2)))
-            assert cost(gap).sum() <= loss_bound(losses, sizes, norm, **{**given, **more}) * (1 + 1e-9) + 1e-9
+            scores, _ = reference.regression(R, target, reference.matrix_link(p), reach, steps, p)
+            losses, least = (
+                slopes[0] * np.maximum(e - reach, 0) + slopes[1] * np.maximum(-e - reach, 0)
+                for e in (target - scores, best)
+            )
+            summed = np.sum(losses ** (2 if "squared" in more else 1))
+            assert summed <= loss_bound(least, sizes, norm, **{**given, **more}) * (1 + 1e-9) + 1e-9
 
 
 @pytest.mark.parametrize("name", TWINS)
@@ -377,7 +385,9 @@ def test_certificates_bound_the_loss(name):
         model = clone(TWINS[name][0]).partial_fit(X, y)
         proof = model.certificate(X, y)
         assert proof.total_loss == model.total_loss_ <= proof.bound
-        assert str(proof).startswith(f"Summed loss {model.total_loss_:.6g} over 80 samples, at most {proof.bound:.6g} by")
+        assert str(proof).startswith(
+            f"Summed loss {model.total_loss_:.6g} over 80 samples, at most {proof.bound:.6g} by"
+        )
         given = model.certificate(X, y, comparator=np.random.default_rng(seed).normal(size=80))
         assert given.bound >= model.total_loss_
         twice = clone(model).set_params(max_iter=2, random_state=0).fit(X, y)

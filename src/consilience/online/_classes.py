@@ -100,9 +100,7 @@ class ClassTargets(Targets):
             yield rows, Lesson(codes[: stop - start], weights[rows], ids[rows]), joining
             start = stop
 
-    def record(
-        self, estimator: Any, lesson: Lesson, record: Any, *, joining: bool, first: bool
-    ) -> StreamPredictions:
+    def record(self, estimator: Any, lesson: Lesson, record: Any, *, joining: bool, first: bool) -> StreamPredictions:
         """Count mistakes and errors, follow the probabilities in the first pass, and return the predictions."""
         codes, scores, wrong = lesson.codes, record.scores, record.wrong
         classes = estimator.classes_

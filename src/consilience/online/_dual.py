@@ -13,15 +13,7 @@ from ..kernels.joint import JointKernel
 from ..views import _blocks
 from ..views.container import Views
 from ..views.estimator import presence
-from ._arrays import (
-    IntervalRecord,
-    KernelState,
-    PassRecord,
-    as_intervals,
-    intervals,
-    new_interval_record,
-    new_record,
-)
+from ._arrays import IntervalRecord, KernelState, PassRecord, as_intervals, intervals, new_interval_record, new_record
 from ._events import Events
 from ._factors import ViewFactors
 from ._interval_steps import kernel_interval_pass

@@ -57,9 +57,7 @@ class Targets(ABC):
         """Yield rows, what is learned about them, and whether a class joins with the first of them."""
 
     @abstractmethod
-    def record(
-        self, estimator: Any, lesson: Lesson, record: Any, *, joining: bool, first: bool
-    ) -> StreamPredictions:
+    def record(self, estimator: Any, lesson: Lesson, record: Any, *, joining: bool, first: bool) -> StreamPredictions:
         """Count a piece that was learned, in the `first` pass or a later one; return its predictions."""
 
     @abstractmethod
