@@ -51,8 +51,8 @@ TWINS = {
     "intercept": (Regressor(C=0.3), lambda X: concatenated(X, True), identity, 0.1, limited(0.3), 1),
     "no limit": (Regressor(C=np.inf, fit_intercept=False), concatenated, identity, 0.1, limited(np.inf), 1),
     "squared epsilon": (
-        Regressor(loss="squared_epsilon_insensitive", epsilon=0.3, C=0.2), lambda X: concatenated(X, True), identity, 0.3,
-        softened(0.2), 1,
+        Regressor(loss="squared_epsilon_insensitive", epsilon=0.3, C=0.2), lambda X: concatenated(X, True), identity,
+        0.3, softened(0.2), 1,
     ),
     "absolute": (Regressor(loss="absolute", C=0.2), lambda X: concatenated(X, True), identity, 0, limited(0.2), 1),
     "squared": (Regressor(loss="squared", fit_intercept=False), concatenated, identity, 0, softened(1.0), 1),
@@ -73,8 +73,8 @@ TWINS = {
         softened(1.0, curvature=3), 2,
     ),
     "factors, kernels": (
-        Regressor(RBF(0.2), p=2, C=0.5), lambda X: kernel_blocks(X, lambda A: RBF(0.2)(A) + 1), reference.matrix_link(2),
-        0.1, limited(0.5, curvature=3), 2,
+        Regressor(RBF(0.2), p=2, C=0.5), lambda X: kernel_blocks(X, lambda A: RBF(0.2)(A) + 1),
+        reference.matrix_link(2), 0.1, limited(0.5, curvature=3), 2,
     ),
 }  # fmt: skip
 ALL = {
@@ -362,20 +362,20 @@ def test_bounds_hold_on_thousands_of_streams():
         epsilon = float(rng.choice([0.0, 0.1]))
         sizes = np.sum(np.sum(R**2, axis=1) ** p, axis=1) ** (0.5 / p)
         norm = np.sum(np.abs(np.diag(U)) ** (2 * p / (2 * p - 1))) ** ((2 * p - 1) / (2 * p))  # conjugate to 2p
-        best = np.abs(target - np.sum(R * U, axis=(1, 2)))
-        given = {"C": C, "p": 2 * p}
-        for epsilon, steps, cost, more in (
-            (epsilon, limited(C, curvature=2 * p - 1), lambda e: np.abs(e), {}),
-            (epsilon, softened(C, curvature=2 * p - 1), lambda e: e**2, {"squared": True}),
-            (epsilon, limited(np.inf, curvature=2 * p - 1), lambda e: np.abs(e), {"C": np.inf}),
-            (0.0, limited(C, q, 1 - q, 2 * p - 1), lambda e: np.maximum(q * e, (q - 1) * e), {"slope": max(q, 1 - q)}),
+        best, given = target - np.sum(R * U, axis=(1, 2)), {"C": C, "p": 2 * p}
+        for reach, steps, slopes, more in (
+            (epsilon, limited(C, curvature=2 * p - 1), (1, 1), {}),
+            (epsilon, softened(C, curvature=2 * p - 1), (1, 1), {"squared": True}),
+            (epsilon, limited(np.inf, curvature=2 * p - 1), (1, 1), {"C": np.inf}),
+            (0.0, limited(C, q, 1 - q, 2 * p - 1), (q, 1 - q), {"slope": max(q, 1 - q)}),
         ):
-            scores, _ = reference.regression(R, target, reference.matrix_link(p), epsilon, steps, p)
-            gap = np.sign(target - scores) * np.maximum(np.abs(target - scores) - epsilon, 0)
-            losses = np.maximum(best - epsilon, 0)
-            if "slope" in more:
-                losses = cost(target - np.sum(R * U, axis=(1, 2)))
-            assert cost(gap).sum() <= loss_bound(losses, sizes, norm, **{**given, **more}) * (1 + 1e-9) + 1e-9
+            scores, _ = reference.regression(R, target, reference.matrix_link(p), reach, steps, p)
+            losses, least = (
+                slopes[0] * np.maximum(e - reach, 0) + slopes[1] * np.maximum(-e - reach, 0)
+                for e in (target - scores, best)
+            )
+            summed = np.sum(losses ** (2 if "squared" in more else 1))
+            assert summed <= loss_bound(least, sizes, norm, **{**given, **more}) * (1 + 1e-9) + 1e-9
 
 
 @pytest.mark.parametrize("name", TWINS)

@@ -296,7 +296,7 @@ def mistake_certificate(estimator: Any, given: ComparedSamples, setting: BoundSe
     found = _best_bound(data, setting, codes, n_outputs, U, sizes, n_passes)
     # a class that was not announced adds one mistake
     bound = found[0] + (estimator._n_late if found[2] > 0 or U is not None else 0)
-    if U is None and bound >= best.bound:
+    if U is None and bound >= n:
         return replace(best, size=float(sizes.max()))
     return replace(best, bound=bound, loss=found[1], norm=found[2], size=float(sizes.max()))
 

@@ -18,7 +18,8 @@ Sources = Sequence[tuple[int, float]]  # of each output: the output before it co
 class Lesson(NamedTuple):
     """What is learned about samples: their classes, weights and names.
 
-    Codes are positions of classes, (n,), or for each output a number, or 0 and 1 for labels, (n, n_outputs). A sample has the same name in every pass. Votes are costly, so scores of votes are made only where `scored`.
+    Codes are positions of classes, (n,). For regression they are numbers and for labels 0 and 1, (n, n_outputs). A
+    sample has the same name in every pass. Votes are costly, so scores of votes are made only where `scored`.
     """
 
     codes: np.ndarray

@@ -47,7 +47,7 @@ class PassiveAggressiveRegressor(ViewRegressor, OnlineEstimator):
         τ = min(C w q, r/k(x,x)) upwards, with 1 - q in place of q downwards      quantile q
 
     These steps solve the program exactly, so no learning rate is needed, and no step overshoots its target. With one
-    view, the linear kernel, no intercept and the last hypothesis, it is scikit-learn's ``SGDRegressor`` with the learning
+    view, the linear kernel, no intercept and ``average=False``, it is scikit-learn's ``SGDRegressor`` with the learning
     rate "pa1" or "pa2". The intercept is a column of ones here, so k(x,x) counts it too.
 
     With p > 1 each view has a vector of its own, and views with longer vectors get larger factors, as in
@@ -203,10 +203,8 @@ default="epsilon_insensitive"
     def _rule(self) -> IntervalRule:
         up, down = (np.inf if self._is_squared() else float(self.C) * slope for slope in self._slopes())
         ridge = 1 / (2 * float(self.C)) if self._is_squared() else 0.0
-        # 2p - 1 bounds the curvature of ½‖V‖²
-        return IntervalRule(
-            self._tolerance(), 0.0, up, down, ridge, 2 * float(self.p) - 1, float(self.threshold or 0.0)
-        )
+        curvature = 2 * float(self.p) - 1  # bounds that of ½‖V‖²
+        return IntervalRule(self._tolerance(), 0.0, up, down, ridge, curvature, float(self.threshold or 0.0))
 
     def _losses(self, y: np.ndarray, scores: np.ndarray) -> np.ndarray:
         """Return the loss of each sample and output."""

@@ -151,9 +151,9 @@ def loss_bound(
         Σ ℓ_t <= Σ ℓ*_t + ‖u‖²/(2C) + C s² S/2
         Σ ℓ_t <= B/(2a) + a S/2,  B = ‖u‖² + 2C Σ ℓ*_t,  for every a <= C/2  (s = 1)
 
-    The smaller one is returned, with the best a. Both follow from Σ τ_t (2ℓ_t - τ_t c_t - 2ℓ*_t) <= ‖u‖² (Crammer et al.
-    2006, Lemma 1). The first one is a regret bound: the mean loss exceeds that of u by 1/√T for a suitable C. Without
-    a limit on the steps, C = ∞, it is √S (b + √(b² + ‖u‖²)) with b² = Σ ℓ*_t² / c_t.
+    The smaller one is returned, with the best a. Both follow from Σ τ_t (2ℓ_t - τ_t c_t - 2ℓ*_t) <= ‖u‖² (Lemma 1 of
+    Crammer et al. 2006). By the first one, the mean loss exceeds that of u by a multiple of 1/√T for a suitable C.
+    Without a limit on the steps, C = ∞, it is √S (b + √(b² + ‖u‖²)) with b² = Σ ℓ*_t² / c_t.
 
     For squared losses, it is `passive_aggressive_bound` of PA-II, which bounds Σ ℓ_t² by Theorem 5 of the paper.
 

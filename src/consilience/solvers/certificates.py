@@ -20,8 +20,8 @@ from .bounds import (
 
 __all__ = [
     "STATUSES", "Certificate", "LossCertificate", "MarginCertificate", "MistakeCertificate", "PerceptronCertificate",
-    "Solution", "loss_bound", "novikoff_bound", "passive_aggressive_bound", "perceptron_bound", "rademacher_bound", "risk_bound",
-    "sparsity_bound", "vector_perceptron_bounds", "warn_unless_converged",
+    "Solution", "loss_bound", "novikoff_bound", "passive_aggressive_bound", "perceptron_bound", "rademacher_bound",
+    "risk_bound", "sparsity_bound", "vector_perceptron_bounds", "warn_unless_converged",
 ]  # fmt: skip
 
 #: What a status means, and its remedy. Every solver ends with one of these.

@@ -1,6 +1,7 @@
 """Several labels per sample: indicators of 0 and 1, and lists or sets of labels."""
 
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -29,9 +30,8 @@ def kind_of_labels(y: Any) -> str | None:
     if not isinstance(first, _COLLECTIONS):
         return None
     known = [item for item in items if not is_missing(item)]
-    table = len(first) > 1 and all(
-        isinstance(row, (list, tuple, np.ndarray)) and len(row) == len(first) for row in known
-    )
+    width = len(first)
+    table = width > 1 and all(not isinstance(row, _SETS) and len(row) == width for row in known)
     return "indicator" if table and all(_is_binary(value) for row in known for value in row) else "lists"
 
 
@@ -69,21 +69,20 @@ def read_label_sets(y: Any, n: int, known: np.ndarray | None) -> tuple[np.ndarra
         found = "none" if y is None else f"{len(items)} entries" if items is not None else f"{type(y).__name__}"
         raise ValueError(f"y must have a list or a set of labels for each of the {n} samples; got {found}.")
     labeled = np.array([not is_missing(item) for item in items], dtype=bool)
-    rows = [items[i] for i in np.flatnonzero(labeled)]
-    for i, row in zip(np.flatnonzero(labeled), rows, strict=True):
-        if not isinstance(row, _COLLECTIONS):
+    rows = []
+    for i, row in enumerate(items):
+        if labeled[i] and not isinstance(row, _COLLECTIONS):
             raise TypeError(f"The labels of sample {i} must be a list or a set; got {row!r}.")
+        rows += [row] if labeled[i] else []
     flat = [label for row in rows for label in row]
     if any(is_missing(label) for label in flat):
-        raise ValueError(
-            "A list of labels in y has a missing value. Leave it out; None in place of a list is unlabeled."
-        )
+        raise ValueError("A list of labels in y has a missing value. Leave it out; unlabeled samples have None as y.")
     plain = read_stream_labels(objects_of(flat), len(flat), known)[1].tolist() if flat else []
-    ends = np.cumsum([0, *(len(row) for row in rows)])
-    return labeled, objects_of([tuple(dict.fromkeys(plain[a:b])) for a, b in zip(ends[:-1], ends[1:], strict=True)])
+    ends = np.cumsum([0, *(len(row) for row in rows)]).tolist()
+    return labeled, objects_of([tuple(dict.fromkeys(plain[a:b])) for a, b in pairwise(ends)])
 
 
-def indicator_of(sets: Sequence[Any], codes: dict[Any, int]) -> np.ndarray:
+def indicator_of(sets: Any, codes: dict[Any, int]) -> np.ndarray:
     """Return the indicator of sets of labels; labels without a code are left out."""
     Y = np.zeros((len(sets), len(codes)), dtype=np.int64)
     for i, row in enumerate(sets):
@@ -98,7 +97,7 @@ def sets_of(indicator: np.ndarray, labels: np.ndarray) -> np.ndarray:
     return objects_of([labels[row == 1].tolist() for row in indicator])
 
 
-def share_of_equal_sets(known: Sequence[Any], predicted: Sequence[Any], weights: Any) -> float:
+def share_of_equal_sets(known: Any, predicted: Any, weights: Any) -> float:
     """Return the share of the samples whose labels are all predicted, and no others."""
     equal = [set(a) == set(b) for a, b in zip(known, predicted, strict=True)]
     return float(np.average(equal, weights=weights))
