@@ -140,7 +140,7 @@ def _view_scores(graph: _Graph, model: Any, name: str, weights: np.ndarray, ones
     missing = graph.number(count, np.bool_)
     for step in _steps(model, name):
         if isinstance(step, RunningImputer):
-            X = graph.op("Where", graph.op("IsNaN", X), graph.constant(step._origin + step._mean), X)
+            X = graph.op("Where", graph.op("IsNaN", X), graph.constant(step._mean), X)
         else:
             with np.errstate(divide="ignore", invalid="ignore"):
                 scale = np.where(step.var_ > 0, 1 / np.sqrt(step.var_), 0.0)  # columns without variance become 0

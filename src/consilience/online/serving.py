@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import check_is_fitted
 
 from ..kernels import Kernel
 from ._machine import Machine
@@ -56,14 +55,13 @@ class Snapshot:
         self._model = _frozen_estimator(model)
 
     def __repr__(self) -> str:
-        seen = vars(self._model).get("n_samples_seen_", 0)
+        seen = self.n_samples_seen_
         return f"Snapshot of {type(self._model).__name__} after {seen:,} sample{'s' * (seen != 1)}"
 
     @property
     def n_samples_seen_(self) -> int:
-        """Number of samples that the model had learned."""
-        check_is_fitted(self._model, "n_samples_seen_")
-        return int(self._model.n_samples_seen_)
+        """Number of samples that the model had learned; 0 before the first."""
+        return int(vars(self._model).get("n_samples_seen_", 0))
 
     @property
     def classes_(self) -> np.ndarray:

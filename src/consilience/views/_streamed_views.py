@@ -175,13 +175,15 @@ def _statistics(step: Any, where: Any) -> dict[str, Any]:
     """Return copies of what a step knows about some columns; features of kernels learn nothing after the first row."""
     state = vars(step)
     kept = {name: state[name][where].copy() for name in _STATISTICS if name in state}
-    return {**kept, **{name: np.copy(state[name]) for name in ("_rows", "n_imputed_") if name in state}}
+    if "_rows" in state:
+        kept["_rows"] = state["_rows"].copy()
+    return {**kept, "n_imputed_": step.n_imputed_} if isinstance(step, RunningImputer) else kept
 
 
 def _restore(step: Any, where: Any, values: Mapping[str, Any]) -> None:
     for name, value in values.items():
         if name == "n_imputed_":
-            step.n_imputed_ = int(value)
+            step.n_imputed_ = value
         else:
             getattr(step, name)[where if name in _STATISTICS else slice(None)] = value
 
