@@ -19,7 +19,7 @@ from ._arrays import KernelState, PassRecord, Rule, new_record
 from ._events import Events
 from ._factors import ViewFactors
 from ._machine import Lesson, Machine, Sources, includes_last, plain, remapped, takes_means
-from ._rows import known_views, read_numbers
+from ._rows import known_views
 from ._steps import kernel_pass
 from ._support_rows import SingleRow, SupportRows, coefficient_columns, read_single
 
@@ -278,7 +278,8 @@ class SupportMachine(Machine):
 
     def score_one(self, row: SingleRow) -> np.ndarray:
         """Return the scores of what `read_one` returned."""
-        return self._outputs(self._class_scores(row))
+        sample: Any = row  # stands for Views where sums of kernel values are asked for
+        return self._outputs(self._class_scores(sample))
 
     def sums(self, X: Any) -> np.ndarray:
         """Return Σ_g Σ_s c_gts k_g(x, x_s) for each output t."""

@@ -28,8 +28,8 @@ def _as_model(name: str) -> Any:
 class Snapshot:
     """An online model as it was at one moment: it predicts, and further learning does not change it.
 
-    `snapshot` of an online estimator returns it. It copies weights, or coefficients of the samples kept, not the samples
-    themselves. Any number of threads may predict with it at once. A service keeps the latest one in a variable, which
+    `snapshot` of an online estimator returns it. It copies weights, or coefficients of the samples kept, but not the
+    samples. Any number of threads may predict with it at once. A service keeps the latest one in a variable, which
     its learning thread replaces.
 
     Parameters
