@@ -45,10 +45,12 @@ class Snapshot:
     Examples
     --------
     >>> import consilience as cs
-    >>> model = cs.OnlinePerceptron().partial_fit({"a": [[1.0], [-1.0]]}, ["up", "down"])
+    >>> model = cs.OnlinePerceptron().partial_fit({"a": [[1.0], [-1.0]] * 5}, [1, 0] * 5)
     >>> before = model.snapshot()
-    >>> model.learn_one({"a": [-9.0]}, "up").predict_one({"a": [1.0]}), before.predict_one({"a": [1.0]})
-    ('down', 'up')
+    >>> for _ in range(9):
+    ...     _ = model.learn_one({"a": [1.0]}, 0)
+    >>> int(before.predict_one({"a": [1.0]})), int(model.predict_one({"a": [1.0]}))
+    (1, 0)
     """
 
     def __init__(self, model: Any):
