@@ -402,6 +402,36 @@ def budgeted(rows, codes, n_classes, link, threshold, budget):
             kept = dict(list(kept.items())[-budget:])
 
 
+def regression(rows, y, link, epsilon, step, p=1.0):
+    """Score, compare, step: `step` of the distance from the interval, the squared group norm and the direction."""
+    V = np.zeros(rows[0].shape)
+    scores, hypotheses = [], [link(V)]
+    for x, target in zip(rows, y, strict=True):
+        scores.append(np.sum(hypotheses[-1] * x))
+        error = target - scores[-1]
+        if abs(error) > epsilon + 1e-11:
+            size = np.sum(np.sum(x**2, axis=0) ** p) ** (1 / p) if x.ndim == 2 else np.sum(x**2)
+            V = V + np.sign(error) * step(abs(error) - epsilon, size, error > 0) * x
+        hypotheses.append(link(V))
+    return np.array(scores), hypotheses
+
+
+def projected_regression(K, y, epsilon, threshold, budget, C):
+    """PA-I regression within the span of few samples, solved anew each time: scores, support, coefficients."""
+    S, alpha, scores = [], np.zeros(len(K)), []
+    for i, target in enumerate(y):
+        scores.append(alpha @ K[:, i])
+        gap = abs(target - scores[-1]) - epsilon
+        if gap > 1e-11:
+            change = np.zeros(len(K))
+            change[S] = np.linalg.solve(K[np.ix_(S, S)], K[S, i])
+            size = K[S, i] @ change[S]
+            if K[i, i] - size > max(threshold**2, 1e-9) and len(S) < budget:
+                S, change, size = [*S, i], np.eye(len(K))[i], K[i, i]
+            alpha = alpha + np.sign(target - scores[-1]) * min(C, gap / size) * change
+    return np.array(scores), S, alpha
+
+
 def votes(hypotheses, wrong_steps, rows):
     """Every hypothesis votes as often as it was used, the last once more; none before the first step."""
     total = np.zeros((len(rows), len(hypotheses[0])))
@@ -693,23 +723,54 @@ def running_tfidf(counts):
     return Z
 
 
-def running_calibration(scores, codes, weights, fading=0.9998):
+def running_calibration(scores, codes, weights):
     """Probabilities before each sample: Newton steps of the log loss on slopes and biases, past samples fade."""
-    T, out, squares, total = scores.shape[1], [], 0.0, 0.0
+    T, out, squares, total, memory = scores.shape[1], [], 0.0, 0.0, np.full(3, 2.0)
     theta, H = np.array([[1e-3, 0.0]] * 2), np.zeros((2, 2, 2))
     for s, c, w in zip(scores, codes, weights, strict=True):
-        z = s / (np.sqrt(squares / total) if squares > 0 else 1.0)
-        side = int(T == 1 and s[0] > 0)
-        x = np.array([abs(z[0]), 1.0])
+        z = (s if T == 1 else s - s.max()) / (np.sqrt(squares / total) if squares > 0 else 1.0)
+        z, side = z / np.sqrt(1 + z**2 / 9), int(T == 1 and s[0] > 0)
+        x, kept = np.array([abs(z[0]), 1.0]), 1 - 1 / memory
         logits = np.eye(2)[side] * (theta[side] @ x) if T == 1 else theta[0, 0] * z
         P = np.exp(logits - logits.max())
         out.append(P := P / P.sum())
-        squares, total = fading * squares + w * np.mean(s**2), fading * total + w
+        squares, total = kept[2] * squares + w * np.mean(s**2), kept[2] * total + w
         if T == 1:
-            H[side] = fading * H[side] + w * max(P[0] * P[1], 1e-3) * np.outer(x, x)
+            H[side] = kept[side] * H[side] + w * max(P[0] * P[1], 1e-3) * np.outer(x, x)
             theta[side] += np.linalg.solve(H[side] + np.eye(2), w * ((c == side) - P[side]) * x)
         else:
-            H[0, 0, 0] = fading * H[0, 0, 0] + w * max(P @ z**2 - (P @ z) ** 2, 1e-3)
+            H[0, 0, 0] = kept[0] * H[0, 0, 0] + w * max(P @ z**2 - (P @ z) ** 2, 1e-3)
             theta[0, 0] += w * (z[c] - P @ z) / (H[0, 0, 0] + 1)
-        theta = np.maximum(theta, [1e-3, 0.0])
+        theta, memory[[side, 2]] = np.maximum(theta, [1e-3, 0.0]), np.minimum(memory[[side, 2]] + 0.25, 5000)
     return np.array(out)
+
+
+def adwin(values, delta):
+    """Adaptive windows (Bifet and Gavaldà 2007) with all values kept in buckets of 1, 2, 4, ... values."""
+    buckets, changes = [], []
+    for t, value in enumerate(values):
+        buckets.append([float(value)])
+        size = 1
+        while [len(b) for b in buckets].count(size) > 5:
+            k = [len(b) for b in buckets].index(size)
+            buckets[k : k + 2] = [buckets[k] + buckets[k + 1]]
+            size *= 2
+        dropped, n = [], (t + 1) % 32 == 0 and _older_part(buckets, delta)
+        while n:
+            while n:
+                n -= len(buckets[0])
+                dropped += buckets.pop(0)
+            n = _older_part(buckets, delta)
+        if dropped:
+            changes.append((t, np.mean(dropped), np.mean(np.concatenate(buckets))))
+    return changes
+
+
+def _older_part(buckets, delta):
+    w, ratios = np.concatenate(buckets), {0: 1.0}
+    for n in np.cumsum([len(b) for b in buckets]):
+        if 5 <= n <= len(w) - 5 and len(w) > 10:
+            m, log = 1 / n + 1 / (len(w) - n), np.log(2 * np.log(len(w)) / delta)
+            bound = np.sqrt(2 * m * np.var(w) * log) + 2 / 3 * m * log
+            ratios[n] = abs(np.mean(w[:n]) - np.mean(w[n:])) / bound
+    return max(ratios, key=ratios.get)

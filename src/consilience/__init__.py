@@ -36,6 +36,7 @@ _NAMES = {
     "online._predictions": ["StreamPredictions"],
     "online.perceptron": ["OnlinePerceptron", "PassiveAggressive"],
     "online.kernelized": ["KernelPerceptron", "Projectron"],
+    "online.regression": ["PassiveAggressiveRegressor"],
     "online.matrix": ["MatrixPerceptron", "OrthogonalPerceptron"],
     "online.vector": ["VectorPerceptron"],
     "online.ranking": ["RankingPerceptron"],
@@ -47,7 +48,9 @@ _NAMES = {
     "evaluation.inspection": ["certificate", "equal_error_rate", "view_agreement", "view_importances"],
     "evaluation.importances": ["FeatureImportances", "feature_importances"],
     "evaluation.external": ["ExternalEvaluation", "evaluate_external"],
-    "evaluation.progressive": ["ProgressiveResult", "progressive_validation"],
+    "evaluation.drift": ["ADWIN"],
+    "evaluation.monitoring": ["DriftEvent", "StreamMonitor"],
+    "evaluation.progressive": ["ProgressiveResult", "StreamOptions", "progressive_validation"],
     "evaluation.displays": [
         "AgreementDisplay",
         "FeatureImportancesDisplay",
@@ -103,11 +106,13 @@ if TYPE_CHECKING:
         MetricDisplay,
         ViewWeightsDisplay,
     )
+    from .evaluation.drift import ADWIN
     from .evaluation.external import ExternalEvaluation, evaluate_external
     from .evaluation.importances import FeatureImportances, feature_importances
     from .evaluation.inspection import certificate, equal_error_rate, view_agreement, view_importances
+    from .evaluation.monitoring import DriftEvent, StreamMonitor
     from .evaluation.output_displays import BandedR2Display
-    from .evaluation.progressive import ProgressiveResult, progressive_validation
+    from .evaluation.progressive import ProgressiveResult, StreamOptions, progressive_validation
     from .evaluation.splitting import LabeledKFold
     from .io import Samples, SharedModel, load, read_blocks, read_samples, read_stream, save, shareable
     from .kernels import graphs
@@ -119,6 +124,7 @@ if TYPE_CHECKING:
     from .online.multicue import MultiCueClassifier
     from .online.perceptron import OnlinePerceptron, PassiveAggressive
     from .online.ranking import RankingPerceptron
+    from .online.regression import PassiveAggressiveRegressor
     from .online.serving import Snapshot
     from .online.vector import VectorPerceptron
     from .solvers import certificates

@@ -16,7 +16,7 @@ VOTED = ("perceptron", "3-norm", "PA-I", "kernel perceptron", "matrix 2", "ortho
 AVERAGED = [
     (name, average)
     for name, model in ALL.items()
-    for average in (False, True, "with_last", *(["voted"] if name in VOTED else []))
+    for average in (False, True, "recent", "with_last", *(["voted"] if name in VOTED else []))
 ]
 
 
@@ -48,6 +48,20 @@ def test_predictions_are_those_of_the_hypothesis_before_each_sample(name, averag
     np.testing.assert_array_equal(made.y, y)
     assert model.n_errors_ == made.n_errors
     assert average or model.n_errors_ == model.n_mistakes_
+
+
+@pytest.mark.parametrize("name", [name for name in ALL if "budget" not in name and "cues" not in name])
+def test_recent_means_weigh_hypotheses_by_their_time(name):
+    """The twin adds up the scores of the last hypothesis before each sample, with the weights t(t+1)(t+2)."""
+    X, y = stream(8, n=40)
+    last = clone(ALL[name]).partial_fit(X[:1], y[:1], classes=(0, 1))
+    sums = np.zeros(40)
+    for t in range(2, 41):
+        sums += t * (t + 1) * (t + 2) * last.decision_function(X)
+        last.partial_fit(X[t - 1 : t], y[t - 1 : t])
+    recent = clone(ALL[name]).set_params(average="recent").partial_fit(X, y, classes=(0, 1))
+    expected = sums / (40 * 41 * 42 * 43 / 4)  # the first hypothesis is 0
+    np.testing.assert_allclose(recent.decision_function(X), expected, atol=1e-7 * max(1.0, np.abs(expected).max()))
 
 
 def test_late_classes_are_never_predicted_before_they_join():

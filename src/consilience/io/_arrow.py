@@ -8,7 +8,7 @@ import numpy as np
 from ._nested import ListKind, is_list_of_numbers, read_nested
 from .tables import Source, Table, check_unique, naming_file, objects
 
-_ROWS = 16_384  # that are read at a time, unless they have more than so many bytes, and cut into chunks afterwards
+_ROWS = 8_192  # that are read at a time, unless they have more than so many bytes, and cut into chunks afterwards
 _BYTES = 1 << 24
 
 

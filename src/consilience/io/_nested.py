@@ -143,6 +143,10 @@ def matrix_of_lists(column: Any, width: int, dtype: Any = np.float64) -> np.ndar
     import pyarrow as pa
 
     parts = column.chunks if isinstance(column, pa.ChunkedArray) else [column]
+    if len(parts) == 1 and not parts[0].null_count:
+        values = _own_numbers(parts[0].flatten(), dtype)
+        if values is not None:
+            return values.reshape(-1, width)
     matrix = np.empty((len(column), width), dtype=dtype)
     start = 0
     for part in parts:
@@ -157,6 +161,16 @@ def matrix_of_lists(column: Any, width: int, dtype: Any = np.float64) -> np.ndar
             block[:] = numbers
         start += len(part)
     return matrix
+
+
+def _own_numbers(values: Any, dtype: Any) -> np.ndarray | None:
+    """Return numbers as they are in memory that is theirs alone and may be changed; None if a copy is needed."""
+    import pyarrow as pa
+
+    memory = values.buffers()[1]
+    if values.type != pa.from_numpy_dtype(dtype) or values.null_count or memory is None or not memory.is_mutable:
+        return None
+    return np.frombuffer(memory, dtype=dtype, count=len(values), offset=values.offset * np.dtype(dtype).itemsize)
 
 
 def without_dictionary(column: Any) -> Any:

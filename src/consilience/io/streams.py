@@ -3,6 +3,7 @@
 import os
 import sys
 import warnings
+from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -30,6 +31,24 @@ _NO_LABELS = "The stream has samples alone; give their labels by y."
 _Pair = tuple[Any, Any, np.ndarray, int]  # samples, labels, their row numbers, and the rows up to here
 
 
+class _Columns:
+    """Columns of a table besides its views and labels: their names, and what the current table has in them."""
+
+    def __init__(self, ids: str | None = None, weights: str | None = None):
+        self.ids, self.weights = ids, weights
+        self.rows = np.zeros(0, dtype=np.int64)
+        self.heavy: np.ndarray | None = None
+        self.labels_alone: deque[tuple[int, Any, Any]] = deque()
+
+    def read_weights(self, table: Table) -> None:
+        """Take the column of weights out of a table."""
+        if self.weights is not None:
+            try:
+                self.heavy = np.asarray(take_column([table], self.weights), dtype=np.float64)
+            except (TypeError, ValueError) as error:
+                raise ValueError(f"The column '{self.weights}' of {table.where} must hold sample weights.") from error
+
+
 class StreamReader:
     """Iterator over a stream: pairs of samples and labels, as `read_stream` returns it.
 
@@ -40,6 +59,8 @@ class StreamReader:
         be read or have no view, are counted too.
     n_rows : int
         Number of rows of the stream up to the end of the last pair, which is where ``start=`` continues.
+    labels_alone : deque of (int, object, object)
+        With `ids`, rows that have a label and no view, up to the end of the last pair: number, sample name and label.
 
     Examples
     --------
@@ -50,10 +71,18 @@ class StreamReader:
     (array([0, 1]), 2)
     """
 
-    def __init__(self, pairs: Iterator[_Pair], start: int = 0):
+    def __init__(self, pairs: Iterator[_Pair], start: int = 0, columns: "_Columns | None" = None):
         self._pairs = pairs
+        self._columns = _Columns() if columns is None else columns
         self.rows = np.zeros(0, dtype=np.int64)
         self.n_rows = start
+        self.labels_alone = self._columns.labels_alone
+
+    @property
+    def weights(self) -> np.ndarray | None:
+        """Sample weights of the last pair; None without a column of weights."""
+        own = self._columns
+        return None if own.heavy is None else own.heavy[np.searchsorted(own.rows, self.rows)]
 
     def __iter__(self) -> "StreamReader":
         return self
@@ -79,6 +108,7 @@ def read_stream(
     target: str = "y",
     views: Any = None,
     ids: str | None = None,
+    weights: str | None = None,
     format: str | None = None,
     chunk: int = 4096,
     encoding: str | None = None,
@@ -104,6 +134,9 @@ def read_stream(
         Columns of each view: of a file or of lines as `read_samples` takes it, of arrays as `as_views` does.
     ids : str, optional
         The column of the sample names in a file or in lines, which is not a feature.
+    weights : str, optional
+        The column of sample weights in a file or in lines, which is not a feature. The reader's attribute `weights` has
+        those of the last pair.
     format : {"jsonl", "csv", "tsv"}, optional
         The format of `stream` if it is an iterable of lines, such as ``sys.stdin``: a JSON object per line with lists,
         strings, numbers or objects by name, or CSV whose first line names the columns.
@@ -168,13 +201,13 @@ def read_stream(
     if format is not None or is_path:
         if y is not None:
             raise ValueError("A file has its own labels; name their column by `target`, and do not give y.")
-        exact = [column for column in (target, ids) if column is not None]
+        exact, columns = [column for column in (target, ids) if column is not None], _Columns(ids, weights)
         options: dict[str, Any] = {
             "name": _VIEW, "chunk": chunk, "exact": exact, "encoding": encoding, "texts": set(_listed(objects)),
             "na_values": _listed(na_values), "start": start, "errors": errors, "libsvm_base": libsvm_base,
         }  # fmt: skip
         tables = read_tables(Path(stream), **options) if is_path else _read_lines(stream, str(format), options)
-        return StreamReader(_pairs(tables, target, views, ids, options), start)
+        return StreamReader(_pairs(tables, target, views, columns, options), start, columns)
     return StreamReader(_pairs_of_arrays(stream, y, views, chunk, start, errors), start)
 
 
@@ -281,7 +314,7 @@ def _read_lines(lines: Iterable[str], format: str, options: dict[str, Any]) -> I
 
 
 def _pairs(
-    tables: Iterable[Table], target: str, views: Any, ids: str | None, options: dict[str, Any]
+    tables: Iterable[Table], target: str, views: Any, columns: _Columns, options: dict[str, Any]
 ) -> Iterator[_Pair]:
     """Yield the rows of tables as views and labels, with the same columns throughout."""
     spec, _, _ = read_layout(views)
@@ -299,9 +332,10 @@ def _pairs(
             for name, own in (table.read_as_missing or {}).items():
                 missing[name] = missing.get(name, 0) + own
             labels = take_column([table], target).tolist()
+            columns.read_weights(table)
             settle_index(table)
-            names = table.samples if ids is None else as_names(take_column([table], ids).tolist())
-            rows = np.arange(n, n + len(labels)) if table.rows is None else table.rows
+            names = table.samples if columns.ids is None else as_names(take_column([table], columns.ids).tolist())
+            rows = columns.rows = np.arange(n, n + len(labels)) if table.rows is None else table.rows
             n = n + len(labels) if table.end is None else table.end
             if not labels:
                 continue
@@ -312,7 +346,11 @@ def _pairs(
             if len(kept) != len(labels):
                 raise ValueError(f"'{target}' of {table.where} has {len(labels)} values for {len(kept)} samples.")
             if not kept.all():
-                without += [row for row in rows[~kept].tolist() if row >= errors.start]
+                alone = [k for k in np.flatnonzero(~kept).tolist() if rows[k] >= errors.start]
+                if columns.ids is None or names is None:
+                    without += rows[alone].tolist()
+                else:
+                    columns.labels_alone += [(int(rows[k]), names[k], labels[k]) for k in alone]
                 labels = [label for label, there in zip(labels, kept, strict=True) if there]
                 rows = rows[kept]
             if X is None:

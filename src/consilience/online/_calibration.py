@@ -4,7 +4,8 @@ import numpy as np
 
 from .._jit import jit
 
-_FADING = 0.9998  # weight of the past after each sample: about the last 5,000 samples decide
+_MEMORY = 5000.0  # samples that decide, at most; before, the last quarter, since estimators change fast at first
+_REACH = 3.0  # multiples of σ that a score counts for, at most: a few scores of the first samples are very large
 _LEAST = 1e-3  # smallest slope
 _PRIOR = 1.0  # curvature besides that of the samples: it does not fade, so no step is ever too long
 
@@ -14,8 +15,9 @@ class Calibration:
 
     With one output s, a decision for the second class, s > 0, is correct with probability sigmoid(a s/σ + b), a > 0 and
     b >= 0; decisions for the first class have their own (a, b). With several outputs, p = softmax(a s/σ). σ² is the
-    running mean of the squared scores. (a, b) take a Newton step of the log loss at each sample, with the curvature of
-    the samples so far; older ones fade.
+    running mean of the squared scores. In place of z = s/σ stands z/√(1 + z²/9), and leads over the best output are
+    taken likewise. (a, b) take a Newton step of the log loss at each sample, with the curvature of the samples so far;
+    older ones fade, so that the last quarter of the samples decides, or the last 5,000.
     """
 
     def __init__(self, n_outputs: int):
@@ -25,11 +27,16 @@ class Calibration:
         self.biases = np.zeros(sides)  # of one output
         self.curvature = np.zeros((sides, 3))  # of slope, slope and bias, bias
         self.squares = np.zeros(2)  # faded Σ s² and its weight
+        self.forget()
+
+    def forget(self) -> None:
+        """Follow the next samples as fast as the first ones."""
+        self.memory = np.full(len(self.slopes) + 1, 2.0)  # samples that decide on each curvature, and on σ
 
     def copy(self) -> "Calibration":
         """Return a copy that further learning does not change."""
         other = Calibration(self.n_outputs)
-        for name in ("slopes", "biases", "curvature", "squares"):
+        for name in ("slopes", "biases", "curvature", "squares", "memory"):
             setattr(other, name, getattr(self, name).copy())
         return other
 
@@ -38,12 +45,13 @@ class Calibration:
         if self.n_outputs == 1:
             self.slopes, self.biases = self.slopes.mean(keepdims=True) / 2, np.zeros(1)
             self.curvature = self.curvature.mean(axis=0, keepdims=True)
+            self.memory = self.memory[1:]
         self.n_outputs = n_outputs
 
     def learn(self, scores: np.ndarray, codes: np.ndarray, weights: np.ndarray, slopes: bool) -> np.ndarray:
         """Return probabilities by class before each sample is learned; without `slopes`, σ alone follows."""
         probabilities = np.empty((len(codes), max(self.n_outputs, 2)))
-        state = (self.slopes, self.biases, self.curvature, self.squares)
+        state = (self.slopes, self.biases, self.curvature, self.squares, self.memory)
         one_pass = _binary_pass if self.n_outputs == 1 else _softmax_pass
         one_pass(np.ascontiguousarray(scores), codes, weights, state, slopes, probabilities)
         return probabilities
@@ -54,13 +62,13 @@ class Calibration:
 
     def probabilities(self, scores: np.ndarray) -> np.ndarray:
         """Return probabilities by class of shape (n, n_classes); two classes have one score."""
-        scaled = scores / _spread(self.squares)
+        sigma = _spread(self.squares)
         if self.n_outputs == 1:
             side = (scores[:, 0] > 0).astype(int)
-            sure = self.slopes[side] * np.abs(scaled[:, 0]) + self.biases[side]
+            sure = self.slopes[side] * _bounded(np.abs(scores[:, 0]) / sigma) + self.biases[side]
             logits = np.column_stack([np.where(side == 0, sure, 0.0), np.where(side == 1, sure, 0.0)])
         else:
-            logits = self.slopes[0] * scaled
+            logits = self.slopes[0] * _bounded((scores - scores.max(axis=1, keepdims=True)) / sigma)
         likely = np.exp(logits - logits.max(axis=1, keepdims=True))
         return np.asarray(likely / likely.sum(axis=1, keepdims=True))
 
@@ -73,26 +81,42 @@ def _spread(squares):  # type: ignore[no-untyped-def]
 
 
 @jit()
-def _follow(squares, square, weight):  # type: ignore[no-untyped-def]
-    squares[0] = _FADING * squares[0] + weight * square
-    squares[1] = _FADING * squares[1] + weight
+def _bounded(z):  # type: ignore[no-untyped-def]
+    """Return scores in units of σ, within ±_REACH."""
+    return z / np.sqrt(1 + (z / _REACH) ** 2)
+
+
+@jit()
+def _fading(memory, k):  # type: ignore[no-untyped-def]
+    """Return the weight that the past keeps, and let the memory grow."""
+    kept = 1 - 1 / memory[k]
+    memory[k] = min(memory[k] + 0.25, _MEMORY)
+    return kept
+
+
+@jit()
+def _follow(squares, square, weight, memory):  # type: ignore[no-untyped-def]
+    kept = _fading(memory, len(memory) - 1)
+    squares[0] = kept * squares[0] + weight * square
+    squares[1] = kept * squares[1] + weight
 
 
 @jit()
 def _binary_pass(scores, codes, weights, state, slopes, out):  # type: ignore[no-untyped-def]
     """Learn how often decisions for each of two classes are correct; fill the probabilities before each sample."""
-    a, b, curvature, squares = state
+    a, b, curvature, squares, memory = state
     for i in range(len(codes)):
-        z, side = abs(scores[i, 0]) / _spread(squares), int(scores[i, 0] > 0)
+        z, side = _bounded(abs(scores[i, 0]) / _spread(squares)), int(scores[i, 0] > 0)
         p = 1 / (1 + np.exp(-(a[side] * z + b[side])))  # that the decision is correct
         out[i, side], out[i, 1 - side] = p, 1 - p
-        _follow(squares, scores[i, 0] ** 2, weights[i])
+        _follow(squares, scores[i, 0] ** 2, weights[i], memory)
         if not slopes:
             continue
-        H, curve = curvature[side], weights[i] * max(p * (1 - p), 1e-3)  # a flat loss does not make long steps
-        H[0] = _FADING * H[0] + curve * z * z
-        H[1] = _FADING * H[1] + curve * z
-        H[2] = _FADING * H[2] + curve
+        kept, curve = _fading(memory, side), weights[i] * max(p * (1 - p), 1e-3)  # a flat loss makes no long steps
+        H = curvature[side]
+        H[0] = kept * H[0] + curve * z * z
+        H[1] = kept * H[1] + curve * z
+        H[2] = kept * H[2] + curve
         first, second, g = H[0] + _PRIOR, H[2] + _PRIOR, weights[i] * ((codes[i] == side) - p)
         det = first * second - H[1] * H[1]
         a[side] = max(a[side] + g * (second * z - H[1]) / det, _LEAST)  # a larger score is always more probable
@@ -102,7 +126,7 @@ def _binary_pass(scores, codes, weights, state, slopes, out):  # type: ignore[no
 @jit()
 def _softmax_pass(scores, codes, weights, state, slopes, out):  # type: ignore[no-untyped-def]
     """Learn the slope of several outputs by Newton steps; fill the probabilities before each sample."""
-    a, _, curvature, squares = state
+    a, _, curvature, squares, memory = state
     T = scores.shape[1]
     for i in range(len(codes)):
         sigma, top, total, square, mean, second = _spread(squares), -np.inf, 0.0, 0.0, 0.0, 0.0
@@ -110,15 +134,15 @@ def _softmax_pass(scores, codes, weights, state, slopes, out):  # type: ignore[n
             top = max(top, scores[i, t])
             square += scores[i, t] ** 2 / T
         for t in range(T):
-            out[i, t] = np.exp(a[0] * (scores[i, t] - top) / sigma)
+            out[i, t] = np.exp(a[0] * _bounded((scores[i, t] - top) / sigma))
             total += out[i, t]
         for t in range(T):
             out[i, t] /= total
-            z = (scores[i, t] - top) / sigma
+            z = _bounded((scores[i, t] - top) / sigma)
             mean += out[i, t] * z
             second += out[i, t] * z * z
-        _follow(squares, square, weights[i])
+        _follow(squares, square, weights[i], memory)
         if slopes:
-            H, z = curvature[0], (scores[i, codes[i]] - top) / sigma
-            H[0] = _FADING * H[0] + weights[i] * max(second - mean**2, 1e-3)
+            H, z = curvature[0], _bounded((scores[i, codes[i]] - top) / sigma)
+            H[0] = _fading(memory, 0) * H[0] + weights[i] * max(second - mean**2, 1e-3)
             a[0] = max(a[0] + weights[i] * (z - mean) / (H[0] + _PRIOR), _LEAST)

@@ -23,15 +23,16 @@ from ..views.partitions import is_dask
 from ..views.row_blocks import RowBlocks
 from ..views.validation import check_numbers, read_views_to_predict, remember
 from ._arrays import PassRecord, Rule, new_record
-from ._bounds import BoundSetting, ComparedSamples, mistake_certificate
-from ._classes import ClassTargets, new_outputs
+from ._bounds import BoundSetting, ComparedSamples
+from ._classes import new_outputs
+from ._labels import targets_of
 from ._machine import Lesson, Machine
 from ._parameters import CONSTRAINTS, FIXED, check_fixed, check_forgetting, check_parameters
 from ._predictions import StreamPredictions, joined_predictions
 from ._reading import check_views, read_chunk, read_learned, read_whole
 from ._single_samples import learn_single, score_single
 from ._stream import learn_blocks, new_kernels, uninterrupted, whole_kernels
-from ._targets import Chunk, Targets
+from ._targets import Chunk
 from .serving import Snapshot
 
 
@@ -61,7 +62,7 @@ class OnlineEstimator(ViewEstimator, ABC):
     random_state: Any
     prepare: Any = None  # how views are prepared in the stream
     _machine: Any
-    _targets: Targets = ClassTargets()
+    _targets: Any = property(targets_of)
     _cpu_only = True
     _late_classes = True  # whether classes can appear that were not announced
     _pair_scale = 1.0  # scale of the output of two classes when a third joins
@@ -134,12 +135,12 @@ class OnlineEstimator(ViewEstimator, ABC):
     def _begin(self, *given: Any) -> None:
         """Set the empty state; `given` is what is known about the targets."""
         self._known: dict[str, Any] = {}
-        self.n_samples_seen_ = self.n_mistakes_ = self.n_errors_ = 0
+        self.n_samples_seen_ = 0
+        self._indicator = len(given) > 2  # labels: their names, whether these are all, whether samples have lists
         self._next_id = 0  # of samples to come
         self.n_iter_ = 1  # passes over the same samples
         self._met: tuple[str, ...] = ()  # views that some sample had
         self._began_with = {name: getattr(self, name) for name in FIXED if hasattr(self, name)}
-        self._curve = np.zeros((0, 2), dtype=np.int64)
         self._weighted = False  # whether samples had weights
         self.kernels_ = {}
         self._machine = self._new_machine(self._targets.begin(self, *given))
@@ -182,6 +183,7 @@ class OnlineEstimator(ViewEstimator, ABC):
         check_is_fitted(self, "n_samples_seen_")
         check_forgetting(self, share, view)
         self._machine.forget(float(share), view)
+        self._targets.forget(self)
         return self
 
     @property
@@ -294,13 +296,12 @@ class OnlineEstimator(ViewEstimator, ABC):
         self._add_views(X)
         return self._machine.read(X)
 
-    def _learn(self, chunk: Any, lesson: Lesson) -> PassRecord:
+    def _learn(self, chunk: Any, lesson: Lesson) -> Any:
         """Learn samples of known classes; see `Machine.learn`."""
         if not self._targets.is_open(self):
             self._machine.n_hypotheses += len(lesson.weights)
             return PassRecord(*(np.zeros_like(values) for values in new_record(len(lesson.weights), 1)))
-        learned: PassRecord = self._machine.learn(chunk, lesson, self._rule())
-        return learned
+        return self._machine.learn(chunk, lesson, self._rule())
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Start again and pass over the samples `max_iter` times, or until a pass makes no update.
@@ -345,7 +346,7 @@ class OnlineEstimator(ViewEstimator, ABC):
         self.converged_ = False
         for number in range(1, self.max_iter + 1):
             self.n_iter_ = number
-            report_progress(number, None, of=self.max_iter, unit=f"{self.n_mistakes_:,} mistakes, pass")
+            report_progress(number, None, of=self.max_iter, unit=f"{self._targets.summary(self)}, pass")
             before = self.n_updates_
             yield rng.permutation(n) if self.shuffle else None
             if self.n_updates_ == before:
@@ -430,8 +431,9 @@ class OnlineEstimator(ViewEstimator, ABC):
             Probabilities, in the order of `classes_`.
         """
         scores = self._combined(X)
-        one = len(self.classes_) == 1
-        return np.ones((len(scores), 1)) if one else np.asarray(self._calibration.probabilities(scores))
+        if not self._targets.is_open(self):
+            return np.ones((len(scores), 1))
+        return np.asarray(self._calibration.probabilities(scores))
 
     @available_if(_has_probabilities)
     def predict_proba_one(self, x: Mapping[str, Any]) -> dict[Any, float]:
@@ -450,7 +452,7 @@ class OnlineEstimator(ViewEstimator, ABC):
         scores = score_single(self, x)
         if scores is None:
             return {}
-        likely = [1.0] if len(self.classes_) == 1 else self._calibration.probabilities(scores)[0].tolist()
+        likely = self._calibration.probabilities(scores)[0].tolist() if self._targets.is_open(self) else [1.0]
         return dict(zip(self.classes_.tolist(), likely, strict=True))
 
     # -- counting
@@ -481,7 +483,8 @@ class OnlineEstimator(ViewEstimator, ABC):
             Mistakes and bound; prints as a sentence.
         """
         check_is_fitted(self, "n_samples_seen_")
-        return mistake_certificate(self, ComparedSamples(X, y, comparator), self._bound_setting())
+        proof: Certificate = self._targets.certify(self, ComparedSamples(X, y, comparator), self._bound_setting())
+        return proof
 
     def _read_pairs(self, comparison: ComparedSamples) -> tuple[Views, np.ndarray]:
         """Return the samples of a comparison that have a target, and these targets."""

@@ -10,10 +10,21 @@ import scipy.sparse as sp
 from .._jit import jit
 from ..kernels import Kernel
 from ..views.container import Views
-from ._arrays import LinearState, PassRecord, RowArrays, Rule, new_record
+from ._arrays import (
+    IntervalRecord,
+    LinearState,
+    PassRecord,
+    RowArrays,
+    Rule,
+    as_intervals,
+    intervals,
+    new_interval_record,
+    new_record,
+)
 from ._binary_steps import binary_pass
 from ._factors import ViewFactors
-from ._machine import Lesson, Machine, Sources, includes_last, plain, remapped
+from ._interval_steps import linear_interval_pass
+from ._machine import Lesson, Machine, Sources, includes_last, mean_of, plain, remapped
 from ._rows import Columns, Rows, joined, known_views, read_numbers, read_rows
 from ._steps import linear_pass
 
@@ -53,10 +64,11 @@ class LinearMachine(Machine):
         """Drop what is derived from the arrays, after one of them was replaced."""
         self._weights: list[np.ndarray] | None = None  # W where it is computed already
         self._state: tuple[Any, ...] | None = None
+        self._interval_state: tuple[Any, ...] | None = None
         self._layouts: dict[tuple[str, ...], tuple[np.ndarray, ...]] = {}  # of single samples, by their views
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_weights": None, "_state": None, "_layouts": {}}
+        return {**self.__dict__, "_weights": None, "_state": None, "_interval_state": None, "_layouts": {}}
 
     def __setstate__(self, state: Mapping[str, Any]) -> None:
         self.__dict__.update(state)
@@ -116,8 +128,10 @@ class LinearMachine(Machine):
         names = tuple(self.columns.offsets)
         return Rows(read_rows(X if X.names == names else known_views(X, names), self.columns))
 
-    def learn(self, chunk: Rows, lesson: Lesson, rule: Rule) -> PassRecord:
+    def learn(self, chunk: Rows, lesson: Lesson, rule: Rule) -> PassRecord | IntervalRecord:
         """Learn samples in order; return their scores before learning, and where the decision was wrong."""
+        if lesson.codes.ndim == 2:
+            return self.learn_intervals(chunk, lesson, rule)
         n = len(lesson.codes)
         record = new_record(n, self.n_outputs, len(self.columns.offsets) if lesson.shares else 0)
         tol = rule.rounding or _TOL[self.V.dtype.name]
@@ -130,16 +144,33 @@ class LinearMachine(Machine):
         self._weights = None
         return record
 
+    def learn_intervals(self, chunk: Rows, lesson: Lesson, rule: Any) -> IntervalRecord:
+        """Learn samples with numbers or labels for the outputs, in order; return their scores before learning."""
+        n, rule = len(lesson.codes), as_intervals(rule)
+        record = new_interval_record(n, self.n_outputs, len(self.columns.offsets) if lesson.shares else 0)
+        self._weights, tol = None, _TOL[self.V.dtype.name]
+        if self._interval_state is None:
+            self._interval_state = plain(self._arrays())
+        given = (tuple(chunk.arrays), intervals(rule, lesson.codes), lesson.weights, self._interval_state)
+        self.n_updates += linear_interval_pass(*given, tuple(rule), tol, self.n_hypotheses, tuple(record))
+        self.n_hypotheses += n
+        return record
+
     def _is_plain(self) -> bool:
         """Return whether there is one weight per column, and no prior norms are learned."""
         return self.n_outputs == 1 and not self.columns.shared and not len(self.factors.learned)
 
+    def _arrays(self) -> LinearState:
+        """Return the arrays of a compiled pass."""
+        m = len(self.columns.offsets)
+        groups = np.zeros(m, dtype=np.int64) if self.shape == "joint" else np.arange(m)
+        return LinearState(self.V, self.U, self.intercept, groups, self.factors.arrays(), mean_of(self.average))
+
     def _pass_state(self) -> tuple[Any, ...]:
         """Return the arrays of a compiled pass, kept until one of them is replaced; vectors for a single output."""
-        m, factors = len(self.columns.offsets), self.factors.arrays()
-        groups = np.zeros(m, dtype=np.int64) if self.shape == "joint" else np.arange(m)
-        state = LinearState(self.V, self.U, self.intercept, groups, factors, int(includes_last(self.average)))
+        state = self._arrays()
         if self._is_plain():
+            factors = state.factors
             factors = factors._replace(norms=factors.norms[:, 0], F=factors.F[:, 0], C=factors.C[:, 0])
             state = state._replace(V=self.V.reshape(-1), U=self.U.reshape(-1), factors=factors)
         self._state = plain(state)

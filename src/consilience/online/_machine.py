@@ -10,7 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..kernels import Kernel
 from ..views.container import Views
-from ._arrays import PassRecord
+from ._arrays import IntervalRecord, PassRecord
 
 Sources = Sequence[tuple[int, float]]  # of each output: the output before it comes from (-1: none), and its scale
 
@@ -18,7 +18,8 @@ Sources = Sequence[tuple[int, float]]  # of each output: the output before it co
 class Lesson(NamedTuple):
     """What is learned about samples: their classes, weights and names.
 
-    A sample has the same name in every pass. Votes are costly, so scores of votes are made only where `scored`.
+    Codes are positions of classes, (n,). For regression they are numbers and for labels 0 and 1, (n, n_outputs). A
+    sample has the same name in every pass. Votes are costly, so scores of votes are made only where `scored`.
     """
 
     codes: np.ndarray
@@ -51,7 +52,7 @@ class Machine(ABC):
         """Make room for the views of X that occur for the first time; linear machines need no kernels."""
 
     @abstractmethod
-    def learn(self, chunk: Any, lesson: Lesson, rule: Any) -> PassRecord:
+    def learn(self, chunk: Any, lesson: Lesson, rule: Any) -> PassRecord | IntervalRecord:
         """Learn samples in order; return their scores before learning, and where the decision was wrong.
 
         `chunk` is what `read` returned, or a slice of it. The scores are of the hypothesis that predicts.
@@ -74,9 +75,12 @@ class Machine(ABC):
         """Return the views that some sample had, in the order in which they joined."""
 
     @property
-    def n_averaged(self) -> int:
-        """The number of hypotheses in a mean: those in use so far and, with the last, one more."""
-        return max(self.n_hypotheses + includes_last(self.average), 1)
+    def n_averaged(self) -> float:
+        """Sum of the weights of the hypotheses in a mean: their number, with the last one more; at least 1."""
+        n = self.n_hypotheses
+        if mean_of(self.average) == 2:
+            return max(n * (n + 1.0) * (n + 2.0) * (n + 3.0) / 4, 1.0)
+        return max(n + 1.0 * includes_last(self.average), 1.0)
 
     def dropped(self) -> int:
         """Return the number of samples that a budget did not keep."""
@@ -109,6 +113,11 @@ class Machine(ABC):
 def takes_means(average: Any) -> bool:
     """Return whether predictions are by a mean of hypotheses."""
     return bool(average) and average != "voted"
+
+
+def mean_of(average: Any) -> int:
+    """Return which mean predicts: 0 of the hypotheses in use so far, 1 also of the last, 2 with growing weights."""
+    return {"with_last": 1, "recent": 2}.get(average, 0) if isinstance(average, str) else 0
 
 
 def includes_last(average: Any) -> bool:

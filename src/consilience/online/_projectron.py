@@ -8,9 +8,10 @@ import numpy as np
 from .._jit import jit
 from ..solvers.linalg import multiply, solve_rows
 from ..views.container import Views
-from ._arrays import PassRecord
+from ._arrays import IntervalRule, intervals
 from ._dual import Grams, Support, SupportMachine, refuse_one_view
-from ._machine import Lesson, Sources, includes_last, remapped
+from ._interval_steps import projected_interval_pass
+from ._machine import Lesson, Sources, mean_of, remapped
 
 _SPAN = 1e-10  # a fraction of k(x, x), or of the terms of a score, below which it counts as zero
 
@@ -65,7 +66,7 @@ class ProjectronMachine(SupportMachine):
         self.alpha, self.beta = share * self.alpha, 0 * self.beta
         self.n_hypotheses = 0
 
-    def _learn_block(self, X: Views, lesson: Lesson, rule: ProjectionRule, record: PassRecord) -> None:
+    def _learn_block(self, X: Views, lesson: Lesson, rule: Any, record: Any) -> None:
         b, S, T = len(lesson.codes), len(self.support), self.n_outputs
         K = self.support.against(self.grams, X, extra=b)
         K[:, :, S:] = self.grams(X, X)
@@ -73,11 +74,20 @@ class ProjectronMachine(SupportMachine):
         self._make_room(b)
         state = ProjectronState(alpha, beta, self.L, np.arange(S + b), self.largest, self.budget)
         updates, times = np.zeros(b, dtype=np.int64), (self.n_hypotheses, _mean_of(self.average))
-        given = (lesson.codes, lesson.weights, tuple(rule))
-        made = tuple(state), S, times, record.scores, record.wrong, updates
-        at, size = _projectron_pass(K[:, 0], given, (0, *[np.empty((0, 0))] * 3), *made)
-        if at < b:  # the first sample that must be projected
-            at, size = _projectron_pass(K[:, 0], given, (at, *self._projections(K[:, 0, :S])), *made)
+        if isinstance(rule, IntervalRule):
+            given: Any = (intervals(rule, lesson.codes), lesson.weights, tuple(rule))
+            size = projected_interval_pass(K[:, 0], given, tuple(state), S, times, tuple(record), updates)
+        else:
+            given = (lesson.codes, lesson.weights, tuple(rule))
+            made = tuple(state), S, times, record.scores, record.wrong, updates
+            at, size = _projectron_pass(K[:, 0], given, (0, *[np.empty((0, 0))] * 3), *made)
+            if at < b:  # the first sample that must be projected: solve for all samples of the block at once
+                H = np.zeros((b, len(self.L)))  # room of L that is not used yet changes nothing for zeros
+                H[:, :S] = K[:, 0, :S]
+                H = solve_rows(self.L, H)
+                H[:, S:] = 0.0
+                D = solve_rows(self.L, H.copy(), transposed=True)
+                at, size = _projectron_pass(K[:, 0], given, (at, H, D, multiply(H, H.T)), *made)
         entered = state.members[S:size] - S  # positions in the block
         self.keep(X[entered], lesson.ids[entered])
         self.alpha, self.beta = alpha[:, :size], beta[:, :size]
@@ -100,14 +110,6 @@ class ProjectronMachine(SupportMachine):
             L[:S, :S] = self.L[:S, :S]
             self.L, self.written = L, np.array([S])
 
-    def _projections(self, K: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return H = L⁻¹k for each sample's kernel with the support, D = L⁻ᵀH, both by rows, and HH'."""
-        H = np.zeros((len(K), len(self.L)))  # the room of L that is not used yet changes nothing for zeros
-        H[:, : K.shape[1]] = K
-        H = solve_rows(self.L, H)
-        H[:, K.shape[1] :] = 0.0
-        return H, solve_rows(self.L, H.copy(), transposed=True), multiply(H, H.T)
-
     def coefficients(self) -> np.ndarray:
         """Return coefficients (1, n_outputs, n_support) of the last hypothesis, or of the mean of all."""
         # a step at sample t is part of T - t of T hypotheses, and of T + 1 - t of T + 1 with the last
@@ -124,8 +126,8 @@ class ProjectronMachine(SupportMachine):
 
 
 def _mean_of(average: Any) -> int:
-    """Return -1 where the last hypothesis predicts, else the number of hypotheses in the mean that are not used yet."""
-    return int(includes_last(average)) if average else -1
+    """Return -1 where the last hypothesis predicts, else which mean does."""
+    return mean_of(average) if average else -1
 
 
 # -- the compiled pass
@@ -135,6 +137,12 @@ def _sum(alpha, K):  # type: ignore[no-untyped-def]
     for j in range(len(alpha)):
         total += alpha[j] * K[j]
     return total
+
+
+@jit()
+def _total(n, mean):  # type: ignore[no-untyped-def]
+    """Return the sum of the weights of n hypotheses, and of one more with mean = 1; at least 1."""
+    return max(n * (n + 1.0) * (n + 2.0) * (n + 3.0) / 4 if mean == 2 else n + 1.0 * mean, 1.0)
 
 
 @jit()
@@ -203,14 +211,14 @@ def _step(rule, margin, inside, residual, n_sides):  # type: ignore[no-untyped-d
 def _projectron_pass(K, given, solved, state, size, times, scores, wrong, updates):  # type: ignore[no-untyped-def]
     """Learn a block, and return where it stops and the size of the support; K[i] is the kernel with it and the block.
 
-    `solved` are the sample to begin with and what `ProjectronMachine._projections` returns. Where that is empty, the
-    pass stops at the first sample that needs it. `updates` become 2 for members, 1 for projections and 3 for those that
-    only a full budget requires.
+    `solved` are the sample to begin with, H with the rows L⁻¹k, D with L⁻ᵀL⁻¹k and HH', all for the members before this
+    block. Where these are empty, the pass stops at the first sample that needs them. `updates` become 2 for new members,
+    1 for projections and 3 for those that only a full budget requires.
 
     Scores that differ by less than _SPAN of the largest terms so far are ties, and so are distances and the threshold:
     solving with L leaves more rounding than sums do.
     """
-    (codes, weights, rule), (n_before, last), (start, H, D, P) = given, times, solved
+    (codes, weights, rule), (n_before, mean), (start, H, D, P) = given, times, solved
     rule = ProjectionRule(*rule)
     alpha, beta, L, members, largest, budget = state
     T, most = alpha.shape
@@ -230,8 +238,8 @@ def _projectron_pass(K, given, solved, state, size, times, scores, wrong, update
         margin, rival = _decide(total, code, sizes, _SPAN)
         for t in range(T):  # loops compile faster than array expressions
             scores[i, t] = total[t]
-            if last >= 0:  # the mean over the hypotheses so far; what is left by rounding is a tie
-                lacks = _sum(beta[t, :size], k[:size]) / max(n_before + i + last, 1)
+            if mean >= 0:  # the mean over the hypotheses so far; what is left by rounding is a tie
+                lacks = _sum(beta[t, :size], k[:size]) / _total(n_before + i, mean)
                 scores[i, t] = total[t] - lacks if abs(total[t] - lacks) > _SPAN * largest[0] else 0.0
         wrong[i] = margin <= 0
         # no hinge loss, or a correct decision of the plain Projectron
@@ -261,10 +269,11 @@ def _projectron_pass(K, given, solved, state, size, times, scores, wrong, update
             size += 1
         else:
             _set_projection(L, first, size, half, D, i, members, d)
+        since = _total(n_before + i + 1, 2) if mean == 2 else n_before + i + 1.0  # weight of the hypotheses before
         for t in (code if T > 1 else 0, rival):
             if t >= 0:
                 a = -tau if t == rival or (T == 1 and code == 0) else tau
                 for s in range(size):
                     alpha[t, s] += a * d[s]
-                    beta[t, s] += a * d[s] * (n_before + i + 1)
+                    beta[t, s] += a * d[s] * since
     return len(codes), size

@@ -37,6 +37,18 @@ def _difference(sums, lacks):  # type: ignore[no-untyped-def]
 
 
 @jit()
+def _weight(t, mean):  # type: ignore[no-untyped-def]
+    """Return the weight of hypothesis t in the mean; with mean = 2 later ones count more (Shamir and Zhang 2013)."""
+    return t * (t + 1.0) * (t + 2.0) if mean == 2 else 1.0
+
+
+@jit()
+def _total(n, mean):  # type: ignore[no-untyped-def]
+    """Return the sum of the weights of n hypotheses, and of one more with mean = 1; at least 1."""
+    return max(n * (n + 1.0) * (n + 2.0) * (n + 3.0) / 4 if mean == 2 else n + 1.0 * mean, 1.0)
+
+
+@jit()
 def _power(x, exponent):  # type: ignore[no-untyped-def]
     """Return x^exponent; the usual exponents need no call of the slow function."""
     if exponent == 0:
@@ -185,9 +197,9 @@ def _may_tie(scores, code, rival, margin, near):  # type: ignore[no-untyped-def]
 
 
 @jit()
-def _report(i, total, margin, counters, wrong):  # type: ignore[no-untyped-def]
+def _report(i, margin, weight, counters, wrong):  # type: ignore[no-untyped-def]
     """Record whether sample i is a mistake, and count the hypothesis that made it."""
-    counters[0] += 1
+    counters[0] += weight
     counters[1] = max(counters[1], abs(margin))
     wrong[i] = margin <= 0
 
@@ -254,16 +266,17 @@ def _add_matrix(rows, i, t, a, state, rounding):  # type: ignore[no-untyped-def]
 @jit()
 def _set_means(rows, i, state, dots, n, means):  # type: ignore[no-untyped-def]
     """Set the scores of row i by the mean of the hypotheses so far, n without the last."""
-    (C, F, B, U), since = (state.factors.C, state.factors.F, state.intercept, state.U), state.factors.counters[0]
+    C, F, B, U = state.factors.C, state.factors.F, state.intercept, state.U
+    since = state.factors.counters[0] + (state.mean == 1)
     for t in range(len(means)):
-        sums, lacks = ((C[0, t] + (since + state.last) * F[0, t]) * B[0, t], B[1, t]) if len(B) else (0.0, 0.0)
+        sums, lacks = ((C[0, t] + since * F[0, t]) * B[0, t], B[1, t]) if len(B) else (0.0, 0.0)
         for g in range(len(F)):
-            sums += (C[g, t] + (since + state.last) * F[g, t]) * dots[g, t]
+            sums += (C[g, t] + since * F[g, t]) * dots[g, t]
         for l in range(len(state.groups)):
             k, shift = l if state.factors.side > 0 else 0, rows.column_start[i, l] - rows.start[i, l]
             for j in range(rows.start[i, l], rows.stop[i, l]):
                 lacks += rows.values[j] * U[rows.columns[j + shift], k, t]
-        means[t] = _difference(sums, lacks) / max(n + state.last, 1)
+        means[t] = _difference(sums, lacks) / _total(n, state.mean)
 
 
 @jit()
@@ -310,7 +323,7 @@ def linear_pass(rows, codes, weights, state, rule, tol, n_before, record):  # ty
             _set_means(rows, i, state, dots, n_before + i, record.scores[i])
         if len(record.shares):
             _set_shares(rows, i, state, code, rival, record.shares[i])
-        _report(i, total, margin, counters, record.wrong)
+        _report(i, margin, _weight(n_before + i + 1, state.mean), counters, record.wrong)
         if margin > rule.threshold * (1 + tol):
             continue
         own[:] = 0
@@ -348,9 +361,11 @@ def _kernel_sums(alpha, K, F, dots, total):  # type: ignore[no-untyped-def]
 
 
 @jit()
-def _drop_member(state, oldest, K):  # type: ignore[no-untyped-def]
-    """Drop a member of the support, also from averages: V -= α x; K is its kernel with all members, for the norms."""
-    alpha, factors = state.alpha, state.factors
+def _drop_oldest(state, K):  # type: ignore[no-untyped-def]
+    """Drop the oldest member, also from averages: V -= α x; K is its kernel with all members, for the norms."""
+    alpha, factors, oldest = state.alpha, state.factors, 0
+    while not state.alive[oldest]:
+        oldest += 1
     (G, T), state.alive[oldest] = factors.F.shape, False
     dots = np.empty((G, T))
     for t in range(T):
@@ -371,15 +386,15 @@ def _drop_member(state, oldest, K):  # type: ignore[no-untyped-def]
 
 
 @jit()
-def _set_kernel_means(beta, K, factors, last, n, dots, means):  # type: ignore[no-untyped-def]
+def _set_kernel_means(beta, K, factors, mean, n, dots, means):  # type: ignore[no-untyped-def]
     """Set the scores by the mean of the hypotheses so far, n without the last."""
-    C, F, since = factors.C, factors.F, factors.counters[0]
+    C, F, since = factors.C, factors.F, factors.counters[0] + (mean == 1)
     for t in range(len(means)):
         sums, lacks = 0.0, 0.0
         for g in range(len(K)):
-            sums += (C[g, t] + (since + last) * F[g, t]) * dots[g, t]
+            sums += (C[g, t] + since * F[g, t]) * dots[g, t]
             lacks += _sum(beta[g, t], K[g])
-        means[t] = _difference(sums, lacks) / max(n + last, 1)
+        means[t] = _difference(sums, lacks) / _total(n, mean)
 
 
 @jit()
@@ -406,19 +421,17 @@ def kernel_pass(K, own, given, state, rule, tol, record, steps, history, going):
     """
     (codes, weights, slots, n_before), rule, record = given, Rule(*rule), PassRecord(*record)
     state = KernelState(state[0], state[1], state[2], state[3], state[4], Factors(*state[5]), state[6])
-    alpha, beta, alive, R, _, factors, last = state
-    F, C, counters = factors.F, factors.C, factors.counters
+    alpha, beta, alive, R, _, factors, mean = state
+    F, C, counters, (first, kernels) = factors.F, factors.C, factors.counters, going
     (G, T), S = F.shape, alpha.shape[1] - len(codes)
     dots, terms, total, sizes = np.empty((G, T)), np.empty((G, T)), np.empty(T), np.zeros(T)
-    n_kept, oldest, n_gone, kernels = alive.sum(), 0, 0, going[1]
-    for i in range(going[0], len(codes) + 1):
-        while n_kept > state.budget > 0:  # after the step of the sample before
+    n_over, n_gone = alive.sum() - state.budget if state.budget > 0 else -len(codes) - 1, 0
+    for i in range(first, len(codes) + 1):
+        while n_over > 0:  # after the step of the sample before
             if factors.p != 1 and n_gone == len(kernels):
                 return i
-            while not alive[oldest]:
-                oldest += 1
-            _drop_member(state, oldest, kernels[n_gone if factors.p != 1 else 0])
-            n_kept, n_gone = n_kept - 1, n_gone + 1
+            _drop_oldest(state, kernels[n_gone if factors.p != 1 else 0])
+            n_over, n_gone = n_over - 1, n_gone + 1
         if i == len(codes):
             break
         _kernel_sums(alpha[:, : S + i], K[i, :, : S + i], F, dots, total)
@@ -434,12 +447,12 @@ def kernel_pass(K, own, given, state, rule, tol, record, steps, history, going):
         record.scores[i] = total
         if len(beta):
             row = record.scores[i]
-            _set_kernel_means(beta[:, :, : S + i], K[i, :, : S + i], factors, last, n_before + i, dots, row)
+            _set_kernel_means(beta[:, :, : S + i], K[i, :, : S + i], factors, mean, n_before + i, dots, row)
             if len(R):
                 record.scores[i] = R @ record.scores[i]
         if len(record.shares):
             _set_group_shares(factors, dots, code, rival, record.shares[i])
-        _report(i, total, margin, counters, record.wrong)
+        _report(i, margin, _weight(n_before + i + 1, mean), counters, record.wrong)
         if margin > rule.threshold * (1 + tol):
             continue
         size = _p_norm(own[i], factors.p) if factors.side <= 1 else own[i].sum()
@@ -448,8 +461,7 @@ def kernel_pass(K, own, given, state, rule, tol, record, steps, history, going):
         if tau == 0:
             continue
         _close_hypothesis(factors)
-        slot = slots[i] if slots[i] >= 0 and alive[slots[i]] else S + i  # a member of the support keeps its place
-        slots[i] = slot
+        slot = slots[i] = slots[i] if slots[i] >= 0 and alive[slots[i]] else S + i  # members keep their places
         for t in (code if T > 1 else 0, rival):
             if t >= 0:
                 a = -tau if t == rival or (T == 1 and code == 0) else tau
@@ -461,9 +473,8 @@ def kernel_pass(K, own, given, state, rule, tol, record, steps, history, going):
                     _turn_factors(factors, dots, own[i], t, a)
         if len(factors.learned):
             _learn_prior(factors, dots, own[i], code, rival, margin, tau, tol)
-        for g in range(G if len(history) else 0):  # loops compile faster than array expressions
-            for t in range(T):
-                history[i, g, t] = F[g, t]
-        n_kept += not alive[slot]
+        if len(history):
+            history[i] = F
+        n_over += not alive[slot]
         alive[slot] = True
     return len(codes) + 1

@@ -37,6 +37,9 @@ class VectorMachine(SupportMachine):
         self.weights: dict[str, np.ndarray] = {}  # Σ_j α_j x_j by view, (n_columns, n_classes), for linear kernels
         self.squared_norm = 0.0  # ‖W‖²
 
+    def _has_two_classes(self) -> bool:
+        return self.n_outputs == 2
+
     def remap_outputs(self, sources: Sources) -> None:
         """Refuse more classes: the class vectors are chosen for all of them together."""
         raise TypeError("A vector perceptron needs all its classes at the first call.")

@@ -57,9 +57,9 @@ class MultiCueClassifier(ViewClassifier, OnlineEstimator):
     estimator : online estimator or dict, optional
         Online estimator of every view, or a dict of online estimators by view. Views without one have a Projectron++
         with `kernel`, `threshold` and `budget`, which other estimators do not use.
-    average : {False, True, "with_last"}, default=False
-        Whether the estimator on top predicts with its last hypothesis, the mean of those that predicted a sample, or
-        the mean of these and the last.
+    average : {False, True, "recent", "with_last"}, default=False
+        Whether the estimator on top predicts with its last hypothesis, the mean of those that predicted a sample, a
+        mean in which later ones count more, or the mean of all and the last.
     budget : int, "auto" or None, default="auto"
         Maximum number of samples that the Projectron of a view keeps; "auto" means 1,000. When it is reached, all
         samples are projected, at any distance, and one warning says so. None means no limit.
@@ -93,7 +93,7 @@ class MultiCueClassifier(ViewClassifier, OnlineEstimator):
     _parameter_constraints = {
         **CONSTRAINTS,
         "threshold": [Interval(Real, 0, None, closed="left")],
-        "average": ["boolean", StrOptions({"with_last"})],
+        "average": ["boolean", StrOptions({"recent", "with_last"})],
     }
 
     kernel: Any = "rbf"
@@ -121,7 +121,7 @@ class MultiCueClassifier(ViewClassifier, OnlineEstimator):
     def _validate_params(self) -> None:
         super()._validate_params()
         for name, part in self._given().items():
-            if part is not None and not isinstance(part, OnlineEstimator):
+            if part is not None and not (isinstance(part, OnlineEstimator) and isinstance(part, ViewClassifier)):
                 raise TypeError(
                     "`estimator` must be an online estimator, such as Projectron or OnlinePerceptron, or a dict of "
                     f"them; got {type(part).__name__} for {name}."

@@ -5,6 +5,7 @@ from numbers import Integral
 from typing import Any, Self
 
 import numpy as np
+from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
@@ -82,7 +83,7 @@ class RankingPerceptron(ViewClassifier, OnlineEstimator):
         ``decode(weights, x)`` returns the output of the largest score, for outputs that are too many to list, such as
         Viterbi's algorithm for sequences. `weights` are a dict by name, 0 for unknown names, where features have names;
         else a vector. Needs `features`, and no `candidates`. Ties are broken by it, so they are not mistakes.
-    {average}
+    {ranked_average}
     {max_iter}
     {shuffle}
     {random_state}
@@ -137,6 +138,7 @@ class RankingPerceptron(ViewClassifier, OnlineEstimator):
 
     _parameter_constraints = {
         **CONSTRAINTS,
+        "average": ["boolean", StrOptions({"with_last", "voted"})],
         "features": [callable, None],
         "joint_kernel": [callable, tuple, None],
         "candidates": [callable, "array-like", None],
@@ -280,8 +282,7 @@ class RankingPerceptron(ViewClassifier, OnlineEstimator):
 
     def _joint(self) -> Any:
         """Return the function of the user."""
-        joint = self.features if self.features is not None else self.joint_kernel
-        return joint if callable(joint) else None
+        return next((joint for joint in (self.features, self.joint_kernel) if callable(joint)), None)
 
     # -- single samples
     def learn_one(self, x: Any, y: Any, sample_weight: float = 1.0) -> Self:
@@ -360,8 +361,7 @@ class RankingPerceptron(ViewClassifier, OnlineEstimator):
         check_is_fitted(self, "n_samples_seen_")
         self._check_fixed()
         X = read_views_to_predict(self, X) if self._reads_views() else as_items(X, "X")
-        choices = choices_of(self, X)
-        return list(zip(choices, self._machine.scores(self._joint(), X, choices), strict=True))
+        return list(zip(choices := choices_of(self, X), self._machine.scores(self._joint(), X, choices), strict=True))
 
     def _classifies(self) -> bool:
         if self._ranks():

@@ -244,13 +244,23 @@ kernel : Kernel, str, callable or dict, default="linear"
 combine : {"sum", "product"}, Polynomial or list, default="sum"
     How the kernels of the views make one kernel; see `MaxMarginClassifier`. Missing views need "sum".""",
     "average": """
+average : {False, True, "recent", "with_last", "voted"}, default=False
+    Whether to predict with the last hypothesis, the mean of those that predicted a sample, a mean in which later ones
+    count more, the mean of all and the last, or their vote. In "recent", hypothesis t has the weight t(t+1)(t+2)
+    (Shamir and Zhang 2013); it suits streams that change.""",
+    "ranked_average": """
 average : {False, True, "with_last", "voted"}, default=False
     Whether to predict with the last hypothesis, the mean of those that predicted a sample, the mean of these and the
-    last, or their vote.""",
+    last, or their vote. `error_curve_` and `n_errors_` count the last hypothesis where outputs are ranked.""",
     "mean": """
-average : {False, True, "with_last"}, default=False
-    Whether to predict with the last hypothesis, the mean of those that predicted a sample, or the mean of these and
-    the last.""",
+average : {False, True, "recent", "with_last"}, default=False
+    Whether to predict with the last hypothesis, the mean of those that predicted a sample, a mean in which later ones
+    count more (weights t(t+1)(t+2), Shamir and Zhang 2013), or the mean of all and the last.""",
+    "regression_mean": """
+average : {False, True, "recent", "with_last"}, default=True
+    Whether to predict with the last hypothesis, the mean of those that predicted a sample, a mean in which later ones
+    count more, or the mean of all and the last. The last hypothesis fits the noise of the last targets, so the mean is
+    the default.""",
     "margin": """
 margin : float, default=0.0
     Largest margin at which an update is made: of y f(x), or with several classes of the lead over the best other
