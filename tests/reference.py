@@ -382,6 +382,26 @@ def online(rows, codes, n_classes, link, threshold, step):
     return np.array(scores), np.array(wrong), hypotheses
 
 
+def budgeted(rows, codes, n_classes, link, threshold, budget):
+    """`online` with V summed from the last samples with a step of 1: mistakes, {sample: coefficients}, all (V, W)."""
+    kept, wrong, hypotheses = {}, [], []
+    for i in range(len(codes) + 1):
+        V = np.zeros((1 if n_classes == 2 else n_classes, *rows[0].shape))
+        V = V + sum(np.multiply.outer(a, rows[s]) for s, a in kept.items())
+        W = np.array([link(v) for v in V])
+        hypotheses.append((V, W))
+        if i == len(codes):
+            return np.array(wrong), kept, hypotheses
+        s, c, a = np.array([np.sum(w * rows[i]) for w in W]), codes[i], np.zeros(len(W))
+        r = max((t for t in range(len(s)) if t != c), key=lambda t: s[t]) if n_classes > 2 else None
+        m = (2 * c - 1) * s[0] if r is None else s[c] - s[r]
+        wrong.append(m <= 1e-10)
+        if m <= threshold + 1e-10:
+            a[[0] if r is None else [c, r]] = [2 * c - 1] if r is None else [1, -1]
+            kept[i] = a
+            kept = dict(list(kept.items())[-budget:])
+
+
 def regression(rows, y, link, epsilon, step, p=1.0):
     """Score, compare, step: `step` of the distance from the interval, the squared group norm and the direction."""
     V = np.zeros(rows[0].shape)
@@ -701,3 +721,56 @@ def running_tfidf(counts):
         Z[t] = row * (np.log((2 + t) / (1 + df)) + 1)
         Z[t] /= max(np.sqrt((Z[t] ** 2).sum()), 1e-300)
     return Z
+
+
+def running_calibration(scores, codes, weights):
+    """Probabilities before each sample: Newton steps of the log loss on slopes and biases, past samples fade."""
+    T, out, squares, total, memory = scores.shape[1], [], 0.0, 0.0, np.full(3, 2.0)
+    theta, H = np.array([[1e-3, 0.0]] * 2), np.zeros((2, 2, 2))
+    for s, c, w in zip(scores, codes, weights, strict=True):
+        z = (s if T == 1 else s - s.max()) / (np.sqrt(squares / total) if squares > 0 else 1.0)
+        z, side = z / np.sqrt(1 + z**2 / 9), int(T == 1 and s[0] > 0)
+        x, kept = np.array([abs(z[0]), 1.0]), 1 - 1 / memory
+        logits = np.eye(2)[side] * (theta[side] @ x) if T == 1 else theta[0, 0] * z
+        P = np.exp(logits - logits.max())
+        out.append(P := P / P.sum())
+        squares, total = kept[2] * squares + w * np.mean(s**2), kept[2] * total + w
+        if T == 1:
+            H[side] = kept[side] * H[side] + w * max(P[0] * P[1], 1e-3) * np.outer(x, x)
+            theta[side] += np.linalg.solve(H[side] + np.eye(2), w * ((c == side) - P[side]) * x)
+        else:
+            H[0, 0, 0] = kept[0] * H[0, 0, 0] + w * max(P @ z**2 - (P @ z) ** 2, 1e-3)
+            theta[0, 0] += w * (z[c] - P @ z) / (H[0, 0, 0] + 1)
+        theta, memory[[side, 2]] = np.maximum(theta, [1e-3, 0.0]), np.minimum(memory[[side, 2]] + 0.25, 5000)
+    return np.array(out)
+
+
+def adwin(values, delta):
+    """Adaptive windows (Bifet and Gavaldà 2007) with all values kept in buckets of 1, 2, 4, ... values."""
+    buckets, changes = [], []
+    for t, value in enumerate(values):
+        buckets.append([float(value)])
+        size = 1
+        while [len(b) for b in buckets].count(size) > 5:
+            k = [len(b) for b in buckets].index(size)
+            buckets[k : k + 2] = [buckets[k] + buckets[k + 1]]
+            size *= 2
+        dropped, n = [], (t + 1) % 32 == 0 and _older_part(buckets, delta)
+        while n:
+            while n:
+                n -= len(buckets[0])
+                dropped += buckets.pop(0)
+            n = _older_part(buckets, delta)
+        if dropped:
+            changes.append((t, np.mean(dropped), np.mean(np.concatenate(buckets))))
+    return changes
+
+
+def _older_part(buckets, delta):
+    w, ratios = np.concatenate(buckets), {0: 1.0}
+    for n in np.cumsum([len(b) for b in buckets]):
+        if 5 <= n <= len(w) - 5 and len(w) > 10:
+            m, log = 1 / n + 1 / (len(w) - n), np.log(2 * np.log(len(w)) / delta)
+            bound = np.sqrt(2 * m * np.var(w) * log) + 2 / 3 * m * log
+            ratios[n] = abs(np.mean(w[:n]) - np.mean(w[n:])) / bound
+    return max(ratios, key=ratios.get)

@@ -70,7 +70,8 @@ def test_no_function_is_longer_than_60_lines():
 
 def test_no_function_has_more_than_12_arguments():
     """Except for estimators' `__init__`, whose arguments are parameters, and commands, whose arguments are options."""
-    front_door = {"evaluation/comparison.py: compare"}  # its keyword-only parameters are the options of a comparison
+    # keyword-only parameters of these are the options of a comparison, and the forms of files
+    front_door = {"evaluation/comparison.py: compare", "io/streams.py: read_stream"}
     counts = {}
     for module, name, node in all_functions():
         if not name.endswith("__init__") and not module.startswith("cli/"):

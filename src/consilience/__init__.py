@@ -41,13 +41,16 @@ _NAMES = {
     "online.vector": ["VectorPerceptron"],
     "online.ranking": ["RankingPerceptron"],
     "online.multicue": ["MultiCueClassifier"],
+    "online.serving": ["Snapshot"],
     "io": ["Samples", "SharedModel", "load", "read_blocks", "read_samples", "read_stream", "save", "shareable"],
     "evaluation.comparison": ["Comparison", "Difference", "Leaderboard", "candidates", "compare", "default_kernels"],
     "evaluation.splitting": ["LabeledKFold"],
     "evaluation.inspection": ["certificate", "equal_error_rate", "view_agreement", "view_importances"],
     "evaluation.importances": ["FeatureImportances", "feature_importances"],
     "evaluation.external": ["ExternalEvaluation", "evaluate_external"],
-    "evaluation.progressive": ["ProgressiveResult", "progressive_validation"],
+    "evaluation.drift": ["ADWIN"],
+    "evaluation.monitoring": ["DriftEvent", "StreamMonitor"],
+    "evaluation.progressive": ["ProgressiveResult", "StreamOptions", "progressive_validation"],
     "evaluation.displays": [
         "AgreementDisplay",
         "FeatureImportancesDisplay",
@@ -103,11 +106,13 @@ if TYPE_CHECKING:
         MetricDisplay,
         ViewWeightsDisplay,
     )
+    from .evaluation.drift import ADWIN
     from .evaluation.external import ExternalEvaluation, evaluate_external
     from .evaluation.importances import FeatureImportances, feature_importances
     from .evaluation.inspection import certificate, equal_error_rate, view_agreement, view_importances
+    from .evaluation.monitoring import DriftEvent, StreamMonitor
     from .evaluation.output_displays import BandedR2Display
-    from .evaluation.progressive import ProgressiveResult, progressive_validation
+    from .evaluation.progressive import ProgressiveResult, StreamOptions, progressive_validation
     from .evaluation.splitting import LabeledKFold
     from .io import Samples, SharedModel, load, read_blocks, read_samples, read_stream, save, shareable
     from .kernels import graphs
@@ -120,6 +125,7 @@ if TYPE_CHECKING:
     from .online.perceptron import OnlinePerceptron, PassiveAggressive
     from .online.ranking import RankingPerceptron
     from .online.regression import PassiveAggressiveRegressor
+    from .online.serving import Snapshot
     from .online.vector import VectorPerceptron
     from .solvers import certificates
     from .views import RowBlocks, Views, as_views

@@ -219,7 +219,7 @@ REFUSED = {
     "compare t.csv -y y --views odd": "`views` is a dict of view -> columns, 'prefix', a .toml file or None",
     "compare t.csv -y y --views prefix": "Column 'p' has no view prefix. With views='prefix', columns of the view "
     "audio are named 'audio__something'.",
-    f"fit t.csv {FIT} --views l.toml": "l.toml' gives the view 'a' as 5;",
+    f"fit t.csv {FIT} --views l.toml": "View 'a' of 't.csv' is given as numbers; give the names",
     # files
     "compare none.parquet -y y": "There is no file or folder",
     "compare ids.csv more.csv -y y": "Several files are matched by a column that names the samples",

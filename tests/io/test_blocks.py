@@ -331,7 +331,7 @@ def test_numbers_with_cells_that_are_not_are_refused(tmp_path):
     refused("column 'a' has numbers, and 1 cell", path, views={"x": ["a", "b"]})
     late = tmp_path / "late.csv"
     late.write_text("a,b\n" + "1,2\n" * 3_000_000 + "n.d.,2\n")
-    refused("Column 'a' of 'late.csv' has the value 'n.d.' in lines", late)
+    refused("Column 'a' of 'late.csv' has the value 'n.d.' in line 3000002", late)
 
 
 def test_lists_of_other_lengths_name_the_row(tmp_path):

@@ -15,6 +15,7 @@ import scipy.sparse as sp
 
 from consilience import CoRegularizedRidgeClassifier, PerView, Views
 from consilience.io import read_layout, read_samples, read_stream
+from consilience.io._arrow import _Rows
 
 N = 24
 LABELS = np.array(["p", "q"] * (N // 2))
@@ -146,9 +147,15 @@ def test_a_file_of_several_with_categories_alone_is_one_view(tmp_path):
 
 
 def test_a_stream_does_not_know_categories(tmp_path):
-    CLINICAL[["age", "grade"]].assign(y=LABELS).to_parquet(tmp_path / "t.parquet", index=False)
+    path = tmp_path / "t.parquet"
+    CLINICAL[["age", "grade"]].assign(y=LABELS).to_parquet(path, index=False)
     with pytest.raises(ValueError, match=r"Column 'grade' of 't.parquet' has a categorical type, and the categ"):
-        next(read_stream(tmp_path / "t.parquet"))
+        next(read_stream(path))
+    CLINICAL[["age", "stage"]].assign(y=LABELS).to_parquet(path, index=False)
+    X, _ = next(read_stream(path))  # strings are a view by themselves
+    assert X["stage"].tolist() == CLINICAL["stage"].astype(object).where(CLINICAL["stage"].notna(), None).tolist()
+    with pytest.raises(ValueError, match=r"Column 'stage' of 't.parquet' has no numbers, and the categories of a str"):
+        next(read_stream(path, views={"v": ["age", "stage"]}))
 
 
 @pytest.mark.parametrize("views", [None, {"v": ["n"]}, {"v": ["n", "m"]}])
@@ -406,8 +413,8 @@ TOMLS = {
     "has no table [views] with columns or patterns by view. ": b"[views]\n",
     "cannot be read as TOML: ": b"[views]\na = [",
     "is not encoded in UTF-8": b'[views]\na = "\xe9"\n',
-    "gives the view 'a' as 5; give a column name, a pattern such as 'mfcc_*', or a list of them, as strings.": (
-        b"[views]\na = 5\n"
+    "gives the view 'a' as 5.5; give a column name, a pattern such as 'mfcc_*', or a list of them, as strings.": (
+        b"[views]\na = 5.5\n"
     ),
     "gives the view 'a' as ['b', 5];": b'[views]\na = ["b", 5]\n',
     "names the column `target` by 5; give its name as a string.": b'target = 5\n[views]\na = "b"\n',
@@ -440,7 +447,7 @@ def test_reading_takes_time_in_proportion_to_the_columns(tmp_path, monkeypatch):
     for d in (2_500, 20_000):
         names = [f"c{j}" for j in range(d)]
         table = pa.table({**{name: [0.5, 1.5] for name in names}, **{f"t{j}": ["a", "b"] for j in range(d // 16)}})
-        monkeypatch.setattr("consilience.io._arrow._load_parquet", lambda *_, table=table: [("'t'", table)])
+        monkeypatch.setattr("consilience.io._arrow._load_parquet", lambda *_, table=table: [_Rows(table, "'t'", 0)])
         known = {"v": ("numbers", d, tuple(reversed(names)))}
         views = {"v": names[::2], "w": names[1::2]}
         times[d] = [

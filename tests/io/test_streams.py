@@ -90,9 +90,6 @@ WITH_TEXT = {  # next to numbers: a file shows whether it is a category, a strea
     "text and prefixes.csv": b"a__1,word,b__1,y\n1,x,2,p\n3,z,4,q\n5,,6,p\n",
     "categories.csv": b"n,word,y\n1,x,p\n3,z,q\n5,x,p\n6,x,p\n",
     "strings.ndjson": b'{"word": "x", "n": 1, "y": 0}\n\n{"n": 2, "word": null, "y": 0}\n{"word": "z", "y": 1}\n',
-    "categories.parquet": lambda path: as_parquet(
-        path, n=[1, 2, 3], word=pa.array(["x", None, "x"]).dictionary_encode(), y=[1, 2, 3]
-    ),
 }  # fmt: skip
 
 
@@ -187,7 +184,7 @@ REFUSED = {
     "csv, a name twice": (b"a,a,y\n1,2,0\n", "'t.csv' has two columns named 'a'. Rename or remove one of them."),
     "parquet, a name twice": (two_of_a_name, "'t.parquet' has two columns named 'a'"),
     "csv, short row": (b"a,b,y\n1,2,0\n1,2\n", "'t.csv' cannot be read as CSV: .* Expected 3 columns, got 2"),
-    "csv, blank lines": (b"\n\n", "'t.csv' cannot be read as CSV: CSV parse error: Empty CSV file"),
+    "csv, blank lines": (b"\n\n", "'t.csv' cannot be read as CSV: .*Empty CSV file"),
     "csv, control codes": (b"a,b\n\x1b[2J\x07\n", "'t.csv' cannot be read as CSV"),
     "csv, dates": (b"d,y\n2020-01-01,0\n", "'t.csv': column 'd' has dates or times. Make numbers of them"),
     "csv, no target": (b"a,b\n1,2\n", "No column 'y' is in 't.csv', only a, b. Give the name of a column"),
@@ -202,11 +199,12 @@ REFUSED = {
     "jsonl, no target": (b'{"a": 1}\n', "No column 'y' is in 't.jsonl', only a."),
     "jsonl, lost target": (b'{"a": 1, "y": 0}\n{"a": 1}\n', "Line 2 of 't.jsonl' has no key 'y'. Write null where"),
     "jsonl, lengths": (
-        b'{"v": [1], "y": 0}\n{"v": [1, 2], "y": 0}\n', "Column 'v' of 't.jsonl' has lists of 1 and of 2 numbers",
+        b'{"v": [1.5], "y": 0}\n{"v": [1, 2], "y": 0}\n',
+        "Column 'v' of 't.jsonl' has lists of 1 and of 2 numbers, the latter in line 2. Make them equally long",
     ),
     "parquet, lengths": (
         lambda path: as_parquet(path, odd=[[1.0], [1.0, 2.0]], y=[1, 2]),
-        "Column 'odd' of 't.parquet' has lists of 1 and of 2 numbers",
+        "Column 'odd' of 't.parquet' has lists of 1 and of 2 numbers, the latter in row 1 .counted from 0.",
     ),
     "parquet, empty folder": (lambda path: path.mkdir(), "has no .parquet file"),
     "parquet, packed": (gzip.compress(b"nothing"), "'t.parquet'"),
@@ -226,14 +224,11 @@ REFUSED = {
     ),
     "doc": (b"", "'t.doc' is not a file of samples: its name must end in one of .parquet, .pq, .csv"),
     "none": (lambda path: None, "There is no file or folder"),
-    "libsvm, zero": (
-        b"1 0:1\n0 1:2\n", "'t.libsvm' has a column with the number 0; libsvm files number columns from 1 on.",
-    ),
     "libsvm, wide": (
         b"1 1:1 2000000000:1\n", "'t.libsvm' has a column with the number 2000000000; numbers up to 67108864 are read.",
     ),
     "libsvm, wider": (b"1 4000000000:1\n", "'t.libsvm' cannot be read as libsvm: value too large"),
-    "libsvm, negative": (b"1 -1:1\n", "'t.libsvm' cannot be read as libsvm: Invalid index -1"),
+    "libsvm, negative": (b"1 -1:1\n", "Line 1 of 't.libsvm' cannot be read as libsvm: Invalid index -1"),
     "libsvm, order": (b"1 2:1 1:1\n", "'t.libsvm' cannot be read as libsvm: Feature indices"),
     "libsvm, repeated": (b"1 2:1 2:1\n", "'t.libsvm' cannot be read as libsvm: Feature indices"),
     "libsvm, no value": (b"1 1:2\n1 2", "'t.libsvm' cannot be read as libsvm"),
@@ -274,19 +269,19 @@ def read_lines(lines, format="csv", chunk=64):
 MANY = [f"{v},0" for v in range(64)]
 BAD_LINES = {
     "the stream cannot be read as CSV: Empty CSV file": [],
-    "the stream cannot be read as CSV: CSV parse error: Expected 3 columns, got 2: 1,2": ["a,b,y", "1,2,0", "1,2"],
-    "Column 'a' of the stream has the value 'x' in lines 66 to 66, but numbers in all rows before": [
-        "a,y",
-        *MANY,
-        "x,0",
+    "the stream cannot be read as CSV: CSV parse error in line 3: Expected 3 columns, got 2: '1,2'": [
+        "a,b,y",
+        "1,2,0",
+        "1,2",
     ],
-    "Column 'a' of the stream has text in lines 66 to 67, but no value": ["a,b,y", *[",1,0"] * 64, "x,1,0", "x,1,1"],
-    "Column 'a' of the stream has the value 'true' in lines 66 to 66, but numbers": ["a,y", *MANY, "true,0"],
-    "Column 'y' of the stream has text in lines 66 to 66, but numbers in all rows before": ["a,y", *MANY, "1,01"],
-    "Column 'y' of the stream has numbers in lines 66 to 66, but true or false": ["a,y", *["1,true"] * 64, "1,2"],
-    "Column 'a' of the stream has the value '0x10' in lines 66 to 66, but numbers": ["a,y", *MANY, "0x10,0"],
-    "Column 'a' of the stream has the value '2' in lines 66 to 66, but true or false": ["a,y", *["true,0"] * 64, "2,0"],
-    "the stream cannot be read as CSV: field larger than field limit": ["a,y", "x" * 200_000 + ",1"],
+    "Column 'a' of the stream has the value 'x' in line 66, but numbers in all rows before": ["a,y", *MANY, "x,0"],
+    "Column 'a' of the stream has text in line 66, but no value": ["a,b,y", *[",1,0"] * 64, "x,1,0", "x,1,1"],
+    "Column 'a' of the stream has the value 'true' in line 66, but numbers": ["a,y", *MANY, "true,0"],
+    "Column 'y' of the stream has text in line 66, but numbers in all rows before": ["a,y", *MANY, "1,01"],
+    "Column 'y' of the stream has numbers in line 66, but true or false": ["a,y", *["1,true"] * 64, "1,2"],
+    "Column 'a' of the stream has the value '0x10' in line 66, but numbers": ["a,y", *MANY, "0x10,0"],
+    "Column 'a' of the stream has the value '2' in line 66, but true or false": ["a,y", *["true,0"] * 64, "2,0"],
+    "the stream cannot be read as CSV: field larger than field limit": ["a,y", '"' + "x" * 200_000 + '",1'],
 }
 BAD_RECORDS = {
     "Line 1 of the stream is not JSON": ["[" * 100_000],
@@ -297,13 +292,13 @@ BAD_RECORDS = {
     ],
     "the stream has a column 'x' that it did not have before": ['{"b__1": 1, "y": 0}', '{"b__1": 2, "x": 3, "y": 0}'],
     "the stream has a column 'x' that it did not": ['{"b__1": "w", "y": 0}', '{"b__1": "w", "x": "w", "y": 0}'],
-    "View 'v' of the stream has 1 and 2 columns. Give the same columns in all rows.": [
+    "Column 'v' of the stream has lists of 1 and of 2 numbers, the latter in line 3. Make them equally long. In a": [
         '{"v": [1], "y": 0}', '{"v": null, "w": "x", "y": 0}', '{"v": [1, 2], "y": 0}',
     ],
-    "Column 'a' of the stream has numbers and then objects. Write values of one kind.": [
+    "Column 'a' of the stream has the value 'x' in line 2, but numbers in other rows. Write values of one kind.": [
         '{"a": 1, "y": 0}', '{"a": "x", "y": 0}',
     ],
-    "Column 'a' of the stream has objects and then numbers. Write values of one kind.": [
+    "Column 'a' of the stream has the value '1' in line 2, but text in other rows. Write values of one kind.": [
         '{"a": "x", "y": 0}', '{"a": 1, "y": 0}',
     ],
 }  # fmt: skip
@@ -319,7 +314,7 @@ def test_bad_lines_get_a_sentence(message):
 def test_odd_lines():
     with pytest.raises(ValueError, match="The format of the stream must be 'jsonl', 'csv' or 'tsv'; got 'xml'"):
         read_lines([], "xml")
-    with pytest.raises(ValueError, match="Column 'a' of the stream has numbers and other values"):
+    with pytest.raises(ValueError, match="Column 'a' of the stream has the value 'x' in line 2, but numbers"):
         read_lines(['{"a": 1, "y": 0}', '{"a": "x", "y": 0}'], "jsonl")
     assert read_lines(["a,y", "1,--5"])[0][1] == ["--5"]
 
@@ -372,7 +367,7 @@ def test_files_of_a_folder_have_the_same_columns(tmp_path):
 
 
 def test_a_libsvm_file_is_read_in_pieces(tmp_path, monkeypatch):
-    monkeypatch.setattr("consilience.io.formats._PIECE", 200)
+    monkeypatch.setattr("consilience.io._libsvm._PIECE", 200)
     wide = np.abs(np.random.default_rng(0).normal(size=(200, 30))) * (np.random.default_rng(1).random((200, 30)) < 0.2)
     path, labels = tmp_path / "data.libsvm", np.arange(200) % 3
     dump_svmlight_file(wide, labels, str(path), zero_based=False)

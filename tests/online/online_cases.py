@@ -93,18 +93,19 @@ def two_signs(scores):
     return scores[:, 0] if scores.shape[1] == 1 else scores
 
 
+NONE = {"fit_intercept": False}
 TWINS = {
     "perceptron": (cs.OnlinePerceptron(), lambda X: concatenated(X, bias=True), identity, 0.0, fixed(1.0)),
     "margin and step": (
-        cs.OnlinePerceptron(margin=0.7, eta0=0.25, fit_intercept=False), concatenated, identity, 0.7, fixed(0.25),
+        cs.OnlinePerceptron(margin=0.7, eta0=0.25, **NONE), concatenated, identity, 0.7, fixed(0.25),
     ),
-    "3-norm": (cs.OnlinePerceptron(3, fit_intercept=False), concatenated, reference.p_norm_link(3), 0.0, fixed(1.0)),
+    "3-norm": (cs.OnlinePerceptron(3, **NONE), concatenated, reference.p_norm_link(3), 0.0, fixed(1.0)),
     "5.5-norm": (
         cs.OnlinePerceptron(5.5, margin=0.1), lambda X: concatenated(X, True), reference.p_norm_link(5.5), 0.1,
         fixed(1.0),
     ),
-    "PA": (cs.PassiveAggressive(variant="PA", fit_intercept=False), concatenated, identity, 1.0, aggressive()),
-    "PA-I": (cs.PassiveAggressive(C=0.1, fit_intercept=False), concatenated, identity, 1.0, aggressive(C=0.1)),
+    "PA": (cs.PassiveAggressive(variant="PA", **NONE), concatenated, identity, 1.0, aggressive()),
+    "PA-I": (cs.PassiveAggressive(C=0.1, **NONE), concatenated, identity, 1.0, aggressive(C=0.1)),
     "PA-II": (
         cs.PassiveAggressive(variant="PA-II", C=0.5, fit_intercept=True), lambda X: concatenated(X, True), identity,
         1.0, aggressive(ridge=1.0),
@@ -113,23 +114,25 @@ TWINS = {
         cs.KernelPerceptron(RBF(0.2)), lambda X: features(sum(grams(X, RBF(0.2)))), identity, 0.0, fixed(1.0),
     ),
     "kernel PA-I": (
-        cs.PassiveAggressive(RBF(0.2), C=0.3, fit_intercept=False), lambda X: features(sum(grams(X, RBF(0.2)))), identity, 1.0,
+        cs.PassiveAggressive(RBF(0.2), C=0.3, **NONE), lambda X: features(sum(grams(X, RBF(0.2)))), identity, 1.0,
         aggressive(0.3),
     ),
-    "matrix 2": (cs.MatrixPerceptron(p=2, fit_intercept=False), matrices, reference.matrix_link(2), 0.0, fixed(1.0)),
-    "matrix 1.5": (cs.MatrixPerceptron(p=1.5, margin=0.3, fit_intercept=False), matrices, reference.matrix_link(1.5), 0.3, fixed(1.0)),
-    "matrix 7": (cs.MatrixPerceptron(p=7, eta0=0.5, fit_intercept=False), matrices, reference.matrix_link(7), 0.0, fixed(0.5)),
-    "orthogonal 2": (cs.OrthogonalPerceptron(p=2, fit_intercept=False), block_matrices, reference.matrix_link(2), 0.0, fixed(1.0)),
+    "matrix 2": (cs.MatrixPerceptron(p=2, **NONE), matrices, reference.matrix_link(2), 0.0, fixed(1.0)),
+    "matrix 1.5": (
+        cs.MatrixPerceptron(p=1.5, margin=0.3, **NONE), matrices, reference.matrix_link(1.5), 0.3, fixed(1.0),
+    ),
+    "matrix 7": (cs.MatrixPerceptron(p=7, eta0=0.5, **NONE), matrices, reference.matrix_link(7), 0.0, fixed(0.5)),
+    "orthogonal 2": (cs.OrthogonalPerceptron(p=2, **NONE), block_matrices, reference.matrix_link(2), 0.0, fixed(1.0)),
     "orthogonal 1.3": (
-        cs.OrthogonalPerceptron(p=1.3, margin=0.2, fit_intercept=False), block_matrices, reference.matrix_link(1.3), 0.2, fixed(1.0),
+        cs.OrthogonalPerceptron(p=1.3, margin=0.2, **NONE), block_matrices, reference.matrix_link(1.3), 0.2, fixed(1.0),
     ),
     "orthogonal, prior norms": (
-        cs.OrthogonalPerceptron(p=3, prior_norms={"v0": 5.0, "v1": 0.5}, fit_intercept=False), block_matrices,
+        cs.OrthogonalPerceptron(p=3, prior_norms={"v0": 5.0, "v1": 0.5}, **NONE), block_matrices,
         reference.matrix_link(3, [5.0, 0.5]), 0.0, fixed(1.0),
     ),
     "orthogonal, kernels": (
-        cs.OrthogonalPerceptron(RBF(0.2), p=2.5, fit_intercept=False), lambda X: kernel_blocks(X, RBF(0.2)), reference.matrix_link(2.5), 0.0,
-        fixed(1.0),
+        cs.OrthogonalPerceptron(RBF(0.2), p=2.5, **NONE), lambda X: kernel_blocks(X, RBF(0.2)),
+        reference.matrix_link(2.5), 0.0, fixed(1.0),
     ),
     "matrix, intercept": (
         cs.MatrixPerceptron(p=3), lambda X: matrices(with_ones(X)), reference.matrix_link(3), 0.0, fixed(1.0),
@@ -151,6 +154,9 @@ ALL = {
     "cues of perceptrons": cs.MultiCueClassifier(estimator=cs.OnlinePerceptron()),
     "budget": cs.KernelPerceptron(RBF(0.2), budget=15),
     "budget of PA": cs.PassiveAggressive(RBF(0.2), budget=15),
+    "budget of projectron": cs.Projectron(RBF(0.2), threshold=0.05, budget=5),
+    "budget of matrices": cs.MatrixPerceptron(RBF(0.2), budget=9),
+    "budget of learned prior norms": cs.OrthogonalPerceptron(RBF(0.2), prior_norms="learned", budget=9),
     "matrix by kernels": cs.MatrixPerceptron(RBF(0.2)),
     "aggressive": cs.OrthogonalPerceptron(variant="passive-aggressive", C=0.1),
     "learned prior norms": cs.OrthogonalPerceptron(prior_norms="learned", p=3),

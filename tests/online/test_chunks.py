@@ -69,7 +69,7 @@ VECTOR = [cs.VectorPerceptron(kernel) for kernel in ("linear", RBF(0.5), {"v0": 
 # estimators, a stream of a seed, the number of seeds, sizes of chunks
 CUTS = [
     ([clone(model).set_params(average=average) for name, model in ALL.items()
-      for average in (False, "with_last")], classes_come_late, 1, (1, 7, 30)),
+      for average in (False, "recent")], classes_come_late, 1, (1, 7, 30)),
     ([clone(model).set_params(average=average) for name, model in ALL.items()
       for average in (True, "voted") if average != "voted" or name not in NOT_VOTED], classes_come_late, 1, (7, 30)),
     ([*ALL.values(), *VECTOR], views_come_and_go, 1, (17, 25)),

@@ -92,7 +92,7 @@ PARAMETERS = [
     (cs.Projectron(variant="++"), "variant", "a str among {"),
     (cs.VectorPerceptron(variant="primal"), "variant", "a str among {"),
     (cs.MatrixPerceptron(unequal="cut"), "unequal", "a str among {"),
-    (cs.KernelPerceptron(budget=0), "budget", "an int in the range [1, inf) or None. Got 0"),
+    (cs.KernelPerceptron(budget=0), "budget", "an int in the range [1, inf), a str among {'auto'} or None. Got 0"),
 ]
 REFUSED = {
     **{

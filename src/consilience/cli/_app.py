@@ -60,6 +60,8 @@ def _shared_options(
         os.environ["CONSILIENCE_DEBUG"] = "1"
 
 
-def form_of_files(transpose: bool, encoding: str | None, na: list[str] | None) -> dict[str, Any]:
+def form_of_files(
+    transpose: bool, encoding: str | None, na: list[str] | None, libsvm_base: int | None
+) -> dict[str, Any]:
     """Return the options of `read_samples` about the form of files."""
-    return {"transpose": transpose, "encoding": encoding, "na_values": na or ()}
+    return {"transpose": transpose, "encoding": encoding, "na_values": na or (), "libsvm_base": libsvm_base}

@@ -28,6 +28,7 @@ def compare_files(
     transpose: option.TransposeFlag = False,
     encoding: option.EncodingName = None,
     na: option.MissingCells = None,
+    libsvm_base: option.LibsvmBase = None,
     groups: option.GroupsColumn = None,
     weights: option.WeightsColumn = None,
     class_weight: option.ClassWeights = None,
@@ -71,7 +72,7 @@ def compare_files(
     steps = read_preparation(prepare, batch, top_k)
     columns = [name for name in (batch, weights) if name is not None]
     reading: dict[str, Any] = {"views": views, "target": target, "ids": id_column, "groups": groups, "columns": columns}
-    reading.update(form_of_files(transpose, encoding, na))
+    reading.update(form_of_files(transpose, encoding, na, libsvm_base))
     samples, left_out = labeled(with_batches(read_samples(data, **reading), batch))
     read = tell_views(samples.X, json_out, layout=views)
     X, y = samples.X, samples.y

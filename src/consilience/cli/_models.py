@@ -36,6 +36,7 @@ def fit(
     transpose: option.TransposeFlag = False,
     encoding: option.EncodingName = None,
     na: option.MissingCells = None,
+    libsvm_base: option.LibsvmBase = None,
     groups: option.GroupsColumn = None,
     weights: option.WeightsColumn = None,
     class_weight: option.ClassWeights = None,
@@ -66,7 +67,7 @@ def fit(
     preparation = read_preparation(prepare, batch, top_k)
     columns = [name for name in (batch, weights) if name is not None]
     reading: dict[str, Any] = {"views": views, "target": target, "ids": id_column, "groups": groups, "columns": columns}
-    reading.update(form_of_files(transpose, encoding, na))
+    reading.update(form_of_files(transpose, encoding, na, libsvm_base))
     samples = read_samples(data, **reading)
     samples = with_batches(samples, batch)
     X, y = samples.X, samples.y
@@ -97,6 +98,7 @@ def predict(
     transpose: option.TransposeFlag = False,
     encoding: option.EncodingName = None,
     na: option.MissingCells = None,
+    libsvm_base: option.LibsvmBase = None,
     out: option.OutputTable = None,
     proba: option.ProbaFlag = False,
     coverage: option.CoverageLevel = None,
@@ -117,7 +119,7 @@ def predict(
     check_outputs(out, inputs=[model_file, *data])
     model = load_model(model_file, missing_columns)
     known = views_of_model(model, model_file)
-    form = form_of_files(transpose, encoding, na)
+    form = form_of_files(transpose, encoding, na, libsvm_base)
     samples, known = read_for_model(model, known, data, views=views, ids=id_column, **form)
     read = tell_views(samples.X, json_out, new=True)
     missing = warn_of_missing(known, samples.X)
@@ -146,6 +148,7 @@ def evaluate(
     transpose: option.TransposeFlag = False,
     encoding: option.EncodingName = None,
     na: option.MissingCells = None,
+    libsvm_base: option.LibsvmBase = None,
     missing_columns: option.MissingColumnsOption = None,
     report: option.ReportFile = None,
     json_out: option.JsonFlag = False,
@@ -167,7 +170,7 @@ def evaluate(
     check_outputs(report, inputs=[model_file, *data])
     model = load_model(model_file, missing_columns)
     known = views_of_model(model, model_file)
-    form = form_of_files(transpose, encoding, na)
+    form = form_of_files(transpose, encoding, na, libsvm_base)
     samples, known = read_for_model(model, known, data, views=views, target=target, ids=id_column, **form)
     samples, left_out = labeled(samples, quiet=True)
     if not is_classifier(model) and not is_numeric(samples.y):

@@ -21,6 +21,22 @@ class MissingColumns(StrEnum):
     fill = "fill"
 
 
+class OnErrors(StrEnum):
+    """What to do with rows that cannot be read or learned."""
+
+    stop = "stop"
+    skip = "skip"
+
+
+class OnDrifts(StrEnum):
+    """What to do about a drift."""
+
+    tell = "tell"
+    forget = "forget"
+    restart = "restart"
+    lower_view = "lower_view"
+
+
 class InputFormats(StrEnum):
     """Formats of standard input."""
 
@@ -37,7 +53,11 @@ TargetColumn = Annotated[
 ]
 ViewLayout = Annotated[
     str | None,
-    Option("--views", help="'prefix' (audio__mfcc1 belongs to audio), or a TOML file with columns by view in [views]."),
+    Option(
+        "--views",
+        help="'prefix' (audio__mfcc1 belongs to audio), or a TOML file with columns by view in [views]; those of "
+        "libsvm files by numbers, '0:50'.",
+    ),
 ]
 IdColumn = Annotated[str | None, Option("--id", help="Column of the sample names.")]
 TransposeFlag = Annotated[
@@ -48,6 +68,23 @@ EncodingName = Annotated[
 ]
 MissingCells = Annotated[
     list[str] | None, Option("--na", help="A cell to read as missing, such as 'n.d.'; may be repeated.")
+]
+LibsvmBase = Annotated[
+    int | None,
+    Option(
+        "--libsvm-base",
+        min=0,
+        max=1,
+        help="Number of the first column of libsvm files, 0 or 1. Default: 0 if any row has a column 0.",
+    ),
+]
+ObjectColumns = Annotated[
+    list[str] | None,
+    Option(
+        "--objects",
+        help="A column of lists or maps to keep as it is, such as ids, whatever the first rows look like; may be "
+        "repeated.",
+    ),
 ]
 GroupsColumn = Annotated[
     str | None, Option("--groups", help="Column of groups, such as patients; folds keep groups together.")
@@ -150,9 +187,55 @@ OutputTable = Annotated[
         "or a line break gets an apostrophe (') in front, so that spreadsheet programs do not run it.",
     ),
 ]
+StreamEstimator = Annotated[
+    str | None,
+    Option(
+        "--estimator",
+        "-e",
+        help="Name of the online estimator; `consilience estimators` lists them. Default: OrthogonalPerceptron, for "
+        "regression PassiveAggressiveRegressor.",
+    ),
+]
+GoOnWith = Annotated[Path | None, Option("--model", help="Model file to go on with, in place of a new estimator.")]
+StreamScale = Annotated[
+    bool,
+    Option("--scale/--no-scale", help="Scale dense views by running means and deviations, and fill gaps with means."),
+]
+StreamTask = Annotated[Tasks, Option("--task", help="What the target is.")]
+OnError = Annotated[
+    OnErrors, Option("--on-error", help="Stop at a row that cannot be read or learned, or skip and count it.")
+]
+QuarantineFile = Annotated[
+    Path | None, Option("--quarantine", help="JSON lines of the rows that --on-error skip leaves out, with the errors.")
+]
+PredictionsFile = Annotated[
+    Path | None,
+    Option("--predictions", help="Write each prediction as it is made: CSV, or JSON lines for .jsonl and .ndjson."),
+]
+LogFile = Annotated[
+    str | None, Option("--log", help="File for a JSON line every --log-every rows; '-' is standard error.")
+]
+RowsBetween = Annotated[int, Option("--log-every", min=1, help="Rows between the lines of --log.")]
+MeasureNames = Annotated[
+    list[str] | None,
+    Option(
+        "--measures",
+        help="Measures such as f1, log_loss, roc_auc, mae or r2; may be repeated, or separated by commas. Default: "
+        "error, balanced accuracy and log loss; for regression MAE, RMSE and R2.",
+    ),
+]
+WindowSize = Annotated[int, Option("--window", min=1, help="Samples in a window of the measures.")]
+ByViewFlag = Annotated[bool, Option("--by-view", help="Tell how often each view is right; takes time.")]
+DriftFlag = Annotated[bool, Option("--drift", help="Look for drift of the error, and with --by-view of each view.")]
+OnDrift = Annotated[
+    OnDrifts,
+    Option("--on-drift", help="What to do about a drift: tell, forget half, restart, or lower the view's weights."),
+]
 CheckpointFile = Annotated[Path | None, Option(help="File to write every --every samples, at the end and on Ctrl-C.")]
 SamplesBetween = Annotated[int, Option(min=1, help="Samples between checkpoints.")]
-ResumeFlag = Annotated[bool, Option(help="Continue from the checkpoint.")]
+ResumeFlag = Annotated[
+    bool, Option(help="Continue from the checkpoint. Rows of a file that were learned are skipped; a pipe goes on.")
+]
 NumberOfFolds = Annotated[int, Option("--cv", min=2, help="Number of outer folds.")]
 Seed = Annotated[int, Option(min=0, help="Seed of the folds.")]
 DemoReport = Annotated[Path, Option("--report", help="HTML file to write.")]

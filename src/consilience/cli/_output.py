@@ -27,7 +27,9 @@ def how_to_use(model_file: Path, data: Sequence[Path], model: Any, reading: dict
     """
     import shlex
 
-    given = "".join(f", {name}={value!r}" for name, value in reading.items() if value not in (None, False, (), []))
+    given = "".join(
+        f", {name}={value!r}" for name, value in reading.items() if value not in (None, (), []) and value is not False
+    )
     python = [
         f"model = consilience.load({str(model_file)!r})",
         f"model.predict(consilience.read_samples({[str(path) for path in data]!r}{given}).X)",
@@ -38,6 +40,7 @@ def how_to_use(model_file: Path, data: Sequence[Path], model: Any, reading: dict
     words += ["--transpose"] if reading.get("transpose") else []
     words += ["--encoding", str(reading["encoding"])] if reading.get("encoding") else []
     words += [word for mark in reading.get("na_values", ()) for word in ("--na", mark)]
+    words += [] if reading.get("libsvm_base") is None else ["--libsvm-base", str(reading["libsvm_base"])]
     words += ["--proba"] if hasattr(model, "predict_proba") else []
     command = shlex.join(words)
     parts: dict[str, Any] = {"command": command} if batch else {"python": python, "command": command}

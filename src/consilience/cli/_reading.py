@@ -27,14 +27,21 @@ def described_views(X: Any) -> list[dict[str, Any]]:
         block, there = X.block(name), X.present(name)
         kind = X.kind(name)
         wide = block.shape[1] if kind in ("dense", "sparse") else None
+        shown = _kind_of_objects(block[there]) if kind == "objects" else _KINDS.get(kind, kind)
         rows.append(
-            dict(zip(_COLUMNS, (name, _KINDS.get(kind, kind), wide, int(there.sum()), int((~there).sum()),
+            dict(zip(_COLUMNS, (name, shown, wide, int(there.sum()), int((~there).sum()),
                                 _gaps(X, name) if kind == "dense" else 0), strict=True))
         )  # fmt: skip
     return rows
 
 
-_KINDS = {"dense": "numbers", "sparse": "sparse numbers", "objects": "text", "gram": "Gram matrix"}
+_KINDS = {"dense": "numbers", "sparse": "sparse numbers", "gram": "Gram matrix"}
+
+
+def _kind_of_objects(values: Any) -> str:
+    """Return what objects are, from the first one: text, lists such as tokens, or maps."""
+    first = next(iter(values), "")
+    return "maps" if isinstance(first, dict) else "lists" if isinstance(first, list) else "text"
 
 
 def _gaps(X: Any, name: str) -> int:

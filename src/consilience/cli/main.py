@@ -37,7 +37,7 @@ def estimators(json_out: option.JsonFlag = False) -> None:
 
 @app.command()
 def kernels(json_out: option.JsonFlag = False) -> None:
-    """List the kernels.
+    """List the kernels, with the names that --set takes, as in ``--set kernel=rbf``.
 
     \b
     Examples:
@@ -48,11 +48,11 @@ def kernels(json_out: option.JsonFlag = False) -> None:
 
     values = {name: getattr(module, name) for name in module.__all__}
     rows = [
-        {"name": name, "description": (cls.__doc__ or "").strip().splitlines()[0]}
+        {"name": name, "short name": cls._name or "", "description": (cls.__doc__ or "").strip().splitlines()[0]}
         for name, cls in values.items()
         if isinstance(cls, type) and issubclass(cls, Kernel) and cls is not Kernel
     ]
-    show({"kernels": rows}, json_out, ["name", "description"], rows)
+    show({"kernels": rows}, json_out, ["name", "short name", "description"], rows)
 
 
 def main() -> None:

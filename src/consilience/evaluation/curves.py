@@ -217,16 +217,20 @@ def _in_one_order(X: Any, y: Any) -> tuple[Any, Any]:
 
 @shared_docs
 class MistakesDisplay(CurveDisplay):
-    """Curve of the share of mistakes of an online estimator along its stream, with the mistake bound.
+    """Curve of the error of an online estimator along its stream, with the mistake bound, a baseline and drifts.
 
     Parameters
     ----------
     curve : array of shape (n, 2)
-        Samples seen, and the share of mistakes so far.
+        Samples seen, and the share of mistakes so far; for regression, the mean absolute error.
     bound : float, optional
         Upper bound on the number of mistakes on the whole stream.
     name : str, optional
         Label of the curve.
+    baseline : array of shape (n, 2), optional
+        Curve of a baseline.
+    drifts : sequence of int, default=()
+        Numbers of samples at which drift was found, drawn as vertical lines.
 
     Attributes
     ----------
@@ -244,10 +248,20 @@ class MistakesDisplay(CurveDisplay):
     True
     """
 
-    def __init__(self, curve: Any, *, bound: float | None = None, name: str | None = None):
+    def __init__(
+        self,
+        curve: Any,
+        *,
+        bound: float | None = None,
+        name: str | None = None,
+        baseline: Any = None,
+        drifts: Sequence[int] = (),
+    ):
         self.curve = np.asarray(curve, dtype=np.float64)
         self.bound = bound
         self.name = name
+        self.baseline = None if baseline is None else np.asarray(baseline, dtype=np.float64)
+        self.drifts = drifts
 
     @classmethod
     def from_estimator(
@@ -279,7 +293,7 @@ class MistakesDisplay(CurveDisplay):
 
     @classmethod
     def from_result(cls, result: Any, *, ax: Any = None, name: str | None = None, **line: Any) -> Self:
-        """Draw the result of `progressive_validation`.
+        """Draw the result of `progressive_validation`, with its baseline and its drifts.
 
         Parameters
         ----------
@@ -293,16 +307,21 @@ class MistakesDisplay(CurveDisplay):
 
         {returns_display}
         """
-        return cls(result.curve, name=name).plot(ax=ax, **line)
+        drifts = [event.sample for event in result.drifts]
+        return cls(result.curve, name=name, baseline=result.baseline_curve, drifts=drifts).plot(ax=ax, **line)
 
     def _draw(self, **line: Any) -> None:
         seen, error = self.curve.T
         (self.line_,) = self.ax_.plot(seen, error, **{"label": self.name, **line})
+        if self.baseline is not None and len(self.baseline):
+            self.ax_.plot(*self.baseline.T, linestyle=":", color=GRAY, label="baseline")
+        for place in self.drifts:
+            self.ax_.axvline(place, linestyle="-.", color=ORANGE, linewidth=1)
         if self.bound is not None and len(seen):
             share = np.minimum(self.bound / seen, 1.0)  # the bound is on a number of mistakes
             self.ax_.plot(
                 seen, share, linestyle="--", color=self.line_.get_color(), label=f"bound: {self.bound:.0f} mistakes"
             )
         self.ax_.set(xlabel="samples seen", ylabel="share of mistakes so far", xscale="log", ylim=(0, None))
-        if self.name or self.bound is not None:
+        if self.name or self.bound is not None or self.baseline is not None:
             self.ax_.legend()

@@ -2,60 +2,109 @@
 
 import os
 import time
-from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from numbers import Integral
+from numbers import Integral, Real
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-from sklearn.utils._param_validation import Interval, validate_params
+from sklearn.utils._param_validation import (
+    HasMethods,
+    Interval,
+    StrOptions,
+    validate_parameter_constraints,
+    validate_params,
+)
 
 from .._progress import progress
-from ..io.model_files import load, save
-from ..io.streams import read_stream
+from ..io.checkpoints import read_checkpoint, write_checkpoint
 from ..io.writing import check_output
-from ..online._frame import OnlineEstimator
-from ..online._stream import one_row, uninterrupted
-from ..views.container import Views
+from ._stream_items import SampleStream
+from ._stream_result import ProgressiveResult
+from ._stream_run import ACTING, StreamRun
+from .monitoring import ACTIONS
 
-__all__ = ["ProgressiveResult", "progressive_validation"]
+__all__ = ["ProgressiveResult", "StreamOptions", "progressive_validation"]
 
 _COUNT = Interval(Integral, 1, None, closed="left")
+_FILE = [str, os.PathLike, None]
+_COSTS = 0.02  # share of the time that checkpoints may take
+_OPTIONS: dict[str, Any] = {
+    "measures": "no_validation", "window": [_COUNT], "fading": [Interval(Real, 0, 1, closed="right")],
+    "by_view": ["boolean"], "drift": ["boolean"], "on_drift": [StrOptions(set(ACTIONS))],
+    "log": [*_FILE, HasMethods("write")], "log_every": [_COUNT], "predictions": _FILE,
+    "on_error": [StrOptions({"stop", "skip"})], "quarantine": _FILE, "sample_weight": [str, "array-like", None],
+    "ids": [str, None], "max_pending": [_COUNT],
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
-class ProgressiveResult:
-    """Result of `progressive_validation`; prints as a sentence.
+class StreamOptions:
+    """Options of `progressive_validation`, given to it by name: what is measured, written, skipped and awaited.
 
     Parameters
     ----------
-    n_samples : int
-        Number of samples that were predicted, scored and learned.
-    n_mistakes : int
-        Number of wrong predictions among them; a tie counts as a mistake.
-    curve : array of shape (n, 2)
-        Number of samples so far, and the share of mistakes among them, at geometrically spaced points.
+    measures : str, metric or sequence of these, optional
+        Measures besides the error, such as ``["f1", "roc_auc"]``; see `StreamMonitor`.
+    window : int, default=1000
+        Number of samples in a window.
+    fading : float, default=0.999
+        Factor by which the weight of a sample falls with each later sample, for the fading measures.
+    by_view : bool, default=False
+        Whether to compute how often each view's own margin favors the true class. It takes time.
+    drift : bool, default=False
+        Whether to look for drift of the error, and with `by_view` of each view.
+    on_drift : {"tell", "forget", "restart", "lower_view"}, default="tell"
+        What to do about a drift: record it; halve what the model has learned; remove it; or halve the weights of the
+        view that drifted. The model acts at the next multiple of 256 rows.
+    log : path or file object, optional
+        File for one JSON line every `log_every` rows and at the end: counts, measures, baseline, new drifts and rate.
+    log_every : int, default=10000
+        Number of rows between the lines of the log.
+    predictions : path, optional
+        File for the predictions, a line per sample: row, sample name, target, prediction and probabilities. CSV, or
+        JSON lines if it ends in .jsonl or .ndjson.
+    on_error : {"stop", "skip"}, default="stop"
+        What to do if the model refuses samples. "stop" raises the error; nothing of the refused piece is learned.
+        "skip" tries its rows one by one, and counts those that are refused.
+    quarantine : path, optional
+        File for the rows that are skipped, as JSON lines with their numbers in the stream and the errors.
+    sample_weight : array-like or str, optional
+        Sample weights for samples in memory; for a file, the name of their column.
+    ids : str, optional
+        Column of sample names in a file. Then a row without a target is predicted at once and kept. A later row with
+        the same name and a target, whose other columns may be missing, is learned and scored with that prediction.
+    max_pending : int, default=10000
+        Maximum number of samples that wait for their target. Beyond it, the oldest is dropped and counted.
 
     Examples
     --------
-    >>> import numpy as np
-    >>> from consilience import ProgressiveResult
-    >>> print(ProgressiveResult(200, 30, np.array([[200, 0.15]])))
-    30 mistakes in 200 samples, an error of 15.00%.
+    >>> from consilience import StreamOptions
+    >>> StreamOptions(measures="f1", drift=True).window
+    1000
     """
 
-    n_samples: int
-    n_mistakes: int
-    curve: np.ndarray
+    measures: Any = None
+    window: int = 1000
+    fading: float = 0.999
+    by_view: bool = False
+    drift: bool = False
+    on_drift: str = "tell"
+    log: Any = None
+    log_every: int = 10_000
+    predictions: Any = None
+    on_error: str = "stop"
+    quarantine: Any = None
+    sample_weight: Any = None
+    ids: str | None = None
+    max_pending: int = 10_000
 
-    @property
-    def error(self) -> float:
-        """Share of mistakes."""
-        return self.n_mistakes / self.n_samples if self.n_samples else float("nan")
-
-    def __str__(self) -> str:
-        return f"{self.n_mistakes} mistakes in {self.n_samples} samples, an error of {100 * self.error:.2f}%."
+    def __post_init__(self) -> None:
+        checked = {name: getattr(self, name) for name, kinds in _OPTIONS.items() if kinds != "no_validation"}
+        validate_parameter_constraints(_OPTIONS, checked, caller_name="progressive_validation")
+        if self.quarantine is not None and self.on_error != "skip":
+            raise ValueError(
+                "A quarantine file holds the rows that are skipped. Use on_error='skip' (--on-error skip)."
+            )
 
 
 @validate_params(
@@ -65,7 +114,7 @@ class ProgressiveResult:
         "limit": [_COUNT, None],
         "checkpoint": [str, os.PathLike, None],
         "every": [_COUNT],
-        "resume": ["boolean"],
+        "resume": ["boolean", StrOptions({"continue"})],
         "verbose": ["verbose"],
     },
     prefer_skip_nested_validation=False,
@@ -82,12 +131,13 @@ def progressive_validation(
     limit: int | None = None,
     checkpoint: str | os.PathLike[str] | None = None,
     every: int = 10_000,
-    resume: bool = False,
+    resume: bool | str = False,
     verbose: bool = False,
+    **options: Any,
 ) -> ProgressiveResult:
     """Predict each sample of a stream, score the prediction, then learn from the sample.
 
-    The predictions are those of the current hypothesis, which the mistake bounds count, one sample after the other.
+    The predictions are those that `predict` would make just before the sample is learned, also with ``average=True``.
     They do not depend on how the stream is divided into chunks. The model continues from its current state.
 
     Parameters
@@ -96,9 +146,9 @@ def progressive_validation(
         An online estimator of the library. It learns in place.
     stream : Views, arrays, RowBlocks, Dask collections, iterator or path
         Samples, with their classes in `y`. RowBlocks have their own. Partitions of Dask collections are learned in
-        order. Or an iterator of (views, label) for single samples, or of (views, labels) for chunks. Or a file: Parquet
-        (or a folder of Parquet files), CSV (.csv, .tsv), libsvm (.libsvm, .svm, .svmlight, .txt) or JSON lines (.jsonl,
-        .ndjson).
+        order. Or an iterator of (views, label) for single samples, or of (views, labels) for chunks. For labels that
+        come later, of (views, label, id): see `ids` of `StreamOptions`. Or a file: Parquet (or a folder of Parquet
+        files), CSV (.csv, .tsv), libsvm (.libsvm, .svm, .svmlight, .txt) or JSON lines (.jsonl, .ndjson).
     y : array-like of shape (n_samples,), optional
         The classes, if `stream` contains only the samples.
     target : str, default="y"
@@ -112,23 +162,28 @@ def progressive_validation(
     limit : int, optional
         Maximum number of samples. Default: the whole stream.
     checkpoint : path, optional
-        File for the model and its position in the stream. It is replaced atomically after every `every` samples, at
-        the end, and on Ctrl-C.
+        File for the model, the measures and the position in the stream. It is replaced atomically after every `every`
+        rows, at the end, and on Ctrl-C. One that is due is left out while checkpoints took more than 2% of the time.
     every : int, default=10000
-        Number of samples between checkpoints.
-    resume : bool, default=False
-        Whether to continue from an existing checkpoint. The model takes over its state and skips the samples that it
-        has seen.
+        Number of rows between checkpoints.
+    resume : bool or "continue", default=False
+        Whether to continue from an existing checkpoint. The model takes over its state. With True it skips the rows
+        that it has seen; with "continue" it learns what comes, such as new samples of a pipe.
     verbose : bool, default=False
         Whether to show the number of samples, the rate and the error, in a terminal or a notebook.
+    **options : dict
+        The fields of `StreamOptions` by name: `measures`, `window`, `fading`, `by_view`, `drift`, `on_drift`, `log`,
+        `log_every`, `predictions`, `on_error`, `quarantine`, `sample_weight`, `ids` and `max_pending`.
 
     Returns
     -------
     ProgressiveResult
-        Number of mistakes, error and error curve.
+        Mistakes, measures and those of a baseline, windows, drifts, error curve.
 
     See Also
     --------
+    StreamOptions : Options for measures, files, errors and labels that come later.
+    StreamMonitor : The measures alone.
     save : Write a model without a position in a stream.
 
     Examples
@@ -136,98 +191,95 @@ def progressive_validation(
     >>> import consilience as cs
     >>> X, y = cs.datasets.make_views(n_samples=500, n_classes=2, random_state=0, return_X_y=True)
     >>> model = cs.OrthogonalPerceptron(average=True)
-    >>> result = cs.progressive_validation(model, X, y)
-    >>> result.n_samples, result.n_mistakes == model.n_mistakes_
+    >>> result = cs.progressive_validation(model, X, y, measures="roc_auc")
+    >>> result.n_samples, result.error < result.baseline_error
     (500, True)
+    >>> list(result.measures)
+    ['error', 'roc_auc']
     """
-    if not isinstance(model, OnlineEstimator):
+    if not hasattr(model, "predict_then_learn"):
         raise TypeError(f"`model` must be an online estimator of the library; got {type(model).__name__}.")
+    given = _read_options(options)
+    reading = {"target": target, "views": views, "ids": given.ids, "chunk": chunk}
+    source = stream if isinstance(stream, SampleStream) else SampleStream(stream, y, reading, given.sample_weight)
+    run = StreamRun(model, given, classes, verbose)
     path = None if checkpoint is None else Path(checkpoint)
-    place = _first_place(model, path, resume)
-    source = read_stream(stream, y, target=target, views=views, chunk=chunk)
+    run.open({} if path is None else _prepare_checkpoint(run, path, bool(resume)))
     try:
-        with progress(verbose, "waiting for samples") as show:
-            start = time.perf_counter()
-            for X, labels in _pieces(source, place, min(every, model._piece), limit):
-                with uninterrupted():  # so that model and position always agree
-                    place.position += _learn_piece(model, X, labels, classes)
-                share = place.position / limit if limit else None
-                show(place.summary(model, time.perf_counter() - start), share)
-                if path is not None and place.position - place.saved >= every:
-                    _write_checkpoint(model, place, path)
+        _go_along(run, source, path, every, limit, new_rows=resume == "continue")
+    finally:
+        run.close()
+    result: ProgressiveResult = run.result()
+    if not result.n_samples and run.refused is not None and run.refused.count:
+        raise ValueError(f"All {run.n_skipped:,} rows of the stream were refused. The first: {run.refused.first}")
+    return result
+
+
+def _read_options(options: dict[str, Any]) -> StreamOptions:
+    unknown = [name for name in options if name not in _OPTIONS]
+    if unknown:
+        raise TypeError(
+            f"progressive_validation has no option '{unknown[0]}'. The options of a stream are: {', '.join(_OPTIONS)}."
+        )
+    return StreamOptions(**options)
+
+
+def _go_along(
+    run: StreamRun, source: SampleStream, path: Path | None, every: int, limit: int | None, *, new_rows: bool
+) -> None:
+    """Learn the stream from its position on, or `new_rows` of another; write checkpoints and the end of the log."""
+    start, offset = (0, run.position) if new_rows else (run.position, 0)
+    if run.refused is not None:
+        run.refused.offset = offset
+    ends = [getattr(run.model, "_piece", 65_536), *([every] if path is not None else [])]
+    ends += [run.options.log_every] if run.options.log is not None else []
+    ends += [ACTING] if run.options.on_drift != "tell" else []
+    saved, costs = run.position, 0.0
+    try:
+        with progress(run.verbose, "waiting for samples") as show:
+            for piece in run.pieces(source.pieces(start, run.refused), ends, limit, offset):
+                run.learn(piece)
+                if run.verbose:
+                    show(run.summary(), run.position / limit if limit else None)
+                due = path is not None and run.position - saved >= every
+                if due and path is not None and costs <= _COSTS * run.seconds:
+                    begun = time.perf_counter()
+                    _write_checkpoint(run, path)
+                    saved, costs = run.position, costs + time.perf_counter() - begun
     except KeyboardInterrupt as interrupt:
-        stopped = f"Stopped after {place.position} samples of the stream."
+        stopped = f"Stopped after {run.position} samples of the stream."
         if path is None:
             raise KeyboardInterrupt(f"{stopped} The model keeps what it has learned.") from interrupt
-        _write_checkpoint(model, place, path)
+        _write_checkpoint(run, path)
         raise KeyboardInterrupt(f"{stopped} Saved to '{path}'. Continue with resume=True (--resume).") from interrupt
+    if run.position % run.options.log_every or not run.position:
+        run.write_log()
     if path is not None:
-        _write_checkpoint(model, place, path)
-    return place.result(model)
-
-
-def _learn_piece(model: Any, X: Any, labels: Any, classes: Any) -> int:
-    """Learn from a chunk or a single sample; return the number of samples."""
-    if isinstance(X, Views):
-        model.partial_fit(X, labels, classes=classes)
-        return len(X)
-    if classes is not None and not hasattr(model, "n_samples_seen_"):  # `learn_one` does not take the classes
-        model.partial_fit(one_row(X), [labels], classes=classes)
-    else:
-        model.learn_one(X, labels)
-    return 1
-
-
-class _Place:
-    """Position in a stream, and the counts of the model before the stream."""
-
-    def __init__(self, position: int, seen: int, mistakes: int):
-        self.position, self.seen, self.mistakes = position, seen, mistakes
-        self.saved = self.first = position
-
-    def counts(self, model: Any) -> tuple[int, int]:
-        """Return the numbers of samples and of mistakes on this stream."""
-        samples, mistakes = getattr(model, "n_samples_seen_", 0), getattr(model, "n_mistakes_", 0)
-        return int(samples) - self.seen, int(mistakes) - self.mistakes
-
-    def summary(self, model: Any, seconds: float) -> str:
-        """Return the text of the progress bar."""
-        samples, mistakes = self.counts(model)
-        rate = (self.position - self.first) / max(seconds, 1e-9)
-        return f"{samples:,} samples, {rate:,.0f} per second, error {mistakes / max(samples, 1):.2%}"
-
-    def result(self, model: Any) -> ProgressiveResult:
-        samples, mistakes = self.counts(model)
-        # the model may have learned before this stream
-        curve = [(s - self.seen, m - self.mistakes) for s, m in getattr(model, "_curve", []) if s > self.seen]
-        points = np.array(curve, dtype=np.float64).reshape(-1, 2)
-        points[:, 1] /= np.maximum(points[:, 0], 1)
-        return ProgressiveResult(samples, mistakes, points)
+        _write_checkpoint(run, path)
 
 
 # -- checkpoints
-def _first_place(model: Any, path: Path | None, resume: bool) -> _Place:
-    """Return the place to start from: the beginning of the stream, or the place of the checkpoint."""
-    if path is not None:
-        check_output(path)  # before the stream is read
-    if path is None or not path.exists():
-        return _Place(0, getattr(model, "n_samples_seen_", 0), getattr(model, "n_mistakes_", 0))
+def _prepare_checkpoint(run: StreamRun, path: Path, resume: bool) -> dict[str, int]:
+    """Continue from a checkpoint, if there is one; return the sizes that the files had then."""
+    check_output(path)  # before the stream is read
+    run.monitor.state()  # refuses metrics that cannot be stored
+    if not path.exists():
+        return {}
     if not resume:
         raise FileExistsError(
             f"The checkpoint '{path}' exists. Continue from it with resume=True (--resume), or remove it."
         )
-    return _restore_checkpoint(model, path)
+    return _restore_checkpoint(run, path)
 
 
-def _write_checkpoint(model: Any, place: _Place, path: Path) -> None:
-    save({"model": model, "position": place.position, "seen": place.seen, "mistakes": place.mistakes}, path)
-    place.saved = place.position
+def _write_checkpoint(run: StreamRun, path: Path) -> None:
+    write_checkpoint({"model": run.model, **run.state()}, path)
 
 
-def _restore_checkpoint(model: Any, path: Path) -> _Place:
-    """Give the model the state of a checkpoint; return its place in the stream."""
-    content = load(path)
-    if not (isinstance(content, dict) and content.keys() >= {"model", "position", "seen", "mistakes"}):
+def _restore_checkpoint(run: StreamRun, path: Path) -> dict[str, int]:
+    """Give the model and the run the state of a checkpoint."""
+    content, model = read_checkpoint(path), run.model
+    if not (isinstance(content, dict) and content.keys() >= {"model", *run.state()}):
         raise ValueError(f"'{path}' is a model file and not a checkpoint of a stream. Use consilience.load.")
     saved = content["model"]
     before, now = ({**estimator.get_params(), "verbose": None} for estimator in (saved, model))  # `verbose` may differ
@@ -235,24 +287,6 @@ def _restore_checkpoint(model: Any, path: Path) -> _Place:
         raise ValueError(
             f"The checkpoint '{path}' belongs to {saved!r}; got {model!r}. Give a model with the same parameters."
         )
+    run.restore(content)
     model.__dict__.update(saved.__dict__)  # in place: the caller holds this model
-    return _Place(int(content["position"]), int(content["seen"]), int(content["mistakes"]))
-
-
-def _pieces(source: Iterable[Any], place: _Place, most: int, limit: int | None) -> Iterator[tuple[Any, Any]]:
-    """Yield the stream from its place on, in pieces of at most `most` samples that end where checkpoints are due."""
-    skip, left = place.position, np.inf if limit is None else limit - place.position
-    if left <= 0:
-        return
-    for X, labels in source:
-        single = not isinstance(X, Views)
-        n = 1 if single else len(X)
-        start = min(skip, n)
-        skip -= start
-        while start < n and left > 0:
-            # pieces end at multiples of `most`, however the stream is divided
-            size = int(min(most - place.position % most, n - start, left))
-            yield (X, labels) if single else (X[start : start + size], labels[start : start + size])
-            start, left = start + size, left - size
-        if left <= 0:
-            return
+    return {name: int(size) for name, size in content["sizes"].items()}

@@ -1,12 +1,15 @@
 """Parquet and Arrow files as tables, read by pyarrow: at once, or a part of the rows at a time."""
 
-from collections.abc import Iterator
-from pathlib import Path
-from typing import Any
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from .tables import Source, Table, check_unique, naming_file, naming_file_of, objects, rows_of_lists
+from ._nested import ListKind, is_list_of_numbers, read_nested
+from .tables import Source, Table, check_unique, naming_file, objects
+
+_ROWS = 8_192  # that are read at a time, unless they have more than so many bytes, and cut into chunks afterwards
+_BYTES = 1 << 24
 
 
 def arrow() -> Any:
@@ -22,16 +25,28 @@ def arrow() -> Any:
 
 
 # -- files
+class _Rows(NamedTuple):
+    """Rows of a file that follow one another."""
+
+    data: Any  # a table or a batch of pyarrow
+    where: str  # the file, for messages
+    first: int  # rows of the source before these
+
+
 def read_parquet(source: Source) -> Iterator[Table]:
-    """Yield the tables of a Parquet file, or of a folder of such files."""
+    """Yield the tables of a Parquet file, or of a folder of such files, whose rows are counted in order of names."""
     arrow()
-    for where, data in _load_parquet(source.data, source.chunk):
-        yield _table_of(data, source, where, "Parquet")
+    yield from _tables_of(_load_parquet(source), source, "Parquet")
 
 
 def read_arrow(source: Source) -> Iterator[Table]:
     """Yield the tables of an Arrow or Feather file."""
-    pa, where = arrow(), source.where
+    arrow()
+    yield from _tables_of(_load_arrow(source), source, "Arrow")
+
+
+def _load_arrow(source: Source) -> Iterator[_Rows]:
+    pa, where, first = arrow(), source.where, 0
     with pa.OSFile(str(source.data)) as file:
         with naming_file(where, "Arrow"):
             try:
@@ -44,81 +59,194 @@ def read_arrow(source: Source) -> Iterator[Table]:
         if source.chunk is None:
             with naming_file(where, "Arrow"):
                 whole = opened.read_all()
-            yield _table_of(whole, source, where, "Arrow")
+            yield _Rows(whole, where, 0)
             return
-        for batch in naming_file_of(batches, where, "Arrow"):
-            yield _table_of(pa.Table.from_batches([batch]), source, where, "Arrow")
+        for batch in naming_rows(batches, where, "Arrow"):
+            size = max(source.chunk, min(_ROWS, _BYTES * batch.num_rows // max(batch.nbytes, 1)))
+            for place in range(0, batch.num_rows, size):
+                part = batch.slice(place, size)
+                if not first or first + part.num_rows > source.start:  # the first rows tell what the columns are
+                    yield _Rows(part, where, first)
+                first += part.num_rows
 
 
-def _load_parquet(path: Path, chunk: int | None) -> Iterator[tuple[str, Any]]:
-    pa = arrow()
+def _load_parquet(source: Source) -> Iterator[_Rows]:
+    pa, path, chunk = arrow(), source.data, source.chunk
     files = sorted(path.glob("*.parquet")) if path.is_dir() else [path]
     if not files:
         raise FileNotFoundError(f"The folder '{path}' has no .parquet file.")
-    whole = []
+    whole, before = [], 0
     for one in files:
         where = f"'{one.name}'"
         with naming_file(where, "Parquet"):
-            file = pa.parquet.ParquetFile(one)
+            # pages are read as they are needed, and not whole row groups, which may be the whole file
+            file = pa.parquet.ParquetFile(one, pre_buffer=False, buffer_size=0 if chunk is None else 1 << 17)
         with file:
             check_unique(file.schema_arrow.names, where)
             if chunk is None:
                 with naming_file(where, "Parquet"):
                     whole.append(file.read())
                 continue
-            for batch in naming_file_of(file.iter_batches(batch_size=chunk), where, "Parquet"):
-                yield where, pa.Table.from_batches([batch])
+            for batch, first in _batches_of(file, where, source, before):
+                yield _Rows(batch, where, before + first)
+            before += file.metadata.num_rows
     if whole:
         with naming_file(f"'{path.name}'", "Parquet"):
             data = whole.pop() if len(whole) == 1 else pa.concat_tables(whole, promote_options="permissive")
-        yield f"'{path.name}'", data
+        yield _Rows(data, f"'{path.name}'", 0)
 
 
-def _table_of(data: Any, source: Source, where: str, kind: str) -> Table:
-    """Return a table of pyarrow; an index that had a name in pandas comes first, as in CSV files."""
-    exact = {*source.exact, *source.texts}
-    table = Table(source.name, where)
-    named = (data.schema.pandas_metadata or {}).get("index_columns", ())
-    first = [name for name in data.column_names if name in named]
-    columns = dict(zip(data.column_names, data.columns, strict=True))
-    about = (data.schema.pandas_metadata or {}).get("columns", ())
-    by_pandas = {own.get("field_name") for own in about if own.get("pandas_type") == "categorical"}
-    for column in dict.fromkeys([*first, *columns]):
-        values, own = columns.pop(column), f"Column '{column}' of {where}"
-        if is_list_of_numbers(values.type):
-            table.blocks[column] = rows_of_lists(values.to_pylist(), own)
-        elif not column or column.startswith("__index_level_"):  # names of the rows, or row numbers, which pandas keeps
-            index = values_of(values, own, kind, True)
-            table.index = index if index.dtype == object and table.index is None else table.index
+def _batches_of(file: Any, where: str, source: Source, before: int) -> Iterator[tuple[Any, int]]:
+    """Yield the batches of a Parquet file with the rows before them; `before` counts the rows of other files.
+
+    The first batch of the source is always among them, since it tells what the columns are. Row groups between it and
+    `start` are not read.
+    """
+    groups = [file.metadata.row_group(g).num_rows for g in range(file.metadata.num_row_groups)]
+    n, start = sum(groups), source.start - before
+    nbytes = sum(file.metadata.row_group(g).total_byte_size for g in range(len(groups)))
+    size = max(source.chunk or 1, min(_ROWS, _BYTES * n // max(nbytes, 1)))
+    if before == 0 and start > 0 and n:
+        batch = next(naming_rows(_rows_from(file, groups, 0, size), where, "Parquet"))
+        yield batch, 0
+        start = max(start, batch.num_rows)
+    for batch in naming_rows(_rows_from(file, groups, max(start, 0), size), where, "Parquet", max(start, 0)):
+        yield batch, max(start, 0)
+        start = max(start, 0) + batch.num_rows
+
+
+def _rows_from(file: Any, groups: Sequence[int], start: int, size: int) -> Iterator[Any]:
+    """Yield the rows of a Parquet file from `start` on, without reading the row groups before."""
+    ends = np.cumsum([0, *groups])
+    first = int(np.searchsorted(ends, start, side="right")) - 1
+    skip = start - int(ends[first])
+    for batch in file.iter_batches(batch_size=size, row_groups=range(first, len(groups))):
+        if skip < batch.num_rows:
+            yield batch.slice(skip)
+        skip = max(skip - batch.num_rows, 0)
+
+
+def naming_rows(batches: Iterator[Any], where: str, kind: str, first: int = 0) -> Iterator[Any]:
+    """Yield batches; errors name the file and the row from which on it cannot be read."""
+    while True:
+        with naming_file(f"{where}, from row {first} on,", kind):
+            batch = next(batches, None)
+        if batch is None:
+            return
+        first += batch.num_rows
+        yield batch
+
+
+# -- tables
+class _Step(NamedTuple):
+    """What becomes of one column."""
+
+    name: str
+    place: int  # in the schema
+    what: str  # "index", "lists", "fields", "dictionary", "categories" or "values"
+
+
+def _plan(schema: Any, source: Source) -> list[_Step]:
+    """Return what becomes of the columns of a file; an index that had a name in pandas comes first, as in CSV files."""
+    import pyarrow as pa
+
+    about = schema.pandas_metadata or {}
+    named = about.get("index_columns", ())
+    own = {item.get("field_name") for item in about.get("columns", ()) if item.get("pandas_type") == "categorical"}
+    steps = []
+    for name in dict.fromkeys([*(name for name in schema.names if name in named), *schema.names]):
+        place = schema.get_field_index(name)
+        kind, what = schema.field(place).type, "values"
+        if not name or name.startswith("__index_level_"):  # names of the rows, or row numbers, which pandas keeps
+            what = "index"
+        elif name in source.exact:
+            what = "values"
+        elif pa.types.is_struct(kind) or is_list_of_numbers(kind):
+            what = "fields" if pa.types.is_struct(kind) else "lists"
+        elif source.chunk is not None and pa.types.is_dictionary(kind) and _is_text(kind.value_type):
+            what = "dictionary"  # only a whole file tells all categories
+        elif name not in source.texts and (name in own or (pa.types.is_dictionary(kind) and kind.ordered)):
+            what = "categories"
+        steps.append(_Step(name, place, what))
+    return steps
+
+
+def _tables_of(parts: Iterator[_Rows], source: Source, kind: str) -> Iterator[Table]:
+    """Yield the rows of files as tables; the first ones decide what lists are."""
+    kinds: dict[str, ListKind] = {}
+    schema, steps = None, []
+    for part in parts:
+        if part.data.schema is not schema:
+            schema, steps = part.data.schema, _plan(part.data.schema, source)
+        rows = np.arange(part.first, part.first + part.data.num_rows)
+        end, data = part.first + part.data.num_rows, part.data
+        while True:
+            table = Table(source.name, part.where, rows=rows, end=end)
+            faults: dict[int, str] = {}
+            for step in steps:
+                _add_column(table, step, data.column(step.place), source, kind, kinds, faults)
+            if not faults:
+                break
+            for k in sorted(faults):
+                source.errors.reject(int(rows[k]), faults[k])
+            fine = np.isin(np.arange(len(rows)), list(faults), invert=True)
+            data, rows = data.filter(fine), rows[fine]  # and again, without these rows
+        yield table
+
+
+def _add_column(
+    table: Table,
+    step: _Step,
+    column: Any,
+    source: Source,
+    kind: str,
+    kinds: dict[str, ListKind],
+    faults: dict[int, str],
+) -> None:
+    """Add a column to a table, or what is wrong with some of its rows to `faults`."""
+    name, own = step.name, f"Column '{step.name}' of {table.where}"
+    rows = table.rows if table.rows is not None else np.arange(len(column))
+    if step.what in ("lists", "fields"):
+        found = read_nested(column, own, name, kinds, name in source.texts, rows)
+        faults.update(found.faults)
+        if found.values is not None:
+            table.columns[name] = found.values
         else:
-            table.columns[column] = values_of(values, own, kind, column in source.exact)
-            levels = _levels_of(values, column in by_pandas) if column not in exact else None
-            table.levels.update({} if levels is None else {column: levels})
-    return table
+            table.blocks[name] = found.block
+            table.names.update({name: found.names} if found.names else {})
+        return
+    if step.what == "index":
+        index = values_of(column, own, kind, True)
+        table.index = index if index.dtype == object and table.index is None else table.index
+        return
+    table.columns[name] = values_of(column, own, kind, name in source.exact)
+    if step.what == "dictionary":
+        table.alone.add(name)
+    elif step.what == "categories":
+        table.levels[name] = _levels_of(column)
 
 
-def _levels_of(values: Any, by_pandas: bool) -> list[Any] | None:
-    """Return the categories of a column whose type says that it has some; None for others.
+def _levels_of(column: Any) -> list[Any]:
+    """Return the categories of a column whose type says that it has some.
 
     Those are columns of categories in pandas, and dictionaries with an order. Other dictionaries may have text, which
     takes less space so. Parquet files have categories of pandas that are numbers in a column of numbers.
     """
     import pyarrow as pa
 
-    if not pa.types.is_dictionary(values.type):
-        return [] if by_pandas else None
-    if not (by_pandas or values.type.ordered):
-        return None
-    return values.unify_dictionaries().chunk(0).dictionary.to_pylist() if values.num_chunks else []
+    if not pa.types.is_dictionary(column.type):
+        return []
+    if isinstance(column, pa.ChunkedArray):
+        column = column.unify_dictionaries()
+        return column.chunk(0).dictionary.to_pylist() if column.num_chunks else []
+    return column.dictionary.to_pylist()
 
 
 # -- columns
-def is_list_of_numbers(kind: Any) -> bool:
-    """Tell whether the cells of a column are lists of numbers."""
+def _is_text(kind: Any) -> bool:
     import pyarrow as pa
 
-    nested = pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind)
-    return nested and (pa.types.is_floating(kind.value_type) or pa.types.is_integer(kind.value_type))
+    return pa.types.is_string(kind) or pa.types.is_large_string(kind)
 
 
 def values_of(column: Any, where: str, kind: str, exact: bool) -> np.ndarray:
@@ -134,9 +262,16 @@ def values_of(column: Any, where: str, kind: str, exact: bool) -> np.ndarray:
         if pa.types.is_null(arrow_type) and not exact:
             return np.full(len(column), np.nan)
         if (integer or truth) and complete:
-            return column.to_numpy().astype(bool) if truth else column.to_numpy()
+            values = column.to_numpy(zero_copy_only=False)
+            return values.astype(bool) if truth else values
         if truth and not exact:
-            return column.cast(pa.int8()).cast(pa.float64()).to_numpy()
+            return column.cast(pa.int8()).cast(pa.float64()).to_numpy(zero_copy_only=False)
         if pa.types.is_floating(arrow_type) or pa.types.is_decimal(arrow_type) or (integer and not exact):
-            return (column if arrow_type == pa.float64() else column.cast(pa.float64())).to_numpy()
-        return objects(column.to_pylist())
+            column = column if arrow_type == pa.float64() else column.cast(pa.float64())
+            return column.to_numpy(zero_copy_only=False)
+        if pa.types.is_dictionary(arrow_type) and _is_text(arrow_type.value_type):
+            column = column.cast(arrow_type.value_type)
+        if _is_text(column.type):
+            return column.to_numpy(zero_copy_only=False)
+        items = column.to_pylist()
+        return objects([None if own is None else dict(own) for own in items] if pa.types.is_map(arrow_type) else items)

@@ -10,10 +10,11 @@ from urllib.parse import unquote
 
 import numpy as np
 
-from ._arrow import arrow, is_list_of_numbers
+from ._arrow import arrow, naming_rows
 from ._delimited import read_csv_parts
+from ._json_lines import read_json_lines
+from ._nested import is_list_of_numbers
 from ._text import OPENERS, is_libsvm
-from .formats import read_json_lines
 from .tables import Source, Table, check_unique, naming_file
 
 _PARQUET = (".parquet", ".pq")
@@ -180,7 +181,7 @@ def read_batches(file: DataFile, columns: Collection[str] | None, size: int, opt
         asked = [name for name in file.types if (columns is None or name in columns) and name not in file.constants]
         read = _read_parquet if file.path.suffix.lower() in _PARQUET else _read_arrow
         first = 0
-        for data in _ahead(_naming_rows(read(file, asked, size), file.where)):
+        for data in _ahead(naming_rows(read(file, asked, size), file.where, "Parquet or Arrow")):
             own = dict(zip(data.schema.names, data.columns, strict=True))
             own.update({name: _constant(file, name, data.num_rows) for name in file.constants})
             yield Batch(own, data.num_rows, file.where, first, {})
@@ -213,18 +214,6 @@ def _ahead(items: Iterator[Any]) -> Iterator[Any]:
         while (item := following.result()) is not None:
             following = pool.submit(next, items, None)
             yield item
-
-
-def _naming_rows(batches: Iterator[Any], where: str) -> Iterator[Any]:
-    """Yield batches; errors name the file and the row from which on it cannot be read."""
-    first = 0
-    while True:
-        with naming_file(f"{where}, from row {first} on,", "Parquet or Arrow"):
-            batch = next(batches, None)
-        if batch is None:
-            return
-        first += batch.num_rows
-        yield batch
 
 
 def _read_parquet(file: DataFile, columns: Sequence[str], size: int) -> Iterator[Any]:

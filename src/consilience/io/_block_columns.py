@@ -7,6 +7,7 @@ import numpy as np
 
 from ..views._frames import NO_LEVELS, Levels, one_hot_rows
 from ._arrow_blocks import Batch, changed, kind_of_type
+from ._nested import float_array, list_lengths, matrix_of_lists, without_dictionary
 from .tables import objects
 
 _TILE = 4096  # rows that are written at a time, so that they stay in the cache while the columns follow each other
@@ -83,35 +84,19 @@ def _codes(batch: Batch, name: str, column: Any, encoding: Categories) -> np.nda
 
 
 def _matrix_of_lists(batch: Batch, column: Any, recipe: BlockRecipe) -> np.ndarray:
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    matrix = np.full((batch.n, recipe.width), np.nan, dtype=recipe.dtype)
     if column is None or column.null_count == len(column):
-        return matrix
-    column = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
-    there = column.is_valid().to_numpy(zero_copy_only=False)
-    lengths = pc.list_value_length(column).drop_null().to_numpy(zero_copy_only=False)
-    other = np.flatnonzero(lengths != recipe.width)
+        return np.full((batch.n, recipe.width), np.nan, dtype=recipe.dtype)
+    lengths = list_lengths(column)
+    other = np.flatnonzero((lengths >= 0) & (lengths != recipe.width))
     if len(other):
-        row = batch.first + int(np.flatnonzero(there)[other[0]])
         raise ValueError(
-            f"Column '{recipe.columns[0]}' of {batch.where} has a list of {lengths[other[0]]} numbers in row {row}, "
-            f"but of {recipe.width} in rows before. Make all lists equally long."
+            f"Column '{recipe.columns[0]}' of {batch.where} has a list of {lengths[other[0]]} numbers in row "
+            f"{batch.first + int(other[0])}, but of {recipe.width} in rows before. Make all lists equally long."
         )
-    values = column.flatten()  # without the rows that are null
-    matrix[there] = float_array(values, len(values)).reshape(-1, recipe.width)
-    return matrix
+    return matrix_of_lists(column, recipe.width, recipe.dtype)
 
 
 # -- columns
-def without_dictionary(column: Any) -> Any:
-    """Return a column with its values in place of positions in a dictionary."""
-    import pyarrow as pa
-
-    return column.cast(column.type.value_type) if pa.types.is_dictionary(column.type) else column
-
-
 def without_nan(column: Any) -> Any:
     """Return a column with null in place of NaN."""
     import pyarrow as pa
@@ -120,20 +105,6 @@ def without_nan(column: Any) -> Any:
     if not pa.types.is_floating(column.type):
         return column
     return pc.if_else(pc.is_nan(column), pa.scalar(None, column.type), column)
-
-
-def float_array(column: Any, n: int) -> np.ndarray:
-    """Return a column of numbers, without a copy where that is possible, and NaN where a value is missing."""
-    import pyarrow as pa
-
-    if column is None or column.null_count == len(column):
-        return np.broadcast_to(np.nan, n)
-    column = without_dictionary(column)
-    if pa.types.is_decimal(column.type):
-        column = column.cast(pa.float64())
-    if pa.types.is_boolean(column.type) and column.null_count:
-        column = column.cast(pa.int8())
-    return column.to_numpy(zero_copy_only=False)
 
 
 def objects_of_column(column: Any) -> np.ndarray:

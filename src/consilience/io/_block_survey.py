@@ -12,7 +12,8 @@ from ..views._frames import check_one_hot_names, check_readable, dates, level_na
 from ..views._tables import by_prefix
 from ..views.row_blocks import BLOCK_VALUES
 from ._arrow_blocks import DataFile, is_text, kind_of_type, read_batches
-from ._block_columns import BlockRecipe, Categories, mask_cells, without_dictionary, without_nan
+from ._block_columns import BlockRecipe, Categories, mask_cells, without_nan
+from ._nested import without_dictionary
 from .layout import default_views, names_matching
 from .tables import is_among, missing_among
 

@@ -1,22 +1,23 @@
 """CSV files and their relatives as tables, parsed by pyarrow: at once, or a part of the rows at a time."""
 
-import csv
 import re
 import warnings
 from collections.abc import Collection, Iterator, Sequence
-from itertools import islice
-from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from ._arrow import arrow, values_of
-from ._text import OPENERS, Form, encoding_of, look_at, open_bytes, open_lines, peeked, rewritten
-from .tables import Source, Table, check_unique, naming_file, naming_file_of, not_encoded
+from ._csv_rows import CsvRows, RowsToParse, parts_of_csv
+from ._text import OPENERS, Form, encoding_of, open_bytes
+from .tables import Source, Table, check_unique, naming_file, not_encoded
 
 _LONGEST_ROW = 1 << 26  # bytes of a CSV file
 _INTEGER = r"^(-?[1-9][0-9]*|0)$"
 _NOT_EXACT = r"^(-?0[0-9]+|-0|-?[0-9]{19,})$"  # which would lose characters as integers or numbers
 _WITH_COMMA = r"^\s*[-+]?([0-9]+(,[0-9]*)?|,[0-9]+)([eE][-+]?[0-9]+)?\s*$"
 _THOUSANDS = r"^\s*[-+]?[1-9][0-9]{0,2}(,[0-9]{3})+\s*$"  # or, with one comma, a number with three decimals
+_NUMBER = re.compile(r"^\s*[-+]?(([0-9]+[.,]?[0-9]*|[.,][0-9]+)([eE][-+]?[0-9]+)?|inf|infinity|nan)\s*$", re.IGNORECASE)
 _WITH_POINT = r"^\s*[-+]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?\s*$"
 
 
@@ -28,7 +29,7 @@ def read_csv(source: Source, preferred: str = ",", form: Form | None = None) -> 
     numbers, true and false, dates, or else text; the first table decides for the following ones.
     """
     for part in read_csv_parts(source, preferred, form):
-        table = Table(source.name, source.where, read_as_missing=part.missing)
+        table = Table(source.name, source.where, read_as_missing=part.missing, rows=part.rows, end=part.end)
         for place, (column, values) in enumerate(part.columns):
             own = f"Column '{column}' of {source.where}"
             if column:
@@ -43,90 +44,75 @@ class CsvPart(NamedTuple):
 
     columns: list[tuple[str, Any]]
     missing: dict[str, int]
+    rows: np.ndarray | None = None  # numbers of the rows in the file, from 0
+    end: int | None = None  # rows of the file up to the end of the part
 
 
 def read_csv_parts(source: Source, preferred: str = ",", form: Form | None = None) -> Iterator[CsvPart]:
     """Yield the rows of a CSV file as columns of pyarrow, which have the same kind in all parts."""
-    pa, where = arrow(), source.where
     parser = _Parser(source)
     kinds: dict[str, Any] = {}
-    for part, lines, shape in _parts(source, preferred, form):
-        data, missing = parser.parse(part, lines, shape)
-        columns: list[tuple[str, Any]] = []
-        for column, values in zip(parser.names, data.columns, strict=True):
-            own, exact = f"Column '{column}' of {where}", column in source.exact
-            if pa.types.is_binary(values.type):
-                raise not_encoded(where, "utf-8", f"column '{column}' has other bytes")
-            if not column:
-                columns.append((column, values))
+    for part in parts_of_csv(source, preferred, form):
+        left: RowsToParse | None = part
+        while left is not None and (left.records is None or left.records or not parser.names):
+            known = bool(parser.names)
+            data, missing, left = parser.parse(left)
+            if known and left.records is not None and not left.records:
                 continue
-            if exact and kinds.get(column) != "text":
-                values = _as_written(values, parser.decimal)
-            before, now = kinds.get(column), _kind(values.type)
-            late_text = column in kinds and now == "text" and not exact  # an empty column counts as numbers
-            if now not in (None, before) and (before or late_text):
-                raise ValueError(_other_kind(own, lines, now, before))
-            kinds[column] = now or before
-            if now and not exact:  # the following tables are parsed as this one, and not by what they happen to have
-                parser.types[column] = pa.float64() if now == "numbers" else values.type
+            columns, wrong, now = _same_kinds(data, parser, kinds, left)
+            if not wrong:
+                kinds.update(now)
+                rows = None if left.records is None else np.array(left.records.rows, dtype=np.int64)
+                yield CsvPart(columns, missing, rows, part.end)
+                break
+            left = left.without(wrong, source)
+        else:  # no row is left
+            yield CsvPart([], {}, np.zeros(0, int), part.end)
+
+
+def _same_kinds(
+    data: Any, parser: "_Parser", kinds: dict[str, Any], part: "RowsToParse"
+) -> tuple[Any, dict[int, str], Any]:
+    """Return the columns of a part, errors by row where a column has another kind than before, and all kinds."""
+    pa, source = arrow(), parser.source
+    columns: list[tuple[str, Any]] = []
+    found: dict[str, Any] = {}
+    wrong: dict[int, str] = {}
+    for column, values in zip(parser.names, data.columns, strict=True):
+        own, exact = f"Column '{column}' of {source.where}", column in source.exact
+        if pa.types.is_binary(values.type):
+            raise not_encoded(source.where, "utf-8", f"column '{column}' has other bytes")
+        if not column:
             columns.append((column, values))
-        yield CsvPart(columns, missing)
+            continue
+        written = values
+        if exact and kinds.get(column) != "text":
+            values = _as_written(values, parser.decimal)
+        before, now = kinds.get(column), _kind(values.type)
+        late_text = column in kinds and now == "text" and not exact  # an empty column counts as numbers
+        if now not in (None, before) and (before or late_text):
+            for k in _others(written, before, parser.decimal):
+                wrong.setdefault(k, _other_kind(own, part.place(k), now, before))
+            continue
+        found[column] = now or before
+        if now and not exact:  # the following tables are parsed as this one, and not by what they happen to have
+            parser.types[column] = pa.float64() if now == "numbers" else values.type
+        columns.append((column, values))
+    return columns, wrong, found
 
 
-def _other_kind(column: str, lines: str, now: str, before: str | None) -> str:
+def _others(column: Any, kind: str | None, decimal: str) -> list[int]:
+    """Return the cells of a column of text that are not of a kind by themselves; all of them if none is."""
+    kinds = [_kind(_as_written(column.slice(k, 1), decimal).type) for k in range(len(column))]
+    there = [k for k, own in enumerate(kinds) if own is not None]
+    return [k for k in there if kinds[k] != kind] or there
+
+
+def _other_kind(column: str, place: str, now: str, before: str | None) -> str:
     return (
-        f"{column} has {now}{lines}, but {before or 'no value'} in all rows before. Write values of one kind, or leave "
+        f"{column} has {now}{place}, but {before or 'no value'} in all rows before. Write values of one kind, or leave "
         "the column out by `views` (--views)."
     )
-
-
-# -- parts of a file
-def _parts(source: Source, preferred: str, form: Form | None) -> Iterator[tuple[Any, str, Form]]:
-    """Yield a file at once, as its path where pyarrow can read it so, or by parts of `chunk` rows, as bytes."""
-    from_path = isinstance(source.data, Path)
-    if form is None and from_path:
-        form = look_at(source, preferred)
-    if source.chunk is None and from_path and form is not None and form.is_plain:
-        yield source.data, "", form
-        return
-    with open_lines(source) as lines:
-        if form is None:
-            form, lines = peeked(lines, source.where, preferred)
-        lines = islice(lines, form.skipped, None)
-        first, form = form.skipped + 1, form._replace(skipped=0)
-        if not form.is_plain:
-            lines, form = rewritten(lines, form), Form(",")
-        if source.chunk is None:
-            with naming_file(source.where, "CSV"):
-                yield "".join(lines).encode(), "", form
-            return
-        for part, place in _cut(lines, source, form.delimiter, first):
-            yield part, place, form
-
-
-def _cut(lines: Iterator[str], source: Source, delimiter: str, first: int) -> Iterator[tuple[bytes, str]]:
-    """Cut lines, from number `first` on, into parts of `chunk` rows; cells in quotes may go over several lines."""
-    kept: list[str] = []
-    rows, start = -1, first  # the names of the columns are not a row
-
-    def passed() -> Iterator[str]:
-        for line in lines:
-            kept.append(line if line.endswith(("\n", "\r")) else line + "\n")
-            yield line
-
-    def part() -> tuple[bytes, str]:
-        text = "".join(kept).encode(errors="surrogateescape")  # standard input has these for bytes that are not UTF-8
-        return text, f" in lines {start} to {reader.line_num + first - 1}"
-
-    reader = csv.reader(passed(), delimiter=delimiter)
-    for row in naming_file_of(reader, source.where, "CSV", (UnicodeDecodeError, EOFError, OSError, csv.Error)):
-        rows += bool(row)
-        if rows == source.chunk:
-            yield part()
-            kept.clear()
-            rows, start = 0, reader.line_num + first
-    if rows > 0 or start == first:
-        yield part()
 
 
 # -- parsing
@@ -139,13 +125,14 @@ class _Parser:
         self.decimal = "."
         self.types: dict[str, Any] = dict.fromkeys([*source.texts, *source.exact], arrow().string())
 
-    def parse(self, part: Any, lines: str, form: Form) -> tuple[Any, dict[str, int]]:
-        """Return a part of the file as a table of pyarrow, and the cells by column that `na_values` makes missing.
+    def parse(self, part: RowsToParse) -> tuple[Any, dict[str, int], RowsToParse]:
+        """Return a part of the file as a table of pyarrow, the cells by column that `na_values` makes missing, and its
+        rows without those that cannot be read.
 
         The first part has the names of the columns.
         """
         known = self.names or None
-        data = self._parse(part, lines, form)
+        data, part = self._parse(part)
         if known is None:
             with naming_file(self.source.where, "CSV"):
                 names: list[str] = data.column_names
@@ -156,39 +143,53 @@ class _Parser:
                     "They are ignored; name them to use them.",
                     stacklevel=7,  # where read_samples is called
                 )
-            if _has_decimal_commas(data, form.delimiter, self.source):
+            if _has_decimal_commas(data, part.form.delimiter, self.source):
                 self.decimal = ","
-                data = self._parse(part, lines, form)
+                data, part = self._parse(part)
                 _refuse_points(data, self.source)
+            wrong = _unreadable(data, part, self.source)
+            if wrong:
+                part = part.without(wrong, self.source)
+                data, part = self._parse(part)
             self.names = names
-        if not self.source.na_values:
-            return data, {}
-        cells = self._read(part, form, known, dict.fromkeys(self.names, arrow().string()), self.source.na_values)
+        if not self.source.na_values or (part.records is not None and not part.records):
+            return data, {}, part
+        cells = self._read(part, known, dict.fromkeys(self.names, arrow().string()), self.source.na_values)
         counts = zip(self.names, [values.null_count for values in cells.columns], strict=True)
-        return data, {name: count for name, count in counts if count and name}
+        return data, {name: count for name, count in counts if count and name}, part
 
-    def _parse(self, part: Any, lines: str, form: Form) -> Any:
-        where, names = self.source.where, self.names or None
+    def _parse(self, part: RowsToParse) -> tuple[Any, RowsToParse]:
+        """Return a part as a table, and its rows without those whose cells are not of the type of their column."""
         usual = arrow().csv.ConvertOptions().null_values
         try:
-            return self._read(part, form, names, self.types, [*usual, *self.source.na_values])
+            return self._read(part, self.names or None, self.types, [*usual, *self.source.na_values]), part
         except ValueError as error:
-            wrong = re.search(r"In CSV column #(\d+): CSV conversion error to .*: invalid (value '.*')", str(error))
-            if wrong is None or names is None:
+            found = re.search(r"In CSV column #(\d+): CSV conversion error to .*: invalid (value '.*')", str(error))
+            if found is None or not self.names or part.records is None:
                 raise
-            name = names[int(wrong[1])]
-            now = _other_kind(f"Column '{name}' of {where}", lines, f"the {wrong[2]}", _kind(self.types[name]))
-            raise ValueError(now) from error
+            if len(part.records) > 1:  # look for the rows that are wrong
+                n = len(part.records)
+                halves = [part.records.chosen(own) for own in (range(n // 2), range(n // 2, n))]
+                first, second = (self._parse(part._replace(records=own))[1].records or CsvRows() for own in halves)
+                kept = first.joined(second)
+                part = part._replace(records=kept)
+                return self._parse(part) if kept else (arrow().table({}), part)
+            name = self.names[int(found[1])]
+            kind = _kind(self.types[name])
+            said = _other_kind(f"Column '{name}' of {self.source.where}", part.place(0), f"the {found[2]}", kind)
+            part.reject(0, said, self.source, error)
+            return arrow().table({}), part._replace(records=CsvRows())
 
-    def _read(self, part: Any, form: Form, names: Any, types: dict[str, Any], missing: Sequence[str]) -> Any:
-        pa = arrow()
-        packed = not isinstance(part, bytes) and part.suffix.lower() in OPENERS
-        size = len(part) if isinstance(part, bytes) else _LONGEST_ROW if packed else part.stat().st_size
+    def _read(self, part: RowsToParse, names: Any, types: dict[str, Any], missing: Sequence[str]) -> Any:
+        pa, form = arrow(), part.form
+        data = part.encoded()
+        packed = not isinstance(data, bytes) and data.suffix.lower() in OPENERS
+        size = len(data) if isinstance(data, bytes) else _LONGEST_ROW if packed else data.stat().st_size
         block = min(max(size, 1 << 20), _LONGEST_ROW)  # pyarrow refuses rows that are longer than a block
-        encoding = "utf-8" if isinstance(part, bytes) else encoding_of(self.source).removesuffix("-sig")
+        encoding = "utf-8" if isinstance(data, bytes) else encoding_of(self.source).removesuffix("-sig")
         with naming_file(self.source.where, "CSV"):
             return pa.csv.read_csv(
-                pa.BufferReader(part) if isinstance(part, bytes) else open_bytes(part) if packed else part,
+                pa.BufferReader(data) if isinstance(data, bytes) else open_bytes(data) if packed else data,
                 read_options=pa.csv.ReadOptions(
                     block_size=block, column_names=names, encoding=encoding, skip_rows=form.skipped
                 ),
@@ -197,6 +198,21 @@ class _Parser:
                     strings_can_be_null=True, column_types=types, null_values=missing, decimal_point=self.decimal
                 ),
             )
+
+
+def _unreadable(data: Any, part: RowsToParse, source: Source) -> dict[int, str]:
+    """Return the rows to leave out of the first part because a column of numbers has another cell there."""
+    wrong: dict[int, str] = {}
+    for name, column in zip(data.column_names, data.columns, strict=True) if source.errors.skip else ():
+        if _kind(column.type) == "text" and name and name not in (*source.exact, *source.texts):
+            cells = column.to_pylist()
+            own = [k for k, cell in enumerate(cells) if cell is not None and not _NUMBER.match(cell)]
+            if 0 < len(own) <= (len(cells) - column.null_count) / 2:  # otherwise the column has text
+                what = f"Column '{name}' of {source.where}"
+                for k in own:
+                    said = f"the value {cells[k][:40]!r}"
+                    wrong.setdefault(k, _other_kind(what, part.place(k), said, "numbers"))
+    return wrong
 
 
 # -- decimal commas

@@ -8,6 +8,7 @@ import scipy.sparse as sp
 from ..kernels import Kernel
 from ..online._calibration import Calibration
 from ..online._candidates import OutputList
+from ..online._counting import curve_marks
 from ..online._dual import Grams, KernelMachine, Support, SupportMachine
 from ..online._factors import ViewFactors
 from ..online._frame import OnlineEstimator
@@ -73,7 +74,7 @@ def _check_factors(factors: ViewFactors) -> None:
 
 
 def _check_machine(machine: Machine) -> None:
-    check_counts(machine, "n_outputs", "n_updates", "n_hypotheses")
+    check_counts(machine, "n_outputs", "n_updates", "n_hypotheses", "n_dropped")
     require(machine.n_outputs > 0, "outputs of a machine")
 
 
@@ -132,7 +133,9 @@ def _check_projectron(machine: ProjectronMachine) -> None:
     check_counts(machine, "budget", "n_projections")
     T, S = machine.n_outputs, len(machine.support)
     require(machine.grams.shape == "joint", "groups of a machine")
-    check_doubles(machine, L=(S, S), largest=(1,))
+    check_doubles(machine, L=(None, len(machine.L)), largest=(1,))
+    written = check_array(machine, "written", (1,), "i")
+    require(len(machine.L) >= S and 0 <= written[0] <= len(machine.L), "rows of ProjectronMachine.L")
     for name in ("alpha", "beta"):
         check_array(machine, name, (T, S))
     require(np.all(machine.L.diagonal() > 0), "ProjectronMachine.L")
@@ -163,7 +166,7 @@ def _check_online(estimator: OnlineEstimator) -> None:
         n_outputs = _check_numbers(estimator)
     else:
         check_counts(estimator, "n_mistakes_", "n_errors_")
-        check_array(estimator, "_curve", (None, 2), "i")
+        _check_curve(estimator)
         if isinstance(estimator, RankingPerceptron) and estimator._ranks():
             _check_ranking(estimator)
             return
@@ -180,6 +183,15 @@ def _check_online(estimator: OnlineEstimator) -> None:
     require(isinstance(kernels, dict) and all(isinstance(k, Kernel) for k in kernels.values()), "kernels_")
     if hasattr(estimator, "_width"):
         check_counts(estimator, "_width")
+
+
+def _check_curve(estimator: OnlineEstimator) -> None:
+    """Check the error curve; samples that are learned all together leave none."""
+    seen, errors = check_array(estimator, "_curve", (None, 2), "i").T
+    marks = curve_marks(0, estimator.n_samples_seen_) if estimator.n_samples_seen_ and len(seen) else seen
+    require(np.array_equal(seen, marks), "samples of the error curve")
+    steps = np.diff(np.append(0, errors))
+    require((steps >= 0).all() and (errors <= np.minimum(seen, estimator.n_errors_)).all(), "error curve")
 
 
 def _check_numbers(estimator: PassiveAggressiveRegressor) -> int:
@@ -201,7 +213,7 @@ def _check_classes(estimator: Any) -> int:
     require(type(estimator._indicator) is bool, "_indicator")
     if not estimator._indicator:
         n_outputs = 1 if P <= 2 else P
-        fits = isinstance(estimator._calibration, Calibration) and len(estimator._calibration.biases) == n_outputs
+        fits = isinstance(estimator._calibration, Calibration) and estimator._calibration.n_outputs == n_outputs
         require(fits, "_calibration")
         return n_outputs
     require(estimator._multi_label and type(estimator._label_lists) is bool, "_label_lists")
@@ -213,12 +225,15 @@ def _check_classes(estimator: Any) -> int:
 def _check_label_calibration(calibration: LabelCalibration) -> None:
     parts = calibration.parts
     require(isinstance(parts, list) and all(isinstance(part, Calibration) for part in parts), "LabelCalibration.parts")
-    require(all(len(part.biases) == 1 for part in parts), "LabelCalibration.parts")
+    require(all(part.n_outputs == 1 for part in parts), "LabelCalibration.parts")
 
 
 def _check_calibration(calibration: Calibration) -> None:
-    T = len(calibration.biases)
-    check_doubles(calibration, slope=(1,), biases=(T,), curvature=(1 + T if T > 1 else 3,), squares=(2,))
+    check_counts(calibration, "n_outputs")
+    sides = 2 if calibration.n_outputs == 1 else 1
+    check_doubles(calibration, slopes=(sides,), biases=(sides,), curvature=(sides, 3), squares=(2,))
+    check_doubles(calibration, memory=(sides + 1,))
+    require(bool((calibration.memory >= 1).all()), "memory of the probabilities")
 
 
 def _check_ranking(estimator: RankingPerceptron) -> None:

@@ -55,8 +55,20 @@ def open_lines(source: Source) -> Iterator[Iterator[str]]:
         yield iter(source.data)
         return
     encoding = encoding_of(source)
-    with open_bytes(source.data) as file, io.TextIOWrapper(file, encoding=encoding, newline="") as lines:
+    errors = "surrogateescape" if source.errors.skip else "strict"  # a row with other bytes is found later
+    with open_bytes(source.data) as file, io.TextIOWrapper(file, encoding, errors, newline="") as lines:
         yield lines
+
+
+def other_bytes(line: str) -> bool:
+    """Tell whether a line was opened with bytes that are not of its encoding."""
+    if line.isascii():
+        return False
+    try:
+        line.encode()
+    except UnicodeEncodeError:
+        return True
+    return False
 
 
 # -- separators

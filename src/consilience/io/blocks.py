@@ -14,8 +14,9 @@ from ..views._samples import as_names
 from ..views.container import Views
 from ..views.row_blocks import BLOCK_VALUES, RowBlock, RowBlocks
 from ._arrow_blocks import Batch, DataFile, changed, check_unchanged, is_text, look_at_files, read_batches
-from ._block_columns import BlockRecipe, block_of_view, float_array, mask_cells, objects_of_column
+from ._block_columns import BlockRecipe, block_of_view, mask_cells, objects_of_column
 from ._block_survey import FileSurvey, Roles, survey_files
+from ._nested import float_array
 from .layout import read_layout, tell_missing_cells
 from .tables import Table, missing_among
 

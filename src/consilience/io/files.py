@@ -71,6 +71,7 @@ def read_samples(
     transpose: bool = False,
     encoding: str | None = None,
     na_values: Sequence[str] = (),
+    libsvm_base: int | None = None,
 ) -> Samples:
     """Read samples from one file, or from one file per view.
 
@@ -86,7 +87,8 @@ def read_samples(
         Default: ``audio__mfcc1`` belongs to ``audio`` if all columns have such names. Otherwise the numbers and
         categories of a file are one view, in which each category is a column, ``sex=F``. Columns of text in the only
         file, and lists of numbers, are views by themselves. Layers of AnnData are views on request, by their place:
-        ``{"counts": "layers/counts"}``. The columns of a libsvm file have no names and are given as slices.
+        ``{"counts": "layers/counts"}``. The columns of a libsvm file have no names and are given by their positions:
+        slices, numbers from 0 on, or text such as ``"0:50"``.
     target : str, optional
         The column of the class or target.
     ids : str, optional
@@ -111,6 +113,9 @@ def read_samples(
     na_values : sequence of str, optional
         Cells to read as missing, such as ``["n.d."]``, besides empty cells and words such as NA, NaN and null. A
         warning says how many cells these are.
+    libsvm_base : {0, 1}, optional
+        Number of the first column of libsvm files. Default: 0 if any row has a column with the number 0, else 1. Give
+        it for new samples of a model if it is 0, since a file may happen not to have this column.
 
     Returns
     -------
@@ -127,6 +132,12 @@ def read_samples(
     Cells of text files are separated by commas, semicolons or tabs, as in the line of column names, or as a first line
     ``sep=;`` says; those of .txt files also by blanks. Decimal commas are recognized where semicolons, tabs or blanks
     separate. Numbers such as 1,234 are refused if no other number tells whether the comma separates thousands.
+
+    Lists of numbers of one length are a view of numbers. Lists of integers of several lengths, such as ids, lists of
+    strings, and maps from strings to numbers are views of objects. Objects in JSON lines, and structs of Arrow, that
+    have the same fields in every row with numbers, or lists of numbers, in them are a view of numbers. Its columns have
+    dotted names: ``{"audio": {"mfcc": [1, 2], "rms": 3}}`` is the view `audio` with the columns ``mfcc.0``, ``mfcc.1``
+    and ``rms``. Objects with other fields in other rows are maps.
 
     Parquet, Feather and Arrow files list the categories of columns that had a categorical type in pandas, or the type
     Enum in polars. All of them become columns, in this order. In other columns, the strings found do.
@@ -150,7 +161,10 @@ def read_samples(
     exact = [name for name in (*others, ids) if name is not None]
     texts, categories = known_strings(known)
     na_values = [na_values] if isinstance(na_values, str) else list(na_values)
-    options = {"exact": exact, "texts": [*texts, *categories], "encoding": encoding, "na_values": na_values}
+    options = {
+        "exact": exact, "texts": [*texts, *categories], "encoding": encoding, "na_values": na_values,
+        "libsvm_base": libsvm_base,
+    }  # fmt: skip
     tables = []
     for path in given:  # a plain loop: warnings count the calls up to here
         tables.append(_read_table(path, options))

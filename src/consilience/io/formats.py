@@ -2,9 +2,8 @@
 
 import csv
 import io
-import json
 import warnings
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
 from itertools import count
@@ -12,157 +11,21 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
-from sklearn.datasets import load_svmlight_file
 
 from ..views._annotated import matrices
 from ..views._reading import is_missing
 from ._arrow import read_arrow, read_parquet
 from ._delimited import read_csv
-from ._text import OPENERS, Form, is_libsvm, open_bytes, open_lines
-from .tables import (
-    Source,
-    Table,
-    is_among,
-    missing_among,
-    naming_file,
-    naming_file_of,
-    objects,
-    placed,
-    quiet,
-    read_cells_as_missing,
-    rows_of_lists,
-)
-
-_PIECE = 1 << 22  # bytes of a libsvm file that are read at a time
-_MOST_INDEX = int(np.iinfo(np.int32).max)
-_MOST_COLUMNS = 1 << 26  # of a libsvm file: a vector of so many numbers takes half a gigabyte
-_MIXED = "numbers and other values"
+from ._json_lines import read_json_lines
+from ._libsvm import read_libsvm
+from ._text import OPENERS, Form, is_libsvm
+from .tables import Source, Table, naming_file, objects, placed, quiet, read_cells_as_missing
 
 
-# -- JSON lines
-def read_json_lines(source: Source) -> Iterator[Table]:
-    """Yield the tables of JSON objects, one per line.
-
-    A column has numbers, lists of numbers, or objects such as strings; the first rows with a value decide. A key of
-    `exact` that the first object has is required of all.
-    """
-    if isinstance(source.data, Path):
-        with open_lines(source) as lines:
-            yield from read_json_lines(replace(source, data=lines))
-            return
-    where, exact = source.where, source.exact
-    damage = (UnicodeDecodeError, EOFError, OSError)
-    kinds: dict[str, str] = {}
-    records: list[dict[str, Any]] = []
-    required: list[str] | None = None
-    for number, line in enumerate(naming_file_of(source.data, where, "JSON lines", damage), start=1):
-        if not line.strip():
-            continue
-        try:
-            record = json.loads(line)
-        except (ValueError, RecursionError) as error:
-            raise ValueError(f"Line {number} of {where} is not JSON: {error}.") from error
-        if not isinstance(record, dict):
-            raise ValueError(f"Line {number} of {where} is not a JSON object with the values of columns by name.")
-        required = [key for key in exact if key in record] if required is None else required
-        lost = next((key for key in required if key not in record), None)
-        if lost is not None:
-            raise ValueError(f"Line {number} of {where} has no key '{lost}'. Write null where the value is missing.")
-        records.append(record)
-        if len(records) == source.chunk:
-            yield _table_of_records(records, kinds, source)
-            records = []
-    if records:
-        yield _table_of_records(records, kinds, source)
-
-
-def _table_of_records(records: list[dict[str, Any]], kinds: dict[str, str], source: Source) -> Table:
-    """Return records as columns; a column that had values before is there even if these records do not have it."""
-    counts: dict[str, int] = {}
-    table = Table(source.name, source.where, growing=True, read_as_missing=counts)
-    missing = missing_among(source.na_values)
-    for name in dict.fromkeys([*kinds, *(key for record in records for key in record)]):
-        values, own = [record.get(name) for record in records], f"Column '{name}' of {table.where}"
-        hits = [is_among(value, missing) for value in values] if missing else []
-        if any(hits):
-            counts[name] = sum(hits)
-            values = [None if hit else value for value, hit in zip(values, hits, strict=True)]
-        if name in source.exact:
-            table.columns[name] = objects(values)
-            continue
-        now = _kind_of_values(values)
-        kind = kinds.setdefault(name, now) if now else kinds.get(name)
-        if kind == "objects" and now not in ("numbers", _MIXED):  # some lists of strings may have numbers alone
-            table.columns[name] = objects(values)
-        elif now not in (None, kind) or now == _MIXED:
-            raise ValueError(f"{own} has {kind}{f' and then {now}' if now != kind else ''}. Write values of one kind.")
-        elif kind == "lists of numbers":
-            table.blocks[name] = rows_of_lists(values, own)
-        elif kind == "numbers":
-            with naming_file(own, "numbers"):
-                table.columns[name] = np.array([np.nan if v is None else v for v in values], dtype=np.float64)
-    return table
-
-
-def _kind_of_values(values: Iterable[Any]) -> str | None:
-    there = [value for value in values if value is not None]
-    if not there:
-        return None
-    numbers = [isinstance(value, (int, float)) for value in there]
-    if any(numbers):
-        return "numbers" if all(numbers) else _MIXED
-    lists = all(isinstance(v, list) and all(x is None or isinstance(x, (int, float)) for x in v) for v in there)
-    return "lists of numbers" if lists and any(there) else "objects"
-
-
-# -- libsvm
-def _read_libsvm(source: Source) -> Iterator[Table]:
-    """Yield the tables of a libsvm file by pieces of its bytes, or one; all rows are as wide as the widest."""
-
-    def pieces() -> Iterator[tuple[Any, np.ndarray]]:
-        with open_bytes(source.data) as file:
-            while True:
-                with naming_file(source.where, "libsvm"):
-                    lines = file.readlines(_PIECE if source.chunk else -1)
-                if not lines:
-                    return
-                yield _load_libsvm(b"".join(lines), source.where)
-
-    kept = list(pieces()) if source.chunk is None else None  # a stream is read twice instead, first for its width
-    width = max((_width(X) for X, _ in (kept or pieces())), default=1)
-    for X, y in kept or pieces():
-        X = sp.csr_matrix((X.data, X.indices, X.indptr), shape=(X.shape[0], width))
-        yield Table(source.name, source.where, {"y": y}, {source.name: X}, numbered=True)
-
-
-def _load_libsvm(lines: bytes, where: str) -> tuple[Any, np.ndarray]:
-    """Read lines of a libsvm file. Columns are counted from 1, so that no two files differ by a shift."""
-    try:
-        with naming_file(where, "libsvm"):
-            X, y = load_svmlight_file(io.BytesIO(lines), n_features=_MOST_INDEX, zero_based=False)
-    except ValueError as error:
-        if "Invalid index 0 " in str(error.__cause__):
-            raise ValueError(
-                f"{where} has a column with the number 0; libsvm files number columns from 1 on. Add 1 to all column "
-                "numbers; in scikit-learn: dump_svmlight_file(..., zero_based=False)."
-            ) from error
-        raise
-    if _width(X) > _MOST_COLUMNS:
-        raise ValueError(
-            f"{where} has a column with the number {_width(X)}; numbers up to {_MOST_COLUMNS} are read. Number the "
-            "columns from 1 on, without gaps."
-        )
-    return X, y
-
-
-def _width(X: Any) -> int:
-    return int(X.indices.max(initial=0)) + 1
-
-
+# -- .txt
 def _read_txt(source: Source) -> Iterator[Table]:
     """Yield the tables of a .txt file, which is a table with the names of columns in the first line, or libsvm."""
-    return _read_libsvm(source) if is_libsvm(source) else read_csv(source, preferred="")
+    return read_libsvm(source) if is_libsvm(source) else read_csv(source, preferred="")
 
 
 # -- Excel
@@ -310,7 +173,7 @@ _READERS: dict[str, Callable[[Source], Iterator[Table]]] = {
     ".txt": _read_txt,
     **dict.fromkeys((".jsonl", ".ndjson"), read_json_lines),
     ".npz": _read_npz,
-    **dict.fromkeys((".libsvm", ".svm", ".svmlight"), _read_libsvm),
+    **dict.fromkeys((".libsvm", ".svm", ".svmlight"), read_libsvm),
     **dict.fromkeys((".feather", ".arrow"), read_arrow),
     ".xlsx": _read_excel,
     **dict.fromkeys((".h5ad", ".h5mu"), _read_annotated),

@@ -9,14 +9,15 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+import scipy.sparse as sp
 
-from ..views._blocks import common_length, quoted, some, take
+from ..views._blocks import common_length, quoted, some, take, take_columns
 from ..views._frames import NO_LEVELS, Levels, check_readable, dates, encode_columns, is_category
 from ..views._reading import read_block, rows_with_data
 from ..views._samples import sample_text
-from ..views._tables import by_prefix, divide
+from ..views._tables import by_prefix
 from ..views.container import Views
-from .tables import Table, naming_file
+from .tables import MOST_COLUMNS, Table, naming_file
 
 
 class Part(NamedTuple):
@@ -79,13 +80,17 @@ def _read_toml(path: Path) -> dict[str, Any]:
 def _patterns(where: str, view: Any, chosen: Any) -> Any:
     if isinstance(chosen, slice):
         return chosen
-    listed = [chosen] if isinstance(chosen, str) else chosen
-    if not isinstance(listed, (list, tuple)) or not listed or not all(isinstance(name, str) for name in listed):
+    listed = [chosen] if isinstance(chosen, (str, int)) else list(chosen) if hasattr(chosen, "__iter__") else []
+    numbers = bool(listed) and all(isinstance(own, (int, np.integer)) and not isinstance(own, bool) for own in listed)
+    if numbers:
+        return [int(own) for own in listed]
+    if isinstance(chosen, Mapping) or not listed or not all(isinstance(name, str) for name in listed):
         raise ValueError(
             f"{where} gives the view '{view}' as {chosen!r}; give a column name, a pattern such as 'mfcc_*', or a list "
-            "of them, as strings. The columns of a libsvm file are given as a slice."
+            "of them, as strings. The columns of a libsvm file are given as a slice, as numbers from 0 on, or as text "
+            "such as '0:50'."
         )
-    return list(listed)
+    return listed
 
 
 def names_matching(names: Iterable[str], patterns: Iterable[str]) -> list[str]:
@@ -205,7 +210,7 @@ def _divide_table(table: Table, spec: Any, *, alone: bool) -> dict[str, Part]:
     objects = [name for name in names if table.columns[name].dtype == object]
     texts = [name for name in objects if table.streamed or name not in table.levels]
     if table.streamed and len(texts) < len(names):
-        _refuse_strings(table, texts)
+        _refuse_strings(table, [name for name in texts if name not in table.alone])
     if alone and not table.streamed:  # a file of all views: text is a view, categories belong to the numbers
         texts = [name for name in texts if not is_category(table.columns[name])]
     elif not table.streamed:  # a file per view
@@ -257,10 +262,10 @@ def _refuse_strings(table: Table, texts: Sequence[str]) -> None:
 def _chosen(table: Table, view: str, patterns: Any) -> Part | None:
     """Return the columns, or the one block, that patterns choose from a table; None if there are none."""
     if table.numbered:
-        block = next(iter(table.blocks.values()))
-        return Part(divide(block, {view: patterns})[view], (), table)
-    if isinstance(patterns, slice):
-        raise ValueError(f"View '{view}' of {table.where} is given as a slice; give the names of its columns.")
+        return Part(_numbered_columns(table, view, patterns), (), table)
+    if isinstance(patterns, slice) or isinstance(patterns[0], int):
+        what = "a slice" if isinstance(patterns, slice) else "numbers"
+        raise ValueError(f"View '{view}' of {table.where} is given as {what}; give the names of its columns.")
     names, blocks = names_matching(table.columns, patterns), names_matching(table.blocks, patterns)
     if len(blocks) > 1 or (names and blocks):
         both = quoted([*blocks, *names][:2])
@@ -270,6 +275,34 @@ def _chosen(table: Table, view: str, patterns: Any) -> Part | None:
     if blocks:
         return block_of(table, blocks[0])
     return matrix_of(table, names) if names else None
+
+
+def _numbered_columns(table: Table, view: str, patterns: Any) -> Any:
+    """Return the columns of a view by their positions; those beyond the last one of the file are zero in every row."""
+    block = next(iter(table.blocks.values()))
+    width = block.shape[1]
+    if isinstance(patterns, slice):
+        where = np.arange(max(width, patterns.stop or 0))[patterns]
+    else:
+        where = np.concatenate([_positions(table, view, own, width) for own in patterns])
+    if not len(where) or where.min() < 0 or where.max() >= MOST_COLUMNS:
+        raise ValueError(f"View '{view}' is given as {patterns!r}, which are not columns of {table.where}: {width}.")
+    wide = max(width, int(where.max()) + 1)
+    block = sp.csr_array((block.data, block.indices, block.indptr), shape=(block.shape[0], wide))
+    together = len(where) == where[-1] - where[0] + 1 and bool((np.diff(where) == 1).all())
+    return block[:, int(where[0]) : int(where[-1]) + 1] if together else take_columns(block, where)
+
+
+def _positions(table: Table, view: str, given: Any, width: int) -> np.ndarray:
+    """Return the positions that a number, or a text such as "0:50", stands for."""
+    ends = re.fullmatch(r"(\d*)(:?)(\d*)", str(given))
+    if ends is None or not any(ends.groups()):
+        raise ValueError(
+            f"View '{view}' is given as {given!r}, but the columns of {table.where} have no names. Give their numbers "
+            "from 0 on, such as '0:50' for the first 50, or a slice."
+        )
+    first = int(ends[1] or 0)
+    return np.arange(first, (int(ends[3]) if ends[3] else width) if ends[2] else first + 1)
 
 
 def block_of(table: Table, name: str) -> Part:
@@ -284,7 +317,7 @@ def _check_values(table: Table, name: str) -> None:
     if hasattr(first, "isoformat"):
         raise dates(table.where, name)
     certain = name in table.levels or name in table.categories  # categories may be numbers, too
-    if not isinstance(first, (str, bytes, list, tuple)) and not certain:
+    if not isinstance(first, (str, bytes, list, tuple, dict)) and not certain:
         raise ValueError(
             f"Column '{name}' of {table.where} holds {type(first).__name__} values, which are not a view. Make numbers "
             "or strings of them, or say by --views (`views`) which columns to take."
@@ -302,7 +335,8 @@ def matrix_of(table: Table, names: Sequence[str]) -> Part:
                 "columns of one view have one value per sample."
             )
         text = values.dtype == object and any(value is not None for value in values)
-        if text and name not in table.texts and name not in table.categories and name not in table.levels:
+        plain = text and not isinstance(next(value for value in values if value is not None), (list, dict))
+        if plain and name not in table.texts and name not in table.categories and name not in table.levels:
             check_readable(table.where, name, [value for value in values if value is not None])
         if table.streamed and name in table.levels:
             raise ValueError(
@@ -324,7 +358,27 @@ def views_of_parts(parts: Mapping[str, Part], names: np.ndarray | None = None) -
 
     Samples without any view are left out, with a warning that names them.
     """
+    n = common_length({name: part.block for name, part in parts.items()})
+    X, kept = views_with_rows(parts, names, n)
+    if X is None:
+        raise ValueError(f"No sample has any of the views {quoted(parts)}: all values are missing.")
+    if not kept.all():
+        lost = np.flatnonzero(~kept)
+        warnings.warn(
+            f"{len(lost)} of {n} samples have no view at all and are left out: {sample_text(lost, names)}.",
+            stacklevel=3,  # where read_samples is called
+        )
+    return X, kept
+
+
+def views_with_rows(parts: Mapping[str, Part], names: np.ndarray | None, n: int) -> tuple[Views | None, np.ndarray]:
+    """Return parts of tables as Views of the samples that have a view, and which of n rows these are.
+
+    None stands for Views without samples.
+    """
     blocks = {name: read_block(name, part.block) if part.block is not None else None for name, part in parts.items()}
+    if all(block is None for block in blocks.values()):
+        return None, np.zeros(n, dtype=bool)
     n = common_length(blocks)
     there = np.column_stack(
         [
@@ -333,16 +387,12 @@ def views_of_parts(parts: Mapping[str, Part], names: np.ndarray | None = None) -
         ]
     )
     kept: np.ndarray = np.any(there, axis=1)
+    if not kept.any():
+        return None, kept
     if not kept.all():
-        lost = np.flatnonzero(~kept)
-        if not kept.any():
-            raise ValueError(f"No sample has any of the views {quoted(parts)}: all values are missing.")
-        warnings.warn(
-            f"{len(lost)} of {n} samples have no view at all and are left out: {sample_text(lost, names)}.",
-            stacklevel=3,  # where read_samples is called
-        )
         blocks = {name: take(block, np.flatnonzero(kept)) for name, block in blocks.items()}
         names = None if names is None else names[kept]
+        there = there[kept]
     columns = {name: part.names for name, part in parts.items() if part.names}
     categories = {name: part.categories for name, part in parts.items()}
-    return Views._of(blocks, int(kept.sum()), there[kept], columns, names, categories), kept
+    return Views._of(blocks, len(there), there, columns, names, categories), kept

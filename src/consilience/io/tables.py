@@ -11,6 +11,9 @@ import scipy.sparse as sp
 
 from ..views._blocks import place_rows
 from ..views._frames import Levels
+from .quarantine import RowErrors
+
+MOST_COLUMNS = 1 << 26  # of a libsvm file: a vector of so many numbers takes half a gigabyte
 
 
 @dataclass
@@ -28,6 +31,7 @@ class Table:
     texts: Collection[str] = ()  # columns known to have text, which may look like numbers
     categories: Collection[str] = ()  # columns that a model knows as categories, which may look like numbers
     levels: dict[str, Sequence[Any]] = field(default_factory=dict)  # categories that types of columns list, if they do
+    alone: set[str] = field(default_factory=set)  # columns of dictionary strings in a stream: each is a view by itself
     streamed: bool = False  # whether the rows are a part of a stream, so that categories are not all known
     annotations: bool = False  # whether columns describe samples, and are views only on request
     numbered: bool = False  # whether columns are known by number, and zeros are not stored
@@ -36,6 +40,8 @@ class Table:
     samples: np.ndarray | None = None  # names of the samples that the file has without a column for them
     turned: bool = False  # whether the samples were the columns of the file
     read_as_missing: dict[str, int] | None = None  # cells by column that `na_values` made missing; None: not done yet
+    rows: np.ndarray | None = None  # numbers of the rows in the file, from 0; None where they follow those before
+    end: int | None = None  # rows of the file up to the end of this table, with those that were left out
 
 
 @dataclass(frozen=True)
@@ -54,6 +60,9 @@ class Source:
     texts: Collection[str] = ()
     encoding: str | None = None  # of text without a byte order mark; None for UTF-8
     na_values: Sequence[str] = ()  # cells that are missing besides the usual ones
+    start: int = 0  # rows that may be left out once the first table has told what the columns are
+    errors: RowErrors = field(default_factory=RowErrors)  # what to do with rows that cannot be read
+    libsvm_base: int | None = None  # number of the first column of libsvm files; None to find it
 
 
 @contextmanager
@@ -170,17 +179,6 @@ def read_cells_as_missing(table: Table, na_values: Sequence[str]) -> None:
             if name in table.levels:
                 table.levels[name] = [level for level in table.levels[name] if not is_among(level, given)]
             table.read_as_missing[name] = int(hit.sum())
-
-
-def rows_of_lists(lists: Sequence[Any], where: str) -> np.ndarray | None:
-    """Return lists as the rows of a matrix, NaN where a list is missing; None if all are."""
-    lengths = {len(row) for row in lists if row is not None}
-    if len(lengths) > 1:
-        raise ValueError(f"{where} has lists of {min(lengths)} and of {max(lengths)} numbers. Make them equally long.")
-    if not lengths:
-        return None
-    blank = [np.nan] * lengths.pop()
-    return np.array([blank if row is None else row for row in lists], dtype=np.float64)
 
 
 def placed(values: Any, rows: np.ndarray, n: int) -> tuple[Any, np.ndarray | None]:

@@ -11,7 +11,7 @@ from ..solvers.linalg import without_rounding
 from ..views import _blocks
 from ..views._blocks import Block, Gram
 from ..views.container import Views
-from . import histogram, scalar
+from . import histogram, scalar, structured
 from .base import Array, Kernel
 
 __all__ = ["FromCallable", "Precomputed", "as_kernel"]
@@ -168,8 +168,9 @@ def _with_part(values: Array, K: Array, rows: np.ndarray) -> Array:
 
 def _by_name() -> dict[str, type[Kernel]]:
     """Return the kernels that have a short name; each class states its own."""
-    numeric = [getattr(module, name) for module in (scalar, histogram) for name in module.__all__]
-    return {kernel._name: kernel for kernel in [*numeric, Precomputed] if kernel._name is not None}
+    modules = (scalar, histogram, structured)
+    kernels = [*(getattr(module, name) for module in modules for name in module.__all__), Precomputed]
+    return {kernel._name: kernel for kernel in kernels if kernel._name is not None}
 
 
 NAMED = _by_name()
@@ -194,6 +195,8 @@ def as_kernel(kernel: Any) -> Kernel:
     >>> from consilience.kernels import as_kernel
     >>> as_kernel("rbf")
     RBF(gamma='scale')
+    >>> as_kernel("spectrum")  # of strings or lists of tokens
+    Spectrum(length=3)
     """
     if isinstance(kernel, Kernel):
         return kernel

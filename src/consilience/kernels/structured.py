@@ -31,6 +31,7 @@ class Spectrum(Kernel):
 
     Equals ``Linear()`` on the counts of ``CountVectorizer(analyzer="char", ngram_range=(n, n), lowercase=False)`` for
     strings without runs of white space. A call sorts all substrings and multiplies sparse matrices of counts.
+    Short name: ``"spectrum"``.
 
     Parameters
     ----------
@@ -52,6 +53,8 @@ class Spectrum(Kernel):
     array([[2., 1.],
            [1., 2.]])
     """
+
+    _name = "spectrum"
 
     def __init__(self, length: int = 3):
         self.length = length
@@ -129,7 +132,7 @@ class Subsequence(_PairByPair):
     of the paper takes ``O(n |s| |t|)`` time and ``O(n |t|)`` memory.
 
     With λ = 1 it is the number of pairs of equal subsequences; with n = 1 it equals λ² ``Spectrum(1)``. Long samples
-    have large values, so consider `normalize`.
+    have large values, so consider `normalize`. Short name: ``"subsequence"``.
 
     Parameters
     ----------
@@ -150,6 +153,8 @@ class Subsequence(_PairByPair):
            [0.0625  , 0.140625, 0.0625  ],
            [0.      , 0.0625  , 0.140625]])
     """
+
+    _name = "subsequence"
 
     def __init__(self, length: int = 2, decay: float = 0.5):
         self.length = length
@@ -206,6 +211,7 @@ class SubsetTree(_PairByPair):
 
     With λ = 1 it is the number of pairs of equal fragments: connected parts of a tree, of at least one production, that
     contain all children of a node or none. Time and memory grow with the number of pairs of nodes of equal production.
+    Short name: ``"subset_tree"``.
 
     Parameters
     ----------
@@ -225,6 +231,8 @@ class SubsetTree(_PairByPair):
     array([[10.,  6.],
            [ 6., 10.]])
     """
+
+    _name = "subset_tree"
 
     def __init__(self, decay: float = 0.4):
         self.decay = decay

@@ -62,7 +62,7 @@ class LinearState(NamedTuple):
     intercept: np.ndarray  # (2, n_outputs): its V and its U; empty without an intercept
     groups: np.ndarray  # row of each view in the factors
     factors: Factors
-    last: int  # 1 where averages include the last hypothesis
+    mean: int  # of hypotheses: 0 those in use so far, 1 also the last, 2 later ones with more weight
 
 
 class KernelState(NamedTuple):
@@ -74,7 +74,7 @@ class KernelState(NamedTuple):
     output_gram: np.ndarray  # (n_outputs, n_outputs); empty for the identity
     budget: int  # maximum size of the support; 0: no limit
     factors: Factors
-    last: int  # 1 where averages include the last hypothesis
+    mean: int  # of hypotheses: 0 those in use so far, 1 also the last, 2 later ones with more weight
 
 
 class PassRecord(NamedTuple):

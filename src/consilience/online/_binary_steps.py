@@ -48,6 +48,18 @@ def _p_norm(values, p):  # type: ignore[no-untyped-def]
 
 
 @jit()
+def _weight(t, mean):  # type: ignore[no-untyped-def]
+    """Return the weight of hypothesis t in the mean; with mean = 2 later ones count more (Shamir and Zhang 2013)."""
+    return t * (t + 1.0) * (t + 2.0) if mean == 2 else 1.0
+
+
+@jit()
+def _total(n, mean):  # type: ignore[no-untyped-def]
+    """Return the sum of the weights of n hypotheses, and of one more with mean = 1; at least 1."""
+    return max(n * (n + 1.0) * (n + 2.0) * (n + 3.0) / 4 if mean == 2 else n + 1.0 * mean, 1.0)
+
+
+@jit()
 def _set_factors(norms, prior, p, F):  # type: ignore[no-untyped-def]
     """Set F = (N / ‖N‖_p)^(p-1) for N = norms + prior; leave it unchanged where N is 0."""
     values = np.empty(len(norms))
@@ -113,20 +125,20 @@ def binary_pass(rows, codes, weights, state, rule, tol, n_before, record):  # ty
     moving, sized, averages = p != 1, rule.least < rule.cap, len(state.U) > 0
     # a margin within rounding of the threshold counts as equal to it
     near, limit = tol**0.5, rule.threshold * (1 + tol)
-    since, largest, n_steps = counters[0], counters[1], 0
+    since, largest, n_steps, last = counters[0], counters[1], 0, 1.0 * (state.mean == 1)
     dots, own = np.zeros(len(F)), np.empty(len(F))
     for i in range(len(codes)):
         sign = 1.0 if codes[i] == 1 else -1.0  # y
         score = F[0] * B[0, 0] if len(B) else 0.0
         # sums over the hypotheses so far: of the last one, and what the earlier ones lack of it
-        sums, lacks = ((C[0] + (since + state.last) * F[0]) * B[0, 0], B[1, 0]) if len(B) else (0.0, 0.0)
+        sums, lacks = ((C[0] + (since + last) * F[0]) * B[0, 0], B[1, 0]) if len(B) else (0.0, 0.0)
         dots[:] = 0
         for l in range(len(groups)):
-            first, last, at = rows.start[i, l], rows.stop[i, l], rows.column_start[i, l]
-            x, k, g = rows.values[first:last], rows.columns[at : at + last - first], groups[l]
+            first, end, at = rows.start[i, l], rows.stop[i, l], rows.column_start[i, l]
+            x, k, g = rows.values[first:end], rows.columns[at : at + end - first], groups[l]
             product = _dot(V, x, k)
             if averages:
-                sums += (C[g] + (since + state.last) * F[g]) * product
+                sums += (C[g] + (since + last) * F[g]) * product
                 lacks += _dot(state.U, x, k)
             dots[g] += product
             score += F[g] * product
@@ -137,8 +149,8 @@ def binary_pass(rows, codes, weights, state, rule, tol, n_before, record):  # ty
         scores[i, 0] = score
         if averages:  # what is left by rounding is a tie
             exact = abs(sums - lacks) > 1e-10 * (abs(sums) + abs(lacks))
-            scores[i, 0] = (sums - lacks) / max(n_before + i + state.last, 1) if exact else 0.0
-        since += 1
+            scores[i, 0] = (sums - lacks) / _total(n_before + i, state.mean) if exact else 0.0
+        since += _weight(n_before + i + 1, state.mean)
         largest = max(largest, abs(score))
         wrong[i] = sign * score <= 0
         if sign * score > limit:

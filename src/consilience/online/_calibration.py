@@ -1,59 +1,74 @@
-"""Probabilities of classes that follow a stream: a slope and biases on the scores, learned one sample at a time."""
+"""Probabilities of classes that follow a stream: how sure a score is, learned one sample at a time."""
 
 import numpy as np
 
 from .._jit import jit
-from ._machine import Sources
 
-_FADING = 0.9998  # weight of the past after each sample: about the last 5,000 samples decide
+_MEMORY = 5000.0  # samples that decide, at most; before, the last quarter, since estimators change fast at first
+_REACH = 3.0  # multiples of σ that a score counts for, at most: a few scores of the first samples are very large
+_LEAST = 1e-3  # smallest slope
 _PRIOR = 1.0  # curvature besides that of the samples: it does not fade, so no step is ever too long
 
 
 class Calibration:
-    """p = softmax(a s/σ + b) for scores s, and for one output p = sigmoid(a s/σ + b) of the second class.
+    """Probabilities of classes that agree with the decisions, and follow the stream.
 
-    σ² is the running mean of the squared scores. (a, b) take a Newton step of the log loss at each sample, with the
-    curvature of the samples so far; older ones fade. The curvature between slope and bias is kept for one output.
+    With one output s, a decision for the second class, s > 0, is correct with probability sigmoid(a s/σ + b), a > 0 and
+    b >= 0; decisions for the first class have their own (a, b). With several outputs, p = softmax(a s/σ). σ² is the
+    running mean of the squared scores. In place of z = s/σ stands z/√(1 + z²/9), and leads over the best output are
+    taken likewise. (a, b) take a Newton step of the log loss at each sample, with the curvature of the samples so far;
+    older ones fade, so that the last quarter of the samples decides, or the last 5,000.
     """
 
     def __init__(self, n_outputs: int):
-        self.slope = np.zeros(1)
-        self.biases = np.zeros(n_outputs)
-        # curvature of slope and biases; for one output the three entries of a symmetric 2 x 2 matrix
-        self.curvature = np.zeros(1 + n_outputs if n_outputs > 1 else 3)
+        sides = 2 if n_outputs == 1 else 1
+        self.n_outputs = n_outputs
+        self.slopes = np.full(sides, _LEAST)
+        self.biases = np.zeros(sides)  # of one output
+        self.curvature = np.zeros((sides, 3))  # of slope, slope and bias, bias
         self.squares = np.zeros(2)  # faded Σ s² and its weight
+        self.forget()
+
+    def forget(self) -> None:
+        """Follow the next samples as fast as the first ones."""
+        self.memory = np.full(len(self.slopes) + 1, 2.0)  # samples that decide on each curvature, and on σ
 
     def copy(self) -> "Calibration":
         """Return a copy that further learning does not change."""
-        other = Calibration(len(self.biases))
-        for name in ("slope", "biases", "curvature", "squares"):
+        other = Calibration(self.n_outputs)
+        for name in ("slopes", "biases", "curvature", "squares", "memory"):
             setattr(other, name, getattr(self, name).copy())
         return other
 
-    def remap(self, sources: Sources) -> None:
-        """Replace the outputs; two classes share the bias of their one output when a third joins."""
-        paired = len(self.biases) == 1
-        share = 0.5 if paired else 1.0
-        biases, spread = self.biases, self.curvature[2:] if paired else self.curvature[1:]
-        self.biases = np.array([share * np.sign(f) * biases[s] if s >= 0 else 0.0 for s, f in sources])
-        own = [spread[s] if s >= 0 else 0.0 for s, _ in sources]
-        self.curvature = np.array([self.curvature[0], *own])
+    def remap(self, n_outputs: int) -> None:
+        """Go on with more outputs; the lead of one of two classes over the other becomes a lead of two outputs."""
+        if self.n_outputs == 1:
+            self.slopes, self.biases = self.slopes.mean(keepdims=True) / 2, np.zeros(1)
+            self.curvature = self.curvature.mean(axis=0, keepdims=True)
+            self.memory = self.memory[1:]
+        self.n_outputs = n_outputs
 
     def learn(self, scores: np.ndarray, codes: np.ndarray, weights: np.ndarray, slopes: bool) -> np.ndarray:
         """Return probabilities by class before each sample is learned; without `slopes`, σ alone follows."""
-        T = len(self.biases)
-        probabilities = np.empty((len(codes), max(T, 2)))
-        state = (self.slope, self.biases, self.curvature, self.squares)
-        one_pass = _binary_pass if T == 1 else _softmax_pass
-        one_pass(np.ascontiguousarray(scores), codes, weights, *state, slopes, probabilities)
+        probabilities = np.empty((len(codes), max(self.n_outputs, 2)))
+        state = (self.slopes, self.biases, self.curvature, self.squares, self.memory)
+        one_pass = _binary_pass if self.n_outputs == 1 else _softmax_pass
+        one_pass(np.ascontiguousarray(scores), codes, weights, state, slopes, probabilities)
         return probabilities
+
+    def spread(self) -> float:
+        """Return σ, by which scores are divided."""
+        return float(_spread(self.squares))
 
     def probabilities(self, scores: np.ndarray) -> np.ndarray:
         """Return probabilities by class of shape (n, n_classes); two classes have one score."""
-        scaled = self.slope[0] * scores / _spread(self.squares)
-        logits = scaled + self.biases
-        if len(self.biases) == 1:
-            logits = np.column_stack([np.zeros(len(scores)), logits[:, 0]])
+        sigma = _spread(self.squares)
+        if self.n_outputs == 1:
+            side = (scores[:, 0] > 0).astype(int)
+            sure = self.slopes[side] * _bounded(np.abs(scores[:, 0]) / sigma) + self.biases[side]
+            logits = np.column_stack([np.where(side == 0, sure, 0.0), np.where(side == 1, sure, 0.0)])
+        else:
+            logits = self.slopes[0] * _bounded((scores - scores.max(axis=1, keepdims=True)) / sigma)
         likely = np.exp(logits - logits.max(axis=1, keepdims=True))
         return np.asarray(likely / likely.sum(axis=1, keepdims=True))
 
@@ -66,57 +81,68 @@ def _spread(squares):  # type: ignore[no-untyped-def]
 
 
 @jit()
-def _follow(squares, square, weight):  # type: ignore[no-untyped-def]
-    squares[0] = _FADING * squares[0] + weight * square
-    squares[1] = _FADING * squares[1] + weight
+def _bounded(z):  # type: ignore[no-untyped-def]
+    """Return scores in units of σ, within ±_REACH."""
+    return z / np.sqrt(1 + (z / _REACH) ** 2)
 
 
 @jit()
-def _binary_pass(scores, codes, weights, slope, biases, H, squares, slopes, out):  # type: ignore[no-untyped-def]
-    """Learn slope and bias of one output by Newton steps; fill the probabilities before each."""
+def _fading(memory, k):  # type: ignore[no-untyped-def]
+    """Return the weight that the past keeps, and let the memory grow."""
+    kept = 1 - 1 / memory[k]
+    memory[k] = min(memory[k] + 0.25, _MEMORY)
+    return kept
+
+
+@jit()
+def _follow(squares, square, weight, memory):  # type: ignore[no-untyped-def]
+    kept = _fading(memory, len(memory) - 1)
+    squares[0] = kept * squares[0] + weight * square
+    squares[1] = kept * squares[1] + weight
+
+
+@jit()
+def _binary_pass(scores, codes, weights, state, slopes, out):  # type: ignore[no-untyped-def]
+    """Learn how often decisions for each of two classes are correct; fill the probabilities before each sample."""
+    a, b, curvature, squares, memory = state
     for i in range(len(codes)):
-        z = scores[i, 0] / _spread(squares)
-        logit = slope[0] * z + biases[0]
-        p = 1 / (1 + np.exp(-logit)) if logit >= 0 else np.exp(logit) / (1 + np.exp(logit))
-        out[i, 0], out[i, 1] = 1 - p, p
-        _follow(squares, scores[i, 0] ** 2, weights[i])
+        z, side = _bounded(abs(scores[i, 0]) / _spread(squares)), int(scores[i, 0] > 0)
+        p = 1 / (1 + np.exp(-(a[side] * z + b[side])))  # that the decision is correct
+        out[i, side], out[i, 1 - side] = p, 1 - p
+        _follow(squares, scores[i, 0] ** 2, weights[i], memory)
         if not slopes:
             continue
-        curve = weights[i] * max(p * (1 - p), 1e-3)  # a flat loss does not make long steps
-        H[0] = _FADING * H[0] + curve * z * z
-        H[1] = _FADING * H[1] + curve * z
-        H[2] = _FADING * H[2] + curve
-        g = weights[i] * ((codes[i] == 1) - p)
-        first, second = H[0] + _PRIOR, H[2] + _PRIOR
+        kept, curve = _fading(memory, side), weights[i] * max(p * (1 - p), 1e-3)  # a flat loss makes no long steps
+        H = curvature[side]
+        H[0] = kept * H[0] + curve * z * z
+        H[1] = kept * H[1] + curve * z
+        H[2] = kept * H[2] + curve
+        first, second, g = H[0] + _PRIOR, H[2] + _PRIOR, weights[i] * ((codes[i] == side) - p)
         det = first * second - H[1] * H[1]
-        slope[0] = max(slope[0] + g * (second * z - H[1]) / det, 0.0)  # a larger score is never less probable
-        biases[0] += g * (first - H[1] * z) / det
+        a[side] = max(a[side] + g * (second * z - H[1]) / det, _LEAST)  # a larger score is always more probable
+        b[side] = max(b[side] + g * (first - H[1] * z) / det, 0.0)  # the decision is at least as probable as the other
 
 
 @jit()
-def _softmax_pass(scores, codes, weights, slope, biases, H, squares, slopes, out):  # type: ignore[no-untyped-def]
-    """Learn the slope and a bias for each output by diagonal Newton steps; fill the probabilities before each."""
+def _softmax_pass(scores, codes, weights, state, slopes, out):  # type: ignore[no-untyped-def]
+    """Learn the slope of several outputs by Newton steps; fill the probabilities before each sample."""
+    a, _, curvature, squares, memory = state
     T = scores.shape[1]
     for i in range(len(codes)):
-        sigma, top, total, square = _spread(squares), -np.inf, 0.0, 0.0
+        sigma, top, total, square, mean, second = _spread(squares), -np.inf, 0.0, 0.0, 0.0, 0.0
         for t in range(T):
-            out[i, t] = slope[0] * scores[i, t] / sigma + biases[t]
-            top = max(top, out[i, t])
+            top = max(top, scores[i, t])
             square += scores[i, t] ** 2 / T
         for t in range(T):
-            out[i, t] = np.exp(out[i, t] - top)
+            out[i, t] = np.exp(a[0] * _bounded((scores[i, t] - top) / sigma))
             total += out[i, t]
-        mean, second = 0.0, 0.0
         for t in range(T):
             out[i, t] /= total
-            mean += out[i, t] * scores[i, t] / sigma
-            second += out[i, t] * (scores[i, t] / sigma) ** 2
-        _follow(squares, square, weights[i])
-        if not slopes:
-            continue
-        H[0] = _FADING * H[0] + weights[i] * max(second - mean**2, 1e-3)
-        slope[0] = max(slope[0] + 0.5 * weights[i] * (scores[i, codes[i]] / sigma - mean) / (H[0] + _PRIOR), 0.0)
-        for t in range(T):
-            p = out[i, t]
-            H[1 + t] = _FADING * H[1 + t] + weights[i] * max(p * (1 - p), 1e-3)
-            biases[t] += 0.5 * weights[i] * ((t == codes[i]) - p) / (H[1 + t] + _PRIOR)
+            z = _bounded((scores[i, t] - top) / sigma)
+            mean += out[i, t] * z
+            second += out[i, t] * z * z
+        _follow(squares, square, weights[i], memory)
+        if slopes:
+            H, z = curvature[0], _bounded((scores[i, codes[i]] - top) / sigma)
+            H[0] = _fading(memory, 0) * H[0] + weights[i] * max(second - mean**2, 1e-3)
+            a[0] = max(a[0] + weights[i] * (z - mean) / (H[0] + _PRIOR), _LEAST)

@@ -67,6 +67,10 @@ class ClassTargets(Targets):
         """Return the probabilities' state, which learning changes in place."""
         return {"_calibration": estimator._calibration.copy()}
 
+    def forget(self, estimator: Any) -> None:
+        """Let probabilities follow the scores of a model that was made to forget."""
+        estimator._calibration.forget()
+
     def certify(self, estimator: Any, given: ComparedSamples, setting: BoundSetting | None) -> Certificate:
         """Return the mistakes and their bound."""
         return mistake_certificate(estimator, given, setting)

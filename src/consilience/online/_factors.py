@@ -86,6 +86,10 @@ class ViewFactors:
 
     def forget(self, scale: np.ndarray) -> None:
         """Follow weight vectors that were multiplied by `scale`, one number for each view; sums start again."""
+        if len(self.learned):  # R bounds the potential, which shrinks with the weights
+            self.learned[0] *= float(scale.max()) ** 2
+            self.prior *= float(scale.max()) ** 2
+            self.learned[1:] = self.learned[1:] if scale.any() else 1.0
         if self.shape != "joint":
             squares = np.outer(scale, scale).ravel() if self.shape == "pairs" else scale**2
             self.norms *= squares[:, None]
@@ -94,8 +98,6 @@ class ViewFactors:
                     set_factors(self.norms[:, t], self.prior, self.p, self.side, self.F[:, t])
                 else:
                     self.F[:, t] = self._unit()
-        if len(self.learned):
-            self.learned[0] *= float(scale.max()) ** 2  # R bounds the potential, which shrinks with the weights
         self.C[:], self.counters[:] = 0, 0
 
     def remap(self, sources: Sources) -> None:

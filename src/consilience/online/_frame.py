@@ -30,8 +30,10 @@ from ._machine import Lesson, Machine
 from ._parameters import CONSTRAINTS, FIXED, check_fixed, check_forgetting, check_parameters
 from ._predictions import StreamPredictions, joined_predictions
 from ._reading import check_views, read_chunk, read_learned, read_whole
-from ._stream import learn_blocks, new_kernels, one_row, uninterrupted, whole_kernels
+from ._single_samples import learn_single, score_single
+from ._stream import learn_blocks, new_kernels, uninterrupted, whole_kernels
 from ._targets import Chunk
+from .serving import Snapshot
 
 
 def _has_probabilities(estimator: Any) -> bool:
@@ -160,7 +162,7 @@ class OnlineEstimator(ViewEstimator, ABC):
         self._set_classes(classes)
         sources = new_outputs(before, classes, self._pair_scale)
         if sources is not None:
-            self._calibration.remap(sources)
+            self._calibration.remap(len(classes))
             self._machine.remap_outputs(sources)
 
     def forget(self, share: float, view: str | None = None) -> Self:
@@ -181,6 +183,7 @@ class OnlineEstimator(ViewEstimator, ABC):
         check_is_fitted(self, "n_samples_seen_")
         check_forgetting(self, share, view)
         self._machine.forget(float(share), view)
+        self._targets.forget(self)
         return self
 
     @property
@@ -368,16 +371,7 @@ class OnlineEstimator(ViewEstimator, ABC):
         self
             The estimator.
         """
-        lesson = self._targets.lesson_of_one(self, y, sample_weight) if hasattr(self, "_machine") else None
-        row = None if lesson is None or not sample_weight > 0 else self._read_one(x)
-        if lesson is None or row is None:  # a new class or an unknown view: the long way, which validates
-            return self.partial_fit(one_row(x), [y], None, None if sample_weight == 1 else [sample_weight])
-        if self.preparation_ is not None:
-            self.preparation_.learn_transform_one(x)
-        self._weighted = self._weighted or sample_weight != 1
-        record = self._machine.learn(row, lesson, self._rule())
-        self._next_id += 1
-        self._targets.record_one(self, lesson, record)
+        learn_single(self, x, y, sample_weight)
         return self
 
     def predict_one(self, x: Mapping[str, Any]) -> Any:
@@ -393,22 +387,24 @@ class OnlineEstimator(ViewEstimator, ABC):
         object
             The target; None before a sample was learned.
         """
-        scores = self._score_one(x)
+        scores = score_single(self, x)
         return None if scores is None else self._targets.one(self, scores)
 
-    def _score_one(self, x: Mapping[str, Any]) -> np.ndarray | None:
-        """Return the scores of one sample; None before a sample was learned."""
-        if not hasattr(self, "n_samples_seen_"):
-            return None
-        row = self._read_one(x)
-        return self._combined(one_row(x)) if row is None else np.asarray(self._machine.score_one(row))
-
     def _read_one(self, x: Mapping[str, Any]) -> Any:
-        """Return one sample as the machine takes it; None if it must be validated as Views first."""
-        if not self._targets.is_open(self):
-            return None
-        self._check_fixed()
-        return self._machine.read_one(x if self.preparation_ is None else self.preparation_.transform_one(x))
+        """Return one prepared sample as the machine takes it; None if it must be validated as Views first."""
+        return self._machine.read_one(x)
+
+    def snapshot(self) -> Snapshot:
+        """Return a predictor that stays as the model is now, while the model goes on learning.
+
+        Any number of threads may predict with it at once. Take it in the thread that learns, between two samples.
+
+        Returns
+        -------
+        Snapshot
+            The predictor; it cannot learn.
+        """
+        return Snapshot(self)
 
     # -- predicting
     def _combined(self, X: Any) -> np.ndarray:
@@ -453,7 +449,7 @@ class OnlineEstimator(ViewEstimator, ABC):
         dict
             Class -> probability; empty before a sample was learned.
         """
-        scores = self._score_one(x)
+        scores = score_single(self, x)
         if scores is None:
             return {}
         likely = self._calibration.probabilities(scores)[0].tolist() if self._targets.is_open(self) else [1.0]

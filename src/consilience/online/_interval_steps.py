@@ -42,6 +42,18 @@ def _dot(V, x, k):  # type: ignore[no-untyped-def]
 
 
 @jit()
+def _weight(t, mean):  # type: ignore[no-untyped-def]
+    """Return the weight of hypothesis t in the mean; with mean = 2 later ones count more (Shamir and Zhang 2013)."""
+    return t * (t + 1.0) * (t + 2.0) if mean == 2 else 1.0
+
+
+@jit()
+def _total(n, mean):  # type: ignore[no-untyped-def]
+    """Return the sum of the weights of n hypotheses, and of one more with mean = 1; at least 1."""
+    return max(n * (n + 1.0) * (n + 2.0) * (n + 3.0) / 4 if mean == 2 else n + 1.0 * mean, 1.0)
+
+
+@jit()
 def _difference(sums, lacks):  # type: ignore[no-untyped-def]
     """Return the sum over the hypotheses so far: that of the last one, less what earlier ones lack; 0 by rounding."""
     left = sums - lacks
@@ -212,14 +224,14 @@ def linear_interval_pass(rows, ends, weights, state, rule, tol, n_before, record
                 scores[t] = 0.0  # what is left by rounding
             record.scores[i, t] = scores[t]
             if len(state.U):
-                since = counters[0] + state.last
+                since = counters[0] + (state.mean == 1)
                 sums = (C[0, t] + since * F[0, t]) * B[0, t] if len(B) else 0.0
                 for g in range(G):
                     sums += (C[g, t] + since * F[g, t]) * dots[g, t]
                 lacks[t] += B[1, t] if len(B) else 0.0
-                record.scores[i, t] = _difference(sums, lacks[t]) / max(n_before + i + state.last, 1)
+                record.scores[i, t] = _difference(sums, lacks[t]) / _total(n_before + i, state.mean)
             counters[1] = max(counters[1], abs(scores[t]))
-        counters[0] += 1
+        counters[0] += _weight(n_before + i + 1, state.mean)
         if not _leaves(low, high, scores, tol):
             continue
         _set_squares(rows, i, groups, own)
@@ -249,15 +261,15 @@ def _set_sums(alpha, K, F, dots, total):  # type: ignore[no-untyped-def]
 
 
 @jit()
-def _set_means(beta, K, factors, last, n, dots, means):  # type: ignore[no-untyped-def]
+def _set_means(beta, K, factors, mean, n, dots, means):  # type: ignore[no-untyped-def]
     """Set the scores by the mean of the hypotheses so far, n without the last."""
-    C, F, since = factors.C, factors.F, factors.counters[0]
+    C, F, since = factors.C, factors.F, factors.counters[0] + (mean == 1)
     for t in range(len(means)):
         sums, lacks = 0.0, 0.0
         for g in range(len(K)):
-            sums += (C[g, t] + (since + last) * F[g, t]) * dots[g, t]
+            sums += (C[g, t] + since * F[g, t]) * dots[g, t]
             lacks += _sum(beta[g, t], K[g])
-        means[t] = _difference(sums, lacks) / max(n + last, 1)
+        means[t] = _difference(sums, lacks) / _total(n, mean)
 
 
 @jit()
@@ -297,12 +309,12 @@ def kernel_interval_pass(K, own, given, state, rule, tol, record, steps):  # typ
                 scores[t] = scores[t] if abs(scores[t]) > tol * sizes[t] else 0.0  # what is left by rounding
         record.scores[i] = scores
         if len(beta):
-            _set_means(beta[:, :, : S + i], row, factors, state.last, n_before + i, dots, record.scores[i])
+            _set_means(beta[:, :, : S + i], row, factors, state.mean, n_before + i, dots, record.scores[i])
         for t in range(T):
             counters[1] = max(counters[1], abs(scores[t]))
             for g in range(record.shares.shape[1]):
                 record.shares[i, g] += _sign(low[t], high[t]) * F[g, t] * dots[g, t] / T
-        counters[0] += 1
+        counters[0] += _weight(n_before + i + 1, state.mean)
         if not _leaves(low, high, scores, tol):
             continue
         size = _p_norm(own[i], factors.p)
@@ -348,7 +360,7 @@ def projected_interval_pass(K, given, state, size, times, record, updates):  # t
     its projection. The step is the one of least change within the span: the size of the projection takes the place of
     the size of the sample. `updates` are 1 for projections, 2 for samples that joined the support.
     """
-    (ends, weights, rule), (n_before, last), record = given, times, IntervalRecord(*record)
+    (ends, weights, rule), (n_before, mean), record = given, times, IntervalRecord(*record)
     rule, span = IntervalRule(*rule), 1e-10  # fraction of k(x, x), or of the terms of a score, that counts as zero
     alpha, beta, L, members, largest, budget = state
     T, first = alpha.shape[0], K.shape[1] - len(weights)
@@ -362,8 +374,8 @@ def projected_interval_pass(K, given, state, size, times, record, updates):  # t
             largest[0] = max(largest[0], _sum(np.abs(alpha[t, :size]), np.abs(k[:size])))
         for t in range(T):
             record.scores[i, t] = scores[t]
-            if last >= 0:  # the mean over the hypotheses so far
-                record.scores[i, t] -= _sum(beta[t, :size], k[:size]) / max(n_before + i + last, 1)
+            if mean >= 0:  # the mean over the hypotheses so far
+                record.scores[i, t] -= _sum(beta[t, :size], k[:size]) / _total(n_before + i, mean)
         if not _leaves(low, high, scores, span):
             continue
         inside = _project(L, size, k, half, d)
@@ -385,8 +397,9 @@ def projected_interval_pass(K, given, state, size, times, record, updates):  # t
             d[:size] = 0
             d[size] = 1  # the sample itself, not its projection
             size += 1
+        since = _total(n_before + i + 1, 2) if mean == 2 else n_before + i + 1.0  # weight of the hypotheses before
         for t in range(T):
             for s in range(size):
                 alpha[t, s] += steps[t] * d[s]
-                beta[t, s] += steps[t] * d[s] * (n_before + i + 1)
+                beta[t, s] += steps[t] * d[s] * since
     return size

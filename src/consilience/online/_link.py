@@ -11,7 +11,7 @@ from ..kernels import Kernel
 from ..views.container import Views
 from ._arrays import PassRecord, RowArrays, Rule, new_record
 from ._events import Events
-from ._machine import Lesson, Machine, Sources, includes_last, remapped, takes_means
+from ._machine import Lesson, Machine, Sources, includes_last, mean_of, remapped, takes_means
 from ._rows import Columns, known_views, read_rows
 
 
@@ -103,7 +103,7 @@ class LinkMachine(Machine):
         state = LinkState(
             self.V, self.W, self.U, self.last, self.power, self.scale, self.base, self.C, self.counters, self.p
         )
-        times = (self.n_hypotheses, int(includes_last(self.average)))
+        times = (self.n_hypotheses, mean_of(self.average))
         given = (lesson.codes, lesson.weights, rule.threshold, rule.least)
         _link_pass(tuple(rows), given, tuple(state), times, tuple(record))
         before = self.n_hypotheses
@@ -203,6 +203,18 @@ def _decide(scores, code, sizes, tol):  # type: ignore[no-untyped-def]
 
 
 @jit()
+def _weight(t, mean):  # type: ignore[no-untyped-def]
+    """Return the weight of hypothesis t in the mean; with mean = 2 later ones count more (Shamir and Zhang 2013)."""
+    return t * (t + 1.0) * (t + 2.0) if mean == 2 else 1.0
+
+
+@jit()
+def _total(n, mean):  # type: ignore[no-untyped-def]
+    """Return the sum of the weights of n hypotheses, and of one more with mean = 1; at least 1."""
+    return max(n * (n + 1.0) * (n + 2.0) * (n + 3.0) / 4 if mean == 2 else n + 1.0 * mean, 1.0)
+
+
+@jit()
 def _rescale(state, t):  # type: ignore[no-untyped-def]
     """Choose the scale of an output again, a power of two from its largest |v|; U takes the averages until now."""
     V, W, U, last, p = state.V, state.W, state.U, state.last, state.p
@@ -259,18 +271,18 @@ def _add_row(values, columns, start, stop, column_start, state, t, a, changes): 
 
 @jit()
 def _set_means(rows, i, state, times, means):  # type: ignore[no-untyped-def]
-    """Set the scores of row i by the mean of the hypotheses so far; `times` are their number, and 1 with the last."""
+    """Set the scores of row i by the mean of the hypotheses so far; `times` are their number, and which mean it is."""
     values, columns, start, stop, column_start = rows
-    n, last = times
+    n, mean = times
     for t in range(len(means)):
-        until = state.C[t] + (state.counters[0] + last) * _factor(state.power[t], state.scale[t], state.p)
+        until = state.C[t] + (state.counters[0] + (mean == 1)) * _factor(state.power[t], state.scale[t], state.p)
         means[t] = 0.0
         for l in range(start.shape[1]):
             shift = column_start[i, l] - start[i, l]
             for j in range(start[i, l], stop[i, l]):
                 k = columns[j + shift]
                 means[t] += values[j] * (state.U[k, t] + state.W[k, t] * (until - state.last[k, t]))
-        means[t] /= max(n + i + last, 1)
+        means[t] /= _total(n + i, mean)
 
 
 @jit()
@@ -300,7 +312,7 @@ def _link_pass(rows, given, state, times, record):  # type: ignore[no-untyped-de
             record.scores[i, t] = total[t]
         if len(state.U):
             _set_means(rows, i, state, times, record.scores[i])
-        state.counters[0] += 1
+        state.counters[0] += _weight(times[0] + i + 1, times[1])
         record.wrong[i] = margin <= 0
         if margin > threshold * (1 + tol):
             continue

@@ -2,6 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
+from copy import deepcopy
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -26,6 +27,7 @@ class Lesson(NamedTuple):
     ids: Any
     scored: bool = True
     shares: bool = False  # whether the parts of the views in the margin are reported
+    quiet: bool = False  # whether another estimator warns that a budget is full
 
     def take(self, rows: Any) -> "Lesson":
         """Return what is learned about some of the samples."""
@@ -42,6 +44,7 @@ class Machine(ABC):
     n_outputs: int
     n_updates: int = 0
     n_hypotheses: int = 0  # hypotheses in use so far, one for each sample
+    n_dropped: int = 0  # samples that a budget did not keep
     average: Any = False
 
     @abstractmethod
@@ -72,9 +75,16 @@ class Machine(ABC):
         """Return the views that some sample had, in the order in which they joined."""
 
     @property
-    def n_averaged(self) -> int:
-        """The number of hypotheses in a mean: those in use so far and, with the last, one more."""
-        return max(self.n_hypotheses + includes_last(self.average), 1)
+    def n_averaged(self) -> float:
+        """Sum of the weights of the hypotheses in a mean: their number, with the last one more; at least 1."""
+        n = self.n_hypotheses
+        if mean_of(self.average) == 2:
+            return max(n * (n + 1.0) * (n + 2.0) * (n + 3.0) / 4, 1.0)
+        return max(n + 1.0 * includes_last(self.average), 1.0)
+
+    def dropped(self) -> int:
+        """Return the number of samples that a budget did not keep."""
+        return self.n_dropped
 
     def snapshot(self) -> Self:
         """Return a machine that further learning does not change.
@@ -82,6 +92,10 @@ class Machine(ABC):
         It may be the machine itself if nothing can fail after `read`: then no chunk is learned halfway.
         """
         return self
+
+    def frozen(self) -> Self:
+        """Return a machine that predicts as this one does now, whatever this one learns later."""
+        return deepcopy(self)
 
     def read(self, X: Views) -> Any:
         """Return samples in the form that `learn` takes, which can be sliced."""
@@ -99,6 +113,11 @@ class Machine(ABC):
 def takes_means(average: Any) -> bool:
     """Return whether predictions are by a mean of hypotheses."""
     return bool(average) and average != "voted"
+
+
+def mean_of(average: Any) -> int:
+    """Return which mean predicts: 0 of the hypotheses in use so far, 1 also of the last, 2 with growing weights."""
+    return {"with_last": 1, "recent": 2}.get(average, 0) if isinstance(average, str) else 0
 
 
 def includes_last(average: Any) -> bool:
@@ -123,6 +142,7 @@ _LEARNED = {  # method of the machine, and what it returns
     "intercept_": ("intercepts", "Intercept of each output; 0 without `fit_intercept`."),
     "support_": ("support_ids", "Positions of the samples kept, among those of `fit` or in the stream."),
     "dual_coef_": ("dual_coef", "Coefficients of the samples kept, before factors and averages."),
+    "n_dropped_": ("dropped", "Number of samples that the budget dropped, or did not let in."),
 }
 
 

@@ -12,12 +12,12 @@ FIXED = ("average", "p", "fit_intercept", "budget", "unequal", "prior_norms", "v
 
 CONSTRAINTS: dict[str, list[Any]] = {  # an estimator validates those of its parameters
     "p": [Interval(Real, 1, None, closed="left")],
-    "average": ["boolean", StrOptions({"with_last", "voted"})],
+    "average": ["boolean", StrOptions({"recent", "with_last", "voted"})],
     "margin": [Interval(Real, 0, None, closed="left")],
     "eta0": [Interval(Real, 0, None, closed="neither")],
     "C": [Interval(Real, 0, None, closed="right")],  # infinity means no limit
     "fit_intercept": ["boolean"],
-    "budget": [Interval(Integral, 1, None, closed="left"), None],
+    "budget": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"}), None],
     "max_iter": [Interval(Integral, 1, None, closed="left")],
     "shuffle": ["boolean"],
     "random_state": ["random_state"],
@@ -30,11 +30,19 @@ def check_parameters(estimator: Any) -> None:
     constraints = estimator._parameter_constraints
     given = {name: getattr(estimator, name) for name in constraints if hasattr(estimator, name)}
     validate_parameter_constraints(constraints, given, caller_name=type(estimator).__name__)
-    if given.get("budget") is not None and given.get("average") == "voted":  # a vote needs every hypothesis
+    if isinstance(given.get("budget"), Integral) and given.get("average") == "voted":  # a vote needs every hypothesis
         raise ValueError(
             f"average='voted' keeps every update, but budget={given['budget']!r} limits them. Use average=True, or "
             "budget=None."
         )
+
+
+def budget_of(estimator: Any, auto: int = 2000) -> int | None:
+    """Return the maximum number of samples kept, where `auto` is that of budget="auto"; None for no limit."""
+    if isinstance(estimator.budget, str):
+        return None if estimator._averages() == "voted" else auto  # a vote needs every hypothesis
+    limit: int | None = estimator.budget
+    return limit
 
 
 def check_fixed(estimator: Any) -> None:

@@ -10,10 +10,11 @@ from ..kernels import Kernel
 from ..solvers.certificates import MistakeCertificate, perceptron_bound
 from ..views._reading import is_missing
 from ..views._samples import in_order_of
-from ..views.validation import read_views_to_learn
+from ..views.validation import read_views_to_learn, remember
 from ._bounds import ComparedSamples
 from ._candidates import (
     Choice,
+    OutputList,
     as_items,
     check_lengths,
     margins_of,
@@ -22,7 +23,8 @@ from ._candidates import (
     sample_of,
     short_text,
 )
-from ._pairs import PairMachine
+from ._pairs import PairMachine, as_output_block
+from ._targets import Chunk
 
 _SAMPLES = 3000  # maximum number of samples on which comparators are learned
 _PASSES = 20  # over these samples
@@ -172,3 +174,48 @@ def refuse_weights(sample_weight: Any) -> None:
         raise ValueError(
             "A ranking by `features` or `joint_kernel` takes no sample weights. Leave `sample_weight` out."
         )
+
+
+def learn_ranked(estimator: Any, X: Any, y: Any) -> None:
+    """Learn a chunk of samples with outputs of any kind, completely or not at all."""
+    fresh = not hasattr(estimator, "n_samples_seen_")
+    if not fresh:
+        estimator._check_fixed()
+    X, outputs, given = read_ranked(estimator, X, y, fresh=fresh)
+    if estimator._reads_views():
+        estimator._check_views(X, whole=False)
+    one = len(outputs) == 1 and estimator._is_primal()
+    before = dict(estimator.__dict__) if one else estimator._snapshot()
+    try:
+        if fresh:
+            estimator._begin_ranking()
+            resolve_outputs(estimator, None)
+        if estimator._reads_views():
+            remember(estimator, X)
+        ids = estimator._next_id + np.arange(len(given))
+        estimator._learn_chunk(Chunk(X, outputs, np.ones(len(outputs)), ids))
+        estimator._next_id += len(given)
+    except Exception:  # such as a function that fails: the chunk is not learned at all
+        estimator.__dict__.clear()
+        estimator.__dict__.update(before)
+        raise
+
+
+def share_of_right(best: list[Any], truth: Any, sample_weight: Any) -> float:
+    """Return the share of right outputs among samples that have one."""
+    given = [i for i, output in enumerate(truth) if not is_missing(output)]
+    right = [output_key(best[i]) == output_key(truth[i]) for i in given]
+    return float(np.average(right, weights=None if sample_weight is None else np.asarray(sample_weight)[given]))
+
+
+def resolve_outputs(estimator: Any, outputs: np.ndarray | None) -> None:
+    """Compute what the kernel between outputs takes from data, which is known in `fit` only."""
+    kernel = getattr(estimator._machine, "output_kernel", None)
+    if kernel is not None and kernel._unresolved():
+        if outputs is None:
+            raise ValueError(
+                f"The kernel between outputs, {kernel!r}, takes a parameter from the data, which a stream does not "
+                "have at once. Give it a number, or use `fit`."
+            )
+        different = OutputList().with_new(outputs).outputs
+        estimator._machine.output_kernel = kernel.resolved(as_output_block(different))

@@ -37,6 +37,18 @@ def _difference(sums, lacks):  # type: ignore[no-untyped-def]
 
 
 @jit()
+def _weight(t, mean):  # type: ignore[no-untyped-def]
+    """Return the weight of hypothesis t in the mean; with mean = 2 later ones count more (Shamir and Zhang 2013)."""
+    return t * (t + 1.0) * (t + 2.0) if mean == 2 else 1.0
+
+
+@jit()
+def _total(n, mean):  # type: ignore[no-untyped-def]
+    """Return the sum of the weights of n hypotheses, and of one more with mean = 1; at least 1."""
+    return max(n * (n + 1.0) * (n + 2.0) * (n + 3.0) / 4 if mean == 2 else n + 1.0 * mean, 1.0)
+
+
+@jit()
 def _power(x, exponent):  # type: ignore[no-untyped-def]
     """Return x^exponent; the usual exponents need no call of the slow function."""
     if exponent == 0:
@@ -185,9 +197,9 @@ def _may_tie(scores, code, rival, margin, near):  # type: ignore[no-untyped-def]
 
 
 @jit()
-def _report(i, total, margin, counters, wrong):  # type: ignore[no-untyped-def]
+def _report(i, margin, weight, counters, wrong):  # type: ignore[no-untyped-def]
     """Record whether sample i is a mistake, and count the hypothesis that made it."""
-    counters[0] += 1
+    counters[0] += weight
     counters[1] = max(counters[1], abs(margin))
     wrong[i] = margin <= 0
 
@@ -254,16 +266,17 @@ def _add_matrix(rows, i, t, a, state, rounding):  # type: ignore[no-untyped-def]
 @jit()
 def _set_means(rows, i, state, dots, n, means):  # type: ignore[no-untyped-def]
     """Set the scores of row i by the mean of the hypotheses so far, n without the last."""
-    (C, F, B, U), since = (state.factors.C, state.factors.F, state.intercept, state.U), state.factors.counters[0]
+    C, F, B, U = state.factors.C, state.factors.F, state.intercept, state.U
+    since = state.factors.counters[0] + (state.mean == 1)
     for t in range(len(means)):
-        sums, lacks = ((C[0, t] + (since + state.last) * F[0, t]) * B[0, t], B[1, t]) if len(B) else (0.0, 0.0)
+        sums, lacks = ((C[0, t] + since * F[0, t]) * B[0, t], B[1, t]) if len(B) else (0.0, 0.0)
         for g in range(len(F)):
-            sums += (C[g, t] + (since + state.last) * F[g, t]) * dots[g, t]
+            sums += (C[g, t] + since * F[g, t]) * dots[g, t]
         for l in range(len(state.groups)):
             k, shift = l if state.factors.side > 0 else 0, rows.column_start[i, l] - rows.start[i, l]
             for j in range(rows.start[i, l], rows.stop[i, l]):
                 lacks += rows.values[j] * U[rows.columns[j + shift], k, t]
-        means[t] = _difference(sums, lacks) / max(n + state.last, 1)
+        means[t] = _difference(sums, lacks) / _total(n, state.mean)
 
 
 @jit()
@@ -310,7 +323,7 @@ def linear_pass(rows, codes, weights, state, rule, tol, n_before, record):  # ty
             _set_means(rows, i, state, dots, n_before + i, record.scores[i])
         if len(record.shares):
             _set_shares(rows, i, state, code, rival, record.shares[i])
-        _report(i, total, margin, counters, record.wrong)
+        _report(i, margin, _weight(n_before + i + 1, state.mean), counters, record.wrong)
         if margin > rule.threshold * (1 + tol):
             continue
         own[:] = 0
@@ -348,29 +361,40 @@ def _kernel_sums(alpha, K, F, dots, total):  # type: ignore[no-untyped-def]
 
 
 @jit()
-def _drop_oldest(state, n_kept, oldest, newest):  # type: ignore[no-untyped-def]
-    """Drop the oldest members of the support until the budget is met; return where to go on, and how many are left."""
-    while n_kept > state.budget and oldest <= newest:
-        if state.alive[oldest]:
-            state.alive[oldest] = False
-            state.alpha[:, oldest] = 0
-            if len(state.beta):
-                state.beta[:, :, oldest] = 0
-            n_kept -= 1
+def _drop_oldest(state, K):  # type: ignore[no-untyped-def]
+    """Drop the oldest member, also from averages: V -= α x; K is its kernel with all members, for the norms."""
+    alpha, factors, oldest = state.alpha, state.factors, 0
+    while not state.alive[oldest]:
         oldest += 1
-    return oldest, n_kept
+    (G, T), state.alive[oldest] = factors.F.shape, False
+    dots = np.empty((G, T))
+    for t in range(T):
+        a = alpha[t, oldest]
+        if a != 0 and factors.p != 1:
+            for g in range(G):
+                dots[g, t] = _sum(alpha[t], K[g])
+        alpha[t, oldest] = 0
+        if a == 0 or factors.p == 1:
+            continue
+        if alpha[t].any():
+            _turn_factors(factors, dots, K[:, oldest], t, -a)
+        else:  # without rounding
+            factors.norms[:, t] = 0
+            set_factors(factors.norms[:, t], factors.prior, factors.p, factors.side, factors.F[:, t])
+    if len(state.beta):
+        state.beta[:, :, oldest] = 0
 
 
 @jit()
-def _set_kernel_means(beta, K, factors, last, n, dots, means):  # type: ignore[no-untyped-def]
+def _set_kernel_means(beta, K, factors, mean, n, dots, means):  # type: ignore[no-untyped-def]
     """Set the scores by the mean of the hypotheses so far, n without the last."""
-    C, F, since = factors.C, factors.F, factors.counters[0]
+    C, F, since = factors.C, factors.F, factors.counters[0] + (mean == 1)
     for t in range(len(means)):
         sums, lacks = 0.0, 0.0
         for g in range(len(K)):
-            sums += (C[g, t] + (since + last) * F[g, t]) * dots[g, t]
+            sums += (C[g, t] + since * F[g, t]) * dots[g, t]
             lacks += _sum(beta[g, t], K[g])
-        means[t] = _difference(sums, lacks) / max(n + last, 1)
+        means[t] = _difference(sums, lacks) / _total(n, mean)
 
 
 @jit()
@@ -384,21 +408,32 @@ def _set_group_shares(factors, dots, code, rival, shares):  # type: ignore[no-un
 
 
 @jit()
-def kernel_pass(K, own, given, state, rule, tol, record, steps, history):  # type: ignore[no-untyped-def]
+def kernel_pass(K, own, given, state, rule, tol, record, steps, history, going):  # type: ignore[no-untyped-def]
     """Learn a block of samples; fill the record, steps ±τ and, unless empty, the history of factors.
 
     K[i, g, s] is the kernel with the support, then with the block itself, own[i, g] that of a sample with itself.
     `given` are the classes, weights, positions in the support (-1 for new samples; the pass writes there where a sample
     went) and the number of samples before.
+
+    With a budget and factors, dropping a member of the support needs its kernel with all members. `going` are the
+    sample to begin with, and these kernels for the members to drop next, in the form of K. The pass returns the sample
+    before which more members must go, or one more than the number of samples when it is done.
     """
     (codes, weights, slots, n_before), rule, record = given, Rule(*rule), PassRecord(*record)
     state = KernelState(state[0], state[1], state[2], state[3], state[4], Factors(*state[5]), state[6])
-    alpha, beta, alive, R, _, factors, last = state
-    F, C, counters = factors.F, factors.C, factors.counters
+    alpha, beta, alive, R, _, factors, mean = state
+    F, C, counters, (first, kernels) = factors.F, factors.C, factors.counters, going
     (G, T), S = F.shape, alpha.shape[1] - len(codes)
     dots, terms, total, sizes = np.empty((G, T)), np.empty((G, T)), np.empty(T), np.zeros(T)
-    n_kept, oldest = alive.sum(), 0
-    for i in range(len(codes)):
+    n_over, n_gone = alive.sum() - state.budget if state.budget > 0 else -len(codes) - 1, 0
+    for i in range(first, len(codes) + 1):
+        while n_over > 0:  # after the step of the sample before
+            if factors.p != 1 and n_gone == len(kernels):
+                return i
+            _drop_oldest(state, kernels[n_gone if factors.p != 1 else 0])
+            n_over, n_gone = n_over - 1, n_gone + 1
+        if i == len(codes):
+            break
         _kernel_sums(alpha[:, : S + i], K[i, :, : S + i], F, dots, total)
         if len(R):
             total = R @ total  # scores by the kernel between outputs
@@ -412,12 +447,12 @@ def kernel_pass(K, own, given, state, rule, tol, record, steps, history):  # typ
         record.scores[i] = total
         if len(beta):
             row = record.scores[i]
-            _set_kernel_means(beta[:, :, : S + i], K[i, :, : S + i], factors, last, n_before + i, dots, row)
+            _set_kernel_means(beta[:, :, : S + i], K[i, :, : S + i], factors, mean, n_before + i, dots, row)
             if len(R):
                 record.scores[i] = R @ record.scores[i]
         if len(record.shares):
             _set_group_shares(factors, dots, code, rival, record.shares[i])
-        _report(i, total, margin, counters, record.wrong)
+        _report(i, margin, _weight(n_before + i + 1, mean), counters, record.wrong)
         if margin > rule.threshold * (1 + tol):
             continue
         size = _p_norm(own[i], factors.p) if factors.side <= 1 else own[i].sum()
@@ -426,8 +461,7 @@ def kernel_pass(K, own, given, state, rule, tol, record, steps, history):  # typ
         if tau == 0:
             continue
         _close_hypothesis(factors)
-        slot = slots[i] if slots[i] >= 0 and alive[slots[i]] else S + i  # a member of the support keeps its place
-        slots[i] = slot
+        slot = slots[i] = slots[i] if slots[i] >= 0 and alive[slots[i]] else S + i  # members keep their places
         for t in (code if T > 1 else 0, rival):
             if t >= 0:
                 a = -tau if t == rival or (T == 1 and code == 0) else tau
@@ -439,10 +473,8 @@ def kernel_pass(K, own, given, state, rule, tol, record, steps, history):  # typ
                     _turn_factors(factors, dots, own[i], t, a)
         if len(factors.learned):
             _learn_prior(factors, dots, own[i], code, rival, margin, tau, tol)
-        for g in range(G if len(history) else 0):  # loops compile faster than array expressions
-            for t in range(T):
-                history[i, g, t] = F[g, t]
-        n_kept += not alive[slot]
+        if len(history):
+            history[i] = F
+        n_over += not alive[slot]
         alive[slot] = True
-        if state.budget > 0:
-            oldest, n_kept = _drop_oldest(state, n_kept, oldest, S + i)
+    return len(codes) + 1

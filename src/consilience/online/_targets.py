@@ -80,6 +80,9 @@ class Targets(ABC):
     def names(self, estimator: Any) -> np.ndarray | None:
         """Return the classes or labels; None in regression."""
 
+    def forget(self, estimator: Any) -> None:  # noqa: B027
+        """Prepare for a model that was made to forget; by default, nothing depends on it."""
+
     def is_open(self, estimator: Any) -> bool:
         """Return whether there is something to decide yet."""
         return True

@@ -1,6 +1,7 @@
 """The machine of the vector perceptron, and its compiled passes."""
 
-from typing import NamedTuple
+from collections.abc import Mapping
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
@@ -59,6 +60,10 @@ class VectorMachine(SupportMachine):
             some = np.flatnonzero(updated)
             self.add(X[some], codes[some], steps[some], lesson.ids[some])
         record.scores[:] = sums @ self.class_gram
+
+    def read_one(self, x: Mapping[str, Any]) -> Any:
+        """Return one sample for kernels; weights of linear kernels take Views."""
+        return None if self.linear else super().read_one(x)
 
     def add(self, X: Views, codes: np.ndarray, alpha: np.ndarray, ids: np.ndarray) -> None:
         """Add Σ α_j y_j φ(x_j)' to W; a sample that is in the support already keeps its place there."""

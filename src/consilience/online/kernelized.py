@@ -15,7 +15,7 @@ from ._bounds import BoundSetting
 from ._dual import Grams, KernelMachine
 from ._frame import OnlineEstimator
 from ._machine import Machine, from_machine
-from ._parameters import CONSTRAINTS
+from ._parameters import CONSTRAINTS, budget_of
 from ._projectron import ProjectionRule, ProjectronMachine
 
 __all__ = ["KernelPerceptron", "Projectron"]
@@ -58,6 +58,7 @@ class KernelPerceptron(ViewClassifier, OnlineEstimator):
     {stream_support_}
     {stream_dual_coef_}
     {intercept_}
+    {n_dropped_}
     {counts_}
     {error_curve_}
 
@@ -75,6 +76,7 @@ class KernelPerceptron(ViewClassifier, OnlineEstimator):
     support_ = from_machine("support_")
     dual_coef_ = from_machine("dual_coef_")
     intercept_ = from_machine("intercept_")
+    n_dropped_ = from_machine("n_dropped_")
 
     kernel: Any = "rbf"
     _: KW_ONLY
@@ -84,7 +86,7 @@ class KernelPerceptron(ViewClassifier, OnlineEstimator):
     eta0: float = 1.0
     fit_intercept: bool = False
     output_kernel: Any = None
-    budget: int | None = None
+    budget: Any = "auto"
     max_iter: int = 10
     shuffle: bool = True
     random_state: Any = None
@@ -109,10 +111,10 @@ class KernelPerceptron(ViewClassifier, OnlineEstimator):
                     f"shape {table.shape}."
                 )
         grams = Grams("joint", self.combine, bool(self.fit_intercept))
-        return KernelMachine(grams, n_outputs, average=self._averages(), budget=self.budget, output_gram=table)
+        return KernelMachine(grams, n_outputs, average=self._averages(), budget=budget_of(self), output_gram=table)
 
     def _bound_setting(self) -> BoundSetting | None:
-        if self.budget is not None or self.output_kernel is not None:  # no bound is known
+        if self._machine.n_dropped or self.output_kernel is not None:  # no bound is known
             return None
         return BoundSetting(2.0, float(self.margin), float(self.eta0))
 
@@ -144,8 +146,9 @@ class Projectron(ViewClassifier, OnlineEstimator):
         Whether η bounds δ² instead of δ, as in the authors' own program.
     {mean}
     {kernel_intercept}
-    budget : int, optional
-        Maximum number of samples kept. When it is reached, all samples are projected, at any distance.
+    budget : int, "auto" or None, default="auto"
+        Maximum number of samples kept; "auto" means 1,000. When it is reached, all samples are projected, at any
+        distance, and one warning says so. None means no limit, as published.
     {max_iter}
     {stream_ending}
 
@@ -157,6 +160,8 @@ class Projectron(ViewClassifier, OnlineEstimator):
     {intercept_}
     n_projections_ : int
         Number of updates that kept no sample.
+    n_dropped_ : int
+        Number of samples that were projected because the budget was full.
     {counts_}
     {error_curve_}
 
@@ -175,11 +180,12 @@ class Projectron(ViewClassifier, OnlineEstimator):
         "threshold": [Interval(Real, 0, None, closed="left")],
         "variant": [StrOptions({"projectron++", "projectron"})],
         "squared": ["boolean"],
-        "average": ["boolean", StrOptions({"with_last"})],
+        "average": ["boolean", StrOptions({"recent", "with_last"})],
     }
     support_ = from_machine("support_")
     dual_coef_ = from_machine("dual_coef_")
     intercept_ = from_machine("intercept_")
+    n_dropped_ = from_machine("n_dropped_")
 
     kernel: Any = "rbf"
     _: KW_ONLY
@@ -189,7 +195,7 @@ class Projectron(ViewClassifier, OnlineEstimator):
     squared: bool = False
     average: Any = False
     fit_intercept: bool = False
-    budget: int | None = None
+    budget: Any = "auto"
     max_iter: int = 10
     shuffle: bool = True
     random_state: Any = None
@@ -199,7 +205,7 @@ class Projectron(ViewClassifier, OnlineEstimator):
 
     def _new_machine(self, n_outputs: int) -> Machine:
         grams = Grams("joint", self.combine, bool(self.fit_intercept))
-        return ProjectronMachine(grams, n_outputs, average=self._averages(), budget=self.budget)
+        return ProjectronMachine(grams, n_outputs, average=self._averages(), budget=budget_of(self, auto=1000))
 
     def _rule(self) -> ProjectionRule:
         return ProjectionRule(float(self.threshold), bool(self.squared), self.variant == "projectron++")

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass
-from numbers import Real
+from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
@@ -21,7 +21,7 @@ from ._dual import Grams, KernelMachine
 from ._frame import OnlineEstimator
 from ._linear import LinearMachine
 from ._machine import Machine, from_machine
-from ._parameters import CONSTRAINTS
+from ._parameters import CONSTRAINTS, budget_of
 
 __all__ = ["MatrixPerceptron", "OrthogonalPerceptron"]
 
@@ -72,6 +72,7 @@ class OrthogonalPerceptron(ViewClassifier, OnlineEstimator):
     {margin}
     {eta0}
     {view_intercepts}
+    {budget}
     {max_iter}
     {stream_ending}
 
@@ -83,6 +84,7 @@ class OrthogonalPerceptron(ViewClassifier, OnlineEstimator):
     {linear_coef_}
     {kept_samples_}
     {intercept_}
+    {n_dropped_}
     {counts_}
     {error_curve_}
 
@@ -105,6 +107,7 @@ class OrthogonalPerceptron(ViewClassifier, OnlineEstimator):
     intercept_ = from_machine("intercept_")
     support_ = from_machine("support_")
     dual_coef_ = from_machine("dual_coef_")
+    n_dropped_ = from_machine("n_dropped_")
 
     kernel: Any = "linear"
     _: KW_ONLY
@@ -116,6 +119,7 @@ class OrthogonalPerceptron(ViewClassifier, OnlineEstimator):
     margin: float = 0.0
     eta0: float = 1.0
     fit_intercept: bool = True
+    budget: Any = "auto"
     max_iter: int = 10
     shuffle: bool = True
     random_state: Any = None
@@ -132,6 +136,12 @@ class OrthogonalPerceptron(ViewClassifier, OnlineEstimator):
         for name, value in given.items():
             if not (isinstance(value, Real) and 0 <= float(value) < np.inf):
                 raise ValueError(f"`prior_norms` must be at least 0 and finite; got {value!r} for the view '{name}'.")
+        gram = next((name for name in X.names if X.kind(name) == "gram"), None)
+        if isinstance(self.budget, Integral) and self.p != 1 and gram is not None:
+            raise ValueError(
+                f"budget={self.budget!r} needs kernels between the samples kept, but view '{gram}' is a Gram matrix, "
+                "of which only positions are kept. Use budget=None, or p=1."
+            )
 
     @property
     def _multi_label(self) -> bool:  # type: ignore[override]
@@ -147,7 +157,7 @@ class OrthogonalPerceptron(ViewClassifier, OnlineEstimator):
             ones = bool(self.fit_intercept)
             return LinearMachine("views", n_outputs, p=self.p, average=average, fit_intercept=ones, prior_norms=prior)
         grams = Grams("views", intercept=bool(self.fit_intercept))
-        return KernelMachine(grams, n_outputs, p=self.p, average=average, prior_norms=prior)
+        return KernelMachine(grams, n_outputs, p=self.p, average=average, budget=budget_of(self), prior_norms=prior)
 
     @property
     def _pair_scale(self) -> float:  # type: ignore[override]
@@ -167,6 +177,8 @@ class OrthogonalPerceptron(ViewClassifier, OnlineEstimator):
         return np.array([weights.get(name, 0.0) for name in self.view_names_in_])
 
     def _bound_setting(self) -> BoundSetting | None:
+        if self._machine.n_dropped:
+            return None
         variant, p = "PA-I" if self.variant == "passive-aggressive" else None, float(self.p)
         start, factors = 0.0, self._machine.factors
         # for p = 1 prior norms have no effect, and learned ones stay below what the bound allows anyway
@@ -188,10 +200,11 @@ class MatrixPerceptron(ViewClassifier, OnlineEstimator):
 
         W = ∇ ½‖V‖²_S2p = V F,   F = (V'V / ‖V‖²_S2p)^(p-1),   ‖V‖²_S2p = (tr (V'V)^p)^(1/p)
 
-    Only the K x K matrices V'X and V'V are needed, so kernels k(x_i, z_j) between every two views work too. With p = 1
-    it is the perceptron on the sum of the views, with one view the perceptron for every p. Where the columns of every X
-    are orthogonal it is `OrthogonalPerceptron`, which accepts views of any kind. Missing views are columns of zeros.
-    With several classes there is one V each.
+    Only the K x K matrices V'X and V'V are needed, so kernels k(x_i, z_j) between every two views work too. They take
+    K² kernel values per pair of samples, where `OrthogonalPerceptron` takes K. With p = 1 it is the perceptron on the
+    sum of the views, with one view the perceptron for every p. Where the columns of every X are orthogonal it is
+    `OrthogonalPerceptron`, which accepts views of any kind. Missing views are columns of zeros. With several classes
+    there is one V each.
 
     For any U with hinge loss L, the number of mistakes is at most L + A + √(A L), A = (2p-1) (X‖U‖)². Here X is the
     largest Schatten 2p-norm of a sample and ‖U‖ the conjugate norm; 3.1.6 of the thesis is the case U/K
@@ -210,6 +223,7 @@ class MatrixPerceptron(ViewClassifier, OnlineEstimator):
     {margin}
     {eta0}
     {view_intercepts}
+    {budget}
     {max_iter}
     {stream_ending}
 
@@ -219,6 +233,7 @@ class MatrixPerceptron(ViewClassifier, OnlineEstimator):
     {linear_coef_}
     {kept_samples_}
     {intercept_}
+    {n_dropped_}
     {counts_}
     {error_curve_}
 
@@ -237,6 +252,7 @@ class MatrixPerceptron(ViewClassifier, OnlineEstimator):
     intercept_ = from_machine("intercept_")
     support_ = from_machine("support_")
     dual_coef_ = from_machine("dual_coef_")
+    n_dropped_ = from_machine("n_dropped_")
 
     kernel: Any = "linear"
     _: KW_ONLY
@@ -246,6 +262,7 @@ class MatrixPerceptron(ViewClassifier, OnlineEstimator):
     margin: float = 0.0
     eta0: float = 1.0
     fit_intercept: bool = True
+    budget: Any = "auto"
     max_iter: int = 10
     shuffle: bool = True
     random_state: Any = None
@@ -264,7 +281,8 @@ class MatrixPerceptron(ViewClassifier, OnlineEstimator):
         average, ones = self._averages(), bool(self.fit_intercept)
         if self._is_primal():
             return LinearMachine("pairs", n_outputs, p=self.p, average=average, fit_intercept=ones)
-        return KernelMachine(Grams("pairs", intercept=ones), n_outputs, p=self.p, average=average)
+        grams = Grams("pairs", intercept=ones)
+        return KernelMachine(grams, n_outputs, p=self.p, average=average, budget=budget_of(self))
 
     # -- views of one width
     def _check_views(self, X: Views, whole: bool) -> None:
@@ -307,7 +325,7 @@ class MatrixPerceptron(ViewClassifier, OnlineEstimator):
             self._width = widest
             if not self._is_primal():  # the support is padded too
                 support = self._machine.support
-                support.parts = [self._equal(part) for part in support.parts]
+                support.replace([self._equal(part) for part in support.parts])
         return super()._ready(self._equal(X))
 
     def _add_views(self, X: Views) -> None:
@@ -338,8 +356,10 @@ class MatrixPerceptron(ViewClassifier, OnlineEstimator):
     def _read_one(self, x: Mapping[str, Any]) -> Any:
         return None if self.unequal == "repeat" else super()._read_one(x)
 
-    def _bound_setting(self) -> BoundSetting:
-        return BoundSetting(2 * float(self.p), float(self.margin), float(self.eta0))  # exponent 2p of the Schatten norm
+    def _bound_setting(self) -> BoundSetting | None:
+        # exponent 2p of the Schatten norm
+        setting = BoundSetting(2 * float(self.p), float(self.margin), float(self.eta0))
+        return None if self._machine.n_dropped else setting
 
 
 def _widths(X: Views) -> dict[str, int]:

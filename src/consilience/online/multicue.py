@@ -21,6 +21,7 @@ from ..views.validation import remember
 from ._arrays import PassRecord, Rule
 from ._classes import new_outputs
 from ._counting import count
+from ._dual import warn_full
 from ._frame import OnlineEstimator
 from ._linear import LinearMachine
 from ._machine import Lesson
@@ -55,10 +56,13 @@ class MultiCueClassifier(ViewClassifier, OnlineEstimator):
         Longest step of the estimator on top; small, since margins are noisy while the views still learn.
     estimator : online estimator or dict, optional
         Online estimator of every view, or a dict of online estimators by view. Views without one have a Projectron++
-        with `kernel` and `threshold`, which other estimators do not use.
-    average : {False, True, "with_last"}, default=False
-        Whether the estimator on top predicts with its last hypothesis, the mean of those that predicted a sample, or
-        the mean of these and the last.
+        with `kernel`, `threshold` and `budget`, which other estimators do not use.
+    average : {False, True, "recent", "with_last"}, default=False
+        Whether the estimator on top predicts with its last hypothesis, the mean of those that predicted a sample, a
+        mean in which later ones count more, or the mean of all and the last.
+    budget : int, "auto" or None, default="auto"
+        Maximum number of samples that the Projectron of a view keeps; "auto" means 1,000. When it is reached, all
+        samples are projected, at any distance, and one warning says so. None means no limit.
     {max_iter}
     {stream_ending}
 
@@ -67,6 +71,8 @@ class MultiCueClassifier(ViewClassifier, OnlineEstimator):
     {classes_}
     estimators_ : dict
         Fitted estimator of each view.
+    n_dropped_ : int
+        Number of samples that the budgets of the estimators of the views dropped, or did not let in.
     view_weights_ : array of shape (n_views,)
         Length of each view's part of w.
     {counts_}
@@ -87,7 +93,7 @@ class MultiCueClassifier(ViewClassifier, OnlineEstimator):
     _parameter_constraints = {
         **CONSTRAINTS,
         "threshold": [Interval(Real, 0, None, closed="left")],
-        "average": ["boolean", StrOptions({"with_last"})],
+        "average": ["boolean", StrOptions({"recent", "with_last"})],
     }
 
     kernel: Any = "rbf"
@@ -96,6 +102,7 @@ class MultiCueClassifier(ViewClassifier, OnlineEstimator):
     C: float = 0.01
     estimator: Any = None
     average: Any = False
+    budget: Any = "auto"
     max_iter: int = 10
     shuffle: bool = True
     random_state: Any = None
@@ -125,7 +132,7 @@ class MultiCueClassifier(ViewClassifier, OnlineEstimator):
         given = self.estimator.get(name) if isinstance(self.estimator, Mapping) else self.estimator
         if given is not None:
             return clone(given)
-        return Projectron(kernel_of(self.kernel, name), threshold=self.threshold)
+        return Projectron(kernel_of(self.kernel, name), threshold=self.threshold, budget=self.budget)
 
     def _check_views(self, X: Views, whole: bool) -> None:
         for name in X.names:
@@ -177,7 +184,7 @@ class MultiCueClassifier(ViewClassifier, OnlineEstimator):
     def _add_class(self, classes: np.ndarray) -> None:
         sources = new_outputs(self.classes_, classes)  # ±1, scaled by `_mixed` for each view
         if sources is not None:
-            self._calibration.remap(sources)
+            self._calibration.remap(len(classes))
         self._set_classes(classes)
         for estimator in self.estimators_.values():
             estimator._add_class(classes)
@@ -206,16 +213,20 @@ class MultiCueClassifier(ViewClassifier, OnlineEstimator):
     def _learn(self, chunk: Views, lesson: Lesson) -> PassRecord:
         self._add_views(chunk)
         ids, alone = np.asarray(lesson.ids), len(self.classes_) == 1
-        margins = {}
+        margins, before = {}, self.n_dropped_
         for name, estimator in self.estimators_.items():
             own, there = _present(chunk, name)
             margins[name] = np.full((len(lesson.codes), self._machine.n_outputs), np.nan)  # NaN marks missing views
             if len(there):
-                taught = Lesson(lesson.codes[there], lesson.weights[there], ids[there])
+                taught = Lesson(lesson.codes[there], lesson.weights[there], ids[there], quiet=True)
                 scores, wrong, _ = estimator._learn(estimator._ready(own), taught)
                 if not alone:
                     count(estimator, wrong, wrong)
                     margins[name][there] = self._without_rounding(name, scores)
+        if self.n_dropped_ > before == 0:
+            full = max(self.estimators_, key=lambda name: self.estimators_[name]._machine.n_dropped)
+            machine = self.estimators_[full]._machine
+            warn_full(machine.budget, machine.n_hypotheses, f"in the view '{full}', {machine._when_full}")
         if alone:
             return super()._learn(chunk, lesson)
         Z = _margin_views(margins)
@@ -244,6 +255,12 @@ class MultiCueClassifier(ViewClassifier, OnlineEstimator):
         """Number of updates of all estimators."""
         check_is_fitted(self, "n_samples_seen_")
         return int(self._machine.n_updates) + sum(part.n_updates_ for part in self.estimators_.values())
+
+    @property
+    def n_dropped_(self) -> int:
+        """Number of samples that the budgets of the estimators of the views dropped, or did not let in."""
+        check_is_fitted(self, "n_samples_seen_")
+        return sum(getattr(part, "n_dropped_", 0) for part in self.estimators_.values())
 
     @property
     def view_weights_(self) -> np.ndarray:

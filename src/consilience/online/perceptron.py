@@ -16,7 +16,7 @@ from ._frame import OnlineEstimator
 from ._linear import LinearMachine
 from ._link import LinkMachine
 from ._machine import Machine, from_machine
-from ._parameters import CONSTRAINTS
+from ._parameters import CONSTRAINTS, budget_of
 
 __all__ = ["OnlinePerceptron", "PassiveAggressive"]
 
@@ -145,6 +145,7 @@ class PassiveAggressive(ViewClassifier, OnlineEstimator):
     {linear_coef_}
     {kept_samples_}
     {intercept_}
+    {n_dropped_}
     {counts_}
     {error_curve_}
 
@@ -164,6 +165,7 @@ class PassiveAggressive(ViewClassifier, OnlineEstimator):
     intercept_ = from_machine("intercept_")
     support_ = from_machine("support_")
     dual_coef_ = from_machine("dual_coef_")
+    n_dropped_ = from_machine("n_dropped_")
 
     kernel: Any = "linear"
     _: KW_ONLY
@@ -172,7 +174,7 @@ class PassiveAggressive(ViewClassifier, OnlineEstimator):
     C: float = 1.0
     average: Any = False
     fit_intercept: bool = True
-    budget: int | None = None
+    budget: Any = "auto"
     max_iter: int = 10
     shuffle: bool = True
     random_state: Any = None
@@ -186,14 +188,14 @@ class PassiveAggressive(ViewClassifier, OnlineEstimator):
 
     def _is_primal(self) -> bool:
         adds = isinstance(self.combine, str) and self.combine == "sum"
-        return self._has_linear_kernel() and adds and self._averages() != "voted" and self.budget is None
+        return self._has_linear_kernel() and adds and self._averages() != "voted"
 
     def _new_machine(self, n_outputs: int) -> Machine:
         average, intercept = self._averages(), bool(self.fit_intercept)
         if self._is_primal():
             return LinearMachine("joint", n_outputs, average=average, fit_intercept=intercept)
         grams = Grams("joint", self.combine, intercept)
-        return KernelMachine(grams, n_outputs, average=average, budget=self.budget)
+        return KernelMachine(grams, n_outputs, average=average, budget=budget_of(self))
 
     def _rule(self) -> Rule:
         cap = float(self.C) if self.variant == "PA-I" else float("inf")  # τ <= C for PA-I alone
@@ -202,4 +204,4 @@ class PassiveAggressive(ViewClassifier, OnlineEstimator):
 
     def _bound_setting(self) -> BoundSetting | None:
         variant = "PA" if np.isinf(self.C) else self.variant  # no limit on the steps
-        return None if self.budget is not None else BoundSetting(2.0, variant=variant, C=float(self.C))
+        return None if self._machine.n_dropped else BoundSetting(2.0, variant=variant, C=float(self.C))

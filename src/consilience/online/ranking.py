@@ -5,26 +5,37 @@ from numbers import Integral
 from typing import Any, Self
 
 import numpy as np
+from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from ..kernels import as_kernel
 from ..solvers.certificates import Certificate
 from ..views._docs import shared_docs
-from ..views._reading import is_missing, objects_of
+from ..views._reading import objects_of
 from ..views.estimator import ViewClassifier
 from ..views.validation import read_views_to_predict, remember
 from ._arrays import Rule
 from ._bounds import BoundSetting, ComparedSamples, mistake_certificate
-from ._candidates import OutputList, as_items, as_output_array, check_lengths, ordered, output_key, read_candidates_of
+from ._candidates import OutputList, as_items, as_output_array, check_lengths, ordered, read_candidates_of
 from ._counting import count
 from ._dual import Grams
 from ._frame import OnlineEstimator
 from ._linear import LinearMachine
 from ._link import LinkMachine
-from ._pairs import PairMachine, as_output_block
+from ._pairs import PairMachine
 from ._parameters import CONSTRAINTS
-from ._ranked import check_ranking, choices_of, choices_to_learn, ranking_certificate, read_ranked, refuse_weights
+from ._ranked import (
+    check_ranking,
+    choices_of,
+    choices_to_learn,
+    learn_ranked,
+    ranking_certificate,
+    read_ranked,
+    refuse_weights,
+    resolve_outputs,
+    share_of_right,
+)
 from ._ranking import FeatureMachine
 from ._stream import one_row, uninterrupted
 from ._targets import Chunk
@@ -72,9 +83,12 @@ class RankingPerceptron(ViewClassifier, OnlineEstimator):
         ``decode(weights, x)`` returns the output of the largest score, for outputs that are too many to list, such as
         Viterbi's algorithm for sequences. `weights` are a dict by name, 0 for unknown names, where features have names;
         else a vector. Needs `features`, and no `candidates`. Ties are broken by it, so they are not mistakes.
-    {average}
+    {ranked_average}
     {max_iter}
-    {stream_ending}
+    {shuffle}
+    {random_state}
+    {verbose}
+    {views}
 
     Attributes
     ----------
@@ -124,6 +138,7 @@ class RankingPerceptron(ViewClassifier, OnlineEstimator):
 
     _parameter_constraints = {
         **CONSTRAINTS,
+        "average": ["boolean", StrOptions({"with_last", "voted"})],
         "features": [callable, None],
         "joint_kernel": [callable, tuple, None],
         "candidates": [callable, "array-like", None],
@@ -222,25 +237,7 @@ class RankingPerceptron(ViewClassifier, OnlineEstimator):
         self._validate_params()
         if classes is not None:
             raise ValueError("`classes` are for a ranking of classes. Give the outputs by `candidates`.")
-        fresh = not hasattr(self, "n_samples_seen_")
-        if not fresh:
-            self._check_fixed()
-        X, outputs, given = read_ranked(self, X, y, fresh=fresh)
-        if self._reads_views():
-            self._check_views(X, whole=False)
-        before = dict(self.__dict__) if len(outputs) == 1 and self._is_primal() else self._snapshot()
-        try:
-            if fresh:
-                self._begin_ranking()
-                self._resolve_outputs(None)
-            if self._reads_views():
-                remember(self, X)
-            self._learn_chunk(Chunk(X, outputs, np.ones(len(outputs)), self._next_id + np.arange(len(given))))
-            self._next_id += len(given)
-        except Exception:  # such as a function that fails: the chunk is not learned at all
-            self.__dict__.clear()
-            self.__dict__.update(before)
-            raise
+        learn_ranked(self, X, y)
         return self
 
     def _begin_fit(self, X: Any, y: Any, sample_weight: Any = None) -> Chunk:
@@ -257,21 +254,9 @@ class RankingPerceptron(ViewClassifier, OnlineEstimator):
             self._resolve_kernels(X)
         if self.candidates is None and self.decode is None:
             self._outputs = self._outputs.with_new(outputs)
-        self._resolve_outputs(outputs)
+        resolve_outputs(self, outputs)
         self._next_id = int(given[-1]) + 1
         return Chunk(X, outputs, np.ones(len(outputs)), given)
-
-    def _resolve_outputs(self, outputs: np.ndarray | None) -> None:
-        """Compute what the kernel between outputs takes from data, which is known in `fit` only."""
-        kernel = getattr(self._machine, "output_kernel", None)
-        if kernel is not None and kernel._unresolved():
-            if outputs is None:
-                raise ValueError(
-                    f"The kernel between outputs, {kernel!r}, takes a parameter from the data, which a stream does not "
-                    "have at once. Give it a number, or use `fit`."
-                )
-            different = OutputList().with_new(outputs).outputs
-            self._machine.output_kernel = kernel.resolved(as_output_block(different))
 
     def _learn_chunk(self, chunk: Chunk, view_margins: bool = False) -> list[Any]:
         if not self._ranks():
@@ -297,8 +282,7 @@ class RankingPerceptron(ViewClassifier, OnlineEstimator):
 
     def _joint(self) -> Any:
         """Return the function of the user."""
-        joint = self.features if self.features is not None else self.joint_kernel
-        return joint if callable(joint) else None
+        return next((joint for joint in (self.features, self.joint_kernel) if callable(joint)), None)
 
     # -- single samples
     def learn_one(self, x: Any, y: Any, sample_weight: float = 1.0) -> Self:
@@ -377,8 +361,7 @@ class RankingPerceptron(ViewClassifier, OnlineEstimator):
         check_is_fitted(self, "n_samples_seen_")
         self._check_fixed()
         X = read_views_to_predict(self, X) if self._reads_views() else as_items(X, "X")
-        choices = choices_of(self, X)
-        return list(zip(choices, self._machine.scores(self._joint(), X, choices), strict=True))
+        return list(zip(choices := choices_of(self, X), self._machine.scores(self._joint(), X, choices), strict=True))
 
     def _classifies(self) -> bool:
         if self._ranks():
@@ -441,9 +424,7 @@ class RankingPerceptron(ViewClassifier, OnlineEstimator):
             return super().score(X, y, sample_weight)
         best, truth = self._best(X), as_items(y, "y")
         check_lengths(len(best), len(truth))
-        given = [i for i, output in enumerate(truth) if not is_missing(output)]
-        right = [output_key(best[i]) == output_key(truth[i]) for i in given]
-        return float(np.average(right, weights=None if sample_weight is None else np.asarray(sample_weight)[given]))
+        return share_of_right(best, truth, sample_weight)
 
     # -- what was learned
     def _learned(self, name: str, kind: type) -> Any:

@@ -104,9 +104,13 @@ def lines(
     dots: bool = True,
     y_from: float | None = None,
     y_to: float | None = None,
+    marks: Sequence[float] = (),
 ) -> str:
-    """Draw curves (name, points, CSS class), with a band (x, low, high) behind them; the x axis may be logarithmic."""
-    points = np.concatenate([curve[:, :2] for _, curve, _ in curves])
+    """Draw curves (name, points, CSS class), with a band (x, low, high) behind them and vertical lines at `marks`.
+
+    The x axis may be logarithmic.
+    """
+    points = np.concatenate([curve[np.isfinite(curve).all(axis=1)][:, :2] for _, curve, _ in curves])
     lows = [points[:, 1].min()] + ([] if band is None else [np.nanmin(band[:, 1])])
     highs = [points[:, 1].max()] + ([] if band is None else [np.nanmax(band[:, 2])])
     low, high = (min(lows) if y_from is None else y_from), (max(highs) if y_to is None else y_to)
@@ -127,6 +131,7 @@ def lines(
         there = band[np.isfinite(band).all(axis=1)]
         edge = [(x, high) for x, _, high in there] + [(x, low) for x, low, _ in there[::-1]]
         parts.append(f'<polygon class="band" points="{_path(placed(edge))}"/>')
+    parts += [_line("best", across(x), top, across(x), bottom) for x in marks]
     for _, curve, kind in curves:
         kept = placed(curve[np.isfinite(curve).all(axis=1)][:, :2])
         parts.append(f'<polyline class="line {kind}" points="{_path(kept)}"/>')

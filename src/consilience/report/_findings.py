@@ -163,7 +163,7 @@ class StreamFindings:
     estimator : str
         Name of the online estimator.
     result : ProgressiveResult
-        Its mistakes and their curve.
+        Its mistakes and measures, with those of the baseline, their curves, and drifts.
     certificate : MistakeCertificate or None
         Its mistake bound, if you have the samples to compute it.
     others : dict
@@ -190,7 +190,7 @@ class StreamFindings:
 
     @property
     def results(self) -> dict[str, Any]:
-        """Results of all estimators by name, the one with the fewest mistakes first."""
+        """Results of all estimators by name, the one with the lowest error first."""
         both = {self.estimator: self.result, **self.others}
         return dict(sorted(both.items(), key=lambda item: item[1].error))
 

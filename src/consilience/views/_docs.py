@@ -244,17 +244,23 @@ kernel : Kernel, str, callable or dict, default="linear"
 combine : {"sum", "product"}, Polynomial or list, default="sum"
     How the kernels of the views make one kernel; see `MaxMarginClassifier`. Missing views need "sum".""",
     "average": """
+average : {False, True, "recent", "with_last", "voted"}, default=False
+    Whether to predict with the last hypothesis, the mean of those that predicted a sample, a mean in which later ones
+    count more, the mean of all and the last, or their vote. In "recent", hypothesis t has the weight t(t+1)(t+2)
+    (Shamir and Zhang 2013); it suits streams that change.""",
+    "ranked_average": """
 average : {False, True, "with_last", "voted"}, default=False
     Whether to predict with the last hypothesis, the mean of those that predicted a sample, the mean of these and the
-    last, or their vote.""",
+    last, or their vote. `error_curve_` and `n_errors_` count the last hypothesis where outputs are ranked.""",
     "mean": """
-average : {False, True, "with_last"}, default=False
-    Whether to predict with the last hypothesis, the mean of those that predicted a sample, or the mean of these and
-    the last.""",
+average : {False, True, "recent", "with_last"}, default=False
+    Whether to predict with the last hypothesis, the mean of those that predicted a sample, a mean in which later ones
+    count more (weights t(t+1)(t+2), Shamir and Zhang 2013), or the mean of all and the last.""",
     "regression_mean": """
-average : {False, True, "with_last"}, default=True
-    Whether to predict with the last hypothesis, the mean of those that predicted a sample, or the mean of these and
-    the last. The last hypothesis fits the noise of the last targets, so the mean is the default.""",
+average : {False, True, "recent", "with_last"}, default=True
+    Whether to predict with the last hypothesis, the mean of those that predicted a sample, a mean in which later ones
+    count more, or the mean of all and the last. The last hypothesis fits the noise of the last targets, so the mean is
+    the default.""",
     "margin": """
 margin : float, default=0.0
     Largest margin at which an update is made: of y f(x), or with several classes of the lead over the best other
@@ -270,8 +276,10 @@ fit_intercept : bool, default=True
     Whether to fit an intercept, by adding a column of ones to each view, or 1 to each kernel. A missing view takes its
     part of the intercept with it.""",
     "budget": """
-budget : int, optional
-    Maximum number of samples kept with kernels; when exceeded, the oldest is dropped, also from the average.""",
+budget : int, "auto" or None, default="auto"
+    Maximum number of samples kept with kernels. When it is exceeded, the oldest is dropped, also from the average, and
+    one warning says so. "auto" means 2,000, or no limit with ``average="voted"``, which needs every update. None means
+    no limit, as published. Linear estimators keep weights instead of samples, and need no budget.""",
     "prepare": """
 prepare : recipe, list of recipes, dict by view or PerView, optional
     Preparation of the views that follows the stream, such as "standardize": each sample is prepared with what is known
@@ -286,6 +294,9 @@ intercept_ : array of shape (n_outputs,)
     "kept_samples_": """
 support_, dual_coef_ : array
     With other kernels: positions of the samples kept, and their coefficients.""",
+    "n_dropped_": """
+n_dropped_ : int
+    Number of samples that the budget dropped; with any, no mistake bound is known.""",
     "stream_support_": """
 support_ : array of int
     Positions of the samples kept, among those of `fit` or in the stream.""",

@@ -12,6 +12,16 @@ from .._jit import jit
 
 _LARGEST = 1e148  # larger values count as this one: their squares would overflow
 _SMALLEST = 1e-290  # a sum of squares below is that of a constant column: its inverse could overflow
+_MOVES_AT = 16.0  # number of values at which the origin of a column becomes their mean
+
+
+@jit(error_model="numpy")
+def count_infinite(values):  # type: ignore[no-untyped-def]
+    """Return how many values are infinite."""
+    count = 0
+    for k in range(len(values)):
+        count += abs(values[k]) == np.inf
+    return count
 
 
 # -- dense views
@@ -50,14 +60,19 @@ def _standardize_uniform(x, z, count, origin, mean, squares):  # type: ignore[no
         squares[j] += before * after
         count[j] = n
         z[j] = after * np.sqrt(n / squares[j]) if squares[j] > _SMALLEST else 0.0
+    if n == _MOVES_AT:
+        for j in range(len(x)):
+            center = origin[j] + mean[j]
+            mean[j] += origin[j] - center
+            origin[j] = center
 
 
 @jit(error_model="numpy")
 def _standardize_row(x, z, count, origin, mean, squares):  # type: ignore[no-untyped-def]
     """Add a row by Welford's formulas and write its standard scores; NaN is left out and stays.
 
-    Values are counted from the first one of their column, the `origin`. Large values with small differences, such as
-    time stamps, then lose no digits.
+    Values are counted from the `origin` of their column, so that large values with small differences, such as time
+    stamps, lose no digits. It is the first value, and after some more their mean, so that no sample is kept.
     """
     for j in range(len(x)):
         value = _clipped(x[j])
@@ -74,6 +89,10 @@ def _standardize_row(x, z, count, origin, mean, squares):  # type: ignore[no-unt
         squares[j] += before * after
         count[j] = n
         z[j] = after * np.sqrt(n / squares[j]) if squares[j] > _SMALLEST else 0.0
+        if n == _MOVES_AT:
+            center = origin[j] + mean[j]
+            mean[j] += origin[j] - center
+            origin[j] = center
 
 
 @jit(error_model="numpy")
@@ -94,33 +113,29 @@ def standardize_rows(X, present, count, origin, mean, squares, learn, Z):  # typ
 
 
 @jit(error_model="numpy")
-def impute_rows(X, present, count, origin, mean, learn, Z):  # type: ignore[no-untyped-def]
+def impute_rows(X, present, count, mean, learn, Z):  # type: ignore[no-untyped-def]
     """Write rows to Z with the mean so far, or 0 before the first value, in place of NaN; return how many these are."""
     filled = 0
     for i in range(len(X)):
         if not present[i]:
             Z[i] = np.nan
             continue
-        uniform = learn and count[0] > 0 and _is_uniform(X[i], count)
-        if uniform:
+        if learn and _is_uniform(X[i], count):
             n = count[0] + 1.0
             share = 1.0 / n
             for j in range(X.shape[1]):
-                mean[j] += (_clipped(X[i, j]) - origin[j] - mean[j]) * share
+                mean[j] += (_clipped(X[i, j]) - mean[j]) * share
                 count[j], Z[i, j] = n, X[i, j]
             continue
         for j in range(X.shape[1]):
             value = _clipped(X[i, j])
             Z[i, j] = X[i, j]
             if value != value:
-                Z[i, j] = origin[j] + mean[j]  # both are 0 before the first value
+                Z[i, j] = mean[j]
                 filled += 1
             elif learn:
-                n = count[j] + 1.0
-                if n == 1.0:
-                    origin[j] = value
-                mean[j] += (value - origin[j] - mean[j]) * (1.0 / n)
-                count[j] = n
+                count[j] += 1.0
+                mean[j] += (value - mean[j]) * (1.0 / count[j])
     return filled
 
 
@@ -157,27 +172,6 @@ def scale_sparse_rows(rows, present, n_rows, count, mean, squares, lost, learn, 
 
 
 @jit(error_model="numpy")
-def weight_terms(rows, present, n_rows, frequency, learn, Z):  # type: ignore[no-untyped-def]
-    """Write tf-idf weights to Z: tf (ln((1 + n) / (1 + df)) + 1) with the row itself in n and df, of norm 1."""
-    data, indices, indptr = rows
-    for i in range(len(indptr) - 1):
-        if not present[i]:
-            continue
-        n, norm = n_rows[0] + 1.0, 0.0
-        for p in range(indptr[i], indptr[i + 1]):
-            df = frequency[indices[p]] + 1.0
-            Z[p] = data[p] * (np.log((1.0 + n) / (1.0 + df)) + 1.0)
-            norm += Z[p] * Z[p]
-            if learn:
-                frequency[indices[p]] = df
-        norm = np.sqrt(norm)
-        for p in range(indptr[i], indptr[i + 1]):
-            Z[p] = Z[p] / norm if norm > 0 else 0.0
-        if learn:
-            n_rows[0] = n
-
-
-@jit(error_model="numpy")
 def impute_sparse_rows(rows, present, n_rows, count, mean, lost, learn, Z):  # type: ignore[no-untyped-def]
     """Write values to Z with the mean of their column so far in place of NaN; zeros that are not stored count."""
     data, indices, indptr = rows
@@ -200,3 +194,24 @@ def impute_sparse_rows(rows, present, n_rows, count, mean, lost, learn, Z):  # t
         if learn:
             n_rows[0] += 1.0
     return filled
+
+
+@jit(error_model="numpy")
+def weight_terms(rows, present, n_rows, frequency, learn, Z):  # type: ignore[no-untyped-def]
+    """Write tf-idf weights to Z: tf (ln((1 + n) / (1 + df)) + 1) with the row itself in n and df, of norm 1."""
+    data, indices, indptr = rows
+    for i in range(len(indptr) - 1):
+        if not present[i]:
+            continue
+        n, norm = n_rows[0] + 1.0, 0.0
+        for p in range(indptr[i], indptr[i + 1]):
+            df = frequency[indices[p]] + 1.0
+            Z[p] = data[p] * (np.log((1.0 + n) / (1.0 + df)) + 1.0)
+            norm += Z[p] * Z[p]
+            if learn:
+                frequency[indices[p]] = df
+        norm = np.sqrt(norm)
+        for p in range(indptr[i], indptr[i + 1]):
+            Z[p] = Z[p] / norm if norm > 0 else 0.0
+        if learn:
+            n_rows[0] = n

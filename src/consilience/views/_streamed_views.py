@@ -1,6 +1,6 @@
 """Views of a stream that `PerView` prepares: chunks, single samples, views that come late, refused chunks."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -13,10 +13,11 @@ from ._blocks import Block
 from ._construction import is_mapping
 from .container import Views
 from .recipes import naming_place
-from .running import RunningSteps
+from .running import RunningImputer, RunningSteps
 from .validation import _as_before, _read, read_known, remember
 
 _ONE = np.ones(1, dtype=bool)
+_STATISTICS = ("_count", "_origin", "_mean", "_squares", "_lost")  # of steps, by column
 
 
 # -- chunks
@@ -27,22 +28,37 @@ def learn_chunk(prepare: Any, X: Any) -> Views:
     """
     fresh = not prepare._in_stream()
     X = _read_chunk(prepare, X, fresh)
-    before = dict(vars(prepare))
+    before = preparation_snapshot(prepare)
     known = {} if fresh else prepare.transformers_
-    states = {name: own.snapshot() for name, own in known.items() if isinstance(own, RunningSteps)}
     try:
         if fresh:
             prepare._known, prepare._categories, prepare.n_samples_seen_ = {}, {}, 0
         remember(prepare, X)
         prepare.transformers_, blocks, names = _run(prepare, X, known, learn=True)
         prepare.n_samples_seen_ += len(X)
+        # "impute" fills missing columns too, row by row: means of a whole chunk would depend on the chunks
+        steps = {name: own for name, own in prepare.transformers_.items() if isinstance(own, RunningSteps)}
+        imputed = {name: own for name, own in steps.items() if isinstance(own.steps[0], RunningImputer)}
+        prepare._column_means = {name: np.full(own.width, np.nan) for name, own in imputed.items()}
         return prepare._as_views(X, blocks, names)
     except BaseException:
-        vars(prepare).clear()
-        vars(prepare).update(before)
-        for name, state in states.items():
-            known[name].restore(state)
+        restore_preparation(prepare, before)
         raise
+
+
+def preparation_snapshot(prepare: Any) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return what `restore_preparation` needs to undo what a `PerView` learns after this call."""
+    known = vars(prepare).get("transformers_", {})
+    return dict(vars(prepare)), {name: own.snapshot() for name, own in known.items() if isinstance(own, RunningSteps)}
+
+
+def restore_preparation(prepare: Any, before: tuple[dict[str, Any], dict[str, Any]]) -> None:
+    """Set a `PerView` back to a snapshot."""
+    fitted, states = before
+    vars(prepare).clear()
+    vars(prepare).update(fitted)
+    for name, state in states.items():
+        prepare.transformers_[name].restore(state)
 
 
 def transform_chunk(prepare: Any, X: Any) -> Views:
@@ -78,7 +94,7 @@ def _run(
     """Return the steps of each view, with those of new views, the transformed blocks, and the names of columns."""
     every, blocks, names = dict(known), {}, {}
     for name in X.names:
-        present = X.present(name)
+        present = np.ascontiguousarray(X.present(name))
         if name not in every and present.any():
             every[name] = _new_steps(prepare, X, name)
         own = every.get(name)
@@ -106,16 +122,22 @@ def _new_steps(prepare: Any, X: Views, name: str) -> Any:
 
 def check_infinite(X: Views, name: str) -> None:
     """Refuse infinite values; NaN is a missing value."""
+    from ._running_steps import count_infinite  # numba loads at the first use
+
     block = X.block(name)
-    if X.kind(name) not in ("dense", "sparse"):
-        return
     values = block.data if sp.issparse(block) else block
-    with np.errstate(over="ignore", invalid="ignore"):
-        if np.isfinite(values.sum()) or not np.isinf(values).any():
-            return
-    known = np.where(np.isnan(values), 0, values)
-    clean = type(block)((known, block.indices, block.indptr), shape=block.shape) if sp.issparse(block) else known
-    _blocks.check_finite(f"View '{name}'", clean, X.present(name), X.sample_names, X.feature_names.get(name))
+    if X.kind(name) not in ("dense", "sparse") or not count_infinite(values.ravel()):
+        return
+    place = np.argwhere(np.isinf(values))[0]
+    if sp.issparse(block):
+        place = np.searchsorted(block.indptr, place[0], side="right") - 1, block.indices[place[0]]
+    row, column = int(place[0]), int(place[1])
+    names = X.feature_names.get(name)
+    where = f"row {row}" if X.sample_names is None else f"sample '{X.sample_names[row]}'"
+    raise ValueError(
+        f"View '{name}' contains infinity in {where}, column {column if names is None else repr(names[column])}. "
+        "Replace it by a number, or by NaN, which the recipe 'impute' fills."
+    )
 
 
 # -- single samples
@@ -126,6 +148,44 @@ def learn_row(prepare: Any, x: Mapping[str, Any]) -> dict[str, Any]:
         return _as_dict(learn_chunk(prepare, _one_row(prepare, x)))
     prepare.n_samples_seen_ += 1
     return _run_row(prepare, rows, learn=True)
+
+
+def learn_row_undoable(prepare: Any, x: Mapping[str, Any]) -> tuple[dict[str, Any] | None, Callable[[], None]]:
+    """Learn one sample; return its rows, None if they must be validated, and a function that undoes the learning.
+
+    Only the columns of the row are stored for it, so that wide sparse views cost no more than their entries.
+    """
+    rows, before = _read_row(prepare, x), []
+    for name, row in (rows or {}).items():
+        own, where = prepare.transformers_[name], row.indices if sp.issparse(row) else slice(None)
+        before += [(step, where, _statistics(step, where)) for step in own.steps[own.n_fixed :]]
+
+    def undo() -> None:
+        for step, where, values in before:
+            _restore(step, where, values)
+        prepare.n_samples_seen_ -= rows is not None
+
+    if rows is None:
+        return None, undo
+    prepare.n_samples_seen_ += 1
+    return _run_row(prepare, rows, learn=True), undo
+
+
+def _statistics(step: Any, where: Any) -> dict[str, Any]:
+    """Return copies of what a step knows about some columns; features of kernels learn nothing after the first row."""
+    state = vars(step)
+    kept = {name: state[name][where].copy() for name in _STATISTICS if name in state}
+    if "_rows" in state:
+        kept["_rows"] = state["_rows"].copy()
+    return {**kept, "n_imputed_": step.n_imputed_} if isinstance(step, RunningImputer) else kept
+
+
+def _restore(step: Any, where: Any, values: Mapping[str, Any]) -> None:
+    for name, value in values.items():
+        if name == "n_imputed_":
+            step.n_imputed_ = value
+        else:
+            getattr(step, name)[where if name in _STATISTICS else slice(None)] = value
 
 
 def transform_row(prepare: Any, x: Mapping[str, Any]) -> dict[str, Any]:
@@ -144,14 +204,27 @@ def _read_row(prepare: Any, x: Mapping[str, Any]) -> dict[str, Any] | None:
     rows: dict[str, Any] = {}
     for name, row in x.items():
         own = prepare.transformers_.get(name)
-        if not isinstance(own, RunningSteps) or not own.in_order:
+        if isinstance(own, RunningSteps) and own.in_order:
+            data = None if row is None else own.read_one(row)
+        elif own == "passthrough" or own == "drop":
+            data = _unchanged(row, *prepare._known[name][:2]) if own == "passthrough" else None
+        else:
             return None
-        data = None if row is None else own.read_one(row)
         if data is NotImplemented:
             return None
         if data is not None:
-            rows[name] = _fixed(own, data) if own.n_fixed else data
+            rows[name] = _fixed(own, data) if isinstance(own, RunningSteps) and own.n_fixed else data
     return rows or None
+
+
+def _unchanged(row: Any, kind: str, width: int) -> Any:
+    """Return the row of a view that passes through; `NotImplemented` if it must be validated."""
+    if row is None or kind == "objects":
+        return row
+    if sp.issparse(row) and row.format == "csr" and row.shape == (1, width):
+        return row
+    plain = type(row) is np.ndarray and row.dtype in (np.float64, np.float32) and row.shape == (width,)
+    return row if plain and row[0] == row[0] else NotImplemented
 
 
 def _fixed(steps: RunningSteps, data: Any) -> Any:
@@ -164,8 +237,9 @@ def _run_row(prepare: Any, rows: dict[str, Any], learn: bool) -> dict[str, Any]:
     """Return rows after the other steps, which cannot refuse them: all views are learned, or none is."""
     for name, row in rows.items():
         own = prepare.transformers_[name]
-        row = own.run(row, _ONE, learn, own.n_fixed) if own.n_fixed < len(own.steps) else row
-        rows[name] = row if sp.issparse(row) else row[0]
+        if isinstance(own, RunningSteps):
+            row = own.run(row, _ONE, learn, own.n_fixed) if own.n_fixed < len(own.steps) else row
+            rows[name] = row if sp.issparse(row) else row[0]
     return rows
 
 

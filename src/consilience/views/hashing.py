@@ -12,7 +12,7 @@ from sklearn.feature_extraction import FeatureHasher
 
 from ._reading import is_missing
 
-HASHED_COLUMNS = 2**18  # 5,000 words share columns in 1% of all cases, and weights take 2 MiB
+HASHED_COLUMNS = 2**18  # of 10,000 tokens 4% share a column, and weights take 2 MiB for each output
 _WORD = re.compile(r"\w+")
 
 

@@ -37,7 +37,8 @@ class PerView(TransformerMixin, ViewEstimator, auto_wrap_output_keys=None):  # t
     """Transform each view by recipes or a transformer of its own; the result is again `Views`.
 
     A transformer is fitted on the rows where its view is present; the view stays missing in the other rows. A view of
-    strings reaches its transformer as a list of strings, so that text vectorizers work.
+    strings reaches its transformer as a list of strings, so that text vectorizers work. `partial_fit` and
+    `learn_transform` learn in a stream, without samples from the future.
 
     Parameters
     ----------
@@ -53,6 +54,8 @@ class PerView(TransformerMixin, ViewEstimator, auto_wrap_output_keys=None):  # t
     ----------
     transformers_ : dict
         Fitted transformers by view; None for views that are missing in every training sample.
+    n_samples_seen_ : int
+        Number of samples learned in a stream.
     view_names_in_ : tuple of str
         Views at fit.
     n_features_in_ : int
@@ -65,7 +68,7 @@ class PerView(TransformerMixin, ViewEstimator, auto_wrap_output_keys=None):  # t
 
     Notes
     -----
-    Recipes are names of preparations for columns of numbers:
+    Recipes are names of preparations. For columns of numbers:
 
     - ``"standardize"``: mean 0 and variance 1; sparse views are only divided by the standard deviation.
     - ``"impute"``: single missing values are filled with the mean of their column.
@@ -75,9 +78,30 @@ class PerView(TransformerMixin, ViewEstimator, auto_wrap_output_keys=None):  # t
     - ``"top_k:50"``: the 50 columns most associated with y, by the F-test of classes or of the correlation. Samples
       without a target (NaN, None) are left out.
 
+    For strings, lists of tokens or ids, maps of keys to numbers, and single ids:
+
+    - ``"hash"``: tokens are counted in 262,144 columns that their hash chooses, ``"hash:1000"`` in 1,000. The tokens
+      of a string are its words in lower case. The hash chooses a sign too, so that tokens that share a column cancel
+      out on average. Columns are the same in every process, and nothing is learned.
+    - ``"category"``: the same, with a string as one token, such as "New York".
+    - ``"tfidf"``: counts without signs, weighted by ln((1 + n) / (1 + df)) + 1 for a token that df of n samples have,
+      and rows of norm 1, as in `TfidfTransformer`.
+
     Statistics leave out single values that are NaN. Of equal columns the first is kept, and a view with fewer columns
-    keeps all. Views of text and Gram matrices pass recipes unchanged that are given for all views, or as `remainder`;
-    a recipe that the dict gives to such a view is refused.
+    keeps all. Views of text and Gram matrices pass recipes for numbers unchanged that are given for all views, or as
+    `remainder`; a recipe that the dict gives to such a view is refused. Tables pass recipes for tokens in the same way,
+    but the dict may give one to a table of ids.
+
+    In a stream, each row is transformed with the statistics of the rows so far, itself included, and of no later row.
+    So the first value of a column becomes 0, and standard scores after n values are at most sqrt(n - 1). A column
+    without variance so far is 0, also in sparse views. `transform` takes each row as the next one of the stream, and
+    stores nothing. Any chunks, and single samples, give the same state bit for bit. Missing views change nothing, and
+    new views may appear. Single NaN stay NaN unless they are imputed. Values beyond ±1e148 count as ±1e148, because
+    their squares would overflow; infinity is refused.
+
+    Streams take "standardize", "impute", "log", "hash", "category", "tfidf", and transformers that learn nothing, such
+    as `Normalizer` and `FunctionTransformer`. They also take `RandomFeatures`, whose ``gamma="scale"`` is one over the
+    number of columns. Others are refused: they need all samples, or their result would depend on the chunks.
 
     Examples
     --------
@@ -93,6 +117,16 @@ class PerView(TransformerMixin, ViewEstimator, auto_wrap_output_keys=None):  # t
       text   sparse float64  4 columns
     >>> PerView(["log", "standardize", "variance:1"]).fit_transform(X)["audio"].shape
     (3, 1)
+
+    In a stream, by chunks or by single samples:
+
+    >>> stream = PerView({"audio": ["impute", "standardize"], "text": "hash:16"}, remainder="drop")
+    >>> stream.learn_transform(X)["audio"].round(2)
+    array([[0.  , 0.  ],
+           [1.  , 1.  ],
+           [1.22, 1.22]])
+    >>> stream.learn_transform_one({"audio": [6.0, 7.0], "text": "c d"})["audio"].round(2)
+    array([1.34, 1.34])
     """
 
     _parameter_constraints = {

@@ -4,8 +4,8 @@ Including the row itself leaves no division by zero: the first value of a column
 scores are at most sqrt(n - 1). Any chunks of a stream give the same bits, since rows are taken one after the other.
 """
 
+from abc import abstractmethod
 from collections.abc import Callable, Sequence
-from copy import deepcopy
 from typing import Any, Self
 
 import numpy as np
@@ -30,9 +30,9 @@ _RECIPE_FOR = {  # what streams have in place of transformers that need all samp
 class RunningStep(BaseEstimator):
     """A transformer of one view that learns from each row and transforms it by all rows so far."""
 
+    @abstractmethod
     def run(self, X: Any, present: np.ndarray, learn: bool) -> Any:
         """Return transformed rows; rows that are not present are missing in the result and are not learned."""
-        raise NotImplementedError
 
     def partial_fit(self, X: Any, y: Any = None) -> Self:
         """Learn rows in order."""
@@ -115,13 +115,13 @@ class RunningImputer(RunningStep):
         """Return rows without NaN."""
         from ._running_steps import impute_rows, impute_sparse_rows  # numba loads at the first use
 
-        if self._begin(X, ("_origin", "_mean"), ("_mean", "_lost")):
+        if self._begin(X, ("_mean",), ("_mean", "_lost")):
             Z = np.empty_like(X.data)
             state = self._rows, self._count, self._mean, self._lost
             filled = impute_sparse_rows((X.data, X.indices, X.indptr), present, *state, learn, Z)
         else:
             Z = np.empty_like(X)
-            filled = impute_rows(X, present, self._count, self._origin, self._mean, learn, Z)
+            filled = impute_rows(X, present, self._count, self._mean, learn, Z)
         if learn:
             self.n_imputed_ += int(filled)
         return _with_values(X, Z) if sp.issparse(X) else Z
@@ -221,9 +221,8 @@ class RunningSteps:
             block = _reading.read_block(self.view, _reading.checked_sparse(row, self.view).reshape((1, -1)))
             return NotImplemented if np.isinf(block.data).any() else block
         if type(row) is not np.ndarray or row.dtype not in (np.float64, np.float32):
-            try:
-                row = np.array(row.to_numpy() if hasattr(row, "to_numpy") else row, dtype=np.float64)
-            except (TypeError, ValueError):
+            row = _as_numbers(row)
+            if row is None:
                 return NotImplemented
         if row.size != self.width or row.ndim > 2:
             return NotImplemented
@@ -263,14 +262,23 @@ class RunningSteps:
 
     def snapshot(self) -> list[dict[str, Any]]:
         """Return what `restore` needs to undo what is learned after this call."""
-        return [deepcopy(vars(step)) if not isinstance(step, FixedStep) else {} for step in self.steps]
+        return [{k: v.copy() if isinstance(v, np.ndarray) else v for k, v in vars(s).items()} for s in self.steps]
 
     def restore(self, states: list[dict[str, Any]]) -> None:
         """Set the state that `snapshot` returned."""
         for step, state in zip(self.steps, states, strict=True):
-            if state:
-                vars(step).clear()
-                vars(step).update(state)
+            vars(step).clear()
+            vars(step).update(state)
+
+
+def _as_numbers(row: Any) -> np.ndarray | None:
+    """Return a row in double precision, None for what is not numbers; text is not, even if it reads as a number."""
+    try:
+        given = np.asarray(row.to_numpy() if hasattr(row, "to_numpy") else row)
+        text = given.dtype.kind in "US" or (given.dtype == object and any(isinstance(value, str) for value in given.flat))
+        return None if text else given.astype(np.float64)
+    except (TypeError, ValueError):
+        return None
 
 
 def steps_in_stream(given: Any, view: str) -> list[Any]:
