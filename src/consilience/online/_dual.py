@@ -17,7 +17,15 @@ from ..solvers.certificates import _outside
 from ..views import _blocks
 from ..views.container import Views
 from ..views.estimator import presence
-from ._arrays import IntervalRecord, KernelState, PassRecord, as_intervals, intervals, new_interval_record, new_record
+from ._arrays import (
+    IntervalRecord,
+    KernelState,
+    PassRecord,
+    as_intervals,
+    new_interval_record,
+    new_record,
+    target_intervals,
+)
 from ._events import Events
 from ._factors import ViewFactors
 from ._interval_steps import kernel_interval_pass
@@ -466,7 +474,7 @@ class KernelMachine(SupportMachine):
         times = (lesson.weights, slots, self.n_hypotheses)
         if lesson.codes.ndim == 2:
             rule = as_intervals(rule)
-            given = (intervals(rule, lesson.codes), *times)
+            given = (target_intervals(rule, lesson.codes), *times)
             kernel_interval_pass(K, own, given, plain(state), tuple(rule), 1e-12, tuple(record), steps)
         else:
             given = (lesson.codes, *times)

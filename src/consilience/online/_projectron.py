@@ -8,7 +8,7 @@ import numpy as np
 from .._jit import jit
 from ..solvers.linalg import multiply, solve_rows
 from ..views.container import Views
-from ._arrays import IntervalRule, intervals
+from ._arrays import IntervalRule, target_intervals
 from ._dual import Grams, Support, SupportMachine, refuse_one_view
 from ._interval_steps import projected_interval_pass
 from ._machine import Lesson, Sources, mean_of, remapped
@@ -75,7 +75,7 @@ class ProjectronMachine(SupportMachine):
         state = ProjectronState(alpha, beta, self.L, np.arange(S + b), self.largest, self.budget)
         updates, times = np.zeros(b, dtype=np.int64), (self.n_hypotheses, _mean_of(self.average))
         if isinstance(rule, IntervalRule):
-            given: Any = (intervals(rule, lesson.codes), lesson.weights, tuple(rule))
+            given: Any = (target_intervals(rule, lesson.codes), lesson.weights, tuple(rule))
             size = projected_interval_pass(K[:, 0], given, tuple(state), S, times, tuple(record), updates)
         else:
             given = (lesson.codes, lesson.weights, tuple(rule))
