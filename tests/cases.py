@@ -136,6 +136,15 @@ LEARNERS = {
     "projectron": cs.Projectron(RBF(0.05), threshold=0.2, shuffle=False),
     "passive-aggressive": cs.PassiveAggressive(shuffle=False),
     "passive-aggressive, kernel": cs.PassiveAggressive(RBF(0.05), variant="PA-II", average=True, shuffle=False),
+    "passive-aggressive regression": cs.PassiveAggressiveRegressor(shuffle=False),
+    "passive-aggressive regression, squares": cs.PassiveAggressiveRegressor(
+        loss="squared", average=False, shuffle=False
+    ),
+    "passive-aggressive regression, kernel": cs.PassiveAggressiveRegressor(RBF(0.05), average=False, shuffle=False),
+    "passive-aggressive regression, projected": cs.PassiveAggressiveRegressor(
+        RBF(0.05), threshold=0.1, average=False, shuffle=False
+    ),
+    "passive-aggressive regression, factors": cs.PassiveAggressiveRegressor(p=2, loss="absolute", shuffle=False),
     "matrix perceptron": cs.MatrixPerceptron(unequal="pad", shuffle=False),
     "matrix perceptron, kernel": cs.MatrixPerceptron(
         RBF(0.05), unequal="repeat", average=True, shuffle=False, max_iter=3

@@ -772,14 +772,16 @@ def fuzz_tables(rng):
     stream = chance(rng, 0.5)
     views = pick(rng, [None] * 9 + ["prefix", {"v": ["x"], "w": ["a__*"]}, {"v": ["nothing"]}, {"v": ["*"]}])
     target, ids = pick(rng, ["y"] * 9 + ["x", "none"]), pick(rng, [None] * 9 + ["id"])
+    start, on_error = pick(rng, [0, 0, 0, 1, 2, 5]), pick(rng, ["stop", "skip"])
 
     def read():
         if stream:
-            return list(cs.io.read_stream(path, target=target, views=views, chunk=int(rng.integers(1, 6))))
+            options = {"target": target, "views": views, "start": start, "on_error": on_error}
+            return list(cs.io.read_stream(path, chunk=int(rng.integers(1, 6)), **options))
         return cs.io.read_samples([path], views=views, target=target if target != "none" else None, ids=ids)
 
     reader = "read_stream" if stream else "read_samples"
-    describe(lambda: f"{reader}({suffix}, {target=}, {ids=}, {views=}) of {content[:300]!r}")
+    describe(lambda: f"{reader}({suffix}, {target=}, {ids=}, {views=}, {start=}, {on_error=}) of {content[:300]!r}")
     got = take(read, also=(OSError,))
     for X, _ in got if stream else [(got.X, None)]:
         assert isinstance(X, (Views, dict)), "neither Views nor a dict"

@@ -402,6 +402,36 @@ def budgeted(rows, codes, n_classes, link, threshold, budget):
             kept = dict(list(kept.items())[-budget:])
 
 
+def regression(rows, y, link, epsilon, step, p=1.0):
+    """Score, compare, step: `step` of the distance from the interval, the squared group norm and the direction."""
+    V = np.zeros(rows[0].shape)
+    scores, hypotheses = [], [link(V)]
+    for x, target in zip(rows, y, strict=True):
+        scores.append(np.sum(hypotheses[-1] * x))
+        error = target - scores[-1]
+        if abs(error) > epsilon + 1e-11:
+            size = np.sum(np.sum(x**2, axis=0) ** p) ** (1 / p) if x.ndim == 2 else np.sum(x**2)
+            V = V + np.sign(error) * step(abs(error) - epsilon, size, error > 0) * x
+        hypotheses.append(link(V))
+    return np.array(scores), hypotheses
+
+
+def projected_regression(K, y, epsilon, threshold, budget, C):
+    """PA-I regression within the span of few samples, solved anew each time: scores, support, coefficients."""
+    S, alpha, scores = [], np.zeros(len(K)), []
+    for i, target in enumerate(y):
+        scores.append(alpha @ K[:, i])
+        gap = abs(target - scores[-1]) - epsilon
+        if gap > 1e-11:
+            change = np.zeros(len(K))
+            change[S] = np.linalg.solve(K[np.ix_(S, S)], K[S, i])
+            size = K[S, i] @ change[S]
+            if K[i, i] - size > max(threshold**2, 1e-9) and len(S) < budget:
+                S, change, size = [*S, i], np.eye(len(K))[i], K[i, i]
+            alpha = alpha + np.sign(target - scores[-1]) * min(C, gap / size) * change
+    return np.array(scores), S, alpha
+
+
 def votes(hypotheses, wrong_steps, rows):
     """Every hypothesis votes as often as it was used, the last once more; none before the first step."""
     total = np.zeros((len(rows), len(hypotheses[0])))

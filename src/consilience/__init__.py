@@ -36,10 +36,12 @@ _NAMES = {
     "online._predictions": ["StreamPredictions"],
     "online.perceptron": ["OnlinePerceptron", "PassiveAggressive"],
     "online.kernelized": ["KernelPerceptron", "Projectron"],
+    "online.regression": ["PassiveAggressiveRegressor"],
     "online.matrix": ["MatrixPerceptron", "OrthogonalPerceptron"],
     "online.vector": ["VectorPerceptron"],
     "online.ranking": ["RankingPerceptron"],
     "online.multicue": ["MultiCueClassifier"],
+    "online.serving": ["Snapshot"],
     "io": ["Samples", "SharedModel", "load", "read_blocks", "read_samples", "read_stream", "save", "shareable"],
     "evaluation.comparison": ["Comparison", "Difference", "Leaderboard", "candidates", "compare", "default_kernels"],
     "evaluation.splitting": ["LabeledKFold"],
@@ -122,6 +124,8 @@ if TYPE_CHECKING:
     from .online.multicue import MultiCueClassifier
     from .online.perceptron import OnlinePerceptron, PassiveAggressive
     from .online.ranking import RankingPerceptron
+    from .online.regression import PassiveAggressiveRegressor
+    from .online.serving import Snapshot
     from .online.vector import VectorPerceptron
     from .solvers import certificates
     from .views import RowBlocks, Views, as_views

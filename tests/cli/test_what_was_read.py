@@ -1,5 +1,6 @@
 """Before a command works, it says what it read; help has examples; a saved model comes with the lines that use it."""
 
+import json
 import subprocess
 import sys
 
@@ -7,6 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from commands import ended, refused, run, summary
+from sklearn.datasets import dump_svmlight_file
 
 import consilience as cs
 from consilience.cli._compare import repeated_folds
@@ -322,3 +324,52 @@ def test_a_baseline_that_was_best_is_saved_and_predicts(kind, data, tmp_path):
 
 def test_an_unknown_option_is_not_understood(data):
     assert ended("fit", data, "--nonsense")[0] == 2
+
+
+# -- JSON lines and libsvm
+def test_predict_and_evaluate_read_json_lines(tmp_path):
+    rows = [
+        {"a": {"x": row["a__0"], "more": [row["a__1"], 0.5]}, "ids": [int(i), 3][: 1 + i % 2], "y": row["y"]}
+        for i, row in enumerate(FRAME.to_dict("records"))
+    ]
+    path, model = tmp_path / "t.jsonl", tmp_path / "m.cons"
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    (tmp_path / "l.toml").write_text('[views]\na = "a"\nids = "ids"\n')
+    shown = summary("fit", path, "--views", tmp_path / "l.toml", "-y", "y", "-e", "KernelPerceptron", "--save", model,
+                    "--set", 'kernel={"a": "linear", "ids": "spectrum"}')["read"]  # fmt: skip
+    assert [(row["view"], row["kind"], row["columns"]) for row in shown] == [
+        ("a", "numbers", 3),
+        ("ids", "lists", None),
+    ]
+    assert len(summary("predict", model, path)["predictions"]) == N
+    assert summary("evaluate", model, path, "-y", "y")["samples"] == N
+    path.write_text(json.dumps(rows[0]) + "\n")  # one list tells no length, but the model knows its views
+    assert len(summary("predict", model, path)["predictions"]) == 1
+
+
+def test_predict_and_evaluate_read_libsvm(tmp_path):
+    values, y = FRAME.to_numpy()[:, :4].astype(float), (FRAME["y"] == "ill").to_numpy().astype(int)
+    path, model = tmp_path / "t.libsvm", tmp_path / "m.cons"
+    dump_svmlight_file(values, y, str(path), zero_based=True)
+    (tmp_path / "l.toml").write_text('[views]\na = "0:2"\nb = [2, 3]\n')
+    form = ["--views", tmp_path / "l.toml"]
+    fit = summary("fit", path, *form, "--libsvm-base", 0, "-e", "CoRegularizedRidgeClassifier", "--save", model)
+    assert [(row["view"], row["columns"]) for row in fit["read"]] == [("a", 2), ("b", 2)]
+    assert "--libsvm-base 0" in fit["use"]["command"]
+    assert "libsvm_base=0" in fit["use"]["python"][1]
+    expected = [row["prediction"] for row in summary("predict", model, path, *form)["predictions"]]
+    values[:, 0] = 0  # no row has the first column
+    dump_svmlight_file(values, y, str(path), zero_based=True)
+    shifted, asked = (
+        [row["prediction"] for row in summary("predict", model, path, *form, *base)["predictions"]]
+        for base in ([], ["--libsvm-base", 0])
+    )
+    assert shifted != asked
+    assert len(expected) == len(asked) == N
+    assert summary("evaluate", model, path, *form, "--libsvm-base", 0)["samples"] == N
+
+
+def test_kernels_are_listed_with_their_names():
+    names = {row["name"]: row["short name"] for row in summary("kernels")["kernels"]}
+    assert {names["Spectrum"], names["Subsequence"], names["SubsetTree"]} == {"spectrum", "subsequence", "subset_tree"}
+    assert names["FromCallable"] == ""

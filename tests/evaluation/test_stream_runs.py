@@ -14,6 +14,7 @@ from sklearn.base import BaseEstimator, RegressorMixin
 import consilience as cs
 from consilience import Views
 from consilience.evaluation import progressive
+from consilience.evaluation._stream_items import SampleStream
 from consilience.online._predictions import StreamPredictions
 
 
@@ -140,12 +141,29 @@ def test_lines_that_cannot_be_read_are_skipped_too(tmp_path):
     records = as_records(X[:100], y[:100])
     data, bad = json_lines(records, tmp_path / "s.jsonl"), tmp_path / "bad.jsonl"
     lines = data.read_text().splitlines()
-    lines[40] = '{"audio": [1, 2'
+    lines[4] = lines[99] = '{"audio": [1, 2'
     data.write_text("\n".join(lines))
-    with pytest.warns(UserWarning, match="1 row cannot be read"):
+    with pytest.warns(UserWarning, match="2 rows cannot be read"):
         result, _ = validated(data, on_error="skip", quarantine=bad, chunk=30)
-    assert (result.n_samples, result.n_skipped) == (99, 1)
-    assert json.loads(bad.read_text())["row"] == 40
+    assert (result.n_samples, result.n_skipped) == (98, 2)
+    refused = [json.loads(line)["row"] for line in bad.read_text().splitlines()]
+    assert refused == [4, 99]
+
+
+def test_the_first_samples_of_a_stream_are_read_before_it_is_learned(tmp_path):
+    data = json_lines(as_records(X[:100], y[:100]), tmp_path / "s.jsonl")
+    lines = data.read_text().splitlines()
+    lines[4] = "{"
+    data.write_text("\n".join(lines))
+    given = {"on_error": "skip", "quarantine": tmp_path / "bad.jsonl"}
+    for source in (data, iter(data.read_text().splitlines())):
+        reading = {"chunk": 30} if source is data else {"chunk": 30, "format": "jsonl"}
+        samples = SampleStream(source, None, reading)
+        assert samples.first_views(skip=True).names == ("audio", "video")
+        with pytest.warns(UserWarning, match="cannot be read"):
+            result, _ = validated(samples, **given)
+        assert (result.n_samples, result.n_skipped) == (99, 1)
+    assert len((tmp_path / "bad.jsonl").read_text().splitlines()) == 2
 
 
 # -- labels that come later

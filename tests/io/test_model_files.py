@@ -255,6 +255,7 @@ def test_every_name_of_the_table_is_a_class_with_that_name():
 # -- files that someone made on purpose
 X = Views(a=A[:, :2] + 0.1, b=A[:, 2:] + 0.1)
 TWO, THREE = np.arange(30) % 2, np.arange(30) % 3
+NUMBERS = np.random.default_rng(1).normal(size=(30, 2))
 MACHINES = {
     "linear": (cs.OnlinePerceptron(), THREE),
     "linear, average": (cs.OnlinePerceptron(average=True), TWO),
@@ -268,17 +269,25 @@ MACHINES = {
     "kernel, average": (cs.KernelPerceptron(RBF(0.5), average=True), THREE),
     "kernel, voted": (cs.KernelPerceptron(RBF(0.5), average="voted"), THREE),
     "kernel, budget": (cs.KernelPerceptron(RBF(0.5), budget=9), TWO),
+    "kernel, budget and factors": (cs.OrthogonalPerceptron(RBF(0.5), budget=9), THREE),
     "kernel, passive-aggressive": (cs.PassiveAggressive(RBF(0.5)), THREE),
     "kernel, a factor per view": (cs.OrthogonalPerceptron(RBF(0.5), average=True), TWO),
     "kernel, a factor per pair": (cs.MatrixPerceptron(RBF(0.5), average=True), THREE),
     "kernel, outputs together": (cs.KernelPerceptron(RBF(0.5), output_kernel=np.eye(3) + 0.1), THREE),
     "projectron": (cs.Projectron(RBF(0.5)), TWO),
+    "projectron, budget": (cs.Projectron(RBF(0.5), threshold=0.01, budget=4), TWO),
     "projectron, average": (cs.Projectron(RBF(0.5), average=True), THREE),
     "cues": (cs.MultiCueClassifier(RBF(0.5)), TWO),
     "cues, three": (cs.MultiCueClassifier(RBF(0.5)), THREE),
     "vector": (cs.VectorPerceptron(), THREE),
     "vector, kernel": (cs.VectorPerceptron(RBF(0.5)), TWO),
     "vector, coefficients": (cs.VectorPerceptron(RBF(0.5), variant="coefficients", eta0=0.01), THREE),
+    "numbers": (cs.PassiveAggressiveRegressor(), NUMBERS),
+    "numbers, a factor per view": (cs.PassiveAggressiveRegressor(p=2), NUMBERS[:, 0]),
+    "numbers, kernel": (cs.PassiveAggressiveRegressor(RBF(0.5), budget=9), NUMBERS[:, 0]),
+    "numbers, projected": (cs.PassiveAggressiveRegressor(RBF(0.5), threshold=0.1), NUMBERS),
+    "labels": (cs.PassiveAggressive(average=True), NUMBERS > 0),
+    "labels, lists": (cs.OrthogonalPerceptron(RBF(0.5)), [["a", "b"][:k] for k in THREE]),
 }
 FREE = ("classes_", "support_", "ids", "output_kernel")  # names, parameters: nothing is found by them
 

@@ -173,7 +173,7 @@ BAD_ROWS = {  # format -> lines, of which those with a sentence are bad
         ('{"n": 1' + "0" * 400 + ', "y": 1}', "'n' of .* has an integer that is too large for float64, in line 15"),
     ],
     "csv": [
-        ("1,2,0", None), ("2,3,1", None), ("3,4", "in line 4: Expected 3 columns, got 2: 3,4"), ("5,6,0", None),
+        ("1,2,0", None), ("2,3,1", None), ("3,4", "in line 4: Expected 3 columns, got 2: '3,4'"), ("5,6,0", None),
         ("5,6,7,0", "in line 6: Expected 3 columns, got 4"), ("6,oops,1", "'b' of .* has the value 'oops' in line 7"),
         ("", None), ("7,8,1", None), ('"7,8,1', "in line 10: Expected 3 columns"), ("8,9,1", None), ("9,,0", None),
         ("x,9,1", "'a' of .* has the value 'x' in line 13"),

@@ -269,7 +269,7 @@ def read_lines(lines, format="csv", chunk=64):
 MANY = [f"{v},0" for v in range(64)]
 BAD_LINES = {
     "the stream cannot be read as CSV: Empty CSV file": [],
-    "the stream cannot be read as CSV: CSV parse error in line 3: Expected 3 columns, got 2: 1,2": [
+    "the stream cannot be read as CSV: CSV parse error in line 3: Expected 3 columns, got 2: '1,2'": [
         "a,b,y",
         "1,2,0",
         "1,2",

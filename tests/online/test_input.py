@@ -92,7 +92,7 @@ PARAMETERS = [
     (cs.Projectron(variant="++"), "variant", "a str among {"),
     (cs.VectorPerceptron(variant="primal"), "variant", "a str among {"),
     (cs.MatrixPerceptron(unequal="cut"), "unequal", "a str among {"),
-    (cs.KernelPerceptron(budget=0), "budget", "an int in the range [1, inf) or None. Got 0"),
+    (cs.KernelPerceptron(budget=0), "budget", "an int in the range [1, inf), a str among {'auto'} or None. Got 0"),
 ]
 REFUSED = {
     **{
@@ -148,7 +148,7 @@ REFUSED = {
     "View 'v0' has values up to 1e+200; above 1.34e+148 their squares and sums can overflow. Scale it.": (
         lambda X, y: cs.MatrixPerceptron().partial_fit({"v0": np.where(X["v0"] > 1, 1e200, X["v0"])}, y)
     ),
-    "`comparator` has 3 outputs; for these classes it needs 1.": (
+    "`comparator` has 3 outputs; for these targets it needs 1.": (
         lambda X, y: cs.OnlinePerceptron().partial_fit(X, y).certificate(X, y, comparator=np.ones((len(y), 3)))
     ),
     "must be an array of coefficients, one for each of the 40 samples.": (

@@ -59,7 +59,8 @@ def stream(
     check_outputs(checkpoint, save_to, report, predictions, quarantine, log_file, inputs=inputs)
     model = _model(estimator, settings, model_file, task)
     source = _source(data, target, views, id_column, weights, encoding, na, stdin_format)
-    _prepare(model, source, scale and model_file is None)
+    if scale and model_file is None:
+        _prepare(model, source, skip=on_error == "skip")
     result = _result(
         model, source, checkpoint=checkpoint, every=every, verbose=not json_out,
         resume="continue" if resume and data == "-" else resume,  # a pipe has only what is new
@@ -132,13 +133,13 @@ def _source(
     return SampleStream(sys.stdin, None, {**reading, **slow}, weights)
 
 
-def _prepare(model: Any, source: Any, scale: bool) -> None:
+def _prepare(model: Any, source: Any, *, skip: bool) -> None:
     """Let a new estimator scale the views of its stream, if it can and was not told how to prepare them."""
-    if not scale or "prepare" not in model.get_params(deep=False) or model.prepare is not None:
+    if "prepare" not in model.get_params(deep=False) or model.prepare is not None:
         return
     from ..views.running import stream_preparation
 
-    first = source.first_views()
+    first = source.first_views(skip=skip)
     if first is not None:
         model.set_params(prepare=stream_preparation(first))
 

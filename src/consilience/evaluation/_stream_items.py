@@ -40,6 +40,29 @@ class Piece(NamedTuple):
         return Piece(self.X[start:stop], self.labels[start:stop], self.rows[start:stop], end, ids, weights)
 
 
+class _Relay(Quarantine):
+    """A quarantine that passes its rows on to another, once there is one."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._to: Quarantine | None = None
+        self._kept: list[tuple[int, str, Any]] = []
+
+    def add(self, row: int, error: str, content: Any = None) -> None:
+        if self._to is None:
+            self._kept.append((row, error, content))
+        else:
+            self._to.add(row, error, content)
+
+    def send_to(self, other: Quarantine | None) -> None:
+        """Pass on the rows so far, and those to come."""
+        self._to = other
+        if other is not None:
+            for kept in self._kept:
+                other.add(*kept)
+            self._kept.clear()
+
+
 @dataclass
 class SampleStream:
     """A stream, and how to read it: the arguments of `read_stream`, and sample weights or their column."""
@@ -48,23 +71,28 @@ class SampleStream:
     y: Any = None
     reading: Mapping[str, Any] = field(default_factory=dict)
     sample_weight: Any = None
-    _opened: tuple[list[Piece], Iterator[Piece]] | None = field(default=None, init=False)
+    _opened: "tuple[list[Piece], Iterator[Piece], _Relay] | None" = field(default=None, init=False)
 
-    def first_views(self, refused: Quarantine | None = None) -> Views | None:
-        """Return the first samples of the stream, which `pieces` yields again; None if there are none."""
-        rest = self._read(0, refused)
-        seen: list[Piece] = []
+    def first_views(self, *, skip: bool = False) -> Views | None:
+        """Return the first samples of the stream, which `pieces` yields again; None if there are none.
+
+        With `skip`, rows that cannot be read are left out. `pieces` refuses them.
+        """
+        relay, seen = _Relay(), []
+        rest = self._read(0, relay if skip else None)
         for piece in rest:
             seen.append(piece)
             if piece.X is not None:
                 break
-        self._opened = seen, rest
+        if not isinstance(self.stream, (str, os.PathLike)):  # a file is read again
+            self._opened = seen, rest, relay
         return seen[-1].X if seen else None
 
     def pieces(self, start: int, refused: Quarantine | None = None) -> Iterator[Piece]:
         """Yield the samples from a row on; rows that cannot be read are refused, or raise an error."""
         if self._opened is not None and start == 0:
-            seen, rest = self._opened
+            seen, rest, relay = self._opened
+            relay.send_to(refused)
             yield from seen
             yield from rest
         else:

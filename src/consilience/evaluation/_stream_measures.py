@@ -139,7 +139,7 @@ class ClassSums(Sums):
         at, n, n_bins = _places(self.classes, classes), len(classes), self.areas.shape[3]
         for name in ("confusion", "guessed"):
             old, new = getattr(self, name), np.zeros((3, n, n + 1))
-            new[np.ix_(np.arange(3), at, np.append(0, at + 1))] = old
+            new[np.ix_(np.arange(3), at, np.r_[0, at + 1])] = old
             setattr(self, name, new)
         areas = np.zeros((3, n, 2, n_bins))
         if n_bins:  # samples before a class joined gave it the probability 0
@@ -161,9 +161,7 @@ class ClassSums(Sums):
         along = np.empty((2, len(y)))
         sums = self.totals, self.confusion, self.guessed, self.losses, self.areas
         counts = self.seen, self.running, self.heavy
-        _add_classes(
-            y, predicted, shares, weights, 1.0 / self.fading, sums, counts, along
-        )  # fmt: skip
+        _add_classes(y, predicted, shares, weights, 1.0 / self.fading, sums, counts, along)
         return Along(along[0], along[1], (y != predicted).astype(np.float64))
 
     def values(self, kind: int, baseline: bool = False) -> dict[str, float]:

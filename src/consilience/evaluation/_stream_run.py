@@ -28,6 +28,7 @@ class Refused(Quarantine):
     def __init__(self, path: Any = None):
         super().__init__(path)
         self.rows: list[int] = []
+        self._n_before = 0
         self.offset = 0  # rows of another stream before
         self.first = ""  # the first error
 
@@ -37,8 +38,11 @@ class Refused(Quarantine):
         self.first = self.first or str(error)
 
     def before(self, position: int) -> int:
-        """Return the number of refused rows before a position."""
-        return sum(row < position for row in self.rows)
+        """Return the number of refused rows before a position, which does not fall; only later ones are kept."""
+        later = [row for row in self.rows if row >= position]
+        self._n_before += len(self.rows) - len(later)
+        self.rows = later
+        return self._n_before
 
 
 class StreamRun:
@@ -109,6 +113,8 @@ class StreamRun:
                 start = stop
             if limit is not None and self.position >= limit:
                 return
+        if self.refused is not None:  # rows after the last sample
+            self.position = max([self.position, *(row + 1 for row in self.refused.rows)])
 
     def learn(self, piece: Piece) -> None:
         """Predict, score and learn a piece, after the model has acted on drift."""

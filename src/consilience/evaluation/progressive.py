@@ -16,7 +16,7 @@ from sklearn.utils._param_validation import (
 )
 
 from .._progress import progress
-from ..io.model_files import load, save
+from ..io.checkpoints import read_checkpoint, write_checkpoint
 from ..io.writing import check_output
 from ._stream_items import SampleStream
 from ._stream_result import ProgressiveResult
@@ -273,12 +273,12 @@ def _prepare_checkpoint(run: StreamRun, path: Path, resume: bool) -> dict[str, i
 
 
 def _write_checkpoint(run: StreamRun, path: Path) -> None:
-    save({"model": run.model, **run.state()}, path)
+    write_checkpoint({"model": run.model, **run.state()}, path)
 
 
 def _restore_checkpoint(run: StreamRun, path: Path) -> dict[str, int]:
     """Give the model and the run the state of a checkpoint."""
-    content, model = load(path), run.model
+    content, model = read_checkpoint(path), run.model
     if not (isinstance(content, dict) and content.keys() >= {"model", *run.state()}):
         raise ValueError(f"'{path}' is a model file and not a checkpoint of a stream. Use consilience.load.")
     saved = content["model"]

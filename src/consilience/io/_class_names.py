@@ -31,6 +31,7 @@ _PARTS = {  # what fitted models are made of besides public classes, by the modu
     "online._events": ("Events",),
     "online._dual": ("Grams", "KernelMachine", "Support"),
     "online._factors": ("ViewFactors",),
+    "online._labels": ("LabelCalibration",),
     "online._linear": ("LinearMachine",),
     "online._link": ("LinkMachine",),
     "online._pairs": ("PairMachine",),

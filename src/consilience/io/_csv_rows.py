@@ -153,11 +153,12 @@ class _RowReader:
 
     def _add_plain(self, found: CsvRows, batch: list[str]) -> bool:
         """Add lines that are a row each; return False, and add none, if they have quotes, blanks or other cells."""
-        if '"' in "".join(batch) or not all(map(str.strip, batch)):
+        text = "".join(batch)
+        if '"' in text or not all(map(str.strip, batch)):
             return False
         if set(map(methodcaller("count", self.delimiter), batch)) != {self.width - 1}:
             return False
-        if self.source.errors.skip and any(map(other_bytes, batch)):
+        if self.source.errors.skip and other_bytes(text):
             return False
         found.add(batch, self.row, self.number + 1)
         self.row, self.number = self.row + len(batch), self.number + len(batch)
@@ -179,7 +180,7 @@ class _RowReader:
                     raise
                 broken = str(error)
         if self.width and cells not in (0, self.width) and broken is None:
-            broken = f"Expected {self.width} columns, got {cells}: {line.strip()[:80]}"
+            broken = f"Expected {self.width} columns, got {cells}: {line.strip()[:80]!r}. Write one cell per column"
         if broken and skip:
             self.waiting.extendleft(reversed(kept[1:]))
             del kept[1:]
@@ -188,7 +189,7 @@ class _RowReader:
         if not broken and skip and other_bytes(text):
             broken = "it is not encoded in UTF-8"
         if broken:
-            wrong = f"{self.source.where} cannot be read as CSV: CSV parse error in line {number}: {broken}"
+            wrong = f"{self.source.where} cannot be read as CSV: CSV parse error in line {number}: {broken}."
             wrong = "".join(sign if sign.isprintable() else " " for sign in wrong)
             self.source.errors.reject(self.row, wrong, text.rstrip("\r\n"))
         elif cells:

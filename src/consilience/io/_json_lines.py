@@ -100,7 +100,7 @@ def _add_batch(records: _Records, batch: list[str], row: int, number: int, requi
         return False
     if set(map(type, values)) != {dict} or not all(key in own for key in required for own in values):
         return False
-    if not "".join(batch).isascii() and any(map(other_bytes, batch)):
+    if other_bytes("".join(batch)):
         return False
     records.add(values, batch, row, number)
     return True

@@ -8,9 +8,11 @@ import scipy.sparse as sp
 from ..kernels import Kernel
 from ..online._calibration import Calibration
 from ..online._candidates import OutputList
+from ..online._counting import curve_marks
 from ..online._dual import Grams, KernelMachine, Support, SupportMachine
 from ..online._factors import ViewFactors
 from ..online._frame import OnlineEstimator
+from ..online._labels import LabelCalibration
 from ..online._linear import LinearMachine
 from ..online._link import LinkMachine
 from ..online._machine import Machine, takes_means
@@ -21,6 +23,7 @@ from ..online._rows import Columns
 from ..online._vector import VectorMachine
 from ..online.multicue import MultiCueClassifier
 from ..online.ranking import RankingPerceptron
+from ..online.regression import PassiveAggressiveRegressor
 from ..views.container import Views
 from ._checks import are_names, check_array, check_counts, check_doubles, check_number, require
 
@@ -89,7 +92,7 @@ def _check_linear(machine: LinearMachine) -> None:
     require(type(machine.fit_intercept) is bool, "LinearMachine.fit_intercept")
     require(columns.ones == (machine.fit_intercept and not joint), "columns of ones")
     check_doubles(machine, intercept=(2 if machine.fit_intercept and joint else 0, T))
-    require(machine._state is None and machine._weights is None, "LinearMachine")
+    require(machine._state is machine._interval_state is machine._weights is None, "LinearMachine")
 
 
 def _check_link(machine: LinkMachine) -> None:
@@ -155,18 +158,20 @@ def _check_vector_machine(machine: VectorMachine) -> None:
 def _check_online(estimator: OnlineEstimator) -> None:
     if "n_samples_seen_" not in vars(estimator):
         return
-    check_counts(estimator, "n_samples_seen_", "n_mistakes_", "n_errors_", "_next_id", "n_iter_")
+    check_counts(estimator, "n_samples_seen_", "_next_id", "n_iter_")
     require(are_names(estimator._met) and set(estimator._met) <= set(estimator.view_names_in_), "_met")
-    check_array(estimator, "_curve", (None, 2), "i")
     require(list(estimator._began_with) == [name for name in FIXED if hasattr(estimator, name)], "_began_with")
     estimator._check_fixed()
-    if isinstance(estimator, RankingPerceptron) and estimator._ranks():
-        _check_ranking(estimator)
-        return
-    codes = {label: code for code, label in enumerate(estimator.classes_.tolist())}
-    require(estimator._codes == codes and all(type(code) is int for code in estimator._codes.values()), "_codes")
-    machine, P = estimator._machine, len(estimator.classes_)
-    expected = estimator._new_machine(1 if P <= 2 else P)  # what the parameters of the estimator ask for
+    if isinstance(estimator, PassiveAggressiveRegressor):
+        n_outputs = _check_numbers(estimator)
+    else:
+        check_counts(estimator, "n_mistakes_", "n_errors_")
+        _check_curve(estimator)
+        if isinstance(estimator, RankingPerceptron) and estimator._ranks():
+            _check_ranking(estimator)
+            return
+        n_outputs = _check_classes(estimator)
+    machine, expected = estimator._machine, estimator._new_machine(n_outputs)  # what the parameters ask for
     kinds = type(machine).__name__, type(expected).__name__
     require(type(machine) is type(expected), f"its machine is a {kinds[0]}, not a {kinds[1]}")
     require(machine.n_outputs == expected.n_outputs, "outputs of its machine")
@@ -174,12 +179,53 @@ def _check_online(estimator: OnlineEstimator) -> None:
         require(getattr(machine, name, None) == getattr(expected, name, None), f"{name} of its machine")
     names = machine.grams.kernels if isinstance(machine, SupportMachine) else machine.columns.widths
     require(set(names) <= set(estimator.view_names_in_), "views of its machine")
-    require(estimator._calibration.n_outputs == (1 if P <= 2 else P), "_calibration")
-    check_counts(estimator, "_n_late")
     kernels = vars(estimator).get("kernels_", {})
     require(isinstance(kernels, dict) and all(isinstance(k, Kernel) for k in kernels.values()), "kernels_")
     if hasattr(estimator, "_width"):
         check_counts(estimator, "_width")
+
+
+def _check_curve(estimator: OnlineEstimator) -> None:
+    """Check the error curve; samples that are learned all together leave none."""
+    seen, errors = check_array(estimator, "_curve", (None, 2), "i").T
+    marks = curve_marks(0, estimator.n_samples_seen_) if estimator.n_samples_seen_ and len(seen) else seen
+    require(np.array_equal(seen, marks), "samples of the error curve")
+    steps = np.diff(np.append(0, errors))
+    require((steps >= 0).all() and (errors <= np.minimum(seen, estimator.n_errors_)).all(), "error curve")
+
+
+def _check_numbers(estimator: PassiveAggressiveRegressor) -> int:
+    """Check the sums of a regression; return the number of outputs."""
+    check_doubles(estimator, _curve=(None, 2))
+    check_number(estimator, "total_loss_", 0.0)
+    check_number(estimator, "_predicted_loss", 0.0)
+    require(type(estimator._one_output) is bool, "_one_output")
+    n_outputs: int = estimator._machine.n_outputs
+    require(n_outputs == 1 or not estimator._one_output, "_one_output")
+    return n_outputs
+
+
+def _check_classes(estimator: Any) -> int:
+    """Check the classes or labels of an estimator and their probabilities; return the number of outputs."""
+    codes, P = {label: code for code, label in enumerate(estimator.classes_.tolist())}, len(estimator.classes_)
+    require(estimator._codes == codes and all(type(code) is int for code in estimator._codes.values()), "_codes")
+    check_counts(estimator, "_n_late")
+    require(type(estimator._indicator) is bool, "_indicator")
+    if not estimator._indicator:
+        n_outputs = 1 if P <= 2 else P
+        fits = isinstance(estimator._calibration, Calibration) and estimator._calibration.n_outputs == n_outputs
+        require(fits, "_calibration")
+        return n_outputs
+    require(estimator._multi_label and type(estimator._label_lists) is bool, "_label_lists")
+    require(isinstance(estimator._calibration, LabelCalibration), "_calibration")
+    require(len(estimator._calibration.parts) == P, "_calibration")
+    return P
+
+
+def _check_label_calibration(calibration: LabelCalibration) -> None:
+    parts = calibration.parts
+    require(isinstance(parts, list) and all(isinstance(part, Calibration) for part in parts), "LabelCalibration.parts")
+    require(all(part.n_outputs == 1 for part in parts), "LabelCalibration.parts")
 
 
 def _check_calibration(calibration: Calibration) -> None:
@@ -220,6 +266,7 @@ ONLINE_CHECKS: dict[type, Any] = {
     Columns: _check_columns,
     ViewFactors: _check_factors,
     Calibration: _check_calibration,
+    LabelCalibration: _check_label_calibration,
     Machine: _check_machine,
     LinearMachine: _check_linear,
     LinkMachine: _check_link,

@@ -13,7 +13,7 @@ import warnings
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from .. import __version__
 from .._backend import is_device_array, to_numpy
@@ -28,6 +28,7 @@ from .writing import write_atomically
 __all__ = ["load", "save"]
 
 _MAGIC = b"consilience model\n"
+CHECKPOINT = b"consilience checkpoint\n"  # first line of the files of `write_checkpoint`
 _FORMAT = 1
 _LONGEST_HEADER = 4096
 _TRUSTED = (
@@ -155,10 +156,18 @@ def load(path: str | os.PathLike[str], *, trusted: Sequence[str] = ()) -> Any:
     Views of 1 sample
       a  dense float64  2 columns
     """
+    with open(path, "rb") as file:
+        start = file.readline(len(CHECKPOINT))
+        if start == CHECKPOINT:
+            from .checkpoints import read_checkpoint
+
+            return read_checkpoint(path)
+        if start != _MAGIC:
+            raise ValueError(f"'{path}' is not a model file of consilience. Files are written by consilience.save.")
+        payload = read_header(file, path, _FORMAT)
     skops = _skops()
-    payload = _read_payload(path)
     # not a zip archive, no schema in it: skops and zipfile raise errors of many kinds
-    with _damaged(path, "it does not hold a model"):
+    with damaged(path, "it does not hold a model"):
         check_sizes(payload)
         packed, own, unknown = from_file_names(payload)
         foreign = sorted(unknown) or _untrusted(packed, [*own, *trusted])
@@ -167,15 +176,15 @@ def load(path: str | os.PathLike[str], *, trusted: Sequence[str] = ()) -> Any:
             f"'{path}' is refused: it holds {', '.join(foreign)}, which are not trusted. If you know the file, name "
             "them by trusted=[...]."
         )
-    with _damaged(path, "its content cannot be read as a model"):
+    with damaged(path, "its content cannot be read as a model"):
         model = skops.loads(packed, trusted=[*own, *_TRUSTED, *trusted])
-    with _damaged(path):
+    with damaged(path):
         check_state(model)
     return model
 
 
 @contextmanager
-def _damaged(path: str | os.PathLike[str], what: str = "") -> Iterator[None]:
+def damaged(path: str | os.PathLike[str], what: str = "") -> Iterator[None]:
     """Turn any error into one that names the file, with `what` is wrong or the reason that a check gives."""
     try:
         yield
@@ -185,19 +194,16 @@ def _damaged(path: str | os.PathLike[str], what: str = "") -> Iterator[None]:
         raise ValueError(f"'{path}' is damaged: {what or error}. Save the model again.") from error
 
 
-def _read_payload(path: str | os.PathLike[str]) -> bytes:
+def read_header(file: IO[bytes], path: str | os.PathLike[str], known: int) -> bytes:
     """Return what a file holds after its header, which says its format and its checksum."""
-    with open(path, "rb") as file:
-        if file.read(len(_MAGIC)) != _MAGIC:
-            raise ValueError(f"'{path}' is not a model file of consilience. Files are written by consilience.save.")
-        head, payload = file.readline(_LONGEST_HEADER), file.read()  # a damaged file may have no end of line
-    with _damaged(path, "its header cannot be read"):
+    head, payload = file.readline(_LONGEST_HEADER), file.read()  # a damaged file may have no end of line
+    with damaged(path, "its header cannot be read"):
         header = json.loads(head)
         layout, digest, version = int(header["format"]), str(header["sha256"]), str(header["version"])
-    if layout != _FORMAT:
+    if layout != known:
         raise ValueError(
             f"'{path}' has file format {layout}, written by version {version}; this is version {__version__} and reads "
-            f"format {_FORMAT}. Load it with that version."
+            f"format {known}. Load it with that version."
         )
     if hashlib.sha256(payload).hexdigest() != digest:
         raise ValueError(f"'{path}' is damaged: its checksum does not match its content. Save the model again.")

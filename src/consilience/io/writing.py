@@ -21,12 +21,13 @@ _A_DAY = 86_400.0  # seconds; no write takes as long
 _WRITE = os.O_WRONLY | getattr(os, "O_BINARY", 0)
 
 
-def write_atomically(path: Path, write: Callable[[IO[bytes]], object]) -> None:
+def write_atomically(path: Path, write: Callable[[IO[bytes]], object], *, sync_folder: bool = True) -> None:
     """Write a file completely or not at all: first under another name in the same folder, then by a rename.
 
     A reader sees the old file or the complete new one, never a part. A link stays a link, and the file that it names is
     replaced. An existing file keeps its permissions, and its owner and group if that is allowed; its other names (hard
     links) keep the old content. A device or a pipe is written to; a pipe without a reader makes the writer wait.
+    Without `sync_folder` it takes half the time, and the old file may be there again after a power cut.
     """
     try:
         check_output(path)
@@ -34,7 +35,10 @@ def write_atomically(path: Path, write: Callable[[IO[bytes]], object]) -> None:
         if is_standard_output(path) or (status is not None and not stat.S_ISREG(status.st_mode)):
             _write_into(path, write)
         else:
-            _replace(Path(os.path.realpath(path)), write)
+            target = Path(os.path.realpath(path))
+            _replace(target, write)
+            if sync_folder:
+                _sync_folder(target.parent)
     except OSError as error:
         if error.strerror is None:  # the error has its own sentence
             raise
@@ -110,7 +114,6 @@ def _replace(target: Path, write: Callable[[IO[bytes]], object]) -> None:
         with suppress(OSError):
             partial.unlink()
         raise
-    _sync_folder(target.parent)
 
 
 def _begin(target: Path, *, private: bool) -> tuple[Path, int]:

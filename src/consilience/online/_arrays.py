@@ -19,6 +19,18 @@ class Rule(NamedTuple):
     rounding: float = 0.0  # relative rounding of the samples themselves: weights that cancel up to it become 0
 
 
+class IntervalRule(NamedTuple):
+    """How far an estimator steps where the score of an output leaves its interval; see `_interval_steps.py`."""
+
+    reach: float  # half the width of intervals around numbers; the margin of labels
+    least: float  # shortest step
+    up: float  # longest steps to larger and to smaller scores
+    down: float
+    ridge: float = 0.0  # 1/(2C) for PA-II
+    curvature: float = 1.0  # 2p - 1 for group norms
+    distance: float = 0.0  # η of a projection on the span of the support
+
+
 class RowArrays(NamedTuple):
     """Rows of several views: entry j of view l in row i is values[start + j], in column columns[column_start + j]."""
 
@@ -71,6 +83,37 @@ class PassRecord(NamedTuple):
     scores: np.ndarray  # (n, n_outputs): of the hypothesis that predicts, the mean where there are averages
     wrong: np.ndarray  # (n,): whether the decision of the last hypothesis was wrong
     shares: np.ndarray  # (n, n_views): the part of each view in the margin of the last hypothesis; empty unless asked
+
+
+class IntervalRecord(NamedTuple):
+    """What a pass over intervals reports of each sample, all before the sample is learned."""
+
+    scores: np.ndarray  # (n, n_outputs): of the hypothesis that predicts, the mean where there are averages
+    last: np.ndarray  # (n, n_outputs): of the last hypothesis
+    shares: np.ndarray  # (n, n_views): the part of each view in the mean score or margin; empty unless asked
+
+
+def intervals(rule: IntervalRule, targets: np.ndarray) -> np.ndarray:
+    """Return the ends of the intervals that scores must reach, (2, n, n_outputs).
+
+    Numbers y have [y - reach, y + reach], labels that apply (1) have [reach, ∞), and others (0) have (-∞, -reach].
+    """
+    if targets.dtype.kind == "f":
+        return np.stack([targets - rule.reach, targets + rule.reach])
+    return np.stack([np.where(targets == 1, rule.reach, -np.inf), np.where(targets == 1, np.inf, -rule.reach)])
+
+
+def as_intervals(rule: Rule | IntervalRule) -> IntervalRule:
+    """Return the rule of two classes as one for labels."""
+    if isinstance(rule, IntervalRule):
+        return rule
+    return IntervalRule(rule.threshold, rule.least, rule.cap, rule.cap, rule.ridge, rule.curvature)
+
+
+def new_interval_record(n: int, n_outputs: int, n_views: int = 0) -> IntervalRecord:
+    """Return the arrays that a pass over intervals fills; without views, their shares are not reported."""
+    shares = np.zeros((n if n_views else 0, n_views))
+    return IntervalRecord(np.empty((n, n_outputs)), np.empty((n, n_outputs)), shares)
 
 
 def new_record(n: int, n_outputs: int, n_views: int = 0) -> PassRecord:

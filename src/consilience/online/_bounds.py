@@ -8,10 +8,11 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.sparse as sp
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.linear_model import Ridge
 from sklearn.svm import LinearSVC
 
 from ..solvers.certificates import MistakeCertificate, passive_aggressive_bound, perceptron_bound, risk_bound
-from ..solvers.linalg import eigvalsh_stack, is_positive
+from ..solvers.linalg import eigvalsh_stack, is_positive, solve_positive
 from ..solvers.margin import KernelRows, solve_margin
 from ..solvers.margin_labels import LabelKernel
 from ..views import _blocks
@@ -32,6 +33,7 @@ class BoundSetting(NamedTuple):
     variant: str | None = None
     C: float = 1.0
     start: float = 0.0  # norm of V before the first sample: that of given prior norms
+    slope: float = 1.0  # largest slope of the loss of a regression
 
 
 class ComparedSamples(NamedTuple):
@@ -90,6 +92,16 @@ class _LinearComparators:
                     U[span, seen[1]], U[span, seen[0]] = machine.coef_[0] / 2, -machine.coef_[0] / 2
                 else:
                     U[span, seen] = machine.coef_.T
+                yield U
+
+    def regressions(self, targets: np.ndarray) -> Iterator[np.ndarray]:
+        """Yield ridge regressions on all views and on each view, one output each."""
+        for span in [slice(0, self.Z.shape[1]), *(self.spans.values() if len(self.spans) > 1 else [])]:
+            part = self.Z[:, span]
+            for penalty in _PENALTIES:
+                alpha = penalty * float(part.multiply(part).sum()) / part.shape[0]
+                U = np.zeros((self.Z.shape[1], 1))
+                U[span, 0] = Ridge(alpha, fit_intercept=False, solver="sparse_cg").fit(part, targets).coef_
                 yield U
 
     def scores(self, U: np.ndarray) -> np.ndarray:
@@ -166,6 +178,19 @@ class _KernelComparators:
                     signs = np.where(codes[some] == (1 if n_outputs == 1 else t), 1.0, -1.0)
                     alpha, _ = machine_without_intercept(total * np.outer(signs, signs), penalty / size, 1e-2, 200)
                     U[some, t] = signs * alpha
+                yield U
+
+    def regressions(self, targets: np.ndarray) -> Iterator[np.ndarray]:
+        """Yield ridge regressions with the sum of the kernels and with each kernel, one output each."""
+        n, rng = len(self.X), np.random.default_rng(0)
+        some = np.arange(n) if n <= _SAMPLES else np.sort(rng.choice(np.arange(n), _SAMPLES, replace=False))
+        K = self.grams(self.X[some], self.X[some])
+        for chosen in [self.groups, *([[g] for g in self.groups] if len(self.groups) > 1 else [])]:
+            total = K[:, chosen].sum(axis=1)
+            size = float(np.trace(total)) / len(total)
+            for penalty in _PENALTIES if size > 0 else ():
+                U = np.zeros((n, 1))
+                U[some, 0] = solve_positive(total + penalty * size * np.eye(len(total)), targets[some])
                 yield U
 
     def scores(self, U: np.ndarray) -> np.ndarray:
@@ -260,34 +285,83 @@ def mistake_certificate(estimator: Any, given: ComparedSamples, setting: BoundSe
     if given.X is None or len(estimator.classes_) < 2:
         return best
     X, codes = estimator._read_pairs(given)
-    if n % len(codes):  # passes of `fit` see all samples equally often
-        raise ValueError(
-            f"{type(estimator).__name__} learned {n} samples, and {len(codes)} are given. The bound needs all of them, "
-            "in one chunk."
-        )
-    data = (_LinearComparators if estimator._is_primal() else _KernelComparators)(estimator._machine, X, setting.p)
+    n_passes = passes_of(estimator, len(codes))
+    data = comparators_of(estimator, X, setting.p)
     if not data.are_definite():
         return trivial
-    n_classes, n_passes = len(estimator.classes_), n // len(codes)
+    n_classes = len(estimator.classes_)
     sizes = data.sizes() * (2**0.5 if n_classes > 2 else 1.0)  # x enters two class vectors, with opposite signs
-    best = replace(best, size=float(sizes.max()))
     n_outputs = 1 if n_classes == 2 else n_classes
-    if given.comparator is not None:
-        candidates: Any = [data.read(given.comparator)]
-        if candidates[0].shape[1] != n_outputs:
-            raise ValueError(
-                f"`comparator` has {candidates[0].shape[1]} outputs; for these classes it needs {n_outputs}."
-            )
-    else:
-        candidates = data.candidates(codes, n_outputs) if len(np.unique(codes)) > 1 else ()
+    U = None if given.comparator is None else given_comparator(data, given.comparator, n_outputs)
+    found = _best_bound(data, setting, codes, n_outputs, U, sizes, n_passes)
+    # a class that was not announced adds one mistake
+    bound = found[0] + (estimator._n_late if found[2] > 0 or U is not None else 0)
+    if U is None and bound >= n:
+        return replace(best, size=float(sizes.max()))
+    return replace(best, bound=bound, loss=found[1], norm=found[2], size=float(sizes.max()))
+
+
+def label_certificate(estimator: Any, given: ComparedSamples, setting: BoundSetting | None) -> MistakeCertificate:
+    """Return the mistakes of labels and their bound: the sum of the bounds of the labels, two classes each."""
+    n, n_mistakes = int(estimator.n_samples_seen_), int(estimator.n_mistakes_)
+    risk = risk_bound(n_mistakes / n, n) if n and estimator.n_iter_ == 1 else None
+    trivial = MistakeCertificate(status="streamed", n_mistakes=n_mistakes, n_samples=n, risk=risk)
+    if setting is None or estimator._weighted or given.X is None:
+        return trivial if setting is None or estimator._weighted else replace(trivial, bound=float(n))
+    X, codes = estimator._read_pairs(given)
+    n_passes, L = passes_of(estimator, len(codes)), codes.shape[1]
+    data = comparators_of(estimator, X, setting.p)
+    if not data.are_definite():
+        return trivial
+    sizes = data.sizes()
+    U = None if given.comparator is None else given_comparator(data, given.comparator, L)
+    parts = [
+        _best_bound(data, setting, codes[:, t], 1, None if U is None else U[:, [t]], sizes, n_passes) for t in range(L)
+    ]
+    bound, loss = sum(part[0] for part in parts), sum(part[1] for part in parts)
+    norm = float(np.sqrt(sum(part[2] ** 2 for part in parts)))
+    return replace(trivial, bound=bound, loss=loss, norm=norm, size=float(sizes.max()))
+
+
+def passes_of(estimator: Any, n_given: int) -> int:
+    """Return how often samples were passed over; refuse samples that are not those learned."""
+    n = int(estimator.n_samples_seen_)
+    if n % n_given:  # passes of `fit` see all samples equally often
+        raise ValueError(
+            f"{type(estimator).__name__} learned {n} samples, and {n_given} are given. The bound needs all of them, "
+            "in one chunk."
+        )
+    return n // n_given
+
+
+def comparators_of(estimator: Any, X: Views, p: float) -> Any:
+    """Return the comparators of an estimator on samples, for norms of exponent p."""
+    return (_LinearComparators if estimator._is_primal() else _KernelComparators)(estimator._machine, X, p)
+
+
+def given_comparator(data: Any, comparator: Any, n_outputs: int) -> np.ndarray:
+    U: np.ndarray = data.read(comparator)
+    if U.shape[1] != n_outputs:
+        raise ValueError(f"`comparator` has {U.shape[1]} outputs; for these targets it needs {n_outputs}.")
+    return U
+
+
+def _best_bound(
+    data: Any, setting: BoundSetting, codes: np.ndarray, n_outputs: int, given: np.ndarray | None, sizes: np.ndarray,
+    n_passes: int,
+) -> tuple[float, float, float]:  # fmt: skip
+    """Return the bound, loss and norm of the given comparator, or of the best one; 0 is one of them."""
+    n = float(n_passes * len(codes))
+    best = (n, n, 0.0) if given is None else (np.inf, 0.0, 0.0)  # 0 has the hinge loss 1 on every sample
+    several = len(np.unique(codes)) > 1
+    candidates: Any = [given] if given is not None else data.candidates(codes, n_outputs) if several else ()
     for U in candidates:
         margins, norm = _margins(data.scores(U), codes), data.norm(U)
-        for scale in _scales(margins) if given.comparator is None else [1.0]:
+        for scale in _scales(margins) if given is None else [1.0]:
             loss = np.maximum(1 - scale * margins, 0.0)
-            # a class that was not announced adds one mistake
-            bound = _bound(setting, loss, sizes, scale * norm, n_passes) + estimator._n_late
-            if given.comparator is not None or bound < best.bound:
-                best = replace(best, bound=bound, loss=float(n_passes * loss.sum()), norm=scale * norm)
+            bound = _bound(setting, loss, sizes, scale * norm, n_passes)
+            if bound < best[0] or given is not None:
+                best = (bound, float(n_passes * loss.sum()), scale * norm)
     return best
 
 

@@ -56,6 +56,10 @@ class Calibration:
         one_pass(np.ascontiguousarray(scores), codes, weights, state, slopes, probabilities)
         return probabilities
 
+    def spread(self) -> float:
+        """Return σ, by which scores are divided."""
+        return float(_spread(self.squares))
+
     def probabilities(self, scores: np.ndarray) -> np.ndarray:
         """Return probabilities by class of shape (n, n_classes); two classes have one score."""
         sigma = _spread(self.squares)

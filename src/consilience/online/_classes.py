@@ -5,14 +5,15 @@ from typing import Any
 
 import numpy as np
 
+from ..solvers.certificates import Certificate
 from ..views import _blocks
 from ..views._samples import in_order_of
 from ..views.container import Views
 from ..views.estimator import decide
 from ..views.validation import read_labels, read_stream_labels
-from ._arrays import PassRecord
+from ._bounds import BoundSetting, ComparedSamples, mistake_certificate
 from ._calibration import Calibration
-from ._counting import count, count_one
+from ._counting import begin_counts, count, count_one
 from ._machine import Lesson
 from ._predictions import StreamPredictions
 from ._stream import uninterrupted
@@ -54,6 +55,7 @@ class ClassTargets(Targets):
     def begin(self, estimator: Any, *given: Any) -> int:
         """Set the first classes, and whether they are all; return the number of outputs."""
         classes, announced = given
+        begin_counts(estimator)
         estimator._set_classes(classes)
         estimator._announced = announced
         estimator._n_late = 0  # samples whose class was not known before
@@ -68,6 +70,10 @@ class ClassTargets(Targets):
     def forget(self, estimator: Any) -> None:
         """Let probabilities follow the scores of a model that was made to forget."""
         estimator._calibration.forget()
+
+    def certify(self, estimator: Any, given: ComparedSamples, setting: BoundSetting | None) -> Certificate:
+        """Return the mistakes and their bound."""
+        return mistake_certificate(estimator, given, setting)
 
     def names(self, estimator: Any) -> np.ndarray:
         """Return the classes."""
@@ -98,9 +104,7 @@ class ClassTargets(Targets):
             yield rows, Lesson(codes[: stop - start], weights[rows], ids[rows]), joining
             start = stop
 
-    def record(
-        self, estimator: Any, lesson: Lesson, record: PassRecord, *, joining: bool, first: bool
-    ) -> StreamPredictions:
+    def record(self, estimator: Any, lesson: Lesson, record: Any, *, joining: bool, first: bool) -> StreamPredictions:
         """Count mistakes and errors, follow the probabilities in the first pass, and return the predictions."""
         codes, scores, wrong = lesson.codes, record.scores, record.wrong
         classes = estimator.classes_
@@ -128,7 +132,7 @@ class ClassTargets(Targets):
             return None
         return None if code < 0 or len(estimator.classes_) < 2 else Lesson(np.array([code]), np.array([weight]), None)
 
-    def record_one(self, estimator: Any, lesson: Lesson, record: PassRecord) -> None:
+    def record_one(self, estimator: Any, lesson: Lesson, record: Any) -> None:
         """Count a single sample, and follow the probabilities."""
         code, wrong, scores = int(lesson.codes[0]), bool(record.wrong[0]), record.scores
         estimator._calibration.learn(scores, lesson.codes, lesson.weights, estimator.n_iter_ == 1)

@@ -1,8 +1,14 @@
-"""Counts of online estimators: samples, mistakes of the last hypothesis, wrong predictions, the error curve."""
+"""Counts of online estimators: samples, mistakes of the last hypothesis, wrong predictions, losses, their curves."""
 
 from typing import Any
 
 import numpy as np
+
+
+def begin_counts(estimator: Any) -> None:
+    """Set the counts of mistakes and errors to 0."""
+    estimator.n_mistakes_ = estimator.n_errors_ = 0
+    estimator._curve = np.zeros((0, 2), dtype=np.int64)
 
 
 def count(estimator: Any, wrong: np.ndarray, errors: np.ndarray) -> None:
@@ -21,9 +27,33 @@ def count_one(estimator: Any, wrong: bool, error: bool) -> None:
     estimator.n_samples_seen_ += 1
     estimator.n_mistakes_ += wrong
     estimator.n_errors_ += error
-    # the counts of `curve_marks`
-    if estimator.n_samples_seen_ % (1 << max(estimator.n_samples_seen_.bit_length() - 8, 0)) == 0:
+    if _is_mark(estimator.n_samples_seen_):
         estimator._curve = np.concatenate([estimator._curve, [[estimator.n_samples_seen_, estimator.n_errors_]]])
+
+
+def begin_losses(estimator: Any) -> None:
+    """Set the sums of losses to 0: of the last hypotheses, and of predictions."""
+    estimator.total_loss_ = estimator._predicted_loss = 0.0
+    estimator._curve = np.zeros((0, 2))
+
+
+def count_losses(estimator: Any, last: np.ndarray, predicted: np.ndarray) -> None:
+    """Count samples, add up losses of the last hypotheses and of predictions, and add to the loss curve."""
+    first, sums = estimator.n_samples_seen_, estimator._predicted_loss + np.cumsum(predicted)
+    if len(last) == 1:  # single samples
+        kept = np.array([first + 1] if _is_mark(first + 1) else [], dtype=np.int64)
+    else:
+        kept = curve_marks(first, first + len(last))
+    if len(kept):
+        estimator._curve = np.concatenate([estimator._curve, np.column_stack([kept, sums[kept - first - 1]])])
+    estimator.n_samples_seen_ += len(last)
+    estimator.total_loss_ += float(np.sum(last))
+    estimator._predicted_loss = float(sums[-1])
+
+
+def _is_mark(n: int) -> bool:
+    """Return whether a count is among `curve_marks`."""
+    return n % (1 << max(n.bit_length() - 8, 0)) == 0
 
 
 def curve_marks(first: int, last: int) -> np.ndarray:

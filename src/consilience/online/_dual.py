@@ -3,10 +3,12 @@
 import warnings
 from abc import abstractmethod
 from collections.abc import Mapping
+from contextlib import nullcontext
 from copy import copy
 from typing import Any, Self
 
 import numpy as np
+import scipy.sparse as sp
 
 from .._backend import few_threads, to_numpy
 from ..kernels import Kernel, reference_views
@@ -14,12 +16,15 @@ from ..kernels.joint import JointKernel
 from ..solvers.certificates import _outside
 from ..views import _blocks
 from ..views.container import Views
-from ._arrays import KernelState, PassRecord, Rule, new_record
+from ..views.estimator import presence
+from ._arrays import IntervalRecord, KernelState, PassRecord, as_intervals, intervals, new_interval_record, new_record
 from ._events import Events
 from ._factors import ViewFactors
+from ._interval_steps import kernel_interval_pass
 from ._machine import Lesson, Machine, Sources, includes_last, mean_of, plain, remapped, takes_means
 from ._rows import known_views
 from ._steps import kernel_pass
+from ._support_rows import SingleRow, SupportRows, coefficient_columns, read_single
 
 _ENTRIES = 1 << 22  # kernel values held at a time
 _BLOCK = 256  # maximum number of samples whose kernels are computed at a time
@@ -39,43 +44,88 @@ class Grams:
         m = len(self.kernels)
         return 1 if self.shape == "joint" else m if self.shape == "views" else m * m
 
-    def __call__(self, X: Views, Y: Views) -> np.ndarray:
-        """Return values of shape (n_X, n_groups, n_Y); 0 where a view is missing."""
-        names = tuple(self.kernels)
-        X, Y = X.align(names), Y.align(names)
+    def groups(self) -> list[tuple[int, str, str]]:
+        """Return the group, the view of the sample and the view of the support of each kernel; "joint" adds up."""
+        names = list(self.kernels)
+        if self.shape == "pairs":  # group (k, l): view k of the support with view l of the sample
+            return [(k * len(names) + l, right, left) for k, left in enumerate(names) for l, right in enumerate(names)]
+        return [(0 if self.shape == "joint" else k, name, name) for k, name in enumerate(names)]
+
+    def adds(self) -> bool:
+        """Return whether a joint kernel is the sum of the kernels of the views."""
+        return isinstance(self.combine, str) and self.combine == "sum"
+
+    def __call__(self, X: Any, Y: Any, out: np.ndarray | None = None) -> np.ndarray:
+        """Return values of shape (n_X, n_groups, n_Y), written to `out` if given; 0 where a view is missing."""
+        out = np.empty((len(X), self.n_groups(), len(Y))) if out is None else out
+        if isinstance(X, SingleRow):
+            out[...] = X.with_itself()
+            return out
+        names, same = tuple(self.kernels), X is Y
+        X = X.align(names)
+        Y = X if same else Y.align(names)
         if self.shape == "joint":
-            adds = isinstance(self.combine, str) and self.combine == "sum"
             # a product has no value without a view; batch estimators take means of the training samples
-            if not adds and (X.mask is not None or Y.mask is not None):
+            if not self.adds() and (X.mask is not None or Y.mask is not None):
                 raise ValueError(
                     f"combine={self.combine!r} needs every view in every sample: the value for a missing view would "
                     "depend on the other samples of its chunk. Use combine='sum'."
                 )
-            K = JointKernel(self.kernels, Y, self.combine, scaled=False).cross(X)
-            return (K + 1.0 if self.intercept else K)[:, None]
-        out = np.zeros((len(X), self.n_groups(), len(Y)))
-        for k, left in enumerate(names):
-            for l, right in enumerate(names):
-                if self.shape == "pairs":  # group (k, l): view k of the support with view l of the sample
-                    self._fill(X, right, Y, left, out[:, k * len(names) + l])
-                elif k == l:
-                    self._fill(X, left, Y, left, out[:, k])
+            out[:, 0] = JointKernel(self.kernels, Y, self.combine, scaled=False).cross(X)
+            out += float(self.intercept)
+            return out
+        if self.shape == "pairs":
+            self._set_pairs(X, Y, out)
+            return out
+        for k, name in enumerate(names):
+            rows, columns = np.flatnonzero(X.present(name)), np.flatnonzero(Y.present(name))
+            whole = len(rows) == len(X) and len(columns) == len(Y)
+            out[:, k] = 0.0
+            if len(rows) and len(columns):
+                with _blocks.naming(name):
+                    right = None if same else _blocks.take(Y.block(name), columns)
+                    inner = self._values(name, _blocks.take(X.block(name), rows), right, (len(rows), len(columns)))
+                out[:, k][slice(None) if whole else np.ix_(rows, columns)] = inner
         return out
 
-    def _fill(self, X: Views, of_x: str, Y: Views, of_y: str, out: np.ndarray) -> None:
-        """Write the kernel of one view of X and one view of Y where the samples have them."""
-        rows, columns = np.flatnonzero(X.present(of_x)), np.flatnonzero(Y.present(of_y))
-        if len(rows) and len(columns):
-            with _blocks.naming(of_x):
-                inner = to_numpy(
-                    self.kernels[of_y](_blocks.take(X.block(of_x), rows), _blocks.take(Y.block(of_y), columns))
-                )
-            if self.intercept:
-                inner = inner + 1.0
-            if len(rows) == len(X) and len(columns) == len(Y):
-                out[...] = inner
-            else:
-                out[np.ix_(rows, columns)] = inner
+    def _values(self, name: str, left: Any, right: Any, shape: tuple[int, int]) -> np.ndarray:
+        """Return the kernel of a view between samples; `right` is None for the same samples, which halves the work."""
+        kernel = self.kernels[name]
+        inner = to_numpy(kernel(left)) if right is None else kernel._against(right, np.float64)(left, np.empty(shape))
+        if self.intercept:
+            inner += 1.0
+        return inner
+
+    def _set_pairs(self, X: Views, Y: Views, out: np.ndarray) -> None:
+        """Set the kernel of every view of X with every view of Y, by one call for the samples of all views.
+
+        Group (k, l) is view k of Y with view l of X. All views have one kernel.
+        """
+        names = tuple(self.kernels)
+        m, (left, there) = len(names), _of_all_views(X)
+        right, present = (None, there) if X is Y else _of_all_views(Y)
+        K, size = np.zeros((0, 0)), (m * len(X), m * len(Y))
+        if len(there) and len(present):
+            with _blocks.naming("', '".join(names), "Views"):
+                K = self._values(names[0], left, right, (len(there), len(present)))
+        if K.shape != size:
+            inner, K = K, np.zeros(size)
+            K[np.ix_(there, present)] = inner if inner.size else 0.0
+        values = K.reshape(m, len(X), m, len(Y)).transpose(1, 2, 0, 3)
+        out.reshape(len(X), m, m, len(Y))[...] = values  # splits an axis, so it writes to `out`
+
+
+def _of_all_views(X: Views) -> tuple[Any, np.ndarray]:
+    """Return the samples of all views, one view after the other, without missing ones, and which they are."""
+    there = [np.flatnonzero(X.present(name)) for name in X.names]
+    parts = [_blocks.take(X.block(name), own) for name, own in zip(X.names, there, strict=True) if len(own)]
+    rows = np.concatenate([k * len(X) + own for k, own in enumerate(there)])
+    if len(parts) == 1:
+        return parts[0], rows
+    if all(sp.issparse(part) for part in parts):
+        return sp.vstack(parts, format="csr"), rows
+    dense = [part.toarray() if sp.issparse(part) else _blocks.to_numpy(part) for part in parts]
+    return np.vstack(dense) if dense else np.zeros((0, 0)), rows
 
 
 class Support:
@@ -84,6 +134,13 @@ class Support:
     def __init__(self) -> None:
         self.parts: list[Views] = []
         self.ids = np.zeros(0, dtype=np.int64)
+        self._rows: SupportRows | None = None  # for single samples; None: not made yet
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"parts": self.parts, "ids": self.ids}
+
+    def __setstate__(self, state: Mapping[str, Any]) -> None:
+        self.parts, self.ids, self._rows = state["parts"], state["ids"], None
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -94,6 +151,7 @@ class Support:
             return
         self.parts.append(X)
         self.ids = np.concatenate([self.ids, ids])
+        self._rows = None if self._rows is None else self._rows.with_rows(X)
         # as soon as the last part is half of the one before
         while len(self.parts) > 1 and 2 * len(self.parts[-1]) >= len(self.parts[-2]):
             self.parts[-2:] = [Views.concat(self.parts[-2:])]
@@ -101,8 +159,18 @@ class Support:
     def keep(self, rows: np.ndarray) -> None:
         """Drop all samples but some."""
         samples = self.parts[0] if len(self.parts) == 1 else Views.concat(self.parts)
-        self.parts = [samples[rows]] if len(rows) else []
+        self.replace([samples[rows]] if len(rows) else [])
         self.ids = self.ids[rows]
+
+    def replace(self, parts: list[Views]) -> None:
+        """Take other data for the samples."""
+        self.parts, self._rows = parts, None
+
+    def rows(self) -> SupportRows | None:
+        """Return the samples as dense arrays; None if they cannot be."""
+        if self._rows is None:
+            self._rows = SupportRows.of(self.parts)
+        return self._rows
 
     def take(self, rows: np.ndarray) -> Views:
         """Return some of the samples, at sorted positions."""
@@ -116,16 +184,23 @@ class Support:
     def positions(self, ids: np.ndarray, used: np.ndarray) -> np.ndarray:
         """Return where samples of these ids are among the `used` members of the support, -1 where they are not."""
         slots = np.full(len(ids), -1, dtype=np.int64)
+        if len(ids) == 1:  # faster than a sort
+            same = used[self.ids[used] == ids[0]]
+            slots[: len(same)] = same
+            return slots
         _, mine, theirs = np.intersect1d(ids, self.ids[used], return_indices=True)
         slots[mine] = used[theirs]
         return slots
 
-    def against(self, grams: Grams, X: Views, extra: int = 0) -> np.ndarray:
+    def against(self, grams: Grams, X: Any, extra: int = 0) -> np.ndarray:
         """Return kernel values (n, n_groups, n_support), with room for more columns."""
         out = np.empty((len(X), grams.n_groups(), len(self) + extra))
+        if isinstance(X, SingleRow):
+            out[0, :, : len(self)] = X.values
+            return out
         at = 0
         for part in self.parts:
-            out[:, :, at : at + len(part)] = grams(X, part)
+            grams(X, part, out[:, :, at : at + len(part)])
             at += len(part)
         return out
 
@@ -171,13 +246,22 @@ class SupportMachine(Machine):
     budget: int  # maximum number of samples kept; 0: no limit
     _lead = 1.0  # scale of the lead of the second of two classes
     _when_full: str  # what happens to samples once the budget is full
+    _computed: tuple[Any, ...] | None = None  # coefficients, and the state that they are of
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in self.__dict__.items() if name != "_computed"}
 
     def snapshot(self) -> Self:
         """Return a machine that further learning does not change: kernels may refuse samples halfway."""
         other = copy(self)
         other.grams, other.support = copy(self.grams), copy(self.support)
         other.grams.kernels, other.support.parts = dict(self.grams.kernels), list(self.support.parts)
+        other.support._rows = self.support._rows
         return other
+
+    def frozen(self) -> Self:
+        """Return a machine that predicts as this one does now: learning replaces what a snapshot shares with it."""
+        return self.snapshot()
 
     def add_views(self, X: Views, kernels: Mapping[str, Kernel]) -> None:
         """Add the kernels of the views of X that occur for the first time."""
@@ -193,39 +277,55 @@ class SupportMachine(Machine):
         size = max(16, min(_BLOCK, _ENTRIES // max(1, self.grams.n_groups() * (len(self.support) + _BLOCK))))
         return [slice(start, min(start + size, n)) for start in range(0, n, size)]
 
-    def known(self, X: Views) -> Views:
+    def known(self, X: Any) -> Any:
         """Return the views that have kernels."""
+        if isinstance(X, SingleRow):
+            return X
         return compact(known_views(X, tuple(self.grams.kernels)))
 
     def keep(self, X: Views, ids: np.ndarray) -> None:
         """Append samples to the support."""
+        if not len(X):
+            return
         self.support.add(reference_views({name: self.grams.kernels[name] for name in X.names}, X), ids)
 
-    def learn(self, chunk: Views, lesson: Lesson, rule: Any) -> PassRecord:
+    def learn(self, chunk: Views, lesson: Lesson, rule: Any) -> PassRecord | IntervalRecord:
         """Learn samples in order; return their scores before learning, and where the decision was wrong."""
         X, lesson = self.known(chunk), lesson._replace(ids=np.asarray(lesson.ids))
         by_view = lesson.shares and self.grams.shape != "joint"  # a joint kernel does not tell views apart
-        record = new_record(len(lesson.codes), self.n_outputs, len(self.grams.kernels) if by_view else 0)
+        new = new_interval_record if lesson.codes.ndim == 2 else new_record
+        record: Any = new(len(lesson.codes), self.n_outputs, len(self.grams.kernels) if by_view else 0)
         before = self.n_dropped
-        with few_threads(0):
+        with nullcontext() if isinstance(X, SingleRow) else few_threads(0):
             for rows in self.blocks(len(lesson.codes)):
-                part = PassRecord(*(values[rows] for values in record))
+                part = type(record)(*(values[rows] for values in record))
                 self._learn_block(X[rows], lesson.take(rows), rule, part)
                 self.n_hypotheses += rows.stop - rows.start
         if self.n_dropped > before == 0 and not lesson.quiet:
             warn_full(self.budget, self.n_hypotheses, self._when_full)
-        return record._replace(scores=self._outputs(record.scores))
+        learned: PassRecord | IntervalRecord = record._replace(scores=self._outputs(record.scores))
+        return learned
 
     @abstractmethod
-    def _learn_block(self, X: Views, lesson: Lesson, rule: Any, record: PassRecord) -> None:
+    def _learn_block(self, X: Views, lesson: Lesson, rule: Any, record: Any) -> None:
         """Learn few samples; record their scores by output before learning, and where the decision was wrong."""
 
     @abstractmethod
     def coefficients(self) -> np.ndarray:
         """Return coefficients (n_groups, n_outputs, n_support) of the last hypothesis, or of the mean of all."""
 
-    def sums(self, X: Views) -> np.ndarray:
+    def read_one(self, x: Mapping[str, Any]) -> SingleRow | None:
+        """Return one sample of dense views; None if it must be validated as Views first."""
+        return read_single(self, x)
+
+    def score_one(self, row: SingleRow) -> np.ndarray:
+        """Return the scores of what `read_one` returned."""
+        return self._outputs(self._class_scores(row))
+
+    def sums(self, X: Any) -> np.ndarray:
         """Return Σ_g Σ_s c_gts k_g(x, x_s) for each output t."""
+        if isinstance(X, SingleRow):
+            return X.values.reshape(1, -1) @ coefficient_columns(self)
         total, coefficients = np.zeros((len(X), self.n_outputs)), self.coefficients()
         for rows in self.blocks(len(X)):
             at = 0
@@ -249,12 +349,22 @@ class SupportMachine(Machine):
 
     def _outputs(self, scores: np.ndarray) -> np.ndarray:
         """Return the lead of the second class where two classes have an output each; other scores as they are."""
-        return self._lead * (scores[:, 1:] - scores[:, :1]) if scores.shape[1] == 2 else scores
+        return self._lead * (scores[:, 1:] - scores[:, :1]) if self._has_two_classes() else scores
+
+    def _has_two_classes(self) -> bool:
+        """Return whether there are two classes with an output each; other outputs are independent."""
+        return False
 
     def intercepts(self) -> np.ndarray:
         """Return the intercept of each output: the sum of the coefficients where 1 is added to the kernels."""
-        sums = self.coefficients().sum(axis=(0, 2)) if self.grams.intercept else np.zeros(self.n_outputs)
-        return np.asarray(self._outputs(sums[None])[0])
+        if not (self.grams.intercept and len(self.support)):
+            return np.asarray(self._outputs(np.zeros((1, self.n_outputs)))[0])
+        there = np.ones((1, len(self.support)))
+        if self.grams.shape != "joint":  # a sample adds 1 to the kernels of the views that it has
+            names = tuple(self.grams.kernels)
+            there = np.concatenate([presence(known_views(part, names)) for part in self.support.parts]).T
+            there = np.repeat(there, len(names), axis=0) if self.grams.shape == "pairs" else there
+        return np.asarray(self._outputs(np.einsum("gts,gs->t", self.coefficients(), there)[None])[0])
 
 
 class KernelMachine(SupportMachine):
@@ -336,7 +446,10 @@ class KernelMachine(SupportMachine):
         self.events.remap(sources)
         self.n_outputs = len(sources)
 
-    def _learn_block(self, X: Views, lesson: Lesson, rule: Rule, record: PassRecord) -> None:
+    def _has_two_classes(self) -> bool:
+        return len(self.output_gram) == 2
+
+    def _learn_block(self, X: Views, lesson: Lesson, rule: Any, record: Any) -> None:
         b, S, (G, T), ids = len(lesson.codes), len(self.support), self.factors.F.shape, lesson.ids
         K = self.support.against(self.grams, X, extra=b)
         K[:, :, S:] = self.grams(X, X)  # samples of the block that enter the support meet later ones
@@ -349,11 +462,17 @@ class KernelMachine(SupportMachine):
         state = KernelState(alpha, beta, alive, self.output_gram, self._limit(), self.factors.arrays(), mean)
         voted = self.average == "voted"
         steps, history = np.zeros((b, T)), np.zeros((b if voted else 0, G, T))
-        given = (lesson.codes, lesson.weights, slots, self.n_hypotheses)
-        made = plain(state), tuple(rule), 1e-12, tuple(record), steps, history
-        at, going = 0, np.empty((int(self.factors.p == 1), G, 0))  # without factors nothing depends on norms
-        while (at := kernel_pass(K, own, given, *made, (at, going))) <= b:
-            going = self._kernels_of_oldest(K, np.flatnonzero(alive)[: min(_LEAVING, b + 1 - at)])
+        times = (lesson.weights, slots, self.n_hypotheses)
+        if lesson.codes.ndim == 2:
+            rule = as_intervals(rule)
+            given = (intervals(rule, lesson.codes), *times)
+            kernel_interval_pass(K, own, given, plain(state), tuple(rule), 1e-12, tuple(record), steps)
+        else:
+            given = (lesson.codes, *times)
+            made = plain(state), tuple(rule), 1e-12, tuple(record), steps, history
+            at, going = 0, np.empty((int(self.factors.p == 1), G, 0))  # without factors nothing depends on norms
+            while (at := kernel_pass(K, own, given, *made, (at, going))) <= b:
+                going = self._kernels_of_oldest(K, np.flatnonzero(alive)[: min(_LEAVING, b + 1 - at)])
         # the block's columns of the arrays stay only for samples that entered the support
         stepped = steps.any(axis=1)
         fresh = stepped & (slots >= S)

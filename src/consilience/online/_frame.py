@@ -23,14 +23,17 @@ from ..views.partitions import is_dask
 from ..views.row_blocks import RowBlocks
 from ..views.validation import check_numbers, read_views_to_predict, remember
 from ._arrays import PassRecord, Rule, new_record
-from ._bounds import BoundSetting, ComparedSamples, mistake_certificate
-from ._classes import ClassTargets, new_outputs
+from ._bounds import BoundSetting, ComparedSamples
+from ._classes import new_outputs
+from ._labels import targets_of
 from ._machine import Lesson, Machine
 from ._parameters import CONSTRAINTS, FIXED, check_fixed, check_forgetting, check_parameters
 from ._predictions import StreamPredictions, joined_predictions
 from ._reading import check_views, read_chunk, read_learned, read_whole
-from ._stream import learn_blocks, new_kernels, one_row, uninterrupted, whole_kernels
-from ._targets import Chunk, Targets
+from ._single_samples import learn_single, score_single
+from ._stream import learn_blocks, new_kernels, uninterrupted, whole_kernels
+from ._targets import Chunk
+from .serving import Snapshot
 
 
 def _has_probabilities(estimator: Any) -> bool:
@@ -59,7 +62,7 @@ class OnlineEstimator(ViewEstimator, ABC):
     random_state: Any
     prepare: Any = None  # how views are prepared in the stream
     _machine: Any
-    _targets: Targets = ClassTargets()
+    _targets: Any = property(targets_of)
     _cpu_only = True
     _late_classes = True  # whether classes can appear that were not announced
     _pair_scale = 1.0  # scale of the output of two classes when a third joins
@@ -132,12 +135,12 @@ class OnlineEstimator(ViewEstimator, ABC):
     def _begin(self, *given: Any) -> None:
         """Set the empty state; `given` is what is known about the targets."""
         self._known: dict[str, Any] = {}
-        self.n_samples_seen_ = self.n_mistakes_ = self.n_errors_ = 0
+        self.n_samples_seen_ = 0
+        self._indicator = len(given) > 2  # labels: their names, whether these are all, whether samples have lists
         self._next_id = 0  # of samples to come
         self.n_iter_ = 1  # passes over the same samples
         self._met: tuple[str, ...] = ()  # views that some sample had
         self._began_with = {name: getattr(self, name) for name in FIXED if hasattr(self, name)}
-        self._curve = np.zeros((0, 2), dtype=np.int64)
         self._weighted = False  # whether samples had weights
         self.kernels_ = {}
         self._machine = self._new_machine(self._targets.begin(self, *given))
@@ -293,13 +296,12 @@ class OnlineEstimator(ViewEstimator, ABC):
         self._add_views(X)
         return self._machine.read(X)
 
-    def _learn(self, chunk: Any, lesson: Lesson) -> PassRecord:
+    def _learn(self, chunk: Any, lesson: Lesson) -> Any:
         """Learn samples of known classes; see `Machine.learn`."""
         if not self._targets.is_open(self):
             self._machine.n_hypotheses += len(lesson.weights)
             return PassRecord(*(np.zeros_like(values) for values in new_record(len(lesson.weights), 1)))
-        learned: PassRecord = self._machine.learn(chunk, lesson, self._rule())
-        return learned
+        return self._machine.learn(chunk, lesson, self._rule())
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Start again and pass over the samples `max_iter` times, or until a pass makes no update.
@@ -344,7 +346,7 @@ class OnlineEstimator(ViewEstimator, ABC):
         self.converged_ = False
         for number in range(1, self.max_iter + 1):
             self.n_iter_ = number
-            report_progress(number, None, of=self.max_iter, unit=f"{self.n_mistakes_:,} mistakes, pass")
+            report_progress(number, None, of=self.max_iter, unit=f"{self._targets.summary(self)}, pass")
             before = self.n_updates_
             yield rng.permutation(n) if self.shuffle else None
             if self.n_updates_ == before:
@@ -369,16 +371,7 @@ class OnlineEstimator(ViewEstimator, ABC):
         self
             The estimator.
         """
-        lesson = self._targets.lesson_of_one(self, y, sample_weight) if hasattr(self, "_machine") else None
-        row = None if lesson is None or not sample_weight > 0 else self._read_one(x)
-        if lesson is None or row is None:  # a new class or an unknown view: the long way, which validates
-            return self.partial_fit(one_row(x), [y], None, None if sample_weight == 1 else [sample_weight])
-        if self.preparation_ is not None:
-            self.preparation_.learn_transform_one(x)
-        self._weighted = self._weighted or sample_weight != 1
-        record = self._machine.learn(row, lesson, self._rule())
-        self._next_id += 1
-        self._targets.record_one(self, lesson, record)
+        learn_single(self, x, y, sample_weight)
         return self
 
     def predict_one(self, x: Mapping[str, Any]) -> Any:
@@ -394,22 +387,24 @@ class OnlineEstimator(ViewEstimator, ABC):
         object
             The target; None before a sample was learned.
         """
-        scores = self._score_one(x)
+        scores = score_single(self, x)
         return None if scores is None else self._targets.one(self, scores)
 
-    def _score_one(self, x: Mapping[str, Any]) -> np.ndarray | None:
-        """Return the scores of one sample; None before a sample was learned."""
-        if not hasattr(self, "n_samples_seen_"):
-            return None
-        row = self._read_one(x)
-        return self._combined(one_row(x)) if row is None else np.asarray(self._machine.score_one(row))
-
     def _read_one(self, x: Mapping[str, Any]) -> Any:
-        """Return one sample as the machine takes it; None if it must be validated as Views first."""
-        if not self._targets.is_open(self):
-            return None
-        self._check_fixed()
-        return self._machine.read_one(x if self.preparation_ is None else self.preparation_.transform_one(x))
+        """Return one prepared sample as the machine takes it; None if it must be validated as Views first."""
+        return self._machine.read_one(x)
+
+    def snapshot(self) -> Snapshot:
+        """Return a predictor that stays as the model is now, while the model goes on learning.
+
+        Any number of threads may predict with it at once. Take it in the thread that learns, between two samples.
+
+        Returns
+        -------
+        Snapshot
+            The predictor; it cannot learn.
+        """
+        return Snapshot(self)
 
     # -- predicting
     def _combined(self, X: Any) -> np.ndarray:
@@ -436,8 +431,9 @@ class OnlineEstimator(ViewEstimator, ABC):
             Probabilities, in the order of `classes_`.
         """
         scores = self._combined(X)
-        one = len(self.classes_) == 1
-        return np.ones((len(scores), 1)) if one else np.asarray(self._calibration.probabilities(scores))
+        if not self._targets.is_open(self):
+            return np.ones((len(scores), 1))
+        return np.asarray(self._calibration.probabilities(scores))
 
     @available_if(_has_probabilities)
     def predict_proba_one(self, x: Mapping[str, Any]) -> dict[Any, float]:
@@ -453,10 +449,10 @@ class OnlineEstimator(ViewEstimator, ABC):
         dict
             Class -> probability; empty before a sample was learned.
         """
-        scores = self._score_one(x)
+        scores = score_single(self, x)
         if scores is None:
             return {}
-        likely = [1.0] if len(self.classes_) == 1 else self._calibration.probabilities(scores)[0].tolist()
+        likely = self._calibration.probabilities(scores)[0].tolist() if self._targets.is_open(self) else [1.0]
         return dict(zip(self.classes_.tolist(), likely, strict=True))
 
     # -- counting
@@ -487,7 +483,8 @@ class OnlineEstimator(ViewEstimator, ABC):
             Mistakes and bound; prints as a sentence.
         """
         check_is_fitted(self, "n_samples_seen_")
-        return mistake_certificate(self, ComparedSamples(X, y, comparator), self._bound_setting())
+        proof: Certificate = self._targets.certify(self, ComparedSamples(X, y, comparator), self._bound_setting())
+        return proof
 
     def _read_pairs(self, comparison: ComparedSamples) -> tuple[Views, np.ndarray]:
         """Return the samples of a comparison that have a target, and these targets."""

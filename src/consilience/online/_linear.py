@@ -10,11 +10,22 @@ import scipy.sparse as sp
 from .._jit import jit
 from ..kernels import Kernel
 from ..views.container import Views
-from ._arrays import LinearState, PassRecord, RowArrays, Rule, new_record
+from ._arrays import (
+    IntervalRecord,
+    LinearState,
+    PassRecord,
+    RowArrays,
+    Rule,
+    as_intervals,
+    intervals,
+    new_interval_record,
+    new_record,
+)
 from ._binary_steps import binary_pass
 from ._factors import ViewFactors
+from ._interval_steps import linear_interval_pass
 from ._machine import Lesson, Machine, Sources, includes_last, mean_of, plain, remapped
-from ._rows import Columns, Rows, joined, known_views, read_rows
+from ._rows import Columns, Rows, joined, known_views, read_numbers, read_rows
 from ._steps import linear_pass
 
 _TOL = {"float32": 1e-6, "float64": 1e-12}  # scores below this fraction of their terms are rounding, and count as 0
@@ -49,11 +60,12 @@ class LinearMachine(Machine):
 
     def _forget_caches(self) -> None:
         """Drop what is derived from the arrays, after one of them was replaced."""
-        self._weights: np.ndarray | None = None
+        self._weights: list[np.ndarray] | None = None  # W where it is computed already
         self._state: tuple[Any, ...] | None = None
+        self._interval_state: tuple[Any, ...] | None = None
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_weights": None, "_state": None}
+        return {**self.__dict__, "_weights": None, "_state": None, "_interval_state": None}
 
     def __setstate__(self, state: Mapping[str, Any]) -> None:
         self.__dict__.update(state)
@@ -113,17 +125,31 @@ class LinearMachine(Machine):
         names = tuple(self.columns.offsets)
         return Rows(read_rows(X if X.names == names else known_views(X, names), self.columns))
 
-    def learn(self, chunk: Rows, lesson: Lesson, rule: Rule) -> PassRecord:
+    def learn(self, chunk: Rows, lesson: Lesson, rule: Rule) -> PassRecord | IntervalRecord:
         """Learn samples in order; return their scores before learning, and where the decision was wrong."""
+        if lesson.codes.ndim == 2:
+            return self.learn_intervals(chunk, lesson, rule)
         n = len(lesson.codes)
         record = new_record(n, self.n_outputs, len(self.columns.offsets) if lesson.shares else 0)
         tol = rule.rounding or _TOL[self.V.dtype.name]
-        self._weights = None
         rows, state = tuple(chunk.arrays), self._state or self._pass_state()
         one_pass = binary_pass if self._is_plain() else linear_pass  # the first is faster
         self.n_updates += one_pass(
             rows, lesson.codes, lesson.weights, state, tuple(rule), tol, self.n_hypotheses, tuple(record)
         )
+        self.n_hypotheses += n
+        self._weights = None
+        return record
+
+    def learn_intervals(self, chunk: Rows, lesson: Lesson, rule: Any) -> IntervalRecord:
+        """Learn samples with numbers or labels for the outputs, in order; return their scores before learning."""
+        n, rule = len(lesson.codes), as_intervals(rule)
+        record = new_interval_record(n, self.n_outputs, len(self.columns.offsets) if lesson.shares else 0)
+        self._weights, tol = None, _TOL[self.V.dtype.name]
+        if self._interval_state is None:
+            self._interval_state = plain(self._arrays())
+        given = (tuple(chunk.arrays), intervals(rule, lesson.codes), lesson.weights, self._interval_state)
+        self.n_updates += linear_interval_pass(*given, tuple(rule), tol, self.n_hypotheses, tuple(record))
         self.n_hypotheses += n
         return record
 
@@ -131,12 +157,17 @@ class LinearMachine(Machine):
         """Return whether there is one weight per column, and no prior norms are learned."""
         return self.n_outputs == 1 and not self.columns.shared and not len(self.factors.learned)
 
+    def _arrays(self) -> LinearState:
+        """Return the arrays of a compiled pass."""
+        m = len(self.columns.offsets)
+        groups = np.zeros(m, dtype=np.int64) if self.shape == "joint" else np.arange(m)
+        return LinearState(self.V, self.U, self.intercept, groups, self.factors.arrays(), mean_of(self.average))
+
     def _pass_state(self) -> tuple[Any, ...]:
         """Return the arrays of a compiled pass, kept until one of them is replaced; vectors for a single output."""
-        m, factors = len(self.columns.offsets), self.factors.arrays()
-        groups = np.zeros(m, dtype=np.int64) if self.shape == "joint" else np.arange(m)
-        state = LinearState(self.V, self.U, self.intercept, groups, factors, mean_of(self.average))
+        state = self._arrays()
         if self._is_plain():
+            factors = state.factors
             factors = factors._replace(norms=factors.norms[:, 0], F=factors.F[:, 0], C=factors.C[:, 0])
             state = state._replace(V=self.V.reshape(-1), U=self.U.reshape(-1), factors=factors)
         self._state = plain(state)
@@ -145,34 +176,28 @@ class LinearMachine(Machine):
     # -- one row
     def read_one(self, x: Mapping[str, Any]) -> Rows | None:
         """Return one sample as rows; None if it must be validated as Views first."""
-        values, columns, bounds, places, n_views = [], [], [0], [], 0
-        at, ones = 0, self.columns.ones
-        # weights in single precision are not for samples in double precision
-        kinds = (np.float32,) if self.V.dtype == np.float32 else (np.float32, np.float64)
+        values, columns, bounds, places = [], [], [0], []
+        at, ones, n_given = 0, self.columns.ones, 0
+        single = self.V.dtype == np.float32  # such weights are not for samples in double precision
         for name, offset in self.columns.offsets.items():
-            row, width = x.get(name), self.columns.widths[name]
             places.append(at)
-            if row is not None:
-                n_views += 1
-                if type(row) is np.ndarray and row.shape == (width - ones,) and row.dtype in kinds:
-                    own = row, np.arange(offset + ones, offset + width, dtype=np.int32)  # all columns of its view
-                elif _is_valid_row(row, width - ones) and row.dtype in kinds:
-                    own = row.data, row.indices + (offset + ones) if offset + ones else row.indices
-                else:
+            if name in x:
+                n_given += 1
+                own = _read_row(x[name], offset + ones, self.columns.widths[name] - ones)
+                if own is NotImplemented or (single and own is not None and own[0].dtype != np.float32):
                     return None
-                if ones:
+                if own is not None and ones:
                     values.append(np.ones(1, dtype=own[0].dtype))
                     columns.append(np.array([offset], dtype=own[1].dtype))
-                values.append(own[0])
-                columns.append(own[1])
-                at += ones + len(own[1])
+                if own is not None:
+                    values.append(own[0])
+                    columns.append(own[1])
+                    at += ones + len(own[1])
             bounds.append(at)
-        if not n_views or n_views < len(x):  # x has a view that is not known yet
+        if not values or n_given < len(x):  # x has a view that is not known yet
             return None
-        entries, edges = joined(values), np.array([bounds])
-        if not math.isfinite(np.dot(entries, entries)):  # one product finds NaN, infinity, and squares that overflow
-            return None
-        return Rows(RowArrays(entries, joined(columns), edges[:, :-1], edges[:, 1:], np.array([places])))
+        edges = np.array([bounds])
+        return Rows(RowArrays(joined(values), joined(columns), edges[:, :-1], edges[:, 1:], np.array([places])))
 
     def score_one(self, row: Rows) -> np.ndarray:
         """Return the scores of one row, computed at its nonzero entries alone."""
@@ -188,7 +213,10 @@ class LinearMachine(Machine):
 
     def weights(self) -> np.ndarray:
         """Return W by column, view ("pairs") and output: of the last hypothesis, or of the mean of all."""
-        if self._weights is None:
+        kept = self._weights
+        if kept is None:  # another thread may learn: it replaces the list, so weights from before are not used after
+            self._weights = kept = []
+        if not kept:
             F, V = self._sums(), self.V.astype(np.float64, copy=False)
             m = len(self.columns.offsets)
             if self.columns.shared:
@@ -199,8 +227,8 @@ class LinearMachine(Machine):
             else:  # the factors of each view at its columns
                 W = V * np.repeat(F, list(self.columns.widths.values()), axis=0)[:, None]
             # V ΣF - U: a step counts from its own time on
-            self._weights = (W - self.U) / self.n_averaged if self.average else W
-        return self._weights
+            kept.append((W - self.U) / self.n_averaged if self.average else W)
+        return kept[0]
 
     def coef(self) -> dict[str, np.ndarray]:
         """Return the weights by view, (n_columns,) or (n_columns, n_classes)."""
@@ -240,11 +268,26 @@ def _row_scores(values, columns, start, stop, column_start, groups, side, V, U, 
     return total
 
 
+def _read_row(row: Any, offset: int, width: int) -> Any:
+    """Return values and columns of the row of one view; None if it is missing, `NotImplemented` if not readable."""
+    if row is None:
+        return None
+    if sp.issparse(row):
+        finite = _is_valid_row(row, width) and math.isfinite(np.dot(row.data, row.data))
+        return (row.data, row.indices + offset if offset else row.indices) if finite else NotImplemented
+    numbers = read_numbers(row, width)
+    if numbers is None or numbers is NotImplemented:
+        return numbers
+    return numbers, np.arange(offset, offset + width, dtype=np.int32)  # all columns of its view
+
+
 def _is_valid_row(row: Any, width: int) -> bool:
     """Return whether a sparse row can be used as it is; validation as Views says what is wrong with the others."""
     if not (sp.issparse(row) and row.format == "csr" and row.shape == (1, width)):
         return False
     k, ends = row.indices, row.indptr
     if not (k.dtype.kind == "i" and len(ends) == 2 and ends[0] == 0 and ends[1] == len(k) == len(row.data)):
+        return False
+    if row.dtype not in (np.float32, np.float64):
         return False
     return not len(k) or bool(k[0] >= 0 and k[-1] < width and (k[1:] > k[:-1]).all())

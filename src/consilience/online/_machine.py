@@ -2,6 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
+from copy import deepcopy
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -9,7 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..kernels import Kernel
 from ..views.container import Views
-from ._arrays import PassRecord
+from ._arrays import IntervalRecord, PassRecord
 
 Sources = Sequence[tuple[int, float]]  # of each output: the output before it comes from (-1: none), and its scale
 
@@ -17,7 +18,8 @@ Sources = Sequence[tuple[int, float]]  # of each output: the output before it co
 class Lesson(NamedTuple):
     """What is learned about samples: their classes, weights and names.
 
-    A sample has the same name in every pass. Votes are costly, so scores of votes are made only where `scored`.
+    Codes are positions of classes, (n,). For regression they are numbers and for labels 0 and 1, (n, n_outputs). A
+    sample has the same name in every pass. Votes are costly, so scores of votes are made only where `scored`.
     """
 
     codes: np.ndarray
@@ -50,7 +52,7 @@ class Machine(ABC):
         """Make room for the views of X that occur for the first time; linear machines need no kernels."""
 
     @abstractmethod
-    def learn(self, chunk: Any, lesson: Lesson, rule: Any) -> PassRecord:
+    def learn(self, chunk: Any, lesson: Lesson, rule: Any) -> PassRecord | IntervalRecord:
         """Learn samples in order; return their scores before learning, and where the decision was wrong.
 
         `chunk` is what `read` returned, or a slice of it. The scores are of the hypothesis that predicts.
@@ -90,6 +92,10 @@ class Machine(ABC):
         It may be the machine itself if nothing can fail after `read`: then no chunk is learned halfway.
         """
         return self
+
+    def frozen(self) -> Self:
+        """Return a machine that predicts as this one does now, whatever this one learns later."""
+        return deepcopy(self)
 
     def read(self, X: Views) -> Any:
         """Return samples in the form that `learn` takes, which can be sliced."""

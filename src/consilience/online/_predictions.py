@@ -82,9 +82,13 @@ def joined_predictions(
 
 
 def _recoded(codes: np.ndarray, before: np.ndarray | None, classes: np.ndarray | None) -> np.ndarray:
-    """Return positions among more classes than before; -1 stays."""
-    if before is None or classes is None or len(before) == len(classes) or codes.ndim == 2:
+    """Return positions among more classes than before, -1 stays; of labels a wider indicator."""
+    if before is None or classes is None or len(before) == len(classes):
         return codes
+    if codes.ndim == 2:
+        wide = np.zeros((len(codes), len(classes)), dtype=codes.dtype)
+        wide[:, np.searchsorted(classes, before)] = codes
+        return wide
     return np.append(np.searchsorted(classes, before), -1)[codes]
 
 

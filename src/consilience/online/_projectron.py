@@ -8,8 +8,9 @@ import numpy as np
 from .._jit import jit
 from ..solvers.linalg import multiply, solve_rows
 from ..views.container import Views
-from ._arrays import PassRecord
+from ._arrays import IntervalRule, intervals
 from ._dual import Grams, Support, SupportMachine, refuse_one_view
+from ._interval_steps import projected_interval_pass
 from ._machine import Lesson, Sources, mean_of, remapped
 
 _SPAN = 1e-10  # a fraction of k(x, x), or of the terms of a score, below which it counts as zero
@@ -65,7 +66,7 @@ class ProjectronMachine(SupportMachine):
         self.alpha, self.beta = share * self.alpha, 0 * self.beta
         self.n_hypotheses = 0
 
-    def _learn_block(self, X: Views, lesson: Lesson, rule: ProjectionRule, record: PassRecord) -> None:
+    def _learn_block(self, X: Views, lesson: Lesson, rule: Any, record: Any) -> None:
         b, S, T = len(lesson.codes), len(self.support), self.n_outputs
         K = self.support.against(self.grams, X, extra=b)
         K[:, :, S:] = self.grams(X, X)
@@ -73,11 +74,20 @@ class ProjectronMachine(SupportMachine):
         self._make_room(b)
         state = ProjectronState(alpha, beta, self.L, np.arange(S + b), self.largest, self.budget)
         updates, times = np.zeros(b, dtype=np.int64), (self.n_hypotheses, _mean_of(self.average))
-        given = (lesson.codes, lesson.weights, tuple(rule))
-        made = tuple(state), S, times, record.scores, record.wrong, updates
-        at, size = _projectron_pass(K[:, 0], given, (0, *[np.empty((0, 0))] * 3), *made)
-        if at < b:  # the first sample that must be projected
-            at, size = _projectron_pass(K[:, 0], given, (at, *self._projections(K[:, 0, :S])), *made)
+        if isinstance(rule, IntervalRule):
+            given: Any = (intervals(rule, lesson.codes), lesson.weights, tuple(rule))
+            size = projected_interval_pass(K[:, 0], given, tuple(state), S, times, tuple(record), updates)
+        else:
+            given = (lesson.codes, lesson.weights, tuple(rule))
+            made = tuple(state), S, times, record.scores, record.wrong, updates
+            at, size = _projectron_pass(K[:, 0], given, (0, *[np.empty((0, 0))] * 3), *made)
+            if at < b:  # the first sample that must be projected: solve for all samples of the block at once
+                H = np.zeros((b, len(self.L)))  # room of L that is not used yet changes nothing for zeros
+                H[:, :S] = K[:, 0, :S]
+                H = solve_rows(self.L, H)
+                H[:, S:] = 0.0
+                D = solve_rows(self.L, H.copy(), transposed=True)
+                at, size = _projectron_pass(K[:, 0], given, (at, H, D, multiply(H, H.T)), *made)
         entered = state.members[S:size] - S  # positions in the block
         self.keep(X[entered], lesson.ids[entered])
         self.alpha, self.beta = alpha[:, :size], beta[:, :size]
@@ -99,14 +109,6 @@ class ProjectronMachine(SupportMachine):
             L = np.eye(min(wanted, max(S, self.budget)) if self.budget else wanted)
             L[:S, :S] = self.L[:S, :S]
             self.L, self.written = L, np.array([S])
-
-    def _projections(self, K: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return H = L⁻¹k for each sample's kernel with the support, D = L⁻ᵀH, both by rows, and HH'."""
-        H = np.zeros((len(K), len(self.L)))  # the room of L that is not used yet changes nothing for zeros
-        H[:, : K.shape[1]] = K
-        H = solve_rows(self.L, H)
-        H[:, K.shape[1] :] = 0.0
-        return H, solve_rows(self.L, H.copy(), transposed=True), multiply(H, H.T)
 
     def coefficients(self) -> np.ndarray:
         """Return coefficients (1, n_outputs, n_support) of the last hypothesis, or of the mean of all."""
@@ -209,9 +211,9 @@ def _step(rule, margin, inside, residual, n_sides):  # type: ignore[no-untyped-d
 def _projectron_pass(K, given, solved, state, size, times, scores, wrong, updates):  # type: ignore[no-untyped-def]
     """Learn a block, and return where it stops and the size of the support; K[i] is the kernel with it and the block.
 
-    `solved` are the sample to begin with and what `ProjectronMachine._projections` returns. Where that is empty, the
-    pass stops at the first sample that needs it. `updates` become 2 for members, 1 for projections and 3 for those that
-    only a full budget requires.
+    `solved` are the sample to begin with, H with the rows L⁻¹k, D with L⁻ᵀL⁻¹k and HH', all for the members before this
+    block. Where these are empty, the pass stops at the first sample that needs them. `updates` become 2 for new members,
+    1 for projections and 3 for those that only a full budget requires.
 
     Scores that differ by less than _SPAN of the largest terms so far are ties, and so are distances and the threshold:
     solving with L leaves more rounding than sums do.

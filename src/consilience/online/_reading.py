@@ -9,6 +9,7 @@ from ..kernels.by_view import kernel_of
 from ..views.container import Views
 from ..views.per_view import as_preparation
 from ..views.validation import check_numbers, read_views_to_learn, read_views_to_predict, read_weights
+from ._labels import targets_for
 from ._stream import check_kernel
 from ._targets import Chunk
 
@@ -31,7 +32,8 @@ def read_chunk(estimator: Any, X: Any, y: Any, sample_weight: Any, classes: Any)
     """
     fresh = not hasattr(estimator, "n_samples_seen_")
     X = read_views_to_learn(estimator, X, fresh)
-    labeled, targets, given = estimator._targets.read(estimator, X, y, classes, fresh)
+    kind = targets_for(estimator, y) if fresh else estimator._targets
+    labeled, targets, given = kind.read(estimator, X, y, classes, fresh)
     weights = read_weights(sample_weight, len(X), required=False)
     prepared = as_preparation(estimator.prepare) if fresh else deepcopy(estimator.preparation_)
     ready = X
@@ -45,7 +47,7 @@ def read_chunk(estimator: Any, X: Any, y: Any, sample_weight: Any, classes: Any)
 def read_whole(estimator: Any, X: Any, y: Any, sample_weight: Any) -> Reading:
     """Return all samples of `fit`; the statistics of a preparation are those of all of them."""
     X = read_views_to_learn(estimator, X, fresh=True, grams=True)
-    labeled, targets, given = estimator._targets.read_all(X, y)
+    labeled, targets, given = targets_for(estimator, y).read_all(X, y)
     weights = read_weights(sample_weight, len(X))
     prepared = as_preparation(estimator.prepare)
     ready = X if prepared is None else check_numbers(prepared.partial_fit(X).transform(X))

@@ -1,5 +1,6 @@
 """Rows of several views side by side: where their columns lie, and how they are read."""
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -9,6 +10,8 @@ import scipy.sparse as sp
 from ..views import _blocks
 from ..views.container import Views
 from ._arrays import RowArrays
+
+_KINDS = (np.dtype(np.float64), np.dtype(np.float32))
 
 
 class Columns:
@@ -150,6 +153,32 @@ def known_views(X: Views, names: Sequence[str]) -> Views:
     mask = np.column_stack([X.present(name) if name in X.names else none for name in names])
     views.mask = None if mask.all() else mask
     return views
+
+
+def read_numbers(row: Any, width: int) -> Any:
+    """Return one row as a vector of floating point numbers; None if it is missing.
+
+    `NotImplemented` stands for a row that must be validated: of another form or width, with NaN among numbers, with
+    infinity, or with squares that overflow.
+    """
+    if type(row) is list or type(row) is tuple:
+        try:
+            row = np.array(row)  # without a type, so that text stays text
+        except ValueError:  # lists of unequal length
+            return NotImplemented
+    if type(row) is not np.ndarray or row.dtype.kind not in "fiu":
+        return NotImplemented
+    if row.shape != (width,):
+        if row.shape != (1, width):
+            return NotImplemented
+        row = row[0]
+    if row.dtype not in _KINDS:
+        if row.dtype.kind == "f":  # half precision, or the bytes of another machine
+            return NotImplemented
+        row = row.astype(np.float64)
+    if not math.isfinite(np.dot(row, row)):
+        return None if np.isnan(row).all() else NotImplemented
+    return np.ascontiguousarray(row)
 
 
 def joined(parts: list[np.ndarray]) -> np.ndarray:

@@ -361,9 +361,11 @@ def _kernel_sums(alpha, K, F, dots, total):  # type: ignore[no-untyped-def]
 
 
 @jit()
-def _drop_member(state, oldest, K):  # type: ignore[no-untyped-def]
-    """Drop a member of the support, also from averages: V -= α x; K is its kernel with all members, for the norms."""
-    alpha, factors = state.alpha, state.factors
+def _drop_oldest(state, K):  # type: ignore[no-untyped-def]
+    """Drop the oldest member, also from averages: V -= α x; K is its kernel with all members, for the norms."""
+    alpha, factors, oldest = state.alpha, state.factors, 0
+    while not state.alive[oldest]:
+        oldest += 1
     (G, T), state.alive[oldest] = factors.F.shape, False
     dots = np.empty((G, T))
     for t in range(T):
@@ -420,18 +422,16 @@ def kernel_pass(K, own, given, state, rule, tol, record, steps, history, going):
     (codes, weights, slots, n_before), rule, record = given, Rule(*rule), PassRecord(*record)
     state = KernelState(state[0], state[1], state[2], state[3], state[4], Factors(*state[5]), state[6])
     alpha, beta, alive, R, _, factors, mean = state
-    F, C, counters = factors.F, factors.C, factors.counters
+    F, C, counters, (first, kernels) = factors.F, factors.C, factors.counters, going
     (G, T), S = F.shape, alpha.shape[1] - len(codes)
     dots, terms, total, sizes = np.empty((G, T)), np.empty((G, T)), np.empty(T), np.zeros(T)
-    n_kept, oldest, n_gone, kernels = alive.sum(), 0, 0, going[1]
-    for i in range(going[0], len(codes) + 1):
-        while n_kept > state.budget > 0:  # after the step of the sample before
+    n_over, n_gone = alive.sum() - state.budget if state.budget > 0 else -len(codes) - 1, 0
+    for i in range(first, len(codes) + 1):
+        while n_over > 0:  # after the step of the sample before
             if factors.p != 1 and n_gone == len(kernels):
                 return i
-            while not alive[oldest]:
-                oldest += 1
-            _drop_member(state, oldest, kernels[n_gone if factors.p != 1 else 0])
-            n_kept, n_gone = n_kept - 1, n_gone + 1
+            _drop_oldest(state, kernels[n_gone if factors.p != 1 else 0])
+            n_over, n_gone = n_over - 1, n_gone + 1
         if i == len(codes):
             break
         _kernel_sums(alpha[:, : S + i], K[i, :, : S + i], F, dots, total)
@@ -461,8 +461,7 @@ def kernel_pass(K, own, given, state, rule, tol, record, steps, history, going):
         if tau == 0:
             continue
         _close_hypothesis(factors)
-        slot = slots[i] if slots[i] >= 0 and alive[slots[i]] else S + i  # a member of the support keeps its place
-        slots[i] = slot
+        slot = slots[i] = slots[i] if slots[i] >= 0 and alive[slots[i]] else S + i  # members keep their places
         for t in (code if T > 1 else 0, rival):
             if t >= 0:
                 a = -tau if t == rival or (T == 1 and code == 0) else tau
@@ -474,9 +473,8 @@ def kernel_pass(K, own, given, state, rule, tol, record, steps, history, going):
                     _turn_factors(factors, dots, own[i], t, a)
         if len(factors.learned):
             _learn_prior(factors, dots, own[i], code, rival, margin, tau, tol)
-        for g in range(G if len(history) else 0):  # loops compile faster than array expressions
-            for t in range(T):
-                history[i, g, t] = F[g, t]
-        n_kept += not alive[slot]
+        if len(history):
+            history[i] = F
+        n_over += not alive[slot]
         alive[slot] = True
     return len(codes) + 1

@@ -6,8 +6,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ..solvers.certificates import Certificate
 from ..views.container import Views
-from ._arrays import PassRecord
+from ._arrays import IntervalRecord, PassRecord
+from ._bounds import BoundSetting, ComparedSamples
 from ._machine import Lesson
 from ._predictions import StreamPredictions
 
@@ -55,9 +57,7 @@ class Targets(ABC):
         """Yield rows, what is learned about them, and whether a class joins with the first of them."""
 
     @abstractmethod
-    def record(
-        self, estimator: Any, lesson: Lesson, record: PassRecord, *, joining: bool, first: bool
-    ) -> StreamPredictions:
+    def record(self, estimator: Any, lesson: Lesson, record: Any, *, joining: bool, first: bool) -> StreamPredictions:
         """Count a piece that was learned, in the `first` pass or a later one; return its predictions."""
 
     @abstractmethod
@@ -65,12 +65,16 @@ class Targets(ABC):
         """Return what is learned about a single sample; None if the target must be validated first."""
 
     @abstractmethod
-    def record_one(self, estimator: Any, lesson: Lesson, record: PassRecord) -> None:
+    def record_one(self, estimator: Any, lesson: Lesson, record: Any) -> None:
         """Count a single sample that was learned."""
 
     @abstractmethod
     def one(self, estimator: Any, scores: np.ndarray) -> Any:
         """Return the prediction of a single sample from its scores."""
+
+    @abstractmethod
+    def certify(self, estimator: Any, given: ComparedSamples, setting: BoundSetting | None) -> Certificate:
+        """Return what is proved about the estimator."""
 
     @abstractmethod
     def names(self, estimator: Any) -> np.ndarray | None:
@@ -83,8 +87,12 @@ class Targets(ABC):
         """Return whether there is something to decide yet."""
         return True
 
+    def summary(self, estimator: Any) -> str:
+        """Return how well the estimator predicts so far, in few words."""
+        return f"{estimator.n_mistakes_:,} mistakes"
 
-def read_shares(estimator: Any, record: PassRecord, n: int) -> tuple[np.ndarray, tuple[str, ...]]:
+
+def read_shares(estimator: Any, record: PassRecord | IntervalRecord, n: int) -> tuple[np.ndarray, tuple[str, ...]]:
     """Return the parts of views in the margins, NaN where a view has none, and the names of these views."""
     if not len(record.shares):  # a joint kernel does not tell views apart
         return np.zeros((n, 0)), ()

@@ -1,6 +1,7 @@
 """The machine of the vector perceptron, and its compiled passes."""
 
-from typing import NamedTuple
+from collections.abc import Mapping
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
@@ -36,6 +37,9 @@ class VectorMachine(SupportMachine):
         self.weights: dict[str, np.ndarray] = {}  # Σ_j α_j x_j by view, (n_columns, n_classes), for linear kernels
         self.squared_norm = 0.0  # ‖W‖²
 
+    def _has_two_classes(self) -> bool:
+        return self.n_outputs == 2
+
     def remap_outputs(self, sources: Sources) -> None:
         """Refuse more classes: the class vectors are chosen for all of them together."""
         raise TypeError("A vector perceptron needs all its classes at the first call.")
@@ -56,6 +60,10 @@ class VectorMachine(SupportMachine):
             some = np.flatnonzero(updated)
             self.add(X[some], codes[some], steps[some], lesson.ids[some])
         record.scores[:] = sums @ self.class_gram
+
+    def read_one(self, x: Mapping[str, Any]) -> Any:
+        """Return one sample for kernels; weights of linear kernels take Views."""
+        return None if self.linear else super().read_one(x)
 
     def add(self, X: Views, codes: np.ndarray, alpha: np.ndarray, ids: np.ndarray) -> None:
         """Add Σ α_j y_j φ(x_j)' to W; a sample that is in the support already keeps its place there."""

@@ -94,6 +94,10 @@ class KernelPerceptron(ViewClassifier, OnlineEstimator):
     prepare: Any = None
     views: Any = None
 
+    @property
+    def _multi_label(self) -> bool:  # type: ignore[override]
+        return self.output_kernel is None and self._averages() != "voted"
+
     def _new_machine(self, n_outputs: int) -> Machine:
         table, T = None, len(self.classes_)
         if self.output_kernel is not None:

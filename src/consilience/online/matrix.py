@@ -143,6 +143,10 @@ class OrthogonalPerceptron(ViewClassifier, OnlineEstimator):
                 "of which only positions are kept. Use budget=None, or p=1."
             )
 
+    @property
+    def _multi_label(self) -> bool:  # type: ignore[override]
+        return self._averages() != "voted" and not isinstance(self.prior_norms, str)  # learned ones join the outputs
+
     def _is_primal(self) -> bool:
         return self._has_linear_kernel() and self._averages() != "voted"
 
@@ -196,10 +200,11 @@ class MatrixPerceptron(ViewClassifier, OnlineEstimator):
 
         W = ∇ ½‖V‖²_S2p = V F,   F = (V'V / ‖V‖²_S2p)^(p-1),   ‖V‖²_S2p = (tr (V'V)^p)^(1/p)
 
-    Only the K x K matrices V'X and V'V are needed, so kernels k(x_i, z_j) between every two views work too. With p = 1
-    it is the perceptron on the sum of the views, with one view the perceptron for every p. Where the columns of every X
-    are orthogonal it is `OrthogonalPerceptron`, which accepts views of any kind. Missing views are columns of zeros.
-    With several classes there is one V each.
+    Only the K x K matrices V'X and V'V are needed, so kernels k(x_i, z_j) between every two views work too. They take
+    K² kernel values per pair of samples, where `OrthogonalPerceptron` takes K. With p = 1 it is the perceptron on the
+    sum of the views, with one view the perceptron for every p. Where the columns of every X are orthogonal it is
+    `OrthogonalPerceptron`, which accepts views of any kind. Missing views are columns of zeros. With several classes
+    there is one V each.
 
     For any U with hinge loss L, the number of mistakes is at most L + A + √(A L), A = (2p-1) (X‖U‖)². Here X is the
     largest Schatten 2p-norm of a sample and ‖U‖ the conjugate norm; 3.1.6 of the thesis is the case U/K
@@ -320,7 +325,7 @@ class MatrixPerceptron(ViewClassifier, OnlineEstimator):
             self._width = widest
             if not self._is_primal():  # the support is padded too
                 support = self._machine.support
-                support.parts = [self._equal(part) for part in support.parts]
+                support.replace([self._equal(part) for part in support.parts])
         return super()._ready(self._equal(X))
 
     def _add_views(self, X: Views) -> None:

@@ -121,7 +121,7 @@ class MultiCueClassifier(ViewClassifier, OnlineEstimator):
     def _validate_params(self) -> None:
         super()._validate_params()
         for name, part in self._given().items():
-            if part is not None and not isinstance(part, OnlineEstimator):
+            if part is not None and not (isinstance(part, OnlineEstimator) and isinstance(part, ViewClassifier)):
                 raise TypeError(
                     "`estimator` must be an online estimator, such as Projectron or OnlinePerceptron, or a dict of "
                     f"them; got {type(part).__name__} for {name}."

@@ -94,6 +94,10 @@ class OnlinePerceptron(ViewClassifier, OnlineEstimator):
     prepare: Any = None
     views: Any = None
 
+    @property
+    def _multi_label(self) -> bool:  # type: ignore[override]
+        return self.p == 2 and self._averages() != "voted"
+
     def _is_primal(self) -> bool:
         return True
 
@@ -177,6 +181,10 @@ class PassiveAggressive(ViewClassifier, OnlineEstimator):
     verbose: bool = False
     prepare: Any = None
     views: Any = None
+
+    @property
+    def _multi_label(self) -> bool:  # type: ignore[override]
+        return self._averages() != "voted"
 
     def _is_primal(self) -> bool:
         adds = isinstance(self.combine, str) and self.combine == "sum"

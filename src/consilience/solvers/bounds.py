@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 __all__ = [
-    "novikoff_bound", "passive_aggressive_bound", "perceptron_bound", "rademacher_bound", "risk_bound",
+    "loss_bound", "novikoff_bound", "passive_aggressive_bound", "perceptron_bound", "rademacher_bound", "risk_bound",
     "sparsity_bound", "vector_perceptron_bounds",
 ]  # fmt: skip
 
@@ -138,6 +138,69 @@ def passive_aggressive_bound(
     if variant == "PA-I":
         return float(max(largest, 1 / C) * (norm**2 + 2 * C * losses.sum()))
     return float((largest + 1 / (2 * C)) * (norm**2 + 2 * C * np.sum(losses**2)))
+
+
+def loss_bound(
+    losses: Any, sizes: Any, norm: float, *, squared: bool = False, C: float = 1.0, slope: float = 1.0, p: float = 2.0
+) -> float:
+    """Bound the summed loss of passive-aggressive regression on any sequence of samples.
+
+    Let ℓ*_t be the losses of a comparator u, c_t = (p - 1)‖x_t‖², R² their largest and S their sum. For losses of slope
+    at most s, such as the ε-insensitive one (s = 1) and the quantile loss, steps are at most C s, and
+
+        Σ ℓ_t <= Σ ℓ*_t + ‖u‖²/(2C) + C s² S/2
+        Σ ℓ_t <= B/(2a) + a S/2,  B = ‖u‖² + 2C Σ ℓ*_t,  for every a <= C/2  (s = 1)
+
+    The smaller one is returned, with the best a. Both follow from Σ τ_t (2ℓ_t - τ_t c_t - 2ℓ*_t) <= ‖u‖² (Lemma 1 of
+    Crammer et al. 2006). By the first one, the mean loss exceeds that of u by a multiple of 1/√T for a suitable C.
+    Without a limit on the steps, C = ∞, it is √S (b + √(b² + ‖u‖²)) with b² = Σ ℓ*_t² / c_t.
+
+    For squared losses, it is `passive_aggressive_bound` of PA-II, which bounds Σ ℓ_t² by Theorem 5 of the paper.
+
+    Parameters
+    ----------
+    losses : array-like of shape (n_samples,)
+        ℓ*_t before squaring; for the quantile loss, the loss itself.
+    sizes : array-like of shape (n_samples,)
+        ‖x_t‖.
+    norm : float
+        ‖u‖.
+    squared : bool, default=False
+        Whether the squares of the losses are summed, and steps are those of PA-II.
+    C : float, default=1.0
+        Limit of the steps.
+    slope : float, default=1.0
+        s, the larger one of q and 1 - q for quantile q.
+    p : float, default=2.0
+        The exponent of the norm; 2 but for group norms.
+
+    Returns
+    -------
+    float
+        The largest sum of losses.
+
+    Examples
+    --------
+    >>> from consilience.solvers.certificates import loss_bound
+    >>> loss_bound([0.0, 0.5], [1.0, 1.0], 2.0, C=2.0)
+    3.5
+    """
+    if squared:
+        return passive_aggressive_bound(losses, sizes, norm, variant="PA" if np.isinf(C) else "PA-II", C=C, p=p)
+    losses, squares = np.asarray(losses, dtype=np.float64), (p - 1) * np.asarray(sizes, dtype=np.float64) ** 2
+    total = float(squares.sum())
+    if np.isinf(C):
+        lost = losses > 0
+        if slope != 1 or (squares[lost] <= 0).any():  # no bound is known, or no step removes the loss
+            return float("inf")
+        b2 = float(np.sum(losses[lost] ** 2 / squares[lost]))
+        return float(total**0.5 * (b2**0.5 + (b2 + norm**2) ** 0.5))
+    regret = float(losses.sum() + norm**2 / (2 * C) + C * slope**2 * total / 2)
+    if slope != 1:
+        return regret
+    B = norm**2 + 2 * C * float(losses.sum())
+    a = min(C / 2, (B / total) ** 0.5 if total > 0 else C / 2)
+    return min(regret, B / (2 * a) + a * total / 2) if a > 0 else regret
 
 
 def risk_bound(mean_loss: float, n_samples: int, delta: float = 0.05) -> float:

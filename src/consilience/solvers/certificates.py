@@ -8,6 +8,7 @@ from typing import Any
 from sklearn.exceptions import ConvergenceWarning
 
 from .bounds import (
+    loss_bound,
     novikoff_bound,
     passive_aggressive_bound,
     perceptron_bound,
@@ -18,9 +19,9 @@ from .bounds import (
 )
 
 __all__ = [
-    "STATUSES", "Certificate", "MarginCertificate", "MistakeCertificate", "PerceptronCertificate", "Solution",
-    "novikoff_bound", "passive_aggressive_bound", "perceptron_bound", "rademacher_bound", "risk_bound",
-    "sparsity_bound", "vector_perceptron_bounds", "warn_unless_converged",
+    "STATUSES", "Certificate", "LossCertificate", "MarginCertificate", "MistakeCertificate", "PerceptronCertificate",
+    "Solution", "loss_bound", "novikoff_bound", "passive_aggressive_bound", "perceptron_bound", "rademacher_bound",
+    "risk_bound", "sparsity_bound", "vector_perceptron_bounds", "warn_unless_converged",
 ]  # fmt: skip
 
 #: What a status means, and its remedy. Every solver ends with one of these.
@@ -292,6 +293,49 @@ class MistakeCertificate(Certificate):
             )
         if self.risk is not None:
             text += f". Risk of a hypothesis drawn from the stream at most {self.risk:.4g} with probability 95%"
+        return f"{text}. {STATUSES[self.status]}"
+
+
+@dataclass(frozen=True)
+class LossCertificate(Certificate):
+    """What is proved about online regression; prints as a sentence.
+
+    Parameters
+    ----------
+    status : str
+        A key of `STATUSES`.
+    objective, gap, residual : float, optional
+        Not known for streams.
+    bound : float, optional
+        Upper bound on the summed loss.
+    total_loss : float
+        Summed loss of the last hypotheses, each before its sample was learned.
+    n_samples : int
+        Number of samples seen.
+    loss, norm, size : float, optional
+        Summed loss and norm of the comparator of the bound, and the largest norm of a sample.
+
+    Examples
+    --------
+    >>> from consilience.solvers.certificates import LossCertificate
+    >>> print(LossCertificate("streamed", bound=30.0, total_loss=7.5, n_samples=100, loss=2.0, norm=3.0, size=1.0))
+    Summed loss 7.5 over 100 samples, at most 30 by a comparator of loss 2 and norm 3 on samples of size 1. Learned as
+    the samples arrived; no optimum is claimed.
+    """
+
+    total_loss: float = 0.0
+    n_samples: int = 0
+    loss: float | None = None
+    norm: float | None = None
+    size: float | None = None
+
+    def __str__(self) -> str:
+        text = f"Summed loss {self.total_loss:.6g} over {self.n_samples} samples"
+        if self.bound is not None:
+            text += (
+                f", at most {self.bound:.6g} by a comparator of loss {self.loss:.4g} and norm {self.norm:.4g} on "
+                f"samples of size {self.size:.4g}"
+            )
         return f"{text}. {STATUSES[self.status]}"
 
 

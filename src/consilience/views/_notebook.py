@@ -153,6 +153,9 @@ def _sentences(estimator: Any) -> list[str]:
         shown = ", ".join(map(str, classes[:5].tolist())) + (", …" if len(classes) > 5 else "")
         sentences.append(f"{len(classes)} class{'es' * (len(classes) != 1)}: {shown}.")
     seen = getattr(estimator, "n_samples_seen_", 0)
+    if seen and hasattr(estimator, "total_loss_"):
+        sentences.append(f"{seen:,} samples learned; mean loss {estimator.total_loss_ / seen:.4g} before learning.")
+        return sentences
     if seen:
         rate = 100 * estimator.n_mistakes_ / seen
         sentences.append(f"{seen:,} samples learned; {estimator.n_mistakes_:,} mistakes ({rate:.1f}%) before learning.")

@@ -1,6 +1,6 @@
 """Views of a stream that `PerView` prepares: chunks, single samples, views that come late, refused chunks."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -17,6 +17,7 @@ from .running import RunningImputer, RunningSteps
 from .validation import _as_before, _read, read_known, remember
 
 _ONE = np.ones(1, dtype=bool)
+_STATISTICS = ("_count", "_origin", "_mean", "_squares", "_lost")  # of steps, by column
 
 
 # -- chunks
@@ -147,6 +148,44 @@ def learn_row(prepare: Any, x: Mapping[str, Any]) -> dict[str, Any]:
         return _as_dict(learn_chunk(prepare, _one_row(prepare, x)))
     prepare.n_samples_seen_ += 1
     return _run_row(prepare, rows, learn=True)
+
+
+def learn_row_undoable(prepare: Any, x: Mapping[str, Any]) -> tuple[dict[str, Any] | None, Callable[[], None]]:
+    """Learn one sample; return its rows, None if they must be validated, and a function that undoes the learning.
+
+    Only the columns of the row are stored for it, so that wide sparse views cost no more than their entries.
+    """
+    rows, before = _read_row(prepare, x), []
+    for name, row in (rows or {}).items():
+        own, where = prepare.transformers_[name], row.indices if sp.issparse(row) else slice(None)
+        before += [(step, where, _statistics(step, where)) for step in own.steps[own.n_fixed :]]
+
+    def undo() -> None:
+        for step, where, values in before:
+            _restore(step, where, values)
+        prepare.n_samples_seen_ -= rows is not None
+
+    if rows is None:
+        return None, undo
+    prepare.n_samples_seen_ += 1
+    return _run_row(prepare, rows, learn=True), undo
+
+
+def _statistics(step: Any, where: Any) -> dict[str, Any]:
+    """Return copies of what a step knows about some columns; features of kernels learn nothing after the first row."""
+    state = vars(step)
+    kept = {name: state[name][where].copy() for name in _STATISTICS if name in state}
+    if "_rows" in state:
+        kept["_rows"] = state["_rows"].copy()
+    return {**kept, "n_imputed_": step.n_imputed_} if isinstance(step, RunningImputer) else kept
+
+
+def _restore(step: Any, where: Any, values: Mapping[str, Any]) -> None:
+    for name, value in values.items():
+        if name == "n_imputed_":
+            step.n_imputed_ = value
+        else:
+            getattr(step, name)[where if name in _STATISTICS else slice(None)] = value
 
 
 def transform_row(prepare: Any, x: Mapping[str, Any]) -> dict[str, Any]:

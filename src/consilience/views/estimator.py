@@ -14,6 +14,7 @@ from .._progress import show_progress
 from . import _blocks
 from ._notebook import summary
 from .container import Views
+from .label_sets import read_label_sets, sets_of, share_of_equal_sets
 from .partitions import Partitions, is_dask, lazy_outputs, partitions_of
 from .row_blocks import RowBlocks, naming_block
 from .validation import labeled_rows, read_to_score
@@ -286,7 +287,10 @@ def to_score(estimator: Any, X: Any, y: Any, sample_weight: Any) -> tuple[Any, A
     if y is None:
         raise ValueError("A score needs targets, and y is None. Give y; blocks of rows have it with them, as (X, y).")
     X, y, sample_weight = read_to_score(estimator, X, y, sample_weight)
-    labeled, known = labeled_rows(y, getattr(estimator, "unlabeled", None) if is_classifier(estimator) else None)
+    if getattr(estimator, "_label_lists", False):
+        labeled, known = read_label_sets(y, len(X), estimator.classes_)
+    else:
+        labeled, known = labeled_rows(y, getattr(estimator, "unlabeled", None) if is_classifier(estimator) else None)
     own = None if sample_weight is None else np.asarray(sample_weight)[labeled]
     return known, to_numpy(estimator.predict(X))[labeled], own
 
@@ -344,6 +348,7 @@ class ViewClassifier(ClassifierMixin):
     classes_: np.ndarray
     _multi_label = False  # whether y may be an indicator of several labels per sample
     _indicator = False  # whether it was one in the last fit
+    _label_lists = False  # whether samples had lists of labels, instead of an indicator
 
     def decision_function(self, X: Any) -> np.ndarray:
         """Return the combined score of each class.
@@ -362,7 +367,7 @@ class ViewClassifier(ClassifierMixin):
             columns = len(self.classes_) if self._indicator or len(self.classes_) > 2 else 1
             return _lazily(self, X, "decision_function", () if columns == 1 else (columns,), np.float64)
         outputs = outputs_by_blocks(self, X)
-        return outputs[:, 0] if outputs.shape[1] == 1 else outputs
+        return outputs[:, 0] if outputs.shape[1] == 1 and not self._indicator else outputs
 
     def predict(self, X: Any) -> np.ndarray:
         """Predict classes, or an indicator of labels.
@@ -375,7 +380,7 @@ class ViewClassifier(ClassifierMixin):
         Returns
         -------
         array of shape (n_samples,) or (n_samples, n_labels)
-            Classes; 0 and 1 where y was an indicator.
+            Classes; 0 and 1 where y was an indicator, lists where y had lists of labels.
         """
         if _is_lazy(self, X):
             if self._indicator:
@@ -384,7 +389,8 @@ class ViewClassifier(ClassifierMixin):
         scores = self.decision_function(X)
         scores = to_numpy(scores)  # classes are on the host
         if self._indicator:
-            return (scores > 0).astype(int)
+            labels = (scores > 0).astype(int)
+            return sets_of(labels, self.classes_) if self._label_lists else labels
         return self.classes_[decide(scores, len(self.classes_))]
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
@@ -405,6 +411,8 @@ class ViewClassifier(ClassifierMixin):
             Accuracy; with several labels per sample, all of them must be correct.
         """
         known, predicted, weights = to_score(self, X, y, sample_weight)
+        if self._label_lists:
+            return share_of_equal_sets(known, predicted, weights)
         return float(accuracy_score(known, predicted, sample_weight=weights))
 
     def __sklearn_tags__(self) -> Any:

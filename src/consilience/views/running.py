@@ -221,9 +221,8 @@ class RunningSteps:
             block = _reading.read_block(self.view, _reading.checked_sparse(row, self.view).reshape((1, -1)))
             return NotImplemented if np.isinf(block.data).any() else block
         if type(row) is not np.ndarray or row.dtype not in (np.float64, np.float32):
-            try:
-                row = np.array(row.to_numpy() if hasattr(row, "to_numpy") else row, dtype=np.float64)
-            except (TypeError, ValueError):
+            row = _as_numbers(row)
+            if row is None:
                 return NotImplemented
         if row.size != self.width or row.ndim > 2:
             return NotImplemented
@@ -270,6 +269,16 @@ class RunningSteps:
         for step, state in zip(self.steps, states, strict=True):
             vars(step).clear()
             vars(step).update(state)
+
+
+def _as_numbers(row: Any) -> np.ndarray | None:
+    """Return a row in double precision, None for what is not numbers; text is not, even if it reads as a number."""
+    try:
+        given = np.asarray(row.to_numpy() if hasattr(row, "to_numpy") else row)
+        text = given.dtype.kind in "US" or (given.dtype == object and any(isinstance(value, str) for value in given.flat))
+        return None if text else given.astype(np.float64)
+    except (TypeError, ValueError):
+        return None
 
 
 def steps_in_stream(given: Any, view: str) -> list[Any]:

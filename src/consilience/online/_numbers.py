@@ -1,0 +1,159 @@
+"""Numbers as targets of a stream: regression, its losses, their sums and their bound."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from ..solvers.certificates import LossCertificate, loss_bound
+from ..views._samples import in_order_of
+from ..views.container import Views
+from ..views.validation import read_targets
+from ._arrays import IntervalRecord
+from ._bounds import BoundSetting, ComparedSamples, comparators_of, given_comparator, passes_of
+from ._counting import begin_losses, count_losses
+from ._machine import Lesson
+from ._predictions import StreamPredictions
+from ._targets import Targets, read_shares
+
+_LARGEST = 1e100  # single targets above are validated like chunks
+
+
+class NumberTargets(Targets):
+    """One or several numbers per sample; the estimator's `_losses` says how far predictions are from them."""
+
+    # -- reading
+    def read(self, estimator: Any, X: Views, y: Any, classes: Any, fresh: bool) -> tuple[np.ndarray, np.ndarray, Any]:
+        """Return which samples have targets, these targets, and how many outputs there are."""
+        if classes is not None:
+            raise ValueError(f"`classes` are for classification; {type(estimator).__name__} predicts numbers.")
+        labeled, Y, given = _read(X, y, required=False)
+        if not fresh and Y.shape[1] != estimator._machine.n_outputs:
+            raise ValueError(
+                f"y has {Y.shape[1]} columns; {type(estimator).__name__} began with {estimator._machine.n_outputs}. "
+                "Give all targets of a sample."
+            )
+        return labeled, Y[labeled], given
+
+    def read_all(self, X: Views, y: Any) -> tuple[np.ndarray, np.ndarray, Any]:
+        """Return the same for all samples of `fit`."""
+        labeled, Y, given = _read(X, y, required=True)
+        return labeled, Y[labeled], given
+
+    def read_known(self, estimator: Any, X: Views, y: Any) -> tuple[np.ndarray, np.ndarray]:
+        """Return which samples that were learned have targets, and these targets."""
+        labeled, Y, _ = _read(X, y, required=False)
+        return labeled, Y[labeled]
+
+    # -- state
+    def begin(self, estimator: Any, *given: Any) -> int:
+        """Set the sums of losses to 0; return the number of outputs."""
+        n_outputs, estimator._one_output = given
+        begin_losses(estimator)
+        return int(n_outputs)
+
+    def snapshot(self, estimator: Any) -> dict[str, Any]:
+        """Return nothing: sums are replaced, not changed in place."""
+        return {}
+
+    def certify(self, estimator: Any, given: ComparedSamples, setting: BoundSetting | None) -> LossCertificate:
+        """Return the summed loss and its bound."""
+        return _loss_certificate(estimator, given, setting)
+
+    def names(self, estimator: Any) -> None:
+        """Return None: numbers have no names."""
+        return
+
+    def summary(self, estimator: Any) -> str:
+        """Return the mean loss of the last hypotheses."""
+        return f"mean loss {estimator.total_loss_ / max(estimator.n_samples_seen_, 1):.4g}"
+
+    # -- learning
+    def lessons(
+        self, estimator: Any, y: np.ndarray, weights: np.ndarray, ids: np.ndarray
+    ) -> Iterator[tuple[slice, Lesson, bool]]:
+        """Yield rows in pieces."""
+        for start in range(0, len(y), estimator._piece):
+            rows = slice(start, min(start + estimator._piece, len(y)))
+            yield rows, Lesson(y[rows], weights[rows], ids[rows]), False
+
+    def record(
+        self, estimator: Any, lesson: Lesson, record: IntervalRecord, *, joining: bool, first: bool
+    ) -> StreamPredictions:
+        """Add up the losses, and return the predictions."""
+        y, predicted = lesson.codes, record.scores
+        _count(estimator, y, record)
+        shares, names = read_shares(estimator, record, len(y)) if lesson.shares else (None, ())
+        if estimator._one_output:
+            y, predicted = y[:, 0], predicted[:, 0]
+        return StreamPredictions(np.zeros(0, int), y, predicted, view_margins=shares, view_names=names)
+
+    # -- single samples
+    def lesson_of_one(self, estimator: Any, y: Any, weight: float) -> Lesson | None:
+        """Return what is learned about a sample with finite targets."""
+        try:
+            targets = np.array(y, dtype=np.float64).reshape(1, -1)
+        except (TypeError, ValueError):
+            return None
+        fits = targets.shape[1] == estimator._machine.n_outputs and bool((np.abs(targets) < _LARGEST).all())
+        return Lesson(targets, np.array([weight]), None) if fits else None
+
+    def record_one(self, estimator: Any, lesson: Lesson, record: IntervalRecord) -> None:
+        """Add up the losses of a single sample."""
+        _count(estimator, lesson.codes, record)
+
+    def one(self, estimator: Any, scores: np.ndarray) -> Any:
+        """Return the prediction for a single sample: a number, or an array for several outputs."""
+        return float(scores[0, 0]) if estimator._one_output else scores[0]
+
+
+def _read(X: Views, y: Any, *, required: bool) -> tuple[np.ndarray, np.ndarray, tuple[int, bool]]:
+    y = in_order_of(X.sample_names, y, "y")
+    Y, labeled = read_targets(y, len(X), required=required)
+    return labeled, Y, (Y.shape[1], np.asarray(y).ndim == 1)
+
+
+def _count(estimator: Any, y: np.ndarray, record: IntervalRecord) -> None:
+    """Add up the losses of samples, over their outputs; without averages the last hypothesis predicts."""
+    last = estimator._losses(y, record.last).sum(axis=1)
+    predicted = estimator._losses(y, record.scores).sum(axis=1) if estimator._averages() else last
+    count_losses(estimator, last, predicted)
+
+
+# -- the bound
+def _loss_certificate(estimator: Any, given: ComparedSamples, setting: BoundSetting | None) -> LossCertificate:
+    """Return the summed loss and the sum of the bounds of the outputs, each by its best comparator."""
+    n, loss = int(estimator.n_samples_seen_), float(estimator.total_loss_)
+    trivial = LossCertificate(status="streamed", total_loss=loss, n_samples=n)
+    if setting is None or estimator._weighted or given.X is None:
+        return trivial
+    X, Y = estimator._read_pairs(given)
+    n_passes = passes_of(estimator, len(Y))
+    data = comparators_of(estimator, X, setting.p)
+    if not data.are_definite():
+        return trivial
+    sizes = data.sizes()
+    U = None if given.comparator is None else given_comparator(data, given.comparator, Y.shape[1])
+    parts = []
+    for t in range(Y.shape[1]):
+        candidates = data.regressions(Y[:, t]) if U is None else [U[:, [t]]]
+        scored = [(data.scores(each), data.norm(each)) for each in candidates]
+        scored += [(np.zeros((len(Y), 1)), 0.0)] if U is None else []  # the comparator 0
+        parts.append(min(_bound(estimator, setting, Y[:, [t]], *own, sizes, n_passes) for own in scored))
+    bound, losses = sum(part[0] for part in parts), sum(part[1] for part in parts)
+    if not np.isfinite(bound):
+        return trivial
+    norm = float(np.sqrt(sum(part[2] ** 2 for part in parts)))
+    return replace(trivial, bound=bound, loss=losses, norm=norm, size=float(sizes.max()))
+
+
+def _bound(
+    estimator: Any, setting: BoundSetting, y: np.ndarray, scores: np.ndarray, norm: float, sizes: np.ndarray,
+    n_passes: int,
+) -> tuple[float, float, float]:  # fmt: skip
+    """Return the bound by a comparator, its summed loss and its norm."""
+    losses, squared = estimator._losses(y, scores)[:, 0], setting.variant == "PA-II"
+    given = np.tile(np.sqrt(losses) if squared else losses, n_passes), np.tile(sizes, n_passes)
+    bound = loss_bound(*given, norm, squared=squared, C=setting.C, slope=setting.slope, p=setting.p)
+    return bound, float(n_passes * losses.sum()), norm
