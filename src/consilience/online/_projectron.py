@@ -201,8 +201,8 @@ def _projectron_pass(K, given, solved, state, size, times, scores, wrong, update
     """Learn a block, and return where it stops and the size of the support; K[i] is the kernel with it and the block.
 
     `solved` are the sample to begin with, H with the rows L⁻¹k, D with L⁻ᵀL⁻¹k and HH', all for the members before this
-    block. Where these are empty, the pass stops at the first sample that needs them. `updates` become 2 for new members,
-    1 for projections and 3 for those that only a full budget requires.
+    block. Where these are empty, the pass stops at the first sample that needs them. `updates` become 2 for new
+    members, 1 for projections and 3 for those that only a full budget requires.
 
     Scores that differ by less than _SPAN of the largest terms so far are ties, and so are distances and the threshold:
     solving with L leaves more rounding than sums do.
