@@ -9,7 +9,7 @@ from ..kernels import Kernel
 from ..online._calibration import Calibration
 from ..online._candidates import OutputList
 from ..online._counting import curve_marks
-from ..online._dual import KernelMachine, SupportMachine
+from ..online._dual import Grams, KernelMachine, Support, SupportMachine
 from ..online._factors import ViewFactors
 from ..online._frame import OnlineEstimator
 from ..online._labels import LabelCalibration
@@ -20,7 +20,6 @@ from ..online._parameters import FIXED
 from ..online._projectron import ProjectronMachine
 from ..online._ranking import RankingMachine
 from ..online._rows import Columns
-from ..online._support import Grams, Support
 from ..online._vector import VectorMachine
 from ..online.multicue import MultiCueClassifier
 from ..online.ranking import RankingPerceptron

@@ -12,10 +12,10 @@ from .._backend import is_device_array, to_numpy
 from ..kernels import Kernel
 from ..kernels.features import Nystroem
 from ..kernels.normalization import Centered
+from ..online._dual import Support
 from ..online._link import LinkMachine
 from ..online._pairs import PairMachine
 from ..online._ranking import FeatureMachine
-from ..online._support import Support
 from ..views import _blocks
 from ..views._blocks import Block, Gram
 from ..views.container import Views

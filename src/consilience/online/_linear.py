@@ -198,8 +198,7 @@ class LinearMachine(Machine):
         dense = all(type(own) is np.ndarray for own in given.values())
         if dense and (known := self._layouts.get(tuple(given))) is not None:
             return known
-        columns: list[np.ndarray] = []
-        bounds, at, ones = [0], 0, self.columns.ones
+        columns, bounds, at, ones = [], [0], 0, self.columns.ones
         for name, offset in self.columns.offsets.items():
             if name in given:
                 own = given[name]

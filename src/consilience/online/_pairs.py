@@ -13,9 +13,9 @@ from ..solvers.linalg import is_positive
 from ..views._reading import objects_of
 from ..views.container import Views
 from ._candidates import Choice, OutputList, output_key
+from ._dual import Grams, Support, compact
 from ._ranking import ROUNDING, RankingMachine, lead_and_rival
 from ._rows import known_views
-from ._support import Grams, Support, compact
 
 _PAIRS = 512  # maximum number of pairs whose kernels are computed at a time
 _ENTRIES = 1 << 22  # kernel values held at a time

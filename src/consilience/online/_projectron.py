@@ -9,10 +9,9 @@ from .._jit import jit
 from ..solvers.linalg import multiply, solve_rows
 from ..views.container import Views
 from ._arrays import IntervalRule, intervals
-from ._dual import SupportMachine, refuse_one_view
+from ._dual import Grams, Support, SupportMachine, refuse_one_view
 from ._interval_steps import projected_interval_pass
 from ._machine import Lesson, Sources, mean_of, remapped
-from ._support import Grams, Support
 
 _SPAN = 1e-10  # a fraction of k(x, x), or of the terms of a score, below which it counts as zero
 

@@ -9,10 +9,9 @@ import scipy.sparse as sp
 from .._jit import jit
 from ..views.container import Views
 from ._arrays import PassRecord
-from ._dual import SupportMachine, refuse_one_view
+from ._dual import Grams, Support, SupportMachine, refuse_one_view
 from ._machine import Lesson, Sources
 from ._rows import present_rows
-from ._support import Grams, Support
 
 
 class VectorRule(NamedTuple):

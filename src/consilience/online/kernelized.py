@@ -12,12 +12,11 @@ from ..kernels.gram import is_psd
 from ..views._docs import shared_docs
 from ..views.estimator import ViewClassifier
 from ._bounds import BoundSetting
-from ._dual import KernelMachine
+from ._dual import Grams, KernelMachine
 from ._frame import OnlineEstimator
 from ._machine import Machine, from_machine
 from ._parameters import CONSTRAINTS, budget_of
 from ._projectron import ProjectionRule, ProjectronMachine
-from ._support import Grams
 
 __all__ = ["KernelPerceptron", "Projectron"]
 

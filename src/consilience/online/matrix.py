@@ -17,12 +17,11 @@ from ..views.container import Views
 from ..views.estimator import ViewClassifier
 from ._arrays import Rule
 from ._bounds import BoundSetting, ComparedSamples
-from ._dual import KernelMachine
+from ._dual import Grams, KernelMachine
 from ._frame import OnlineEstimator
 from ._linear import LinearMachine
 from ._machine import Machine, from_machine
 from ._parameters import CONSTRAINTS, budget_of
-from ._support import Grams
 
 __all__ = ["MatrixPerceptron", "OrthogonalPerceptron"]
 

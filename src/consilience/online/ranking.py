@@ -19,6 +19,7 @@ from ._arrays import Rule
 from ._bounds import BoundSetting, ComparedSamples, mistake_certificate
 from ._candidates import OutputList, as_items, as_output_array, check_lengths, ordered, read_candidates_of
 from ._counting import count
+from ._dual import Grams
 from ._frame import OnlineEstimator
 from ._linear import LinearMachine
 from ._link import LinkMachine
@@ -37,7 +38,6 @@ from ._ranked import (
 )
 from ._ranking import FeatureMachine
 from ._stream import one_row, uninterrupted
-from ._support import Grams
 from ._targets import Chunk
 
 __all__ = ["RankingPerceptron"]
