@@ -17,9 +17,9 @@ from ._arrays import (
     RowArrays,
     Rule,
     as_intervals,
-    intervals,
     new_interval_record,
     new_record,
+    target_intervals,
 )
 from ._binary_steps import binary_pass
 from ._factors import ViewFactors
@@ -151,7 +151,7 @@ class LinearMachine(Machine):
         self._weights, tol = None, _TOL[self.V.dtype.name]
         if self._interval_state is None:
             self._interval_state = plain(self._arrays())
-        given = (tuple(chunk.arrays), intervals(rule, lesson.codes), lesson.weights, self._interval_state)
+        given = (tuple(chunk.arrays), target_intervals(rule, lesson.codes), lesson.weights, self._interval_state)
         self.n_updates += linear_interval_pass(*given, tuple(rule), tol, self.n_hypotheses, tuple(record))
         self.n_hypotheses += n
         return record
@@ -198,7 +198,8 @@ class LinearMachine(Machine):
         dense = all(type(own) is np.ndarray for own in given.values())
         if dense and (known := self._layouts.get(tuple(given))) is not None:
             return known
-        columns, bounds, at, ones = [], [0], 0, self.columns.ones
+        columns: list[Any] = []
+        bounds, at, ones = [0], 0, self.columns.ones
         for name, offset in self.columns.offsets.items():
             if name in given:
                 own = given[name]
