@@ -202,6 +202,7 @@ def _check_numbers(estimator: PassiveAggressiveRegressor) -> int:
     require(type(estimator._one_output) is bool, "_one_output")
     n_outputs: int = estimator._machine.n_outputs
     require(n_outputs == 1 or not estimator._one_output, "_one_output")
+    check_doubles(estimator, _target_sums=(0 if estimator.prepare_target is None else 4, n_outputs))
     return n_outputs
 
 

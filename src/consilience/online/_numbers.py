@@ -51,6 +51,8 @@ class NumberTargets(Targets):
         """Set the sums of losses to 0; return the number of outputs."""
         n_outputs, estimator._one_output = given
         begin_losses(estimator)
+        # of the targets so far: their number, the first one, Σ d and Σ d² for differences d from it; see `_running`
+        estimator._target_sums = np.zeros((0 if estimator.prepare_target is None else 4, n_outputs))
         return int(n_outputs)
 
     def snapshot(self, estimator: Any) -> dict[str, Any]:
@@ -69,6 +71,13 @@ class NumberTargets(Targets):
         """Return the mean loss of the last hypotheses."""
         return f"mean loss {estimator.total_loss_ / max(estimator.n_samples_seen_, 1):.4g}"
 
+    def in_units(self, estimator: Any, scores: np.ndarray) -> np.ndarray:
+        """Return predictions in the units of the targets."""
+        if not len(estimator._target_sums):
+            return scores
+        mean, deviation = _moments(estimator._target_sums)
+        return mean + deviation * scores
+
     # -- learning
     def lessons(
         self, estimator: Any, y: np.ndarray, weights: np.ndarray, ids: np.ndarray
@@ -76,14 +85,16 @@ class NumberTargets(Targets):
         """Yield rows in pieces."""
         for start in range(0, len(y), estimator._piece):
             rows = slice(start, min(start + estimator._piece, len(y)))
-            yield rows, Lesson(y[rows], weights[rows], ids[rows]), False
+            yield rows, _prepared(estimator, Lesson(y[rows], weights[rows], ids[rows])), False
 
     def record(
         self, estimator: Any, lesson: Lesson, record: IntervalRecord, *, joining: bool, first: bool
     ) -> StreamPredictions:
         """Add up the losses, and return the predictions."""
+        _count(estimator, lesson, record)
         y, predicted = lesson.codes, record.scores
-        _count(estimator, y, record)
+        if lesson.units is not None:
+            y, predicted = lesson.units[2], lesson.units[0] + lesson.units[1] * predicted
         shares, names = read_shares(estimator, record, len(y)) if lesson.shares else (None, ())
         if estimator._one_output:
             y, predicted = y[:, 0], predicted[:, 0]
@@ -97,11 +108,11 @@ class NumberTargets(Targets):
         except (TypeError, ValueError):
             return None
         fits = targets.shape[1] == estimator._machine.n_outputs and bool((np.abs(targets) < _LARGEST).all())
-        return Lesson(targets, np.array([weight]), None) if fits else None
+        return _prepared(estimator, Lesson(targets, np.array([weight]), None)) if fits else None
 
     def record_one(self, estimator: Any, lesson: Lesson, record: IntervalRecord) -> None:
         """Add up the losses of a single sample."""
-        _count(estimator, lesson.codes, record)
+        _count(estimator, lesson, record)
 
     def one(self, estimator: Any, scores: np.ndarray) -> Any:
         """Return the prediction for a single sample: a number, or an array for several outputs."""
@@ -114,8 +125,47 @@ def _read(X: Views, y: Any, *, required: bool) -> tuple[np.ndarray, np.ndarray, 
     return labeled, Y, (Y.shape[1], np.asarray(y).ndim == 1)
 
 
-def _count(estimator: Any, y: np.ndarray, record: IntervalRecord) -> None:
+# -- targets that are standardized
+def _moments(sums: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return mean and deviation of targets from their sums, 0 and 1 before the first; a deviation of 0 becomes 1."""
+    n, first, total, squares = sums
+    n = np.maximum(n, 1)
+    variance = squares / n - (total / n) ** 2
+    spread = variance > 1e-12 * squares / n  # else what is left by rounding
+    return first + total / n, np.where(spread, np.sqrt(np.where(spread, variance, 1.0)), 1.0)
+
+
+def _running(sums: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """Return the sums before each of n targets and after the last, (4, n + 1, n_outputs)."""
+    n = np.arange(len(y) + 1)[:, None] + sums[0]
+    first = sums[1] if sums[0, 0] else y[0]
+    d = np.vstack([np.zeros_like(first), y - first])
+    running = np.stack([n, first + 0 * n, sums[2] + np.cumsum(d, axis=0), sums[3] + np.cumsum(d**2, axis=0)])
+    if not sums[0, 0]:
+        running[1, 0] = 0.0  # nothing is known before the first
+    return running
+
+
+def _standardized(running: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """Return targets less the mean, over the deviation; both include the target itself, so that none is far off."""
+    mean, deviation = _moments(running[:, 1:])
+    return (y - mean) / deviation
+
+
+def _prepared(estimator: Any, lesson: Lesson) -> Lesson:
+    """Return what is learned with standardized targets, and the units in which predictions were made."""
+    if not len(estimator._target_sums):
+        return lesson
+    y = lesson.codes
+    running = _running(estimator._target_sums, y)
+    return lesson._replace(codes=_standardized(running, y), units=np.stack([*_moments(running[:, :-1]), y]))
+
+
+def _count(estimator: Any, lesson: Lesson, record: IntervalRecord) -> None:
     """Add up the losses of samples, over their outputs; without averages the last hypothesis predicts."""
+    y = lesson.codes
+    if lesson.units is not None:
+        estimator._target_sums = np.ascontiguousarray(_running(estimator._target_sums, lesson.units[2])[:, -1])
     last = estimator._losses(y, record.last).sum(axis=1)
     predicted = estimator._losses(y, record.scores).sum(axis=1) if estimator._averages() else last
     count_losses(estimator, last, predicted)
@@ -129,6 +179,10 @@ def _loss_certificate(estimator: Any, given: ComparedSamples, setting: BoundSett
     if setting is None or estimator._weighted or given.X is None:
         return trivial
     X, Y = estimator._read_pairs(given)
+    if len(estimator._target_sums):
+        if hasattr(estimator, "converged_"):  # passes of `fit` standardize differently
+            return trivial
+        Y = _standardized(_running(np.zeros_like(estimator._target_sums), Y), Y)
     n_passes = passes_of(estimator, len(Y))
     data = comparators_of(estimator, X, setting.p)
     if not data.are_definite():
