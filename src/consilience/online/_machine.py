@@ -27,7 +27,7 @@ class Lesson(NamedTuple):
     ids: Any
     scored: bool = True
     shares: bool = False  # whether the parts of the views in the margin are reported
-    units: Any = None  # (3, n, n_outputs): mean and deviation of numbers before each sample, and the numbers
+    units: Any = None  # units of numbers that are standardized
     quiet: bool = False  # whether another estimator warns that a budget is full
 
     def take(self, rows: Any) -> "Lesson":

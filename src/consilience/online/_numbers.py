@@ -2,17 +2,18 @@
 
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from .._jit import jit
 from ..solvers.certificates import LossCertificate, loss_bound
 from ..views._samples import in_order_of
 from ..views.container import Views
 from ..views.validation import read_targets
 from ._arrays import IntervalRecord
 from ._bounds import BoundSetting, ComparedSamples, comparators_of, given_comparator, passes_of
-from ._counting import begin_losses, count_losses
+from ._counting import begin_losses, count_losses, count_one_loss
 from ._machine import Lesson
 from ._predictions import StreamPredictions
 from ._targets import Targets, read_shares
@@ -51,7 +52,7 @@ class NumberTargets(Targets):
         """Set the sums of losses to 0; return the number of outputs."""
         n_outputs, estimator._one_output = given
         begin_losses(estimator)
-        # of the targets so far: their number, the first one, Σ d and Σ d² for differences d from it; see `_running`
+        # of the targets so far: their number, the first one, Σ d and Σ d² for differences d from it
         estimator._target_sums = np.zeros((0 if estimator.prepare_target is None else 4, n_outputs))
         return int(n_outputs)
 
@@ -75,8 +76,8 @@ class NumberTargets(Targets):
         """Return predictions in the units of the targets."""
         if not len(estimator._target_sums):
             return scores
-        mean, deviation = _moments(estimator._target_sums)
-        return mean + deviation * scores
+        units = [_moments(*own) for own in estimator._target_sums.T.tolist()]
+        return np.array([deviation for _, deviation in units]) * scores + [mean for mean, _ in units]
 
     # -- learning
     def lessons(
@@ -94,7 +95,7 @@ class NumberTargets(Targets):
         _count(estimator, lesson, record)
         y, predicted = lesson.codes, record.scores
         if lesson.units is not None:
-            y, predicted = lesson.units[2], lesson.units[0] + lesson.units[1] * predicted
+            y, predicted = lesson.units.y, lesson.units.mean + lesson.units.deviation * predicted
         shares, names = read_shares(estimator, record, len(y)) if lesson.shares else (None, ())
         if estimator._one_output:
             y, predicted = y[:, 0], predicted[:, 0]
@@ -103,16 +104,23 @@ class NumberTargets(Targets):
     # -- single samples
     def lesson_of_one(self, estimator: Any, y: Any, weight: float) -> Lesson | None:
         """Return what is learned about a sample with finite targets."""
-        try:
-            targets = np.array(y, dtype=np.float64).reshape(1, -1)
-        except (TypeError, ValueError):
-            return None
-        fits = targets.shape[1] == estimator._machine.n_outputs and bool((np.abs(targets) < _LARGEST).all())
+        if type(y) is float and estimator._machine.n_outputs == 1:
+            targets, fits = np.array([[y]]), abs(y) < _LARGEST
+        else:
+            try:
+                targets = np.array(y, dtype=np.float64).reshape(1, -1)
+            except (TypeError, ValueError):
+                return None
+            fits = targets.shape[1] == estimator._machine.n_outputs and bool((np.abs(targets) < _LARGEST).all())
         return _prepared(estimator, Lesson(targets, np.array([weight]), None)) if fits else None
 
     def record_one(self, estimator: Any, lesson: Lesson, record: IntervalRecord) -> None:
         """Add up the losses of a single sample."""
-        _count(estimator, lesson, record)
+        _follow(estimator, lesson)
+        y, last, scores = lesson.codes[0].tolist(), record.last[0].tolist(), record.scores[0].tolist()
+        lost = sum(map(estimator._loss_of_one, y, last))
+        missed = sum(map(estimator._loss_of_one, y, scores)) if estimator._averages() else lost
+        count_one_loss(estimator, lost, missed)
 
     def one(self, estimator: Any, scores: np.ndarray) -> Any:
         """Return the prediction for a single sample: a number, or an array for several outputs."""
@@ -126,46 +134,63 @@ def _read(X: Views, y: Any, *, required: bool) -> tuple[np.ndarray, np.ndarray, 
 
 
 # -- targets that are standardized
-def _moments(sums: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return mean and deviation of targets from their sums, 0 and 1 before the first; a deviation of 0 becomes 1."""
-    n, first, total, squares = sums
-    n = np.maximum(n, 1)
+class Units(NamedTuple):
+    """Mean and deviation of the targets before each sample, the targets, and their sums after the last one."""
+
+    mean: np.ndarray
+    deviation: np.ndarray
+    y: np.ndarray
+    sums: np.ndarray
+
+
+@jit()
+def _moments(n, first, total, squares):  # type: ignore[no-untyped-def]
+    """Return mean and deviation from sums of n differences to the first target; a deviation of 0 becomes 1."""
+    if n == 0:
+        return 0.0, 1.0
     variance = squares / n - (total / n) ** 2
-    spread = variance > 1e-12 * squares / n  # else what is left by rounding
-    return first + total / n, np.where(spread, np.sqrt(np.where(spread, variance, 1.0)), 1.0)
+    return first + total / n, np.sqrt(variance) if variance > 1e-12 * squares / n else 1.0  # less is rounding
 
 
-def _running(sums: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """Return the sums before each of n targets and after the last, (4, n + 1, n_outputs)."""
-    n = np.arange(len(y) + 1)[:, None] + sums[0]
-    first = sums[1] if sums[0, 0] else y[0]
-    d = np.vstack([np.zeros_like(first), y - first])
-    running = np.stack([n, first + 0 * n, sums[2] + np.cumsum(d, axis=0), sums[3] + np.cumsum(d**2, axis=0)])
-    if not sums[0, 0]:
-        running[1, 0] = 0.0  # nothing is known before the first
-    return running
+@jit()
+def _standardize(y, sums, mean, deviation, z):  # type: ignore[no-untyped-def]
+    """Set mean and deviation before each target, and z with those that include it, so that no target is far off."""
+    for i in range(len(y)):
+        for t in range(y.shape[1]):
+            n, first, total, squares = sums[0, t], sums[1, t], sums[2, t], sums[3, t]
+            mean[i, t], deviation[i, t] = _moments(n, first, total, squares)
+            first = y[i, t] if n == 0 else first
+            d = y[i, t] - first
+            sums[0, t], sums[1, t], sums[2, t], sums[3, t] = n + 1, first, total + d, squares + d * d
+            center, scale = _moments(n + 1, first, total + d, squares + d * d)
+            z[i, t] = (y[i, t] - center) / scale
 
 
-def _standardized(running: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """Return targets less the mean, over the deviation; both include the target itself, so that none is far off."""
-    mean, deviation = _moments(running[:, 1:])
-    return (y - mean) / deviation
+def _standardized(sums: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, Units]:
+    """Return standardized targets, and the units in which they were predicted."""
+    units, z = Units(np.empty_like(y), np.empty_like(y), y, sums.copy()), np.empty_like(y)
+    _standardize(y, units.sums, units.mean, units.deviation, z)
+    return z, units
 
 
 def _prepared(estimator: Any, lesson: Lesson) -> Lesson:
-    """Return what is learned with standardized targets, and the units in which predictions were made."""
+    """Return what is learned, with standardized targets if the estimator asks for them."""
     if not len(estimator._target_sums):
         return lesson
-    y = lesson.codes
-    running = _running(estimator._target_sums, y)
-    return lesson._replace(codes=_standardized(running, y), units=np.stack([*_moments(running[:, :-1]), y]))
+    z, units = _standardized(estimator._target_sums, lesson.codes)
+    return lesson._replace(codes=z, units=units)
+
+
+def _follow(estimator: Any, lesson: Lesson) -> None:
+    """Keep the sums of targets that were learned, where they are standardized."""
+    if lesson.units is not None:
+        estimator._target_sums = lesson.units.sums
 
 
 def _count(estimator: Any, lesson: Lesson, record: IntervalRecord) -> None:
     """Add up the losses of samples, over their outputs; without averages the last hypothesis predicts."""
     y = lesson.codes
-    if lesson.units is not None:
-        estimator._target_sums = np.ascontiguousarray(_running(estimator._target_sums, lesson.units[2])[:, -1])
+    _follow(estimator, lesson)
     last = estimator._losses(y, record.last).sum(axis=1)
     predicted = estimator._losses(y, record.scores).sum(axis=1) if estimator._averages() else last
     count_losses(estimator, last, predicted)
@@ -182,7 +207,7 @@ def _loss_certificate(estimator: Any, given: ComparedSamples, setting: BoundSett
     if len(estimator._target_sums):
         if hasattr(estimator, "converged_"):  # passes of `fit` standardize differently
             return trivial
-        Y = _standardized(_running(np.zeros_like(estimator._target_sums), Y), Y)
+        Y = _standardized(np.zeros_like(estimator._target_sums), Y)[0]
     n_passes = passes_of(estimator, len(Y))
     data = comparators_of(estimator, X, setting.p)
     if not data.are_definite():

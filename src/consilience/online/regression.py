@@ -221,6 +221,12 @@ default="epsilon_insensitive"
         losses = up * np.maximum(error - epsilon, 0.0) + down * np.maximum(-error - epsilon, 0.0)
         return losses**2 if self._is_squared() else losses
 
+    def _loss_of_one(self, y: float, score: float) -> float:
+        """Return the loss of one sample and output."""
+        gap, slopes = abs(y - score) - self._tolerance(), self._slopes()
+        loss = max(gap, 0.0) * slopes[0 if y > score else 1]
+        return loss**2 if self._is_squared() else loss
+
     def _bound_setting(self) -> BoundSetting | None:
         if self._machine.n_dropped or self.threshold is not None:  # no bound is known
             return None
