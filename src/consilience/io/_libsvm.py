@@ -9,6 +9,7 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.datasets import load_svmlight_file
 
+from ._libsvm_rows import parse_plain_lines
 from ._text import open_bytes
 from .tables import MOST_COLUMNS, Source, Table, naming_file
 
@@ -86,10 +87,9 @@ def _survey(source: Source) -> tuple[int, int]:
 def _load(lines: Sequence[_Line], source: Source, base: int | None) -> tuple[Any, np.ndarray, list[int]]:
     """Read lines with columns as they are numbered, and return the rows that could be read."""
     try:
-        X, y = load_svmlight_file(
-            io.BytesIO(b"".join(line.text if line.text.endswith(b"\n") else line.text + b"\n" for line in lines)),
-            n_features=_MOST_INDEX, zero_based=True,
-        )  # fmt: skip
+        text = b"".join(line.text if line.text.endswith(b"\n") else line.text + b"\n" for line in lines)
+        plain = parse_plain_lines(text, _MOST_INDEX)
+        X, y = plain or load_svmlight_file(io.BytesIO(text), n_features=_MOST_INDEX, zero_based=True)
         wrong = _wrong_columns(X, base)
     except Exception as error:
         wrong, cause = "", error
