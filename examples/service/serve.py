@@ -13,6 +13,7 @@ import json
 import queue
 import signal
 import threading
+from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
@@ -126,10 +127,8 @@ def main():
     server = start(given.port, given.checkpoint, given.every)
     # `shutdown` waits for `serve_forever`, so it cannot run in the thread that serves
     signal.signal(signal.SIGTERM, lambda *_: threading.Thread(target=server.shutdown).start())
-    try:
+    with suppress(KeyboardInterrupt):
         server.serve_forever()
-    except KeyboardInterrupt:
-        pass
     server.server_close()
     server.learner.stop()
 

@@ -94,7 +94,8 @@ def test_every_source_is_the_same_stream(source, estimator, tmp_path):
     model = clone(estimator)
     result = cs.progressive_validation(model, *[g for g in given if g is not options], chunk=64, **options)
     assert (result.n_samples, result.n_mistakes) == (whole.n_samples, whole.n_mistakes)
-    assert (result.measures, result.baseline, result.fading) == (whole.measures, whole.baseline, whole.fading)
+    for name in ("measures", "baseline", "fading"):  # scores by kernels agree up to rounding
+        assert getattr(result, name) == pytest.approx(getattr(whole, name), rel=1e-12)
     np.testing.assert_array_equal(result.curve, whole.curve)
     np.testing.assert_allclose(model.decision_function(X), expected.decision_function(X), atol=1e-9)
     share = f"{result.n_mistakes / 3:.2f}%"

@@ -151,7 +151,7 @@ def test_states_are_validated(path):
     model._machine.V = model._machine.V[:-1]
     write_checkpoint({"model": model}, path)
     for read in (read_checkpoint, cs.load):
-        with pytest.raises(ValueError, match="is damaged: .* Save the model again"):
+        with pytest.raises(ValueError, match=r"is damaged: .* Save the model again"):
             read(path)
 
 

@@ -536,4 +536,5 @@ def test_every_estimator_comes_back(name, path):
     if hasattr(model, "learn_one"):
         again.partial_fit(X, y[::-1])
         model.partial_fit(X, y[::-1])
-        assert np.array_equal(again.decision_function(X), model.decision_function(X))
+        assert np.array_equal(again.predict(X), model.predict(X))
+        assert np.array_equal(again._combined(X), model._combined(X))

@@ -1,8 +1,10 @@
 """Budgets: the oldest samples are dropped exactly, also from norms and averages; defaults stay bounded."""
 
+import warnings
+
 import numpy as np
 import pytest
-from online_cases import features, in_chunks, kernel_blocks, stream, two_signs
+from online_cases import features, in_chunks, kernel_blocks, one_by_one, same_state, stream, two_signs
 from sklearn.base import clone
 
 import consilience as cs

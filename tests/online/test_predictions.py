@@ -97,15 +97,19 @@ def test_rows_without_a_label_or_a_weight_are_left_out():
                   cs.MatrixPerceptron(), cs.MatrixPerceptron(RBF(0.3)), cs.PassiveAggressive()],
 )  # fmt: skip
 @pytest.mark.parametrize("n_classes", [2, 3])
-def test_the_parts_of_the_views_add_up_to_the_margin(estimator, n_classes):
+@pytest.mark.parametrize("average", [False, True, "recent"])
+def test_the_parts_of_the_views_add_up_to_the_margin(estimator, n_classes, average):
+    """With averages, the rival is that of the last hypothesis, so only two classes have one margin."""
     X, y = stream(2, n=40, n_classes=n_classes, missing=True)
-    model = clone(estimator).set_params(fit_intercept=False).partial_fit(X[:30], y[:30], classes=range(n_classes))
+    estimator = clone(estimator).set_params(fit_intercept=False, average=average)
+    model = estimator.partial_fit(X[:30], y[:30], classes=range(n_classes))
     scores = model.decision_function(X[30:31])[0]
     made = model.predict_then_learn(X[30:31], y[30:31], view_margins=True)
     c = int(y[30])
     margin = scores * (2 * c - 1) if n_classes == 2 else scores[c] - np.delete(scores, c).max()
     assert made.view_names == X.names
-    assert np.nansum(made.view_margins[0]) == pytest.approx(margin)
+    if n_classes == 2 or not average:
+        assert np.nansum(made.view_margins[0]) == pytest.approx(margin)
     assert np.isnan(made.view_margins[0]).tolist() == [not X.present(name)[30] for name in X.names]
 
 

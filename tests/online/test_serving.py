@@ -70,7 +70,7 @@ def test_a_row_of_nan_is_a_missing_view(estimator, missing):
         given.learn_one({**row, "v1": missing}, y[i])
         assert left_out.predict_proba_one(row) == given.predict_proba_one({**row, "v1": missing})
     same_state(left_out, given, X)
-    with pytest.raises(ValueError, match="none of|no view"):
+    with pytest.raises(ValueError, match=r"none of|no view"):
         given.learn_one({"v0": missing, "v1": missing}, 1)
 
 
@@ -201,9 +201,9 @@ def predicting(work, n=8):
 
 @pytest.mark.parametrize(
     "estimator",
-    [cs.OnlinePerceptron(average=True), cs.KernelPerceptron(RBF(0.2), budget=30), cs.PassiveAggressive(prepare="standardize")],
+    [cs.OnlinePerceptron(average=True), cs.KernelPerceptron(RBF(0.2), budget=30), PREPARED["prepared"]],
     ids=lambda own: type(own).__name__,
-)  # fmt: skip
+)
 def test_threads_predict_with_the_latest_snapshot_while_one_learns(estimator):
     X, y = stream(9, n=400)
     model = clone(estimator).partial_fit(X[:50], y[:50])

@@ -241,7 +241,7 @@ ERRORS = [
     (lambda: classifier().fit(V, None), "requires y to be passed, but the target y is None"),
     (lambda: classifier().fit(V, [None] * 40), "y has no label at all: every value is missing."),
     (lambda: classifier().fit(V, [1, 2, 3]), "inconsistent numbers of samples: X has 40, y has 3."),
-    (lambda: OnlinePerceptron().fit(V, np.ones((40, 2))), "y must be 1d, one label per sample; got shape (40, 2)."),
+    (lambda: read_labels(np.ones((40, 2)), 40), "y must be 1d, one label per sample; got shape (40, 2)."),
     (lambda: classifier().fit(V, np.linspace(0, 1, 40)), "Unknown label type"),
     (lambda: ridge().fit(V, np.full(40, np.nan)), "y has no target at all: every value is NaN."),
     (lambda: read_targets([[1.0, np.nan], [1.0, 2.0]], 2), "Row 0 of y is NaN in some outputs only."),

@@ -9,9 +9,10 @@ from ..kernels import Kernel
 from ..online._calibration import Calibration
 from ..online._candidates import OutputList
 from ..online._counting import curve_marks
-from ..online._dual import Grams, KernelMachine, Support, SupportMachine
+from ..online._dual import KernelMachine, Support, SupportMachine
 from ..online._factors import ViewFactors
 from ..online._frame import OnlineEstimator
+from ..online._grams import Grams
 from ..online._labels import LabelCalibration
 from ..online._linear import LinearMachine
 from ..online._link import LinkMachine

@@ -117,7 +117,8 @@ def read_checkpoint(path: str | os.PathLike[str]) -> Any:
 
 
 def _bytes_of(array: np.ndarray) -> Any:
-    return memoryview(np.ascontiguousarray(array).reshape(-1).view(np.uint8)) if array.size else b""
+    """Return the bytes of an array, without a copy where it is in C's order."""
+    return np.ascontiguousarray(array).reshape(-1).view(np.uint8).data if array.size else b""
 
 
 class _Packing:
@@ -187,7 +188,9 @@ class _Unpacking:
 
     def value(self, node: Any) -> Any:
         """Return what a node stands for."""
-        if not isinstance(node, (dict, list)):
+        if not isinstance(node, dict):
+            if isinstance(node, list):
+                raise ValueError("a list is not a node")
             return node
         kind = next(iter(node))
         parts = node[kind]
@@ -218,7 +221,8 @@ class _Unpacking:
         cls = class_called(parts)
         if kind != "object" or cls is None:
             raise ValueError(f"{kind} {parts} is not known")
-        made, state = cls.__new__(cls), {key: self.value(part) for key, part in node["state"].items()}
+        state = {key: self.value(part) for key, part in node["state"].items()}
+        made: Any = object.__new__(cls)
         if hasattr(made, "__setstate__"):
             made.__setstate__(state)
         else:

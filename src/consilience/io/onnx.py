@@ -95,7 +95,11 @@ class _Graph:
     """Nodes, constants, inputs and outputs of a graph in the making."""
 
     def __init__(self, onnx: Any):
-        self.onnx, self.nodes, self.constants, self.inputs, self.outputs = onnx, [], [], [], []
+        self.onnx = onnx
+        self.nodes: list[Any] = []
+        self.constants: list[Any] = []
+        self.inputs: list[Any] = []
+        self.outputs: list[Any] = []
 
     def constant(self, values: Any) -> str:
         """Return the name of a new constant."""

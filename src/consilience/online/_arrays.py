@@ -93,7 +93,7 @@ class IntervalRecord(NamedTuple):
     shares: np.ndarray  # (n, n_views): the part of each view in the mean score or margin; empty unless asked
 
 
-def intervals(rule: IntervalRule, targets: np.ndarray) -> np.ndarray:
+def target_intervals(rule: IntervalRule, targets: np.ndarray) -> np.ndarray:
     """Return the ends of the intervals that scores must reach, (2, n, n_outputs).
 
     Numbers y have [y - reach, y + reach], labels that apply (1) have [reach, ∞), and others (0) have (-∞, -reach].

@@ -136,14 +136,15 @@ def binary_pass(rows, codes, weights, state, rule, tol, n_before, record):  # ty
         for l in range(len(groups)):
             first, end, at = rows.start[i, l], rows.stop[i, l], rows.column_start[i, l]
             x, k, g = rows.values[first:end], rows.columns[at : at + end - first], groups[l]
-            product = _dot(V, x, k)
+            product, before = _dot(V, x, k), sums - lacks
             if averages:
                 sums += (C[g] + (since + last) * F[g]) * product
                 lacks += _dot(state.U, x, k)
             dots[g] += product
             score += F[g] * product
-            if len(shares):
-                shares[i, l] = sign * F[g] * product
+            if len(shares):  # of the hypothesis that predicts
+                own_share = (sums - lacks - before) / _total(n_before + i, state.mean) if averages else F[g] * product
+                shares[i, l] = sign * own_share
         if abs(score) <= near * largest and abs(score) <= tol * _term_size(rows, i, state):
             score = 0.0
         scores[i, 0] = score

@@ -18,7 +18,8 @@ from ..solvers.margin_labels import LabelKernel
 from ..views import _blocks
 from ..views._blocks import is_single
 from ..views.container import Views
-from ._dual import Grams, Support
+from ._dual import Support
+from ._grams import Grams
 
 _SAMPLES = 3000  # maximum number of samples on which comparators of kernels are computed
 _PENALTIES = (0.1, 1.0, 10.0)  # C of the machines that find comparators, over the mean squared length

@@ -9,7 +9,6 @@ from ..solvers.certificates import Certificate
 from ..views import _blocks
 from ..views._samples import in_order_of
 from ..views.container import Views
-from ..views.estimator import decide
 from ..views.validation import read_labels, read_stream_labels
 from ._bounds import BoundSetting, ComparedSamples, mistake_certificate
 from ._calibration import Calibration
@@ -143,7 +142,8 @@ class ClassTargets(Targets):
 
     def one(self, estimator: Any, scores: np.ndarray) -> Any:
         """Return the class of a single sample."""
-        return estimator.classes_[decide(scores[:, 0] if scores.shape[1] == 1 else scores, len(estimator.classes_))][0]
+        best = int(scores[0, 0] > 0) if scores.shape[1] == 1 else int(scores[0].argmax())
+        return estimator.classes_[best if len(estimator.classes_) > 1 else 0]
 
 
 def _led(scores: np.ndarray) -> np.ndarray:

@@ -17,9 +17,9 @@ from ._arrays import (
     RowArrays,
     Rule,
     as_intervals,
-    intervals,
     new_interval_record,
     new_record,
+    target_intervals,
 )
 from ._binary_steps import binary_pass
 from ._factors import ViewFactors
@@ -28,6 +28,8 @@ from ._machine import Lesson, Machine, Sources, includes_last, mean_of, plain, r
 from ._rows import Columns, Rows, joined, known_views, read_numbers, read_rows
 from ._steps import linear_pass
 
+_LAYOUTS = 64  # sets of views of single samples whose columns are kept
+_ONE = {np.dtype(kind): np.ones(1, dtype=kind) for kind in (np.float32, np.float64)}
 _TOL = {"float32": 1e-6, "float64": 1e-12}  # scores below this fraction of their terms are rounding, and count as 0
 
 
@@ -63,9 +65,10 @@ class LinearMachine(Machine):
         self._weights: list[np.ndarray] | None = None  # W where it is computed already
         self._state: tuple[Any, ...] | None = None
         self._interval_state: tuple[Any, ...] | None = None
+        self._layouts: dict[tuple[str, ...], tuple[np.ndarray, ...]] = {}  # of single samples, by their views
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_weights": None, "_state": None, "_interval_state": None}
+        return {**self.__dict__, "_weights": None, "_state": None, "_interval_state": None, "_layouts": {}}
 
     def __setstate__(self, state: Mapping[str, Any]) -> None:
         self.__dict__.update(state)
@@ -148,7 +151,7 @@ class LinearMachine(Machine):
         self._weights, tol = None, _TOL[self.V.dtype.name]
         if self._interval_state is None:
             self._interval_state = plain(self._arrays())
-        given = (tuple(chunk.arrays), intervals(rule, lesson.codes), lesson.weights, self._interval_state)
+        given = (tuple(chunk.arrays), target_intervals(rule, lesson.codes), lesson.weights, self._interval_state)
         self.n_updates += linear_interval_pass(*given, tuple(rule), tol, self.n_hypotheses, tuple(record))
         self.n_hypotheses += n
         return record
@@ -176,28 +179,42 @@ class LinearMachine(Machine):
     # -- one row
     def read_one(self, x: Mapping[str, Any]) -> Rows | None:
         """Return one sample as rows; None if it must be validated as Views first."""
-        values, columns, bounds, places = [], [], [0], []
-        at, ones, n_given = 0, self.columns.ones, 0
+        given, n_given, ones = {}, 0, self.columns.ones
         single = self.V.dtype == np.float32  # such weights are not for samples in double precision
-        for name, offset in self.columns.offsets.items():
-            places.append(at)
+        for name, width in self.columns.widths.items():
             if name in x:
                 n_given += 1
-                own = _read_row(x[name], offset + ones, self.columns.widths[name] - ones)
-                if own is NotImplemented or (single and own is not None and own[0].dtype != np.float32):
+                own = _read_row(x[name], width - ones)
+                if own is NotImplemented or (single and own is not None and own.dtype != np.float32):
                     return None
-                if own is not None and ones:
-                    values.append(np.ones(1, dtype=own[0].dtype))
-                    columns.append(np.array([offset], dtype=own[1].dtype))
                 if own is not None:
-                    values.append(own[0])
-                    columns.append(own[1])
-                    at += ones + len(own[1])
-            bounds.append(at)
-        if not values or n_given < len(x):  # x has a view that is not known yet
+                    given[name] = own
+        if not given or n_given < len(x):  # x has a view that is not known yet
             return None
+        return Rows(RowArrays(_joined_values(given, ones), *self._layout(given)))
+
+    def _layout(self, given: Mapping[str, Any]) -> tuple[np.ndarray, ...]:
+        """Return all of `RowArrays` but the values of one row; dense rows of the same views share it."""
+        dense = all(type(own) is np.ndarray for own in given.values())
+        if dense and (known := self._layouts.get(tuple(given))) is not None:
+            return known
+        columns: list[Any] = []
+        bounds, at, ones = [0], 0, self.columns.ones
+        for name, offset in self.columns.offsets.items():
+            if name in given:
+                own = given[name]
+                width = self.columns.widths[name]
+                columns += [np.array([offset], dtype=np.int32)] * ones
+                columns.append(
+                    own.indices + (offset + ones) if sp.issparse(own) else np.arange(offset + ones, offset + width)
+                )
+                at += ones + len(columns[-1])
+            bounds.append(at)
         edges = np.array([bounds])
-        return Rows(RowArrays(joined(values), joined(columns), edges[:, :-1], edges[:, 1:], np.array([places])))
+        layout = (joined(columns).astype(np.int32, copy=False), edges[:, :-1], edges[:, 1:], edges[:, :-1])
+        if dense and len(self._layouts) < _LAYOUTS:
+            self._layouts[tuple(given)] = layout
+        return layout
 
     def score_one(self, row: Rows) -> np.ndarray:
         """Return the scores of one row, computed at its nonzero entries alone."""
@@ -268,17 +285,19 @@ def _row_scores(values, columns, start, stop, column_start, groups, side, V, U, 
     return total
 
 
-def _read_row(row: Any, offset: int, width: int) -> Any:
-    """Return values and columns of the row of one view; None if it is missing, `NotImplemented` if not readable."""
+def _read_row(row: Any, width: int) -> Any:
+    """Return the row of one view; None if it is missing, `NotImplemented` if it must be validated."""
     if row is None:
         return None
-    if sp.issparse(row):
-        finite = _is_valid_row(row, width) and math.isfinite(np.dot(row.data, row.data))
-        return (row.data, row.indices + offset if offset else row.indices) if finite else NotImplemented
-    numbers = read_numbers(row, width)
-    if numbers is None or numbers is NotImplemented:
-        return numbers
-    return numbers, np.arange(offset, offset + width, dtype=np.int32)  # all columns of its view
+    if type(row) is np.ndarray or not sp.issparse(row):  # the first test is faster
+        return read_numbers(row, width)
+    return row if _is_valid_row(row, width) and math.isfinite(np.dot(row.data, row.data)) else NotImplemented
+
+
+def _joined_values(given: Mapping[str, Any], ones: int) -> np.ndarray:
+    """Return the values of the rows of several views, one after the other, each after its column of ones."""
+    values = [own if type(own) is np.ndarray else own.data for own in given.values()]
+    return joined([part for own in values for part in (_ONE[own.dtype], own)] if ones else values)
 
 
 def _is_valid_row(row: Any, width: int) -> bool:

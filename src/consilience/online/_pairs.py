@@ -13,7 +13,8 @@ from ..solvers.linalg import is_positive
 from ..views._reading import objects_of
 from ..views.container import Views
 from ._candidates import Choice, OutputList, output_key
-from ._dual import Grams, Support, compact
+from ._dual import Support, compact
+from ._grams import Grams
 from ._ranking import ROUNDING, RankingMachine, lead_and_rival
 from ._rows import known_views
 

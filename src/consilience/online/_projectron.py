@@ -8,8 +8,9 @@ import numpy as np
 from .._jit import jit
 from ..solvers.linalg import multiply, solve_rows
 from ..views.container import Views
-from ._arrays import IntervalRule, intervals
-from ._dual import Grams, Support, SupportMachine, refuse_one_view
+from ._arrays import IntervalRule, target_intervals
+from ._dual import Support, SupportMachine, refuse_one_view
+from ._grams import Grams
 from ._interval_steps import projected_interval_pass
 from ._machine import Lesson, Sources, mean_of, remapped
 
@@ -75,7 +76,7 @@ class ProjectronMachine(SupportMachine):
         state = ProjectronState(alpha, beta, self.L, np.arange(S + b), self.largest, self.budget)
         updates, times = np.zeros(b, dtype=np.int64), (self.n_hypotheses, _mean_of(self.average))
         if isinstance(rule, IntervalRule):
-            given: Any = (intervals(rule, lesson.codes), lesson.weights, tuple(rule))
+            given: Any = (target_intervals(rule, lesson.codes), lesson.weights, tuple(rule))
             size = projected_interval_pass(K[:, 0], given, tuple(state), S, times, tuple(record), updates)
         else:
             given = (lesson.codes, lesson.weights, tuple(rule))
@@ -212,8 +213,8 @@ def _projectron_pass(K, given, solved, state, size, times, scores, wrong, update
     """Learn a block, and return where it stops and the size of the support; K[i] is the kernel with it and the block.
 
     `solved` are the sample to begin with, H with the rows L⁻¹k, D with L⁻ᵀL⁻¹k and HH', all for the members before this
-    block. Where these are empty, the pass stops at the first sample that needs them. `updates` become 2 for new members,
-    1 for projections and 3 for those that only a full budget requires.
+    block. Where these are empty, the pass stops at the first sample that needs them. `updates` become 2 for new
+    members, 1 for projections and 3 for those that only a full budget requires.
 
     Scores that differ by less than _SPAN of the largest terms so far are ties, and so are distances and the threshold:
     solving with L leaves more rounding than sums do.

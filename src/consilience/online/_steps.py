@@ -280,20 +280,27 @@ def _set_means(rows, i, state, dots, n, means):  # type: ignore[no-untyped-def]
 
 
 @jit()
-def _set_shares(rows, i, state, code, rival, shares):  # type: ignore[no-untyped-def]
-    """Set the part of each view in the margin of row i, <w_l, x_l> for w = (V F)_l of the true class less its rival."""
-    V, F, side = state.V, state.factors.F, state.factors.side
+def _set_shares(rows, i, state, code, rival, n, shares):  # type: ignore[no-untyped-def]
+    """Set the part of each view in the margin of row i: <w_l, x_l> of the true class less its rival.
+
+    w is that of the hypothesis that predicts: V F, or the mean over the n hypotheses so far.
+    """
+    V, U, factors, side = state.V, state.U, state.factors, state.factors.side
+    averages, since = len(U) > 0, factors.counters[0] + (state.mean == 1)
     for l in range(len(state.groups)):
         total, shift = 0.0, rows.column_start[i, l] - rows.start[i, l]
         for j in range(rows.start[i, l], rows.stop[i, l]):
-            w = V[rows.columns[j + shift]]
-            for k in range(w.shape[0]):
-                g = state.groups[l] + k * side
-                if rival >= 0:
-                    total += rows.values[j] * (F[g, code] * w[k, code] - F[g, rival] * w[k, rival])
-                else:
-                    total += rows.values[j] * F[g, 0] * w[k, 0] * (2 * code - 1)
-        shares[l] = total
+            c = rows.columns[j + shift]
+            for t in (code if rival >= 0 else 0, rival):
+                if t < 0:
+                    continue
+                w = -U[c, l if side > 0 else 0, t] if averages else 0.0
+                for k in range(V.shape[1]):
+                    g = state.groups[l] + k * side
+                    w += V[c, k, t] * (factors.C[g, t] + since * factors.F[g, t] if averages else factors.F[g, t])
+                sign = -1.0 if t == rival or (rival < 0 and code == 0) else 1.0
+                total += sign * rows.values[j] * w
+        shares[l] = total / (_total(n, state.mean) if averages else 1.0)
 
 
 @jit()
@@ -322,7 +329,7 @@ def linear_pass(rows, codes, weights, state, rule, tol, n_before, record):  # ty
         if len(state.U):
             _set_means(rows, i, state, dots, n_before + i, record.scores[i])
         if len(record.shares):
-            _set_shares(rows, i, state, code, rival, record.shares[i])
+            _set_shares(rows, i, state, code, rival, n_before + i, record.shares[i])
         _report(i, margin, _weight(n_before + i + 1, state.mean), counters, record.wrong)
         if margin > rule.threshold * (1 + tol):
             continue
@@ -398,13 +405,18 @@ def _set_kernel_means(beta, K, factors, mean, n, dots, means):  # type: ignore[n
 
 
 @jit()
-def _set_group_shares(factors, dots, code, rival, shares):  # type: ignore[no-untyped-def]
-    """Set the part of each view in the margin, from the sums over the support by group."""
-    F, m = factors.F, len(shares)
+def _set_group_shares(beta, K, factors, mean, n, dots, code, rival, shares):  # type: ignore[no-untyped-def]
+    """Set the part of each view in the margin of the hypothesis that predicts, from the sums over the support."""
+    C, F, since, m = factors.C, factors.F, factors.counters[0] + (mean == 1), len(shares)
     shares[:] = 0
     for g in range(len(F)):  # group (k, l) of a full matrix belongs to the view l of the sample
-        own = F[g, code] * dots[g, code] - F[g, rival] * dots[g, rival] if rival >= 0 else F[g, 0] * dots[g, 0]
-        shares[g % m] += own if rival >= 0 or code == 1 else -own
+        for t in (code if rival >= 0 else 0, rival):
+            if t < 0:
+                continue
+            own = F[g, t] * dots[g, t]
+            if len(beta):
+                own = ((C[g, t] + since * F[g, t]) * dots[g, t] - _sum(beta[g, t], K[g])) / _total(n, mean)
+            shares[g % m] += -own if t == rival or (rival < 0 and code == 0) else own
 
 
 @jit()
@@ -451,7 +463,8 @@ def kernel_pass(K, own, given, state, rule, tol, record, steps, history, going):
             if len(R):
                 record.scores[i] = R @ record.scores[i]
         if len(record.shares):
-            _set_group_shares(factors, dots, code, rival, record.shares[i])
+            past = beta[:, :, : S + i]
+            _set_group_shares(past, K[i, :, : S + i], factors, mean, n_before + i, dots, code, rival, record.shares[i])
         _report(i, margin, _weight(n_before + i + 1, mean), counters, record.wrong)
         if margin > rule.threshold * (1 + tol):
             continue

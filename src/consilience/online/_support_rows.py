@@ -114,7 +114,7 @@ class SingleRow:
 def _add_kernel(kernel: Kernel, x: np.ndarray, Y: np.ndarray, there: np.ndarray, shift: float, out: np.ndarray) -> None:
     """Add k(x, y) + `shift` for each row y that is there."""
     if type(kernel) is RBF:
-        _add_gaussian(x, Y, there, float(kernel.gamma), shift, out)  # type: ignore[arg-type]
+        _add_gaussian(x, Y, there, float(kernel.gamma), shift, out)
     elif type(kernel) is Linear:
         _add_products(x, Y, there, shift, out)
     elif there.all():

@@ -9,7 +9,8 @@ import scipy.sparse as sp
 from .._jit import jit
 from ..views.container import Views
 from ._arrays import PassRecord
-from ._dual import Grams, Support, SupportMachine, refuse_one_view
+from ._dual import Support, SupportMachine, refuse_one_view
+from ._grams import Grams
 from ._machine import Lesson, Sources
 from ._rows import present_rows
 

@@ -12,8 +12,9 @@ from ..kernels.gram import is_psd
 from ..views._docs import shared_docs
 from ..views.estimator import ViewClassifier
 from ._bounds import BoundSetting
-from ._dual import Grams, KernelMachine
+from ._dual import KernelMachine
 from ._frame import OnlineEstimator
+from ._grams import Grams
 from ._machine import Machine, from_machine
 from ._parameters import CONSTRAINTS, budget_of
 from ._projectron import ProjectionRule, ProjectronMachine

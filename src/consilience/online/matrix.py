@@ -17,8 +17,9 @@ from ..views.container import Views
 from ..views.estimator import ViewClassifier
 from ._arrays import Rule
 from ._bounds import BoundSetting, ComparedSamples
-from ._dual import Grams, KernelMachine
+from ._dual import KernelMachine
 from ._frame import OnlineEstimator
+from ._grams import Grams
 from ._linear import LinearMachine
 from ._machine import Machine, from_machine
 from ._parameters import CONSTRAINTS, budget_of

@@ -11,8 +11,9 @@ from ..views._docs import shared_docs
 from ..views.estimator import ViewClassifier
 from ._arrays import Rule
 from ._bounds import BoundSetting
-from ._dual import Grams, KernelMachine
+from ._dual import KernelMachine
 from ._frame import OnlineEstimator
+from ._grams import Grams
 from ._linear import LinearMachine
 from ._link import LinkMachine
 from ._machine import Machine, from_machine

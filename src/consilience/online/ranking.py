@@ -19,8 +19,8 @@ from ._arrays import Rule
 from ._bounds import BoundSetting, ComparedSamples, mistake_certificate
 from ._candidates import OutputList, as_items, as_output_array, check_lengths, ordered, read_candidates_of
 from ._counting import count
-from ._dual import Grams
 from ._frame import OnlineEstimator
+from ._grams import Grams
 from ._linear import LinearMachine
 from ._link import LinkMachine
 from ._pairs import PairMachine

@@ -12,8 +12,9 @@ from ..views._docs import shared_docs
 from ..views.estimator import ViewRegressor
 from ._arrays import IntervalRule
 from ._bounds import BoundSetting
-from ._dual import Grams, KernelMachine
+from ._dual import KernelMachine
 from ._frame import OnlineEstimator
+from ._grams import Grams
 from ._linear import LinearMachine
 from ._machine import Machine, from_machine
 from ._numbers import NumberTargets

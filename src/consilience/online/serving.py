@@ -28,8 +28,8 @@ def _as_model(name: str) -> Any:
 class Snapshot:
     """An online model as it was at one moment: it predicts, and further learning does not change it.
 
-    `snapshot` of an online estimator returns it. It copies weights, or coefficients of the samples kept, not the samples
-    themselves. Any number of threads may predict with it at once. A service keeps the latest one in a variable, which
+    `snapshot` of an online estimator returns it. It copies weights, or coefficients of the samples kept, but not the
+    samples. Any number of threads may predict with it at once. A service keeps the latest one in a variable, which
     its learning thread replaces.
 
     Parameters
@@ -45,10 +45,12 @@ class Snapshot:
     Examples
     --------
     >>> import consilience as cs
-    >>> model = cs.OnlinePerceptron().partial_fit({"a": [[1.0], [-1.0]]}, ["up", "down"])
+    >>> model = cs.OnlinePerceptron().partial_fit({"a": [[1.0], [-1.0]] * 5}, [1, 0] * 5)
     >>> before = model.snapshot()
-    >>> model.learn_one({"a": [-9.0]}, "up").predict_one({"a": [1.0]}), before.predict_one({"a": [1.0]})
-    ('down', 'up')
+    >>> for _ in range(9):
+    ...     _ = model.learn_one({"a": [1.0]}, 0)
+    >>> int(before.predict_one({"a": [1.0]})), int(model.predict_one({"a": [1.0]}))
+    (1, 0)
     """
 
     def __init__(self, model: Any):

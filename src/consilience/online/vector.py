@@ -18,8 +18,8 @@ from ..views._docs import shared_docs
 from ..views.conversion import to_float64
 from ..views.estimator import ViewClassifier
 from ._bounds import ComparedSamples, machine_without_intercept
-from ._dual import Grams
 from ._frame import OnlineEstimator
+from ._grams import Grams
 from ._parameters import CONSTRAINTS
 from ._vector import VectorMachine, VectorRule, coefficient_pass
 

@@ -275,7 +275,9 @@ def _as_numbers(row: Any) -> np.ndarray | None:
     """Return a row in double precision, None for what is not numbers; text is not, even if it reads as a number."""
     try:
         given = np.asarray(row.to_numpy() if hasattr(row, "to_numpy") else row)
-        text = given.dtype.kind in "US" or (given.dtype == object and any(isinstance(value, str) for value in given.flat))
+        text = given.dtype.kind in "US" or (
+            given.dtype == object and any(isinstance(value, str) for value in given.flat)
+        )
         return None if text else given.astype(np.float64)
     except (TypeError, ValueError):
         return None
