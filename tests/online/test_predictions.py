@@ -268,6 +268,16 @@ def test_forgetting_all_starts_again(name):
     np.testing.assert_allclose(half.forget(0.5).decision_function(X), 0.5 * before, atol=1e-8)
 
 
+@pytest.mark.parametrize("average", [True, "recent", "with_last"])
+@pytest.mark.parametrize("name", ["perceptron", "3-norm", "PA-I", "kernel perceptron", "projectron", "matrix 2"])
+def test_means_go_on_with_the_hypothesis_that_is_left(name, average):
+    X, y = stream(7, n=80)
+    last = clone(ALL[name]).partial_fit(X, y)
+    model = clone(ALL[name]).set_params(average=average).partial_fit(X, y).forget(0.5)
+    np.testing.assert_allclose(model.decision_function(X), 0.5 * last.decision_function(X), atol=1e-8)
+    assert model.certificate(X, y).bound is None  # the bounds are for what learns from all samples
+
+
 @pytest.mark.parametrize("kernel", ["linear", RBF(0.3)])
 @pytest.mark.parametrize("average", [False, True])
 def test_one_view_can_be_forgotten_alone(kernel, average):

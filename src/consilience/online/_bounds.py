@@ -279,7 +279,7 @@ def mistake_certificate(estimator: Any, given: ComparedSamples, setting: BoundSe
     # for independent samples, so each seen once
     risk = risk_bound(n_mistakes / n, n) if n and estimator.n_iter_ == 1 else None
     trivial = MistakeCertificate(status="streamed", n_mistakes=n_mistakes, n_samples=n, risk=risk)
-    if setting is None or estimator._weighted:  # the bounds are for steps of one length
+    if setting is None or estimator._off_bounds:  # the bounds are for steps of one length
         return trivial
     # the comparator 0 has the hinge loss 1 on every sample
     best = replace(trivial, bound=float(n), loss=float(n), norm=0.0)
@@ -307,8 +307,8 @@ def label_certificate(estimator: Any, given: ComparedSamples, setting: BoundSett
     n, n_mistakes = int(estimator.n_samples_seen_), int(estimator.n_mistakes_)
     risk = risk_bound(n_mistakes / n, n) if n and estimator.n_iter_ == 1 else None
     trivial = MistakeCertificate(status="streamed", n_mistakes=n_mistakes, n_samples=n, risk=risk)
-    if setting is None or estimator._weighted or given.X is None:
-        return trivial if setting is None or estimator._weighted else replace(trivial, bound=float(n))
+    if setting is None or estimator._off_bounds or given.X is None:
+        return trivial if setting is None or estimator._off_bounds else replace(trivial, bound=float(n))
     X, codes = estimator._read_pairs(given)
     n_passes, L = passes_of(estimator, len(codes)), codes.shape[1]
     data = comparators_of(estimator, X, setting.p)

@@ -28,7 +28,7 @@ from ._events import Events
 from ._factors import ViewFactors
 from ._grams import Grams
 from ._interval_steps import kernel_interval_pass
-from ._machine import Lesson, Machine, Sources, includes_last, mean_of, plain, remapped, takes_means
+from ._machine import Lesson, Machine, Sources, first_weight, includes_last, mean_of, plain, remapped, takes_means
 from ._rows import known_views
 from ._steps import kernel_pass
 from ._support_rows import SingleRow, SupportRows, coefficient_columns, read_single
@@ -348,8 +348,9 @@ class KernelMachine(SupportMachine):
             scale[list(self.grams.kernels).index(view)] = share**0.5  # ‖v‖² in the space of the smaller kernel
             self.grams.kernels[view] = self.grams.kernels[view] * share
         self.beta = 0 * self.beta
-        self.factors.forget(scale)
-        self.n_hypotheses = 0
+        left = share > 0 or view is not None
+        self.factors.forget(scale, first_weight(self.average) if left else 0.0)
+        self.n_hypotheses = int(left)
 
     def remap_outputs(self, sources: Sources) -> None:
         """Replace the outputs: each becomes a multiple of an output before, or 0."""

@@ -84,8 +84,11 @@ class ViewFactors:
             for t in range(self.F.shape[1]):
                 set_factors(self.norms[:, t], self.prior, self.p, 0, self.F[:, t])
 
-    def forget(self, scale: np.ndarray) -> None:
-        """Follow weight vectors that were multiplied by `scale`, one number for each view; sums start again."""
+    def forget(self, scale: np.ndarray, weight: float) -> None:
+        """Follow weight vectors that were multiplied by `scale`, one number for each view.
+
+        Sums start again with the hypothesis that is left, with its weight in the mean.
+        """
         if len(self.learned):  # R bounds the potential, which shrinks with the weights
             self.learned[0] *= float(scale.max()) ** 2
             self.prior *= float(scale.max()) ** 2
@@ -98,7 +101,7 @@ class ViewFactors:
                     set_factors(self.norms[:, t], self.prior, self.p, self.side, self.F[:, t])
                 else:
                     self.F[:, t] = self._unit()
-        self.C[:], self.counters[:] = 0, 0
+        self.C[:], self.counters[:] = 0, (weight, 0)
 
     def remap(self, sources: Sources) -> None:
         """Replace the outputs; see `Machine.remap_outputs`. Squared norms scale by squares, factors do not scale."""

@@ -141,7 +141,7 @@ class OnlineEstimator(ViewEstimator, ABC):
         self.n_iter_ = 1  # passes over the same samples
         self._met: tuple[str, ...] = ()  # views that some sample had
         self._began_with = {name: getattr(self, name) for name in FIXED if hasattr(self, name)}
-        self._weighted = False  # whether samples had weights
+        self._off_bounds = False  # whether steps differ from those of the bounds: by weights, or by forgetting
         self.kernels_ = {}
         self._machine = self._new_machine(self._targets.begin(self, *given))
 
@@ -182,6 +182,7 @@ class OnlineEstimator(ViewEstimator, ABC):
         """
         check_is_fitted(self, "n_samples_seen_")
         check_forgetting(self, share, view)
+        self._off_bounds = True
         self._machine.forget(float(share), view)
         self._targets.forget(self)
         return self
@@ -256,7 +257,7 @@ class OnlineEstimator(ViewEstimator, ABC):
             if fresh:
                 self._begin(*read.given)
             remember(self, read.X)
-            self.preparation_, self._weighted = read.prepared, self._weighted or sample_weight is not None
+            self.preparation_, self._off_bounds = read.prepared, self._off_bounds or sample_weight is not None
             chunk = read.chunk._replace(ids=self._next_id + read.chunk.ids)  # positions in the stream
             self._next_id += len(chunk.y)
             made = self._learn_chunk(chunk, view_margins) if len(chunk.y) else []
@@ -336,7 +337,7 @@ class OnlineEstimator(ViewEstimator, ABC):
         self._check_views(read.chunk.X, whole=True)
         self._begin(*read.given)
         remember(self, read.X)
-        self.preparation_, self._weighted = read.prepared, sample_weight is not None
+        self.preparation_, self._off_bounds = read.prepared, sample_weight is not None
         self._resolve_kernels(read.chunk.X)
         self._next_id = len(read.X)
         return read.chunk._replace(ids=read.rows)

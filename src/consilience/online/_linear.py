@@ -24,7 +24,7 @@ from ._arrays import (
 from ._binary_steps import binary_pass
 from ._factors import ViewFactors
 from ._interval_steps import linear_interval_pass
-from ._machine import Lesson, Machine, Sources, includes_last, mean_of, plain, remapped
+from ._machine import Lesson, Machine, Sources, first_weight, includes_last, mean_of, plain, remapped
 from ._rows import Columns, Rows, joined, known_views, read_numbers, read_rows
 from ._steps import linear_pass
 
@@ -114,8 +114,9 @@ class LinearMachine(Machine):
             self.V[self.columns.span(name), l if self.columns.shared else 0] *= scale[l]
         self.intercept[:1] *= share if view is None else 1.0
         self.U[:], self.intercept[1:] = 0, 0
-        factors.forget(scale)
-        self.n_hypotheses = 0
+        left = share > 0 or view is not None
+        factors.forget(scale, first_weight(self.average) if left else 0.0)
+        self.n_hypotheses = int(left)
         self._weights = None
 
     def view_names(self) -> tuple[str, ...]:

@@ -11,7 +11,7 @@ from ..kernels import Kernel
 from ..views.container import Views
 from ._arrays import PassRecord, RowArrays, Rule, new_record
 from ._events import Events
-from ._machine import Lesson, Machine, Sources, includes_last, mean_of, remapped, takes_means
+from ._machine import Lesson, Machine, Sources, first_weight, includes_last, mean_of, remapped, takes_means
 from ._rows import Columns, known_views, read_rows
 
 
@@ -82,8 +82,10 @@ class LinkMachine(Machine):
         self.W = np.ascontiguousarray(np.sign(self.V) * sizes ** (self.p - 1))
         self.power = (sizes**self.p).sum(axis=0)
         self.scale[self.power == 0] = 0.0  # as before the first step
-        self.U[:], self.last[:], self.C[:], self.counters[:] = 0, 0, 0, 0
-        self.n_hypotheses = 0
+        left = share > 0 or view is not None
+        self.U[:], self.last[:], self.C[:] = 0, 0, 0
+        self.counters[:] = first_weight(self.average) if left else 0.0
+        self.n_hypotheses = int(left)
 
     def view_names(self) -> tuple[str, ...]:
         """Return the views that some sample had, in the order in which they joined."""

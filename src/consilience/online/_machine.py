@@ -69,7 +69,10 @@ class Machine(ABC):
 
     @abstractmethod
     def forget(self, share: float, view: str | None) -> None:
-        """Multiply what was learned by a share, of one view or of all; means of hypotheses start again."""
+        """Multiply what was learned by a share, of one view or of all.
+
+        Means of hypotheses start again, with the one that is left; with none where nothing is.
+        """
 
     @abstractmethod
     def view_names(self) -> tuple[str, ...]:
@@ -119,6 +122,11 @@ def takes_means(average: Any) -> bool:
 def mean_of(average: Any) -> int:
     """Return which mean predicts: 0 of the hypotheses in use so far, 1 also of the last, 2 with growing weights."""
     return {"with_last": 1, "recent": 2}.get(average, 0) if isinstance(average, str) else 0
+
+
+def first_weight(average: Any) -> float:
+    """Return the weight of the first hypothesis in a mean."""
+    return 6.0 if mean_of(average) == 2 else 1.0  # t(t+1)(t+2) for t = 1
 
 
 def includes_last(average: Any) -> bool:

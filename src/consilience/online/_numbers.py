@@ -201,7 +201,7 @@ def _loss_certificate(estimator: Any, given: ComparedSamples, setting: BoundSett
     """Return the summed loss and the sum of the bounds of the outputs, each by its best comparator."""
     n, loss = int(estimator.n_samples_seen_), float(estimator.total_loss_)
     trivial = LossCertificate(status="streamed", total_loss=loss, n_samples=n)
-    if setting is None or estimator._weighted or given.X is None:
+    if setting is None or estimator._off_bounds or given.X is None:
         return trivial
     X, Y = estimator._read_pairs(given)
     if len(estimator._target_sums):

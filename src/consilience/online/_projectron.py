@@ -65,7 +65,7 @@ class ProjectronMachine(SupportMachine):
         """Multiply the coefficients by a share; means of hypotheses start again."""
         refuse_one_view(view)
         self.alpha, self.beta = share * self.alpha, 0 * self.beta
-        self.n_hypotheses = 0
+        self.n_hypotheses = int(share > 0)
 
     def _learn_block(self, X: Views, lesson: Lesson, rule: Any, record: Any) -> None:
         b, S, T = len(lesson.codes), len(self.support), self.n_outputs

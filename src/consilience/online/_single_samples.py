@@ -23,7 +23,7 @@ def learn_single(estimator: Any, x: Mapping[str, Any], y: Any, weight: float) ->
     except Exception:  # such as a kernel that overflows
         undo()
         raise
-    estimator._weighted = estimator._weighted or weight != 1
+    estimator._off_bounds = estimator._off_bounds or weight != 1
     estimator._next_id += 1
     estimator._targets.record_one(estimator, lesson, record)
     return estimator
