@@ -25,6 +25,12 @@ def binary_rows(arrays, name):
     return sp.csr_matrix(parts, shape=tuple(arrays[f"{name}_shape"]))
 
 
+def peak_memory():
+    """Return the largest resident memory of this process in MiB; `getrusage` would include its parent's."""
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return next(int(line.split()[1]) / 1024 for line in lines if line.startswith("VmHWM"))
+
+
 def shuffled(X, y):
     order = np.random.default_rng(0).permutation(len(y))
     return X[order], y[order]

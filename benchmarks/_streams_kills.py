@@ -4,7 +4,6 @@ import hashlib
 import json
 import pickle
 import random
-import resource
 import statistics
 import subprocess
 import sys
@@ -14,7 +13,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow.parquet as pq
 
-from _streams_files import made_stream  # isort: skip
+from _streams_files import made_stream, peak_memory  # isort: skip
 
 EVERY = 20_000  # rows between checkpoints
 
@@ -56,7 +55,7 @@ def learn(path, checkpoint):
             {
                 "state": fingerprint(state), "rows": result.n_samples, "error": result.error,
                 "log_loss": result.measures["log_loss"], "seconds": time.perf_counter() - start,
-                "peak": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
+                "peak": peak_memory(),
             }
         )
     )  # fmt: skip
@@ -88,7 +87,7 @@ def kills(folder, rows, n_kills):
     checkpoint, rng, done = Path(folder) / "kills_some.checkpoint", random.Random(0), 0
     while done < n_kills:
         process = start_learning(path, checkpoint)
-        try:
+        try:  # about as much of the stream in each part
             process.wait(3 + rng.random() * max(2.0, 2 * whole["seconds"] / n_kills))  # the process starts in 3 seconds
             raise RuntimeError(f"The stream ended after {done} kills; give more rows or fewer kills.")
         except subprocess.TimeoutExpired:

@@ -134,7 +134,7 @@ def compact(X: Views) -> Views:
 def warn_full(budget: int, n_samples: int, what: str) -> None:
     """Warn that a budget is full, and what happens from now on."""
     warnings.warn(
-        f"The budget of {budget:,} samples is full after {n_samples:,} samples: {what}. Predictions can differ from "
+        f"The budget of {budget:,} samples was full within {n_samples:,} samples: {what}. Predictions can differ from "
         "those without a limit. To keep all samples, at a cost that grows with the stream, use budget=None.",
         stacklevel=_outside(),
     )

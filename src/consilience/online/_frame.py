@@ -30,7 +30,7 @@ from ._machine import Lesson, Machine
 from ._parameters import CONSTRAINTS, FIXED, check_fixed, check_forgetting, check_parameters
 from ._predictions import StreamPredictions, joined_predictions
 from ._reading import check_views, read_chunk, read_learned, read_whole
-from ._single_samples import learn_single, score_single
+from ._single_samples import learn_plain_row, learn_single, score_plain_row, score_single
 from ._stream import learn_blocks, new_kernels, uninterrupted, whole_kernels
 from ._targets import Chunk
 from .serving import Snapshot
@@ -216,7 +216,8 @@ class OnlineEstimator(ViewEstimator, ABC):
         if isinstance(X, RowBlocks):
             self._validate_params()
             return learn_blocks(self, X, y, classes)
-        self.predict_then_learn(X, y, sample_weight, classes)
+        if sample_weight is not None or not learn_plain_row(self, X, y, classes):
+            self.predict_then_learn(X, y, sample_weight, classes)
         return self
 
     def predict_then_learn(
@@ -408,6 +409,9 @@ class OnlineEstimator(ViewEstimator, ABC):
 
     # -- predicting
     def _combined(self, X: Any) -> np.ndarray:
+        one = score_plain_row(self, X)
+        if one is not None:
+            return one
         X = read_views_to_predict(self, X)
         self._check_fixed()
         return self._scores(X if self.preparation_ is None else check_numbers(self.preparation_.transform(X)))
