@@ -185,6 +185,16 @@ def test_probabilities_follow_the_labels():
         assert np.mean(likely[:, t]) == pytest.approx(np.mean(Y[:, t]), abs=0.05)
 
 
+def test_labels_are_forgotten_as_binary_estimators_forget():
+    X, Y = labels(3)
+    together = cs.PassiveAggressive().partial_fit(X[:50], Y[:50]).forget(0.3).partial_fit(X[50:], Y[50:])
+    each = [
+        cs.PassiveAggressive().partial_fit(X[:50], Y[:50, t], classes=[0, 1]).forget(0.3).partial_fit(X[50:], Y[50:, t])
+        for t in range(3)
+    ]
+    np.testing.assert_allclose(together.predict_proba(X), np.column_stack([m.predict_proba(X)[:, 1] for m in each]))
+
+
 # -- bounds and refusals
 @pytest.mark.parametrize("name", INDEPENDENT)
 def test_certificates_bound_the_mistakes_of_labels(name):

@@ -358,14 +358,15 @@ def test_squared_losses_do_not_depend_on_the_scale_of_the_targets():
         np.testing.assert_allclose(other.predict(X), 1e4 * one.predict(X))
 
 
-@pytest.mark.parametrize("kernel", ["linear", RBF(0.2)])
-def test_parts_of_the_views_add_up_to_the_prediction(kernel):
+@pytest.mark.parametrize("average", [False, True, "recent"])
+@pytest.mark.parametrize("kernel", ["linear", RBF(0.2)], ids=str)
+def test_parts_of_the_views_add_up_to_the_prediction(kernel, average):
     X, y = numbers(1, n=50, missing=True)
-    model = Regressor(kernel, p=2, average=False, fit_intercept=False)
+    model = Regressor(kernel, p=2, average=average, fit_intercept=False)
     made = model.predict_then_learn(X, y, view_margins=True)
     np.testing.assert_allclose(np.nansum(made.view_margins, axis=1), made.predicted, atol=1e-9)
     assert made.view_names == X.names
-    joint = Regressor(average=False, fit_intercept=False).predict_then_learn(X, y, view_margins=True)
+    joint = Regressor(average=average, fit_intercept=False).predict_then_learn(X, y, view_margins=True)
     np.testing.assert_allclose(np.nansum(joint.view_margins, axis=1), joint.predicted, atol=1e-9)
 
 

@@ -201,7 +201,7 @@ class OnlineEstimator(ViewEstimator, ABC):
         ----------
         X : Views, what `as_views` reads, RowBlocks or Dask collections
             Samples. Views may be missing, and new ones may appear. Blocks and partitions are learned in order.
-        y : array-like of shape (n_samples,)
+        y : array-like of shape (n_samples,) or (n_samples, n_outputs), or lists of labels
             Targets; samples without one are skipped. RowBlocks have their own.
         classes : array-like, optional
             All classes of the stream, at the first call. By default, classes appear with their first sample.
@@ -230,7 +230,7 @@ class OnlineEstimator(ViewEstimator, ABC):
         ----------
         X : Views or what `as_views` reads
             Samples. Views may be missing, and new ones may appear.
-        y : array-like of shape (n_samples,)
+        y : array-like of shape (n_samples,) or (n_samples, n_outputs), or lists of labels
             Targets; samples without one are skipped.
         sample_weight : array-like of shape (n_samples,), optional
             Factors of the steps; samples of weight 0 are skipped.
@@ -312,7 +312,7 @@ class OnlineEstimator(ViewEstimator, ABC):
         ----------
         X : Views or what `as_views` reads
             Samples.
-        y : array-like of shape (n_samples,)
+        y : array-like of shape (n_samples,) or (n_samples, n_outputs), or lists of labels
             Targets; samples without one are skipped.
         sample_weight : array-like of shape (n_samples,), optional
             Factors of the steps; samples of weight 0 are skipped.

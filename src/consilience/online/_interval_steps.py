@@ -201,35 +201,37 @@ def linear_interval_pass(rows, ends, weights, state, rule, tol, n_before, record
     B, factors, groups = state.intercept, state.factors, state.groups
     F, C, counters, ((G, T), n_steps) = factors.F, factors.C, factors.counters, (factors.F.shape, 0)
     dots, own, products, steps, lacks = np.empty((G, T)), np.empty(G), np.empty(T), np.empty(T), np.empty(T)
+    behind, averages = np.zeros(T), len(state.U) > 0
     for i in range(len(weights)):
-        low, high, scores = ends[0, i], ends[1, i], record.last[i]
+        low, high, scores, total = ends[0, i], ends[1, i], record.last[i], _total(n_before + i, state.mean)
+        since = counters[0] + (state.mean == 1)  # of the hypothesis that C lacks
         dots[:] = 0
         scores[:] = 0
         lacks[:] = 0
         for l in range(len(groups)):
+            g = groups[l]
             _row_sums(rows, i, l, state.V, products)
+            if averages:
+                _row_sums(rows, i, l, state.U, behind)
             for t in range(T):
-                part = F[groups[l], t] * products[t]
-                dots[groups[l], t] += products[t]
-                scores[t] += part
-                if len(record.shares):
+                dots[g, t] += products[t]
+                lacks[t] += behind[t]
+                scores[t] += F[g, t] * products[t]
+                if len(record.shares):  # of the hypothesis that predicts
+                    part = ((C[g, t] + since * F[g, t]) * products[t] - behind[t]) / total
+                    part = part if averages else F[g, t] * products[t]
                     record.shares[i, l] += _sign(low[t], high[t]) * part / T
-            if len(state.U):
-                _row_sums(rows, i, l, state.U, products)
-                for t in range(T):
-                    lacks[t] += products[t]
         for t in range(T):
             scores[t] += F[0, t] * B[0, t] if len(B) else 0.0
             if abs(scores[t]) <= tol**0.5 * counters[1] and abs(scores[t]) <= tol * _term_size(rows, i, state, t):
                 scores[t] = 0.0  # what is left by rounding
             record.scores[i, t] = scores[t]
-            if len(state.U):
-                since = counters[0] + (state.mean == 1)
+            if averages:
                 sums = (C[0, t] + since * F[0, t]) * B[0, t] if len(B) else 0.0
                 for g in range(G):
                     sums += (C[g, t] + since * F[g, t]) * dots[g, t]
                 lacks[t] += B[1, t] if len(B) else 0.0
-                record.scores[i, t] = _difference(sums, lacks[t]) / _total(n_before + i, state.mean)
+                record.scores[i, t] = _difference(sums, lacks[t]) / total
             counters[1] = max(counters[1], abs(scores[t]))
         counters[0] += _weight(n_before + i + 1, state.mean)
         if not _leaves(low, high, scores, tol):
@@ -327,8 +329,12 @@ def kernel_interval_pass(K, own, given, state, rule, tol, record, steps, history
             _set_means(beta[:, :, : S + i], row, factors, state.mean, n_before + i, dots, record.scores[i])
         for t in range(T):
             counters[1] = max(counters[1], abs(scores[t]))
-            for g in range(record.shares.shape[1]):
-                record.shares[i, g] += _sign(low[t], high[t]) * F[g, t] * dots[g, t] / T
+            for g in range(record.shares.shape[1]):  # of the hypothesis that predicts
+                part = F[g, t] * dots[g, t]
+                if len(beta):
+                    sums = (factors.C[g, t] + (counters[0] + (state.mean == 1)) * F[g, t]) * dots[g, t]
+                    part = (sums - _sum(beta[g, t, : S + i], row[g])) / _total(n_before + i, state.mean)
+                record.shares[i, g] += _sign(low[t], high[t]) * part / T
         counters[0] += _weight(n_before + i + 1, state.mean)
         if not _leaves(low, high, scores, tol):
             continue

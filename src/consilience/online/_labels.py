@@ -22,7 +22,7 @@ from ._targets import Targets, read_shares
 
 
 class LabelCalibration:
-    """Probabilities of labels that follow a stream: a slope and a bias for each label; see `Calibration`."""
+    """Probabilities of labels that follow a stream; see `Calibration`, which each label has."""
 
     def __init__(self, n_labels: int):
         self.parts = [Calibration(1) for _ in range(n_labels)]
@@ -32,6 +32,11 @@ class LabelCalibration:
         other = LabelCalibration(0)
         other.parts = [part.copy() for part in self.parts]
         return other
+
+    def forget(self) -> None:
+        """Follow the next samples as fast as the first ones."""
+        for part in self.parts:
+            part.forget()
 
     def remap(self, sources: Sources) -> None:
         """Replace the outputs as labels join."""
@@ -132,6 +137,10 @@ class LabelTargets(Targets):
     def snapshot(self, estimator: Any) -> dict[str, Any]:
         """Return the probabilities' state, which learning changes in place."""
         return {"_calibration": estimator._calibration.copy()}
+
+    def forget(self, estimator: Any) -> None:
+        """Let probabilities follow the scores of a model that was made to forget."""
+        estimator._calibration.forget()
 
     def certify(self, estimator: Any, given: ComparedSamples, setting: BoundSetting | None) -> Certificate:
         """Return the mistakes and their bound, the sum of those of the labels."""
