@@ -140,7 +140,7 @@ def throughput(model, rows, y, seconds):
 
 
 def checkpoints():
-    print("\ncheckpoints: milliseconds and bytes; model files beside them; snapshots in microseconds")
+    print("\nmilliseconds and bytes of checkpoints and of model files, microseconds of snapshots")
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "model.cons"
         for name, model in MODELS.items():
