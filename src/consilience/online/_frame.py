@@ -180,7 +180,6 @@ class OnlineEstimator(ViewEstimator, ABC):
         self
             The estimator.
         """
-        check_is_fitted(self, "n_samples_seen_")
         check_forgetting(self, share, view)
         self._off_bounds = True
         self._machine.forget(float(share), view)

@@ -4,6 +4,7 @@ from numbers import Integral, Real
 from typing import Any
 
 from sklearn.utils._param_validation import Interval, StrOptions, validate_parameter_constraints
+from sklearn.utils.validation import check_is_fitted
 
 from ..views._blocks import quoted
 
@@ -58,6 +59,7 @@ def check_fixed(estimator: Any) -> None:
 
 def check_forgetting(estimator: Any, share: Any, view: str | None) -> None:
     """Validate what an estimator is asked to forget."""
+    check_is_fitted(estimator, "n_samples_seen_")
     if not (isinstance(share, Real) and 0 <= float(share) <= 1):
         raise ValueError(f"`share` must be a number from 0 to 1; got {share!r}.")
     if view is not None and view not in estimator.view_names_in_:
