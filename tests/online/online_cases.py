@@ -141,7 +141,8 @@ TWINS = {
         cs.OrthogonalPerceptron(p=2), lambda X: block_matrices(with_ones(X)), reference.matrix_link(2), 0.0, fixed(1.0),
     ),
     "orthogonal, kernels, intercept": (
-        cs.OrthogonalPerceptron(RBF(0.2), p=2.5), lambda X: kernel_blocks(X, lambda A: RBF(0.2)(A) + 1),
+        cs.OrthogonalPerceptron(RBF(0.2), p=2.5, fit_intercept=True),
+        lambda X: kernel_blocks(X, lambda A: RBF(0.2)(A) + 1),
         reference.matrix_link(2.5), 0.0, fixed(1.0),
     ),
 }  # fmt: skip

@@ -17,7 +17,7 @@ CONSTRAINTS: dict[str, list[Any]] = {  # an estimator validates those of its par
     "margin": [Interval(Real, 0, None, closed="left")],
     "eta0": [Interval(Real, 0, None, closed="neither")],
     "C": [Interval(Real, 0, None, closed="right")],  # infinity means no limit
-    "fit_intercept": ["boolean"],
+    "fit_intercept": ["boolean", StrOptions({"auto"})],
     "budget": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"}), None],
     "max_iter": [Interval(Integral, 1, None, closed="left")],
     "shuffle": ["boolean"],
@@ -36,6 +36,12 @@ def check_parameters(estimator: Any) -> None:
             f"average='voted' keeps every update, but budget={given['budget']!r} limits them. Use average=True, or "
             "budget=None."
         )
+
+
+def has_intercept(estimator: Any) -> bool:
+    """Return whether there is an intercept; "auto" has one with the linear kernel."""
+    given = estimator.fit_intercept
+    return bool(estimator._has_linear_kernel()) if isinstance(given, str) else bool(given)
 
 
 def budget_of(estimator: Any, auto: int = 2000) -> int | None:

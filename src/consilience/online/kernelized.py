@@ -73,7 +73,7 @@ class KernelPerceptron(ViewClassifier, OnlineEstimator):
     (True, [0, 1, 1, 0])
     """
 
-    _parameter_constraints = {**CONSTRAINTS, "output_kernel": ["array-like", None]}
+    _parameter_constraints = {**CONSTRAINTS, "fit_intercept": ["boolean"], "output_kernel": ["array-like", None]}
     support_ = from_machine("support_")
     dual_coef_ = from_machine("dual_coef_")
     intercept_ = from_machine("intercept_")
@@ -178,6 +178,7 @@ class Projectron(ViewClassifier, OnlineEstimator):
 
     _parameter_constraints = {
         **CONSTRAINTS,
+        "fit_intercept": ["boolean"],
         "threshold": [Interval(Real, 0, None, closed="left")],
         "variant": [StrOptions({"projectron++", "projectron"})],
         "squared": ["boolean"],

@@ -22,7 +22,7 @@ from ._frame import OnlineEstimator
 from ._grams import Grams
 from ._linear import LinearMachine
 from ._machine import Machine, from_machine
-from ._parameters import CONSTRAINTS, budget_of
+from ._parameters import CONSTRAINTS, budget_of, has_intercept
 
 __all__ = ["MatrixPerceptron", "OrthogonalPerceptron"]
 
@@ -119,7 +119,7 @@ class OrthogonalPerceptron(ViewClassifier, OnlineEstimator):
     average: Any = False
     margin: float = 0.0
     eta0: float = 1.0
-    fit_intercept: bool = True
+    fit_intercept: Any = "auto"
     budget: Any = "auto"
     max_iter: int = 10
     shuffle: bool = True
@@ -155,9 +155,9 @@ class OrthogonalPerceptron(ViewClassifier, OnlineEstimator):
         average, prior = self._averages(), self.prior_norms
         prior = dict(prior) if isinstance(prior, Mapping) else prior  # a copy: the machine keeps it
         if self._is_primal():
-            ones = bool(self.fit_intercept)
+            ones = has_intercept(self)
             return LinearMachine("views", n_outputs, p=self.p, average=average, fit_intercept=ones, prior_norms=prior)
-        grams = Grams("views", intercept=bool(self.fit_intercept))
+        grams = Grams("views", intercept=has_intercept(self))
         return KernelMachine(grams, n_outputs, p=self.p, average=average, budget=budget_of(self), prior_norms=prior)
 
     @property
@@ -262,7 +262,7 @@ class MatrixPerceptron(ViewClassifier, OnlineEstimator):
     average: Any = False
     margin: float = 0.0
     eta0: float = 1.0
-    fit_intercept: bool = True
+    fit_intercept: Any = "auto"
     budget: Any = "auto"
     max_iter: int = 10
     shuffle: bool = True
@@ -279,7 +279,7 @@ class MatrixPerceptron(ViewClassifier, OnlineEstimator):
         self._width: int = self._first_width  # of the widest view so far
 
     def _new_machine(self, n_outputs: int) -> Machine:
-        average, ones = self._averages(), bool(self.fit_intercept)
+        average, ones = self._averages(), has_intercept(self)
         if self._is_primal():
             return LinearMachine("pairs", n_outputs, p=self.p, average=average, fit_intercept=ones)
         grams = Grams("pairs", intercept=ones)

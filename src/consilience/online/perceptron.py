@@ -17,7 +17,7 @@ from ._grams import Grams
 from ._linear import LinearMachine
 from ._link import LinkMachine
 from ._machine import Machine, from_machine
-from ._parameters import CONSTRAINTS, budget_of
+from ._parameters import CONSTRAINTS, budget_of, has_intercept
 
 __all__ = ["OnlinePerceptron", "PassiveAggressive"]
 
@@ -78,7 +78,11 @@ class OnlinePerceptron(ViewClassifier, OnlineEstimator):
     True
     """
 
-    _parameter_constraints = {**CONSTRAINTS, "p": [Interval(Real, 2, None, closed="left")]}
+    _parameter_constraints = {
+        **CONSTRAINTS,
+        "p": [Interval(Real, 2, None, closed="left")],
+        "fit_intercept": ["boolean"],
+    }
     coef_ = from_machine("coef_")
     intercept_ = from_machine("intercept_")
 
@@ -134,8 +138,8 @@ class PassiveAggressive(ViewClassifier, OnlineEstimator):
     C : float, default=1.0
         Limit of the steps: the longest one of PA-I, softer for PA-II; not used by PA.
     {average}
-    fit_intercept : bool, default=True
-        Whether to fit an intercept, by adding 1 to the kernel.
+    fit_intercept : bool or "auto", default="auto"
+        Whether to fit an intercept, by adding 1 to the kernel. "auto" does so with the linear kernel.
     {budget}
     {max_iter}
     {stream_ending}
@@ -174,7 +178,7 @@ class PassiveAggressive(ViewClassifier, OnlineEstimator):
     variant: str = "PA-I"
     C: float = 1.0
     average: Any = False
-    fit_intercept: bool = True
+    fit_intercept: Any = "auto"
     budget: Any = "auto"
     max_iter: int = 10
     shuffle: bool = True
@@ -192,7 +196,7 @@ class PassiveAggressive(ViewClassifier, OnlineEstimator):
         return self._has_linear_kernel() and adds and self._averages() != "voted"
 
     def _new_machine(self, n_outputs: int) -> Machine:
-        average, intercept = self._averages(), bool(self.fit_intercept)
+        average, intercept = self._averages(), has_intercept(self)
         if self._is_primal():
             return LinearMachine("joint", n_outputs, average=average, fit_intercept=intercept)
         grams = Grams("joint", self.combine, intercept)

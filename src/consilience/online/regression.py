@@ -129,6 +129,7 @@ default="epsilon_insensitive"
     _targets = NumberTargets()
     _parameter_constraints = {
         **CONSTRAINTS,
+        "fit_intercept": ["boolean"],
         "loss": [StrOptions(set(_LOSSES))],
         "epsilon": [Interval(Real, 0, None, closed="left")],
         "quantile": [Interval(Real, 0, 1, closed="neither")],

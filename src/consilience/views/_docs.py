@@ -272,9 +272,10 @@ eta0 : float, default=1.0
 fit_intercept : bool, default=False
     Whether to fit an intercept, by adding 1 to the kernel.""",
     "view_intercepts": """
-fit_intercept : bool, default=True
-    Whether to fit an intercept, by adding a column of ones to each view, or 1 to each kernel. A missing view takes its
-    part of the intercept with it.""",
+fit_intercept : bool or "auto", default="auto"
+    Whether to fit an intercept, by adding a column of ones to each view, or 1 to each kernel. "auto" does so with the
+    linear kernel; with others, such as RBF, an intercept takes most of each step. A missing view takes its part of the
+    intercept with it.""",
     "budget": """
 budget : int, "auto" or None, default="auto"
     Maximum number of samples kept with kernels. When it is exceeded, the oldest is dropped, also from the average, and
