@@ -80,7 +80,7 @@ def errors(X, y, order, p, kernel=None, joint=None):
     """Return error rates of one pass in one order: MMP and OMMP for one p, or each view alone and all columns."""
     rows = np.random.default_rng(order).permutation(len(y))
     X, y = X[rows], y[rows]
-    given = {"kernel": "linear" if kernel is None else kernel}
+    given = {"kernel": "linear" if kernel is None else kernel, "budget": None}  # as published
     if p is not None:
         models = {"MMP": MatrixPerceptron(**given, p=p), "OMMP": OrthogonalPerceptron(**given, p=p)}
         return {(name, p): percent(model.partial_fit(X, y)) for name, model in models.items()}
@@ -89,7 +89,7 @@ def errors(X, y, order, p, kernel=None, joint=None):
         found["all columns"] = OnlinePerceptron(fit_intercept=False).partial_fit(X, y)
     else:
         both = np.hstack([X[name].toarray() for name in X.names])
-        found["all columns"] = KernelPerceptron(joint).partial_fit(both, y)
+        found["all columns"] = KernelPerceptron(joint, budget=None).partial_fit(both, y)
     return {name: percent(model) for name, model in found.items()}
 
 

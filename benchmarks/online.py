@@ -145,9 +145,9 @@ def kernel(n=None):
     X, y = a9a()
     X, y = X[:n], y[:n]
     dense, signs = X.toarray(), np.where(y > 0, 1.0, -1.0)
-    cs.KernelPerceptron(RBF(0.05)).partial_fit(X[:500], y[:500])
+    cs.KernelPerceptron(RBF(0.05), budget=None).partial_fit(X[:500], y[:500])
     start = time.perf_counter()
-    ours = cs.KernelPerceptron(RBF(0.05)).partial_fit(X, y, classes=np.unique(y))
+    ours = cs.KernelPerceptron(RBF(0.05), budget=None).partial_fit(X, y, classes=np.unique(y))
     middle = time.perf_counter()
     theirs = numpy_kernel_perceptron(dense, signs, 0.05)
     end = time.perf_counter()
@@ -159,7 +159,9 @@ def predict():
     X, y = a9a()
     for name, make in {
         "linear": lambda average: cs.OnlinePerceptron(average=average).partial_fit(X, y),
-        "kernel": lambda average: cs.KernelPerceptron(RBF(0.05), average=average).partial_fit(X[:8000], y[:8000]),
+        "kernel": lambda average: cs.KernelPerceptron(RBF(0.05), average=average, budget=None).partial_fit(
+            X[:8000], y[:8000]
+        ),
     }.items():
         last, averaged = make(False), make(True)
         some = X if name == "linear" else X[:4000]

@@ -240,9 +240,10 @@ def test_the_same_stream_from_every_kind_of_file_and_standard_input(tmp_path):
     assert expected.n_samples == N - 10
     for kind in ("csv", "tsv", "parquet", "jsonl"):
         path = tmp_path / f"s.{kind}"
-        found = [summary("stream", path, "--set", "p=3")]
+        given = ("-e", "OrthogonalPerceptron", "--set", "p=3", "--no-scale")
+        found = [summary("stream", path, *given)]
         if kind != "parquet":
-            found += [summary("stream", "-", "--format", kind, "--set", "p=3", text=path.read_text())]
+            found += [summary("stream", "-", "--format", kind, *given, text=path.read_text())]
         for each in found:
             assert (each["samples"], each["mistakes"]) == (expected.n_samples, expected.n_mistakes)
         for chunk in (40, 4096):

@@ -51,7 +51,8 @@ def test_the_error_stands_beside_the_baseline(tmp_path):
 def test_drift_is_told_logged_and_shown(tmp_path):
     path, log, report = (tmp_path / name for name in ("s.jsonl", "log.jsonl", "r.html"))
     path.write_text(lines(records(900, drift_at=500)))
-    given = ("stream", path, "--set", "average=true", "--drift", "--by-view", "--on-drift", "forget", "--window", 100)
+    given = ("stream", path, "-e", "OrthogonalPerceptron", "--set", "average=true", "--window", 100)
+    given += ("--drift", "--by-view", "--on-drift", "forget")
     found = summary(*given, "--log", log, "--log-every", 300, "--report", report)
     events = found["drifts"]
     assert [500 < event["sample"] < 600 for event in events[:1]] == [True]

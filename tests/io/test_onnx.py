@@ -78,6 +78,15 @@ def test_statistics_of_a_preparation_are_frozen(recipes, labels):
     np.testing.assert_allclose(probabilities, model.predict_proba(rows), atol=10 / model.n_samples_seen_)
 
 
+@pytest.mark.parametrize("n_targets", [1, 2])
+def test_regression_has_one_output(n_targets):
+    runtime = pytest.importorskip("onnxruntime", reason="onnxruntime runs the graphs")
+    model = cs.PassiveAggressiveRegressor(average=True).partial_fit(VIEWS, TRUTH[:, :n_targets].squeeze())
+    (found,) = runtime.InferenceSession(to_onnx(model).SerializeToString()).run(None, VIEWS)
+    assert found.shape == (300, n_targets)
+    np.testing.assert_allclose(found.squeeze(), model.predict(VIEWS), rtol=1e-5)
+
+
 REFUSED = {
     "takes online estimators; got EarlyFusion.": lambda: cs.EarlyFusion(Ridge()),
     "is not fitted yet": lambda: cs.OnlinePerceptron(),
@@ -89,6 +98,9 @@ REFUSED = {
     "has learned fewer than two classes": lambda: cs.OnlinePerceptron().partial_fit(VIEWS, np.zeros(300)),
     "View 'a' is prepared by 'FixedStep'": lambda: cs.OnlinePerceptron(prepare={"a": "log"}).partial_fit(
         {name: np.abs(block) for name, block in VIEWS.items()}, LABELS["two"]
+    ),
+    "OnlinePerceptron has learned several labels per sample": lambda: cs.OnlinePerceptron().partial_fit(
+        VIEWS, np.column_stack([LABELS["two"], ~LABELS["two"]]).astype(int)
     ),
     "unequal='repeat' repeats columns": lambda: cs.MatrixPerceptron(unequal="repeat").partial_fit(VIEWS, LABELS["two"]),
 }

@@ -115,7 +115,7 @@ def test_a_large_budget_changes_nothing(name):
 def test_a_full_budget_is_told_once(name):
     X, y = noisy(2)
     model = clone(KERNEL[name]).set_params(budget=6)
-    with pytest.warns(UserWarning, match=r"The budget of 6 samples is full after .* use budget=None") as told:
+    with pytest.warns(UserWarning, match=r"The budget of 6 samples was full within .* use budget=None") as told:
         model.partial_fit(X, y).partial_fit(X, y)
     assert len(told) == 1
     assert told[0].filename == __file__

@@ -22,6 +22,7 @@ ESTIMATORS = {
     "orthogonal, kernels": cs.OrthogonalPerceptron(RBF(0.2), p=2),
     "kernel perceptron": cs.KernelPerceptron(RBF(0.2)),
 }
+pytestmark = pytest.mark.filterwarnings("ignore:The budget of")
 INDEPENDENT = [name for name in ESTIMATORS if name != "budget"]  # labels share the samples of a budget
 
 

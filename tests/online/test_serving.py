@@ -151,6 +151,23 @@ def test_kernel_values_of_single_samples_are_those_of_chunks(kind, kernel):
     same_state(whole, model, X)
 
 
+@pytest.mark.parametrize("kernel", ["linear", RBF(0.3)], ids=str)
+@pytest.mark.parametrize("form", ["a list", "integers", "a sparse row"])
+def test_regression_of_single_samples(kernel, form):
+    X, y = stream(4, n=60, whole=True)
+    targets = X["v0"] @ np.arange(4.0) + y
+    one, whole = (cs.PassiveAggressiveRegressor(kernel).partial_fit(X[:10], targets[:10]) for _ in range(2))
+    for i in range(10, 60):
+        one.learn_one(row_of(X, i, FORMS[form]), targets[i])
+    whole.partial_fit(X[10:], targets[10:])
+    kept, before = one.snapshot(), one.predict(X)
+    np.testing.assert_allclose(before, whole.predict(X), atol=1e-8)
+    one.learn_one(row_of(X, 0), 1e3)
+    np.testing.assert_array_equal(kept.predict(X), before)
+    assert kept.predict_one(row_of(X, 7, FORMS[form])) == pytest.approx(before[7], abs=1e-8)
+    assert not hasattr(kept, "predict_proba")
+
+
 # -- snapshots
 @pytest.mark.parametrize("name", [*ALL, *PREPARED])
 def test_a_snapshot_stays_while_the_model_learns(name):

@@ -192,8 +192,8 @@ StreamEstimator = Annotated[
     Option(
         "--estimator",
         "-e",
-        help="Name of the online estimator; `consilience estimators` lists them. Default: OrthogonalPerceptron, for "
-        "regression PassiveAggressiveRegressor.",
+        help="Name of the online estimator; `consilience estimators` lists them. Default: PassiveAggressive, for "
+        "regression PassiveAggressiveRegressor, both with average=recent.",
     ),
 ]
 GoOnWith = Annotated[Path | None, Option("--model", help="Model file to go on with, in place of a new estimator.")]

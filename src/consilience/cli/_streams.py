@@ -10,7 +10,8 @@ from ._data import check_outputs
 from ._estimators import make_estimator
 from ._output import show
 
-_DEFAULTS = {"classification": "OrthogonalPerceptron", "regression": "PassiveAggressiveRegressor"}
+_DEFAULTS = {"classification": "PassiveAggressive", "regression": "PassiveAggressiveRegressor"}
+_MEANS = ["average=recent"]  # of the estimators that are used unless another one is named
 
 
 @app.command()
@@ -28,6 +29,8 @@ def stream(
     na: option.MissingCells = None,
     settings: option.Settings = None,
     stdin_format: option.InputFormat = option.InputFormats.jsonl,
+    objects: option.ObjectColumns = None,
+    libsvm_base: option.LibsvmBase = None,
     on_error: option.OnError = option.OnErrors.stop,
     quarantine: option.QuarantineFile = None,
     measures: option.MeasureNames = None,
@@ -58,7 +61,8 @@ def stream(
     inputs = [Path(data)] if data != "-" else []
     check_outputs(checkpoint, save_to, report, predictions, quarantine, log_file, inputs=inputs)
     model = _model(estimator, settings, model_file, task)
-    source = _source(data, target, views, id_column, weights, encoding, na, stdin_format)
+    kinds = {"objects": objects or (), "libsvm_base": libsvm_base}
+    source = _source(data, target, views, id_column, weights, encoding, na, stdin_format, kinds)
     if scale and model_file is None:
         _prepare(model, source, skip=on_error == "skip")
     result = _result(
@@ -99,7 +103,8 @@ def _model(estimator: str | None, settings: list[str] | None, model_file: Path |
     from ..io import load
 
     if model_file is None:
-        model = make_estimator(estimator or _DEFAULTS[task], settings, task=task)
+        chosen = [*([] if estimator else _MEANS), *(settings or [])]  # what the user sets comes last, and holds
+        model = make_estimator(estimator or _DEFAULTS[task], chosen, task=task)
         if is_regressor(model) != (task == "regression"):
             raise ValueError(f"{type(model).__name__} is not for {task}. Choose another estimator, or another --task.")
         return model
@@ -117,7 +122,7 @@ def _model(estimator: str | None, settings: list[str] | None, model_file: Path |
 
 def _source(
     data: str, target: str | None, views: str | None, id_column: str | None, weights: str | None, encoding: str | None,
-    na: list[str] | None, stdin_format: str,
+    na: list[str] | None, stdin_format: str, kinds: dict[str, Any],
 ) -> Any:  # fmt: skip
     """Return where samples come from."""
     from ..evaluation._stream_items import SampleStream
@@ -125,6 +130,7 @@ def _source(
 
     layout, target, id_column = read_layout(views, target, id_column)
     reading: dict[str, Any] = {"target": target or "y", "views": layout, "ids": id_column, "na_values": na or ()}
+    reading |= kinds
     if data != "-":
         return SampleStream(data, None, {**reading, "encoding": encoding}, weights)
     if encoding is not None:

@@ -238,6 +238,7 @@ def _classifiers(kernel: Any, built_in_cv: bool, numeric: bool, one_width: bool)
     coregularized = _penalized(*pair, kernel, built_in_cv, _AGREEMENT_PENALTIES)
     metric = _penalized(ViewMetricRidgeClassifier, ViewMetricRidgeClassifierCV, kernel, built_in_cv)
     online = {"kernel": kernel, "average": True, "random_state": 0}
+    whole = {**online, "budget": None}  # all samples are in memory anyway
     chosen: Candidates = {
         "ConsensusClassifier": (ConsensusClassifier(), {}),
         "CoRegularizedRidgeClassifierCV": coregularized,
@@ -246,17 +247,17 @@ def _classifiers(kernel: Any, built_in_cv: bool, numeric: bool, one_width: bool)
         "MultipleKernelRidgeClassifier": (MultipleKernelRidgeClassifier(kernel), {"alpha": [1e-2, 1e-1, 1.0]}),
         "MaxMarginClassifier": (MaxMarginClassifier(kernel=kernel), {"C": [0.1, 1.0, 10.0]}),
         # p = 1 would repeat the kernel perceptron
-        "OrthogonalPerceptron": (OrthogonalPerceptron(**online), {"p": [2.0, 4.0]}),
+        "OrthogonalPerceptron": (OrthogonalPerceptron(**whole), {"p": [2.0, 4.0]}),
         "Projectron": (Projectron(**online), {}),
     }
     if numeric:
         chosen["OnlinePerceptron"] = OnlinePerceptron(average=True, random_state=0), {}
         chosen["VectorPerceptron"] = VectorPerceptron(random_state=0), {}
     chosen["MultiCueClassifier"] = MultiCueClassifier(**online), {}
-    chosen["PassiveAggressive"] = PassiveAggressive(**online), {}
-    chosen["KernelPerceptron"] = KernelPerceptron(**online), {}
+    chosen["PassiveAggressive"] = PassiveAggressive(**whole), {}
+    chosen["KernelPerceptron"] = KernelPerceptron(**whole), {}
     if one_width:  # its matrix is over pairs of views with the same columns
-        chosen["MatrixPerceptron"] = MatrixPerceptron("rbf", average=True, random_state=0), {}
+        chosen["MatrixPerceptron"] = MatrixPerceptron(**{**whole, "kernel": "rbf"}), {}
     return chosen
 
 

@@ -198,11 +198,15 @@ def _check_curve(estimator: OnlineEstimator) -> None:
 def _check_numbers(estimator: PassiveAggressiveRegressor) -> int:
     """Check the sums of a regression; return the number of outputs."""
     check_doubles(estimator, _curve=(None, 2))
+    seen, sums = estimator._curve.T
+    require(np.array_equal(seen, curve_marks(0, estimator.n_samples_seen_) if len(seen) else seen), "loss curve")
+    require((np.diff(np.append(0.0, sums)) >= 0).all(), "loss curve")
     check_number(estimator, "total_loss_", 0.0)
     check_number(estimator, "_predicted_loss", 0.0)
     require(type(estimator._one_output) is bool, "_one_output")
     n_outputs: int = estimator._machine.n_outputs
     require(n_outputs == 1 or not estimator._one_output, "_one_output")
+    check_doubles(estimator, _target_sums=(0 if estimator.prepare_target is None else 4, n_outputs))
     return n_outputs
 
 

@@ -3,9 +3,12 @@
 from typing import Any
 
 import numpy as np
+from sklearn.base import is_regressor
 from sklearn.utils.validation import check_is_fitted
 
 from .. import __version__
+from ..online._calibration import REACH
+from ..online._classes import ClassTargets
 from ..online._frame import OnlineEstimator
 from ..online._linear import LinearMachine
 from ..views._blocks import quoted
@@ -19,11 +22,11 @@ _LABELS = {"b": np.bool_, "i": np.int64, "u": np.int64, "f": np.float64, "U": np
 
 
 def to_onnx(model: Any) -> Any:
-    """Return a linear online classifier as an ONNX model, for runtimes without Python.
+    """Return a linear online model as an ONNX graph, for runtimes without Python.
 
     The graph has one input for each view, a table of doubles with the view's name; a row of NaN is a missing view. Its
-    outputs are ``label`` and, where the model has them, ``probabilities`` in the order of `classes_`. A mean of
-    hypotheses is exported as its weights.
+    outputs are ``label`` and, where the model has them, ``probabilities`` in the order of `classes_`. A regression has
+    one output, ``prediction``, of a column for each target. A mean of hypotheses is exported as its weights.
 
     The recipes "impute" and "standardize" of `prepare` become part of the graph, with the statistics of the samples so
     far. The model itself also counts the sample that it predicts. After n samples, its prepared values differ from the
@@ -32,8 +35,8 @@ def to_onnx(model: Any) -> Any:
     Parameters
     ----------
     model : online estimator
-        A fitted `OnlinePerceptron` with p = 2, `PassiveAggressive`, `OrthogonalPerceptron` or `MatrixPerceptron` with
-        linear kernels, of at least two classes; not voted.
+        A fitted `OnlinePerceptron` with p = 2, `PassiveAggressive`, `PassiveAggressiveRegressor`,
+        `OrthogonalPerceptron` or `MatrixPerceptron`, with linear kernels. It has no votes, and one label per sample.
 
     Returns
     -------
@@ -62,7 +65,11 @@ def to_onnx(model: Any) -> Any:
     for l, name in enumerate(columns.offsets):
         own = W[columns.span(name), l if columns.shared else 0]
         total = graph.op("Add", total, _view_scores(graph, model, name, own[columns.ones :], own[: columns.ones]))
-    _add_outputs(graph, model, total)
+    if is_regressor(model):
+        graph.op("Identity", total, out="prediction")
+        graph.output("prediction", np.float64, [None, machine.n_outputs])
+    else:
+        _add_outputs(graph, model, total)
     opset = onnx.helper.make_opsetid("", _OPSET)
     made = onnx.helper.make_graph(graph.nodes, type(model).__name__, graph.inputs, graph.outputs, graph.constants)
     result = onnx.helper.make_model(made, opset_imports=[opset], ir_version=_IR, producer_name="consilience",
@@ -77,13 +84,19 @@ def _linear_machine(model: Any) -> LinearMachine:
         raise TypeError(f"`to_onnx` takes online estimators; got {type(model).__name__}. Use skl2onnx for others.")
     check_is_fitted(model, "n_samples_seen_")
     machine, who = model._machine, type(model).__name__
-    if type(machine) is not LinearMachine or hasattr(model, "estimators_") or not hasattr(model, "classes_"):
+    if type(machine) is not LinearMachine or hasattr(model, "estimators_"):
         raise TypeError(
             f"{who} is not linear with these parameters, so it cannot be exported. Use linear kernels, p = 2 and no "
             "votes, or features such as prepare=RandomFeatures() outside of the graph."
         )
     if getattr(model, "unequal", None) == "repeat":
         raise TypeError("unequal='repeat' repeats columns, which the graph does not do. Use unequal='pad'.")
+    if is_regressor(model):
+        return machine
+    if not isinstance(model._targets, ClassTargets):
+        raise TypeError(
+            f"{who} has learned several labels per sample, which the graph does not have. Export one class."
+        )
     if len(model.classes_) < 2 or not machine.columns.offsets:
         raise ValueError(f"{who} has learned fewer than two classes. Export it after more samples.")
     if model.classes_.dtype.kind not in _LABELS:
@@ -184,11 +197,15 @@ def _add_outputs(graph: _Graph, model: Any, scores: str) -> None:
     if not model._gives_probabilities():
         return
     sure = model._calibration
-    size = graph.op("Mul", graph.op("Abs", scores) if two else scores, graph.constant([1 / sure.spread()]))
+    lead = graph.op("Abs", scores) if two else graph.op("Sub", scores, graph.op("ReduceMax", scores, axes=[1]))
+    z = graph.op("Div", lead, graph.constant([sure.spread()]))
+    part = graph.op("Div", z, graph.constant([REACH]))  # z / sqrt(1 + (z / REACH)²): large scores count less
+    root = graph.op("Sqrt", graph.op("Add", graph.op("Mul", part, part), graph.constant(np.ones(1))))
+    bounded = graph.op("Div", z, root)
+    scaled = [graph.op("Mul", bounded, graph.constant([slope])) for slope in sure.slopes]
     if not two:
-        graph.op("Softmax", graph.op("Mul", size, graph.constant(sure.slopes)), out="probabilities", axis=1)
+        graph.op("Softmax", scaled[0], out="probabilities", axis=1)
     else:  # decisions for each of two classes have their own slope and bias
-        scaled = [graph.op("Mul", size, graph.constant([slope])) for slope in sure.slopes]
         sides = [graph.op("Add", own, graph.constant([b])) for own, b in zip(scaled, sure.biases, strict=True)]
         positive = graph.op("Greater", scores, graph.constant(np.zeros(1)))
         likely = graph.op("Sigmoid", graph.op("Where", positive, sides[1], sides[0]))

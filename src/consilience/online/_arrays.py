@@ -98,9 +98,13 @@ def target_intervals(rule: IntervalRule, targets: np.ndarray) -> np.ndarray:
 
     Numbers y have [y - reach, y + reach], labels that apply (1) have [reach, ∞), and others (0) have (-∞, -reach].
     """
+    ends = np.empty((2, *targets.shape))
     if targets.dtype.kind == "f":
-        return np.stack([targets - rule.reach, targets + rule.reach])
-    return np.stack([np.where(targets == 1, rule.reach, -np.inf), np.where(targets == 1, np.inf, -rule.reach)])
+        np.subtract(targets, rule.reach, ends[0])
+        np.add(targets, rule.reach, ends[1])
+    else:
+        ends[0], ends[1] = np.where(targets == 1, rule.reach, -np.inf), np.where(targets == 1, np.inf, -rule.reach)
+    return ends
 
 
 def as_intervals(rule: Rule | IntervalRule) -> IntervalRule:

@@ -5,7 +5,7 @@ import numpy as np
 from .._jit import jit
 
 _MEMORY = 5000.0  # samples that decide, at most; before, the last quarter, since estimators change fast at first
-_REACH = 3.0  # multiples of σ that a score counts for, at most: a few scores of the first samples are very large
+REACH = 3.0  # multiples of σ that a score counts for, at most: a few scores of the first samples are very large
 _LEAST = 1e-3  # smallest slope
 _PRIOR = 1.0  # curvature besides that of the samples: it does not fade, so no step is ever too long
 
@@ -82,8 +82,8 @@ def _spread(squares):  # type: ignore[no-untyped-def]
 
 @jit()
 def _bounded(z):  # type: ignore[no-untyped-def]
-    """Return scores in units of σ, within ±_REACH."""
-    return z / np.sqrt(1 + (z / _REACH) ** 2)
+    """Return scores in units of σ, within ±REACH."""
+    return z / np.sqrt(1 + (z / REACH) ** 2)
 
 
 @jit()

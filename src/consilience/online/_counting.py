@@ -40,15 +40,21 @@ def begin_losses(estimator: Any) -> None:
 def count_losses(estimator: Any, last: np.ndarray, predicted: np.ndarray) -> None:
     """Count samples, add up losses of the last hypotheses and of predictions, and add to the loss curve."""
     first, sums = estimator.n_samples_seen_, estimator._predicted_loss + np.cumsum(predicted)
-    if len(last) == 1:  # single samples
-        kept = np.array([first + 1] if _is_mark(first + 1) else [], dtype=np.int64)
-    else:
-        kept = curve_marks(first, first + len(last))
-    if len(kept):
-        estimator._curve = np.concatenate([estimator._curve, np.column_stack([kept, sums[kept - first - 1]])])
+    kept = curve_marks(first, first + len(last))
+    estimator._curve = np.concatenate([estimator._curve, np.column_stack([kept, sums[kept - first - 1]])])
     estimator.n_samples_seen_ += len(last)
     estimator.total_loss_ += float(np.sum(last))
     estimator._predicted_loss = float(sums[-1])
+
+
+def count_one_loss(estimator: Any, last: float, predicted: float) -> None:
+    """Count one sample, and add up its losses."""
+    estimator.n_samples_seen_ += 1
+    estimator.total_loss_ += last
+    estimator._predicted_loss += predicted
+    if _is_mark(estimator.n_samples_seen_):
+        mark = [[estimator.n_samples_seen_, estimator._predicted_loss]]
+        estimator._curve = np.concatenate([estimator._curve, mark])
 
 
 def _is_mark(n: int) -> bool:

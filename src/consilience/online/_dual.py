@@ -134,7 +134,7 @@ def compact(X: Views) -> Views:
 def warn_full(budget: int, n_samples: int, what: str) -> None:
     """Warn that a budget is full, and what happens from now on."""
     warnings.warn(
-        f"The budget of {budget:,} samples is full after {n_samples:,} samples: {what}. Predictions can differ from "
+        f"The budget of {budget:,} samples was full within {n_samples:,} samples: {what}. Predictions can differ from "
         "those without a limit. To keep all samples, at a cost that grows with the stream, use budget=None.",
         stacklevel=_outside(),
     )
@@ -374,17 +374,15 @@ class KernelMachine(SupportMachine):
         state = KernelState(alpha, beta, alive, self.output_gram, self._limit(), self.factors.arrays(), mean)
         voted = self.average == "voted"
         steps, history = np.zeros((b, T)), np.zeros((b if voted else 0, G, T))
-        times = (lesson.weights, slots, self.n_hypotheses)
-        if lesson.codes.ndim == 2:
+        one_pass, targets = kernel_pass, lesson.codes
+        if targets.ndim == 2:
             rule = as_intervals(rule)
-            given = (target_intervals(rule, lesson.codes), *times)
-            kernel_interval_pass(K, own, given, plain(state), tuple(rule), 1e-12, tuple(record), steps)
-        else:
-            given = (lesson.codes, *times)
-            made = plain(state), tuple(rule), 1e-12, tuple(record), steps, history
-            at, going = 0, np.empty((int(self.factors.p == 1), G, 0))  # without factors nothing depends on norms
-            while (at := kernel_pass(K, own, given, *made, (at, going))) <= b:
-                going = self._kernels_of_oldest(K, np.flatnonzero(alive)[: min(_LEAVING, b + 1 - at)])
+            one_pass, targets = kernel_interval_pass, target_intervals(rule, targets)
+        given = (targets, lesson.weights, slots, self.n_hypotheses)
+        made = plain(state), tuple(rule), 1e-12, tuple(record), steps, history
+        at, going = 0, np.empty((int(self.factors.p == 1), G, 0))  # without factors nothing depends on norms
+        while (at := one_pass(K, own, given, *made, (at, going))) <= b:
+            going = self._kernels_of_oldest(K, np.flatnonzero(alive)[: min(_LEAVING, b + 1 - at)])
         # the block's columns of the arrays stay only for samples that entered the support
         stepped = steps.any(axis=1)
         fresh = stepped & (slots >= S)

@@ -418,7 +418,7 @@ class OnlineEstimator(ViewEstimator, ABC):
 
     def _scores(self, X: Views) -> np.ndarray:
         """Return scores of shape (n, 1) for two classes, (n, n_classes) for more."""
-        return np.asarray(self._machine.scores(X))
+        return np.asarray(self._targets.in_units(self, self._machine.scores(X)))
 
     @available_if(_has_probabilities)
     def predict_proba(self, X: Any) -> np.ndarray:

@@ -273,34 +273,49 @@ def _set_means(beta, K, factors, mean, n, dots, means):  # type: ignore[no-untyp
 
 
 @jit()
-def _drop_oldest(state, n_kept, oldest, newest):  # type: ignore[no-untyped-def]
-    """Drop the oldest members of the support until the budget is met; return where to go on, and how many are left."""
-    while n_kept > state.budget and oldest <= newest:
-        if state.alive[oldest]:
-            state.alive[oldest] = False
-            state.alpha[:, oldest] = 0
-            if len(state.beta):
-                state.beta[:, :, oldest] = 0
-            n_kept -= 1
+def _drop_oldest(state, K):  # type: ignore[no-untyped-def]
+    """Drop the oldest member, also from averages: V -= α x; K is its kernel with all members, for the norms."""
+    alpha, factors, oldest = state.alpha, state.factors, 0
+    while not state.alive[oldest]:
         oldest += 1
-    return oldest, n_kept
+    (G, T), state.alive[oldest] = factors.F.shape, False
+    dots = np.empty((G, T))
+    for t in range(T):
+        a = alpha[t, oldest]
+        for g in range(G if a != 0 and factors.p != 1 else 0):
+            dots[g, t] = _sum(alpha[t], K[g])
+        alpha[t, oldest] = 0
+        if a != 0 and factors.p != 1:
+            if not alpha[t].any():
+                factors.norms[:, t] = 0  # without rounding: the step below leaves 0
+                a = 0.0
+            _turn_factors(factors, dots, K[:, oldest], t, -a)
+    if len(state.beta):
+        state.beta[:, :, oldest] = 0
 
 
 @jit()
-def kernel_interval_pass(K, own, given, state, rule, tol, record, steps):  # type: ignore[no-untyped-def]
-    """Learn a block of samples; fill the record and the steps ±τ.
+def kernel_interval_pass(K, own, given, state, rule, tol, record, steps, history, going):  # type: ignore[no-untyped-def]
+    """Learn a block of samples; fill the record and the steps ±τ. See `kernel_pass`, also for `going` and the result.
 
     K[i, g, s] is the kernel with the support, then with the block itself, own[i, g] that of a sample with itself.
-    `given` are the ends of the intervals, weights, positions in the support (-1 for new samples; the pass writes there
-    where a sample went) and the number of samples before.
+    `given` are the ends of the intervals, weights, positions in the support and the number of samples before. The
+    history stays empty, since these hypotheses do not vote.
     """
     (ends, weights, slots, n_before), rule, record = given, IntervalRule(*rule), IntervalRecord(*record)
     state = KernelState(state[0], state[1], state[2], state[3], state[4], Factors(*state[5]), state[6])
-    alpha, beta, alive, factors = state.alpha, state.beta, state.alive, state.factors
-    F, C, counters, (G, T) = factors.F, factors.C, factors.counters, factors.F.shape
-    S, n_kept, oldest = alpha.shape[1] - len(weights), alive.sum(), 0
+    alpha, beta, alive, factors, (begin, kernels) = state.alpha, state.beta, state.alive, state.factors, going
+    F, counters, (G, T), S = factors.F, factors.counters, factors.F.shape, alpha.shape[1] - len(weights)
     dots, terms, sizes = np.empty((G, T)), np.empty((G, T)), np.empty(T)
-    for i in range(len(weights)):
+    n_over, n_gone = alive.sum() - state.budget if state.budget > 0 else -len(weights) - 1, 0
+    for i in range(begin, len(weights) + 1):
+        while n_over > 0:  # after the step of the sample before
+            if factors.p != 1 and n_gone == len(kernels):
+                return i
+            _drop_oldest(state, kernels[n_gone if factors.p != 1 else 0])
+            n_over, n_gone = n_over - 1, n_gone + 1
+        if i == len(weights):
+            break
         low, high, scores, row = ends[0, i], ends[1, i], record.last[i], K[i, :, : S + i]
         _set_sums(alpha[:, : S + i], row, F, dots, scores)
         if np.min(np.abs(scores)) <= tol**0.5 * counters[1]:
@@ -323,19 +338,17 @@ def kernel_interval_pass(K, own, given, state, rule, tol, record, steps):  # typ
         if not np.any(steps[i] != 0):
             continue
         _close_hypothesis(factors)
-        slot = slots[i] if slots[i] >= 0 and alive[slots[i]] else S + i  # a member of the support keeps its place
-        slots[i] = slot
+        slot = slots[i] = slots[i] if slots[i] >= 0 and alive[slots[i]] else S + i  # members keep their places
         for t in range(T):
             a = steps[i, t]
             alpha[t, slot] += a
             for g in range(len(beta)):
-                beta[g, t, slot] += a * C[g, t]  # C before this step; see `KernelMachine.coefficients`
+                beta[g, t, slot] += a * factors.C[g, t]  # C before this step; see `KernelMachine.coefficients`
             if factors.p != 1 and a != 0:
                 _turn_factors(factors, dots, own[i], t, a)
-        n_kept += not alive[slot]
+        n_over += not alive[slot]
         alive[slot] = True
-        if state.budget > 0:
-            oldest, n_kept = _drop_oldest(state, n_kept, oldest, S + i)
+    return len(weights) + 1
 
 
 # -- by projections
@@ -358,7 +371,8 @@ def projected_interval_pass(K, given, state, size, times, record, updates):  # t
 
     A sample within `rule.distance` of the span of the support, or any sample once the budget is full, is replaced by
     its projection. The step is the one of least change within the span: the size of the projection takes the place of
-    the size of the sample. `updates` are 1 for projections, 2 for samples that joined the support.
+    the size of the sample. `updates` become 2 for samples that joined the support, 3 where its budget was full,
+    and 1 for other projections.
     """
     (ends, weights, rule), (n_before, mean), record = given, times, IntervalRecord(*record)
     rule, span = IntervalRule(*rule), 1e-10  # fraction of k(x, x), or of the terms of a score, that counts as zero
@@ -381,14 +395,15 @@ def projected_interval_pass(K, given, state, size, times, record, updates):  # t
         inside = _project(L, size, k, half, d)
         residual = own - inside if own - inside > span * own else 0.0  # within rounding of the span
         # δ > η by more than rounding; a full budget projects at any distance
-        grows = residual - rule.distance**2 > span * own and residual > 0 and not 0 < budget <= size
+        wanted = residual - rule.distance**2 > span * own and residual > 0
+        grows = wanted and not 0 < budget <= size
         length, stepped = own if grows else inside, False
         for t in range(T):
             steps[t] = _step(rule, low[t], high[t], scores[t], largest[0], length, weights[i], span)
             stepped = stepped or steps[t] != 0
         if not stepped or length <= span * own:  # nothing of the sample is in the span
             continue
-        updates[i] = 2 if grows else 1
+        updates[i] = 1 if not wanted else 2 if grows else 3
         if grows:
             # the factor of the grown Gram matrix has the row (half', δ)
             L[size, :size] = half[:size]

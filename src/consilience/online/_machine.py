@@ -27,6 +27,7 @@ class Lesson(NamedTuple):
     ids: Any
     scored: bool = True
     shares: bool = False  # whether the parts of the views in the margin are reported
+    units: Any = None  # units of numbers that are standardized
     quiet: bool = False  # whether another estimator warns that a budget is full
 
     def take(self, rows: Any) -> "Lesson":

@@ -8,7 +8,7 @@ from sklearn.utils._param_validation import Interval, StrOptions, validate_param
 from ..views._blocks import quoted
 
 # parameters that the state depends on, so they must not change between chunks
-FIXED = ("average", "p", "fit_intercept", "budget", "unequal", "prior_norms", "variant", "loss")
+FIXED = ("average", "p", "fit_intercept", "budget", "unequal", "prior_norms", "variant", "loss", "prepare_target")
 
 CONSTRAINTS: dict[str, list[Any]] = {  # an estimator validates those of its parameters
     "p": [Interval(Real, 1, None, closed="left")],

@@ -40,7 +40,7 @@ def score_single(estimator: Any, x: Mapping[str, Any]) -> np.ndarray | None:
         row = estimator._read_one(x if prepare is None else prepare.transform_one(x))
     if row is None:
         return np.asarray(estimator._combined(one_row(x)))
-    return np.asarray(estimator._machine.score_one(row))
+    return np.asarray(estimator._targets.in_units(estimator, estimator._machine.score_one(row)))
 
 
 def learn_plain_row(estimator: Any, X: Any, y: Any, classes: Any) -> bool:

@@ -446,25 +446,24 @@ def kernel_pass(K, own, given, state, rule, tol, record, steps, history, going):
             n_over, n_gone = n_over - 1, n_gone + 1
         if i == len(codes):
             break
-        _kernel_sums(alpha[:, : S + i], K[i, :, : S + i], F, dots, total)
+        row, past = K[i, :, : S + i], beta[:, :, : S + i]
+        _kernel_sums(alpha[:, : S + i], row, F, dots, total)
         if len(R):
             total = R @ total  # scores by the kernel between outputs
         code = codes[i]
         margin, rival = _decide(total, code, sizes, 0.0)
         if _may_tie(total, code, rival, margin, tol**0.5 * counters[1]):
-            _kernel_sums(np.abs(alpha[:, : S + i]), np.abs(K[i, :, : S + i]), np.abs(F), terms, sizes)
+            _kernel_sums(np.abs(alpha[:, : S + i]), np.abs(row), np.abs(F), terms, sizes)
             if len(R):
                 sizes = np.abs(R) @ sizes
             margin, rival = _decide(total, code, sizes, tol)
         record.scores[i] = total
         if len(beta):
-            row = record.scores[i]
-            _set_kernel_means(beta[:, :, : S + i], K[i, :, : S + i], factors, mean, n_before + i, dots, row)
+            _set_kernel_means(past, row, factors, mean, n_before + i, dots, record.scores[i])
             if len(R):
                 record.scores[i] = R @ record.scores[i]
         if len(record.shares):
-            past = beta[:, :, : S + i]
-            _set_group_shares(past, K[i, :, : S + i], factors, mean, n_before + i, dots, code, rival, record.shares[i])
+            _set_group_shares(past, row, factors, mean, n_before + i, dots, code, rival, record.shares[i])
         _report(i, margin, _weight(n_before + i + 1, mean), counters, record.wrong)
         if margin > rule.threshold * (1 + tol):
             continue

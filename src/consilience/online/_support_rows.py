@@ -7,7 +7,6 @@ import numpy as np
 
 from .._jit import jit
 from ..kernels import RBF, Kernel, Linear
-from ..views import _blocks
 from ..views.container import Views
 from ._rows import read_numbers
 
@@ -28,9 +27,11 @@ class SupportRows:
     @classmethod
     def of(cls, parts: Sequence[Views]) -> "SupportRows | None":
         """Return the rows of samples; None if a view is not dense, or has another width in another part."""
-        widths = {name: _blocks.width(X.block(name)) for X in parts for name in X.names if X.block(name) is not None}
-        empty = cls(0, {name: np.zeros((0, own or 0)) for name, own in widths.items()}, {}, [0])
-        empty.present = {name: np.zeros(0, dtype=bool) for name in widths}
+        blocks = {name: X.block(name) for X in parts for name in X.names if X.block(name) is not None}
+        if not all(isinstance(block, np.ndarray) and block.ndim == 2 for block in blocks.values()):
+            return None
+        rows = {name: np.zeros((0, block.shape[1])) for name, block in blocks.items()}
+        empty = cls(0, rows, {name: np.zeros(0, dtype=bool) for name in blocks}, [0])
         own: SupportRows | None = empty._with_room(sum(len(X) for X in parts))
         for X in parts:
             own = None if own is None else own.with_rows(X)

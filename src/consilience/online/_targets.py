@@ -83,6 +83,10 @@ class Targets(ABC):
     def forget(self, estimator: Any) -> None:  # noqa: B027
         """Prepare for a model that was made to forget; by default, nothing depends on it."""
 
+    def in_units(self, estimator: Any, scores: np.ndarray) -> np.ndarray:
+        """Return scores in the units of the targets; by default as they are."""
+        return scores
+
     def is_open(self, estimator: Any) -> bool:
         """Return whether there is something to decide yet."""
         return True

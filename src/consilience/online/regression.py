@@ -18,7 +18,7 @@ from ._grams import Grams
 from ._linear import LinearMachine
 from ._machine import Machine, from_machine
 from ._numbers import NumberTargets
-from ._parameters import CONSTRAINTS
+from ._parameters import CONSTRAINTS, budget_of
 from ._projectron import ProjectronMachine
 
 __all__ = ["PassiveAggressiveRegressor"]
@@ -81,8 +81,13 @@ default="epsilon_insensitive"
         Whether to fit an intercept, by adding 1 to the kernel; with p > 1 to the kernel of each view.
     {budget}
     threshold : float, optional
-        Distance from the span of the samples kept up to which a sample is projected. With `budget`, all samples are
-        projected once it is full. By default, nothing is projected.
+        Distance from the span of the samples kept up to which a sample is projected. Once the budget is full, by
+        default with 1,000 samples, all samples are projected. By default, nothing is projected.
+    prepare_target : {"standardize"} or None, default=None
+        Whether to learn standardized targets. Their mean and deviation follow the stream, and predictions are in the
+        units of the targets. `epsilon`, losses, weights and intercepts are in units of the deviation. Without it,
+        predictions start at 0 and steps are limited by C, so targets far from 0, or of a scale far from 1, need many
+        samples.
     {max_iter}
     {stream_ending}
 
@@ -91,6 +96,7 @@ default="epsilon_insensitive"
     {linear_coef_}
     {kept_samples_}
     {intercept_}
+    {n_dropped_}
     view_weights_ : array of shape (n_views,)
         Factors of the views in the last hypothesis, the mean over outputs.
     total_loss_ : float
@@ -127,12 +133,14 @@ default="epsilon_insensitive"
         "epsilon": [Interval(Real, 0, None, closed="left")],
         "quantile": [Interval(Real, 0, 1, closed="neither")],
         "threshold": [Interval(Real, 0, None, closed="left"), None],
-        "average": ["boolean", StrOptions({"with_last"})],
+        "prepare_target": [StrOptions({"standardize"}), None],
+        "average": ["boolean", StrOptions({"recent", "with_last"})],
     }
     coef_ = from_machine("coef_")
     intercept_ = from_machine("intercept_")
     support_ = from_machine("support_")
     dual_coef_ = from_machine("dual_coef_")
+    n_dropped_ = from_machine("n_dropped_")
     n_mistakes_ = n_errors_ = error_curve_ = property(_no_counts)
 
     kernel: Any = "linear"
@@ -143,10 +151,11 @@ default="epsilon_insensitive"
     quantile: float = 0.5
     p: float = 1.0
     combine: Any = "sum"
-    average: Any = True
+    average: Any = "recent"
     fit_intercept: bool = True
-    budget: int | None = None
+    budget: Any = "auto"
     threshold: float | None = None
+    prepare_target: str | None = None
     max_iter: int = 10
     shuffle: bool = True
     random_state: Any = None
@@ -177,7 +186,7 @@ default="epsilon_insensitive"
         return isinstance(self.combine, str) and self.combine == "sum"
 
     def _is_primal(self) -> bool:
-        return self._has_linear_kernel() and self._adds() and self.budget is None and self.threshold is None
+        return self._has_linear_kernel() and self._adds() and self.threshold is None
 
     def _is_squared(self) -> bool:
         return self.loss.startswith("squared")
@@ -198,8 +207,8 @@ default="epsilon_insensitive"
             return LinearMachine(shape, n_outputs, p=p, average=average, fit_intercept=intercept)
         grams = Grams(shape, self.combine, intercept)
         if self.threshold is not None:
-            return ProjectronMachine(grams, n_outputs, average=average, budget=self.budget)
-        return KernelMachine(grams, n_outputs, p=p, average=average, budget=self.budget)
+            return ProjectronMachine(grams, n_outputs, average=average, budget=budget_of(self, auto=1000))
+        return KernelMachine(grams, n_outputs, p=p, average=average, budget=budget_of(self))
 
     def _rule(self) -> IntervalRule:
         up, down = (np.inf if self._is_squared() else float(self.C) * slope for slope in self._slopes())
@@ -213,8 +222,14 @@ default="epsilon_insensitive"
         losses = up * np.maximum(error - epsilon, 0.0) + down * np.maximum(-error - epsilon, 0.0)
         return losses**2 if self._is_squared() else losses
 
+    def _loss_of_one(self, y: float, score: float) -> float:
+        """Return the loss of one sample and output."""
+        gap, slopes = abs(y - score) - self._tolerance(), self._slopes()
+        loss = max(gap, 0.0) * slopes[0 if y > score else 1]
+        return loss**2 if self._is_squared() else loss
+
     def _bound_setting(self) -> BoundSetting | None:
-        if self.budget is not None or self.threshold is not None:  # no bound is known
+        if self._machine.n_dropped or self.threshold is not None:  # no bound is known
             return None
         variant, p = "PA-II" if self._is_squared() else "PA-I", float(self.p)
         exponent = 2 * p if p > 1 else 2.0

@@ -257,10 +257,10 @@ average : {False, True, "recent", "with_last"}, default=False
     Whether to predict with the last hypothesis, the mean of those that predicted a sample, a mean in which later ones
     count more (weights t(t+1)(t+2), Shamir and Zhang 2013), or the mean of all and the last.""",
     "regression_mean": """
-average : {False, True, "recent", "with_last"}, default=True
+average : {False, True, "recent", "with_last"}, default="recent"
     Whether to predict with the last hypothesis, the mean of those that predicted a sample, a mean in which later ones
-    count more, or the mean of all and the last. The last hypothesis fits the noise of the last targets, so the mean is
-    the default.""",
+    count more (weights t(t+1)(t+2), Shamir and Zhang 2013), or the mean of all and the last. The last hypothesis fits
+    the noise of the last targets. The mean of all keeps the first ones, which were still far from the targets.""",
     "margin": """
 margin : float, default=0.0
     Largest margin at which an update is made: of y f(x), or with several classes of the lead over the best other
