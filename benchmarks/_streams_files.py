@@ -9,8 +9,8 @@ import pyarrow.parquet as pq
 import scipy.sparse as sp
 
 WIDTHS = {"audio": 40, "video": 30, "sensors": 22}  # of the made stream
-STREAMS = ("a9a", "w8a", "pairs", "sarcos", "made")
-REGRESSION = ("sarcos",)
+STREAMS = ("a9a", "w8a", "pairs", "sarcos", "sarcos_shuffled", "made")
+REGRESSION = ("sarcos", "sarcos_shuffled")
 
 
 def stored(name):
@@ -44,17 +44,18 @@ def write_stream(name, folder, rows):
     if name == "pairs":  # in a random order, since the groups of posts follow one another
         arrays = stored("news20_bydate_binary_1_2gram.npz")
         write_libsvm(path, *shuffled(binary_rows(arrays, "X"), arrays["y_binary"]))
-    elif name == "sarcos":  # the first torque, in the order of the file
+    elif name in REGRESSION:  # the first torque; in the order of the file, neighbors are similar
         arrays = stored("sarcos_test.npz")
-        write_columns(path, {"x": arrays["X"].astype(np.float64)}, arrays["Y"][:, 0].astype(np.float64))
+        X, y = arrays["X"].astype(np.float64), arrays["Y"][:, 0].astype(np.float64)
+        X, y = (X, y) if name == "sarcos" else shuffled(X, y)
+        write_columns(path, {"x": X}, y)
     elif name == "made":
         made_stream(path, rows)
     else:
         arrays = stored(f"libsvm_{name}.npz")
         X, y = binary_rows(arrays, "X_train").toarray(), (arrays["y_train"] > 0).astype(np.int64)
-        write_columns(path, {"x": X}, y) if name == "a9a" else write_columns(
-            path, {"x": (Z := shuffled(X, y))[0]}, Z[1]
-        )
+        X, y = (X, y) if name == "a9a" else shuffled(X, y)  # the positive rows of w8a follow one another
+        write_columns(path, {"x": X}, y)
     return path
 
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pyarrow.parquet as pq
 
-from _streams_files import REGRESSION, WIDTHS  # isort: skip
+from _streams_files import REGRESSION  # isort: skip
 
 CHUNK = 100  # rows that scikit-learn predicts and learns at a time
 
@@ -14,8 +14,9 @@ def our_models(stream):
 
     ready = {} if stream == "pairs" else {"prepare": "standardize"}
     if stream in REGRESSION:
+        ready["prepare_target"] = "standardize"
         return {
-            f"PassiveAggressiveRegressor, average={kind!r}": lambda kind=kind: cs.PassiveAggressiveRegressor(
+            f"PassiveAggressiveRegressor, average={kind}": lambda kind=kind: cs.PassiveAggressiveRegressor(
                 average=kind, **ready
             )
             for kind in (True, False)
@@ -169,4 +170,3 @@ SYSTEMS = {
     "river": (river_models, run_river),
     "scikit-learn": (sklearn_models, run_sklearn),
 }
-N_VALUES = sum(WIDTHS.values())

@@ -9,7 +9,8 @@ rows are standardized in the stream by each system. Ours forgets half of what it
 | a9a | 32,561 x 123 (training part, in its order) | Parquet |
 | w8a | 49,749 x 300 (in a random order) | Parquet |
 | pairs | 18,846 x 1,664,476 word pairs of 20 Newsgroups, sparse (in a random order) | libsvm |
-| sarcos | 4,449 x 21, the first torque (in its order), regression | Parquet |
+| sarcos | 4,449 x 21, the first torque, regression (in its order: a trajectory) | Parquet |
+| sarcos_shuffled | the same in a random order | Parquet |
 | made | 200,000 x 92 in 3 views; 20% of the views missing, other coefficients after half, a time stamp | Parquet |
 
 kills: a stream of 3 views is learned with checkpoints, killed at random moments and resumed; the state at the end is

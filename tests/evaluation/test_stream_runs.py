@@ -266,7 +266,7 @@ class Forgetful(cs.OrthogonalPerceptron):
     ("action", "expected"), {"forget": (0.5, None), "restart": (0.0, None), "lower_view": (0.5, "audio")}.items()
 )
 def test_the_model_acts_on_drift_at_the_same_rows(action, expected):
-    X, y = stream(1000, drift_at=400)
+    X, y = stream(2500, drift_at=900)
     told = []
     for chunk in (1000, 77, 13):
         model = Forgetful(average=True)
@@ -276,7 +276,7 @@ def test_the_model_acts_on_drift_at_the_same_rows(action, expected):
         assert {event.action for event in result.drifts} <= {action, "tell"}
     assert told[0] == told[1] == told[2]
     assert expected in {(share, view) for _, share, view in told[0]}
-    assert {seen % 256 for seen, _, _ in told[0]} == {0}
+    assert {seen % 1024 for seen, _, _ in told[0]} == {0}
 
 
 # -- checkpoints

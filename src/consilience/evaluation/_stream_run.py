@@ -19,7 +19,7 @@ from ._stream_items import Piece
 from ._stream_states import restored_count
 from .monitoring import StreamMonitor
 
-ACTING = 256  # a model acts on drift before rows whose number is a multiple of this, however the stream is cut
+ACTING = 1024  # a model acts on drift before rows whose number is a multiple of this, however the stream is cut
 
 
 class Refused(Quarantine):

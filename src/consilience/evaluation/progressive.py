@@ -55,7 +55,7 @@ class StreamOptions:
         Whether to look for drift of the error, and with `by_view` of each view.
     on_drift : {"tell", "forget", "restart", "lower_view"}, default="tell"
         What to do about a drift: record it; halve what the model has learned; remove it; or halve the weights of the
-        view that drifted. The model acts at the next multiple of 256 rows.
+        view that drifted. The model acts at the next multiple of 1,024 rows.
     log : path or file object, optional
         File for one JSON line every `log_every` rows and at the end: counts, measures, baseline, new drifts and rate.
     log_every : int, default=10000
