@@ -193,7 +193,9 @@ def _pieces(what: str, value: Any, lengths: list[int] | None) -> list[Any]:
     if _is_array(value):
         return _array_pieces(what, value, lengths)
     if hasattr(value, "__dask_graph__") and hasattr(value, "divisions"):
-        return list(value.to_delayed())
+        pieces = list(value.to_delayed())
+        # Dask joins partitions of few columns, such as y alone; X and y must keep the same ones
+        return pieces if len(pieces) == value.npartitions else list(value.to_delayed(optimize_graph=False))
     if hasattr(value, "__dask_graph__"):
         raise TypeError(f"{what} is {type(value).__name__}. Give Dask arrays, data frames or series.")
     if lengths is None:
