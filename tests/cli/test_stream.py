@@ -146,7 +146,17 @@ def test_labels_that_come_later_by_id(tmp_path):
     assert "awaited            2" in run("stream", path, "--id", "id").stdout
 
 
+def test_the_views_that_were_read_are_told(tmp_path):
+    path = tmp_path / "s.jsonl"
+    path.write_text(lines([{"a": [i, 0.5], "ids": [1] * (i % 3), "y": i % 2} for i in range(9)]))
+    assert summary("stream", path)["views"] == "a (2 columns, impute, standardize), ids (objects, hash)"
+
+
 def test_what_does_not_fit_is_refused(data, tmp_path):
+    numbers = tmp_path / "n.jsonl"
+    numbers.write_text(lines([{"a": [0.5, i], "y": i + 0.5} for i in range(9)]))
+    assert "Use --task regression" in refused("stream", numbers)
+    assert summary("stream", numbers, "--task", "regression")["samples"] == 9
     assert "OrthogonalPerceptron is not for regression" in refused(
         "stream", data, "--task", "regression", "-e", "OrthogonalPerceptron"
     )

@@ -193,7 +193,7 @@ StreamEstimator = Annotated[
         "--estimator",
         "-e",
         help="Name of the online estimator; `consilience estimators` lists them. Default: PassiveAggressive, for "
-        "regression PassiveAggressiveRegressor, both with average=recent.",
+        "regression PassiveAggressiveRegressor with standardized targets, both with average=recent.",
     ),
 ]
 GoOnWith = Annotated[Path | None, Option("--model", help="Model file to go on with, in place of a new estimator.")]

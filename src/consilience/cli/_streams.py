@@ -11,7 +11,10 @@ from ._estimators import make_estimator
 from ._output import show
 
 _DEFAULTS = {"classification": "PassiveAggressive", "regression": "PassiveAggressiveRegressor"}
-_MEANS = ["average=recent"]  # of the estimators that are used unless another one is named
+_SETTINGS = {  # of the estimators that are used unless another one is named
+    "classification": ["average=recent"],
+    "regression": ["average=recent", "prepare_target=standardize"],  # targets far from 0 need many steps otherwise
+}
 
 
 @app.command()
@@ -77,7 +80,8 @@ def stream(
     _write(model, result, source, save_to, report)
     files = {what: str(path) for what, path in written.items() if path is not None}
     seen = {} if model_file is None else {"samples before": int(model.n_samples_seen_) - result.n_samples}
-    show({**(result.to_dict() if json_out else _lines(result)), **seen, **files}, json_out)
+    shown = {**result.to_dict(), "views": _views(model)} if json_out else {"views": _views(model), **_lines(result)}
+    show({**shown, **seen, **files}, json_out)
 
 
 def _result(model: Any, source: Any, **options: Any) -> Any:
@@ -88,6 +92,13 @@ def _result(model: Any, source: Any, **options: Any) -> Any:
         result = progressive_validation(model, source, **options)
     except KeyboardInterrupt as stopped:  # its message says where the checkpoint is
         raise Stopped(str(stopped)) from stopped
+    except ValueError as error:
+        if "label type: continuous" not in str(error):
+            raise
+        raise ValueError(
+            "The target has numbers that are not whole, which are not classes. Use --task regression, or name another "
+            "column by --target (-y)."
+        ) from error
     if not result.n_samples:
         raise ValueError(
             f"The stream has no samples with a target. Check whether '{_name(source.stream)}' is empty, and name the "
@@ -103,7 +114,10 @@ def _model(estimator: str | None, settings: list[str] | None, model_file: Path |
     from ..io import load
 
     if model_file is None:
-        chosen = [*([] if estimator else _MEANS), *(settings or [])]  # what the user sets comes last, and holds
+        chosen = [
+            *([] if estimator else _SETTINGS[task]),
+            *(settings or []),
+        ]  # what the user sets comes last, and holds
         model = make_estimator(estimator or _DEFAULTS[task], chosen, task=task)
         if is_regressor(model) != (task == "regression"):
             raise ValueError(f"{type(model).__name__} is not for {task}. Choose another estimator, or another --task.")
@@ -148,6 +162,16 @@ def _prepare(model: Any, source: Any, *, skip: bool) -> None:
     first = source.first_views(skip=skip)
     if first is not None:
         model.set_params(prepare=stream_preparation(first))
+
+
+def _views(model: Any) -> str:
+    """Return what was read as views, and how they were prepared."""
+    steps = model.prepare if isinstance(getattr(model, "prepare", None), dict) else {}
+    words = []
+    for name, (kind, width, _) in model._known.items():
+        columns = f"{width} column{'s' * (width != 1)}" if kind == "numbers" else kind
+        words.append(f"{name} ({', '.join([columns, *steps.get(name, [])])})")
+    return ", ".join(words)
 
 
 def _listed(names: list[str] | None) -> list[str] | None:
