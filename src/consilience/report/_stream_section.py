@@ -21,10 +21,9 @@ def stream_section(findings: StreamFindings) -> PagePart:
     if findings.certificate is not None:
         words = f"<p>{escape(findings.estimator)}: {escape(str(findings.certificate))}</p>"
         bound = folded(f"Mistake bound of {findings.estimator}", words)
-    table = f"<div>{_table(results)}{bound}</div>"
-    body = html_figures([_curves(findings), table])
+    body = f"{_table(results)}{bound}{html_figures([_curves(findings), _windows(result)])}"
     blocks = {
-        "Error in windows": _windows(result),
+        "Error in windows": _recent(result) if len(result.windows) > 1 else "",
         "Drift": _drifts(result),
         "Classes" if result.task == "classification" else "Labels": _classes(result),
         "Views of the stream": _views(result),
@@ -132,10 +131,8 @@ def _windows(result: Any) -> str:
     )  # fmt: skip
     marked = " Vertical lines are drifts." if result.drifts else ""
     spaced = "consecutive windows" if size == int(rows["samples"][0]) else "windows"
-    return html_figures(
-        [html_figure(f"<strong>{WORDS[main].capitalize() if main == 'error' else 'MAE'} in {spaced}.</strong>{marked}",
-                     chart), f"<div>{_recent(result)}</div>"]
-    )  # fmt: skip
+    what = WORDS[main].capitalize() if main == "error" else "MAE"
+    return html_figure(f"<strong>{what} in {spaced}.</strong>{marked}", chart)
 
 
 def _recent(result: Any) -> str:
