@@ -43,7 +43,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn.base import clone, is_classifier
+from sklearn.base import clone, is_classifier, is_regressor
 from sklearn.linear_model import LogisticRegression, Ridge, RidgeClassifier
 from sklearn.naive_bayes import GaussianNB
 from sklearn.tree import DecisionTreeRegressor
@@ -505,6 +505,9 @@ def fuzz_chunks(rng):
     model = draw_estimator(rng, pick(rng, ONLINE), len(X.names), STREAMED)
     # vectors of classes are between all of them, so that they must be given at first
     classes = np.unique(y) if isinstance(model, cs.VectorPerceptron) or chance(rng, 0.3) else None
+    regresses = is_regressor(model)
+    if regresses:
+        y, classes = np.unique(y, return_inverse=True)[1] + rng.normal(size=n), None
     sizes = []
     while sum(sizes) < n:
         sizes.append(min(1 if chance(rng, 0.4) else int(rng.integers(1, 12)), n - sum(sizes)))
@@ -513,7 +516,11 @@ def fuzz_chunks(rng):
     describe(lambda: f"{show(model)} on {show(X)} y={y.tolist()} {sizes=} learn_one={single} {classes=}")
 
     def counts(learned):
-        return learned.n_mistakes_, learned.n_updates_, learned.n_samples_seen_, learned.classes_.tolist()
+        shared = learned.n_updates_, learned.n_samples_seen_
+        return shared if regresses else (learned.n_mistakes_, *shared, learned.classes_.tolist())
+
+    def scores(learned, data):
+        return learned.predict(data) if regresses else learned.decision_function(data)
 
     once = take(lambda: clone(model).partial_fit(X, y, classes=classes))
     parts, no = attempt(lambda: learn_pieces(clone(model), X, y, classes, sizes, single))
@@ -521,7 +528,7 @@ def fuzz_chunks(rng):
     same = counts(once) == counts(parts)
     assert same, f"mistakes, updates, samples, classes are {counts(once)} and {counts(parts)}"
     shown = X[[v for v in X.names if X.present(v).any()]]
-    one, two = take_both(lambda: once.decision_function(shown), lambda: parts.decision_function(shown))
+    one, two = take_both(lambda: scores(once, shown), lambda: scores(parts, shown))
     assert np.isfinite(one).all(), "scores are not finite"
     limit = 1e-4 if any(X.block(v) is not None and X.block(v).dtype == np.float32 for v in X.names) else 1e-8
     difference = np.abs(one - two).max() / max(np.abs(one).max(), 1.0)

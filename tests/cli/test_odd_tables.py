@@ -231,9 +231,9 @@ REFUSED = {
     f"fit twice.csv {FIT}": "'twice.csv' has two columns named 'a'.",
     f"fit head.csv {FIT}": "'head.csv' has no samples.",
     f"fit latin.csv {FIT}": "'latin.csv' is not encoded in UTF-8",
-    "stream head.csv": "The stream has no samples with a class. Check whether 'head.csv' is empty",
-    "stream empty.jsonl": "The stream has no samples with a class. Check whether 'empty.jsonl' is empty",
-    "stream empty.libsvm": "The stream has no samples with a class. Check whether 'empty.libsvm' is empty",
+    "stream head.csv": "The stream has no samples with a target. Check whether 'head.csv' is empty",
+    "stream empty.jsonl": "The stream has no samples with a target. Check whether 'empty.jsonl' is empty",
+    "stream empty.libsvm": "The stream has no samples with a target. Check whether 'empty.libsvm' is empty",
     f"fit empty.libsvm {FIT}": "'empty.libsvm' has no samples.",
     **{
         f"fit empty.{kind} {FIT}": f"'empty.{kind}' cannot be read" for kind in ("npz", "csv", "tsv", "parquet", "h5ad")

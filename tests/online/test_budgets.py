@@ -41,11 +41,14 @@ BUDGETS = {
         lambda X: kernel_blocks(X, RBF(0.2)), (2.5, None), 0.0,
     ),
     "orthogonal, prior norms": (
-        cs.OrthogonalPerceptron(RBF(0.2), p=3, prior_norms={"v0": 2.0, "v1": 0.5}, budget=9, margin=0.3),
+        cs.OrthogonalPerceptron(
+            RBF(0.2), p=3, prior_norms={"v0": 2.0, "v1": 0.5}, budget=9, margin=0.3, fit_intercept=True
+        ),
         lambda X: kernel_blocks(X, with_one(RBF(0.2))), (3, [2.0, 0.5]), 0.3,
     ),
     "matrix": (
-        cs.MatrixPerceptron(RBF(0.2), p=2, budget=9), lambda X: pair_features(X, with_one(RBF(0.2))), (2, None), 0.0,
+        cs.MatrixPerceptron(RBF(0.2), p=2, budget=9, fit_intercept=True),
+        lambda X: pair_features(X, with_one(RBF(0.2))), (2, None), 0.0,
     ),
     "matrix, products": (
         cs.MatrixPerceptron(DUAL, p=3, budget=9, margin=0.2, fit_intercept=False),

@@ -122,9 +122,10 @@ EQUAL = {
         )
         for average in (False, True, "with_last", "voted")
         for one, other in [
-            (PLAIN, cs.KernelPerceptron(DUAL)), (cs.PassiveAggressive(), cs.PassiveAggressive(DUAL)),
-            (cs.OrthogonalPerceptron(p=3), cs.OrthogonalPerceptron(DUAL, p=3)),
-            (cs.MatrixPerceptron(p=3), cs.MatrixPerceptron(DUAL, p=3)),
+            (PLAIN, cs.KernelPerceptron(DUAL)),
+            (cs.PassiveAggressive(), cs.PassiveAggressive(DUAL, fit_intercept=True)),
+            (cs.OrthogonalPerceptron(p=3), cs.OrthogonalPerceptron(DUAL, p=3, fit_intercept=True)),
+            (cs.MatrixPerceptron(p=3), cs.MatrixPerceptron(DUAL, p=3, fit_intercept=True)),
         ]
     },
 }  # fmt: skip

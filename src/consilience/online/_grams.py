@@ -77,6 +77,15 @@ class Grams:
             inner += 1.0
         return inner
 
+    def _refuse_view(self, *samples: Views) -> None:
+        """Name the view whose samples the kernel refuses, if it is one alone."""
+        for X in samples:
+            for name in X.names:
+                rows = np.flatnonzero(X.present(name))
+                if len(rows):
+                    with _blocks.naming(name):
+                        self.kernels[name](_blocks.take(X.block(name), rows))
+
     def _set_pairs(self, X: Views, Y: Views, out: np.ndarray) -> None:
         """Set the kernel of every view of X with every view of Y, by one call for the samples of all views.
 
@@ -87,8 +96,11 @@ class Grams:
         right, present = (None, there) if X is Y else _of_all_views(Y)
         K, size = np.zeros((0, 0)), (m * len(X), m * len(Y))
         if len(there) and len(present):
-            with _blocks.naming("', '".join(names), "Views"):
+            try:
                 K = self._values(names[0], left, right, (len(there), len(present)))
+            except ValueError as error:
+                self._refuse_view(X, Y)
+                raise error
         if K.shape != size:
             inner, K = K, np.zeros(size)
             K[np.ix_(there, present)] = inner if inner.size else 0.0

@@ -40,7 +40,7 @@ class StreamPredictions:
     >>> from consilience import OnlinePerceptron
     >>> X, y = load_iris(return_X_y=True)
     >>> made = OnlinePerceptron().predict_then_learn(X[::2], y[::2])
-    >>> made.n_errors == (made.predicted != made.y).sum()
+    >>> bool(made.n_errors == sum(made.predicted != made.y))
     True
     """
 
