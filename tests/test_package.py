@@ -104,7 +104,7 @@ def test_programs_run(program, tmp_path, monkeypatch):
 
 
 def test_there_are_programs():
-    assert len(PROGRAMS) == 7
+    assert len(PROGRAMS) == 9
 
 
 def imported_in(tree):
