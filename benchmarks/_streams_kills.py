@@ -80,15 +80,17 @@ def kills(folder, rows, n_kills):
         made_stream(path, rows)
     for old in Path(folder).glob("kills_*.checkpoint"):
         old.unlink()
+    begun = time.perf_counter()
     whole = learned(start_learning(path, Path(folder) / "kills_whole.checkpoint"))
+    starting = time.perf_counter() - begun - whole["seconds"]  # of the process
     print(
         f"uninterrupted: {whole['seconds']:.1f} s, {rows / whole['seconds']:,.0f} rows/s, peak {whole['peak']:.0f} MiB"
     )
     checkpoint, rng, done = Path(folder) / "kills_some.checkpoint", random.Random(0), 0
     while done < n_kills:
         process = start_learning(path, checkpoint)
-        try:  # about as much of the stream in each part
-            process.wait(3 + rng.random() * max(2.0, 2 * whole["seconds"] / n_kills))  # the process starts in 3 seconds
+        try:  # together the parts are shorter than the stream
+            process.wait(starting + rng.random() * 1.2 * whole["seconds"] / n_kills)
             raise RuntimeError(f"The stream ended after {done} kills; give more rows or fewer kills.")
         except subprocess.TimeoutExpired:
             process.kill()

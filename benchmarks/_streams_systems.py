@@ -16,10 +16,10 @@ def our_models(stream):
     if stream in REGRESSION:
         ready["prepare_target"] = "standardize"
         return {
-            f"PassiveAggressiveRegressor, average={kind}": lambda kind=kind: cs.PassiveAggressiveRegressor(
+            f"PassiveAggressiveRegressor, average={kind!r}": lambda kind=kind: cs.PassiveAggressiveRegressor(
                 average=kind, **ready
             )
-            for kind in (True, False)
+            for kind in ("recent", True, False)
         }
     kinds = {"PassiveAggressive": (True, "recent"), "OnlinePerceptron": (True,), "OrthogonalPerceptron": (True,)}
     return {

@@ -46,6 +46,7 @@ from consilience.kernels._distances import squared_distances
 
 from single_view_sets import load_set  # isort: skip
 
+PUBLISHED = {"fit_intercept": False}  # as in the thesis
 POWERS = tuple(range(1, 21))
 
 
@@ -82,9 +83,12 @@ def errors(X, y, order, p, kernel=None, joint=None):
     X, y = X[rows], y[rows]
     given = {"kernel": "linear" if kernel is None else kernel, "budget": None}  # as published
     if p is not None:
-        models = {"MMP": MatrixPerceptron(**given, p=p), "OMMP": OrthogonalPerceptron(**given, p=p)}
+        models = {
+            "MMP": MatrixPerceptron(**given, **PUBLISHED, p=p),
+            "OMMP": OrthogonalPerceptron(**given, **PUBLISHED, p=p),
+        }
         return {(name, p): percent(model.partial_fit(X, y)) for name, model in models.items()}
-    found = {name: OrthogonalPerceptron(**given).partial_fit(X[[name]], y) for name in X.names}
+    found = {name: OrthogonalPerceptron(**given, **PUBLISHED).partial_fit(X[[name]], y) for name in X.names}
     if kernel is None:
         found["all columns"] = OnlinePerceptron(fit_intercept=False).partial_fit(X, y)
     else:
@@ -150,8 +154,8 @@ def report_unequal(name, X, y, orders, jobs):
     widest = max(X[v].shape[1] for v in X.names)
     # repetition makes narrow views longer: here they have the same length after it
     level = Views({v: X[v] * np.sqrt(X[v].shape[1] / widest) for v in X.names})
-    pad, repeat = MatrixPerceptron(unequal="pad"), MatrixPerceptron(unequal="repeat")
-    kinds = [(pad, X), (repeat, X), (repeat, level), (OrthogonalPerceptron(), X)]
+    pad, repeat = (MatrixPerceptron(unequal=how, **PUBLISHED) for how in ("pad", "repeat"))
+    kinds = [(pad, X), (repeat, X), (repeat, level), (OrthogonalPerceptron(**PUBLISHED), X)]
     for p in (2, 5):
         tasks = [(clone(model).set_params(p=p), views, order) for model, views in kinds for order in range(orders)]
         found = Parallel(n_jobs=jobs)(delayed(one_pass)(model, views, y, order) for model, views, order in tasks)
@@ -164,8 +168,8 @@ def report_unequal(name, X, y, orders, jobs):
 
 def report_prior(name, X, y, orders, jobs):
     given = (None, 1.0, 10.0, "learned")
-    models = [OrthogonalPerceptron(p=p, prior_norms=b) for p in (2, 3, 5, 10) for b in given]
-    models = [OrthogonalPerceptron(p=1), *models]
+    models = [OrthogonalPerceptron(p=p, prior_norms=b, **PUBLISHED) for p in (2, 3, 5, 10) for b in given]
+    models = [OrthogonalPerceptron(p=1, **PUBLISHED), *models]
     tasks = [(model, order) for model in models for order in range(orders)]
     found = Parallel(n_jobs=jobs)(delayed(one_pass)(model, X, y, order) for model, order in tasks)
     found = np.reshape(found, (len(models), orders, 2))[..., 0]

@@ -120,9 +120,13 @@ def views():
     found = medians(
         {
             "one perceptron on both": lambda: cs.OnlinePerceptron(fit_intercept=False).partial_fit(X, y),
-            "OMMP on two views": lambda: cs.OrthogonalPerceptron(p=2).partial_fit(halves, y),
-            "OMMP, averaged": lambda: cs.OrthogonalPerceptron(p=2, average=True).partial_fit(halves, y),
-            "MMP on two views": lambda: cs.MatrixPerceptron(p=2, unequal="pad").partial_fit(halves, y),
+            "OMMP on two views": lambda: cs.OrthogonalPerceptron(p=2, fit_intercept=False).partial_fit(halves, y),
+            "OMMP, averaged": lambda: cs.OrthogonalPerceptron(p=2, average=True, fit_intercept=False).partial_fit(
+                halves, y
+            ),
+            "MMP on two views": lambda: cs.MatrixPerceptron(p=2, unequal="pad", fit_intercept=False).partial_fit(
+                halves, y
+            ),
         }
     )
     report("a9a in two views, one pass", found, X.shape[0], first=True)
