@@ -281,7 +281,7 @@ def check_finite(
     `what` names the data in the message, `names` the samples and `columns` the columns.
     """
     places = np.arange(len(present))
-    remedy = "Impute such values first, for example by PerView(SimpleImputer())."
+    remedy = "Impute such values first: by PerView('impute'), or in online estimators by prepare='impute'."
     of_gram = isinstance(block, Gram)
     if of_gram:
         if block.values is None:

@@ -408,7 +408,7 @@ class Views:
         """Raise for NaN or infinite values in views that are present; return self.
 
         A row of only NaN is a missing view and passes. Impute single values by a transformer, such as
-        ``PerView(SimpleImputer())``.
+        ``PerView("impute")``.
 
         Parameters
         ----------
