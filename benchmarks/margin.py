@@ -26,9 +26,8 @@ from sklearn.preprocessing import normalize
 from sklearn.svm import SVC, LinearSVC
 
 import consilience as cs
+from consilience.experiments._tables import load_set
 from consilience.kernels import RBF
-
-from single_view_sets import load_set  # isort: skip
 
 SPREADS = {"easy": 2.5, "overlapping": 6.0}
 

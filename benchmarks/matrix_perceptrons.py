@@ -41,10 +41,9 @@ from consilience.datasets import (
     load_digits_views,
     make_views,
 )
+from consilience.experiments._tables import load_set
 from consilience.kernels import RBF
 from consilience.kernels._distances import squared_distances
-
-from single_view_sets import load_set  # isort: skip
 
 PUBLISHED = {"fit_intercept": False}  # as in the thesis
 POWERS = tuple(range(1, 21))

@@ -22,9 +22,8 @@ from sklearn.linear_model import SGDClassifier
 
 import consilience as cs
 from consilience import Views
+from consilience.experiments._tables import load_set
 from consilience.kernels import RBF
-
-from single_view_sets import load_set  # isort: skip
 
 
 def medians(calls, repeats=15):

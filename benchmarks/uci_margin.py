@@ -29,9 +29,8 @@ from sklearn.preprocessing import Normalizer, StandardScaler
 
 import consilience as cs
 from consilience.datasets import fetch_spectrometer
+from consilience.experiments._tables import load_set
 from consilience.kernels import RBF
-
-from single_view_sets import load_set  # isort: skip
 
 SIGMAS = 0.001 * 2.0 ** np.arange(21)
 COLUMNS = [(vectors, normalize) for vectors in ("simplex", "indicator") for normalize in (None, "item", "variable")]

@@ -22,7 +22,9 @@ from consilience.views import _blocks, validation
 
 PACKAGE = Path(consilience.__file__).parent
 MODULES = sorted(PACKAGE.rglob("*.py"))
-ROOMS = {"views", "kernels", "solvers", "batch", "online", "io", "evaluation", "report", "cli", "datasets"}
+ROOMS = {
+    "views", "kernels", "solvers", "batch", "online", "io", "evaluation", "report", "cli", "datasets", "experiments",
+}  # fmt: skip
 
 
 @functools.cache

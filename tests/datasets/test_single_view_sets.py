@@ -1,8 +1,6 @@
-"""The benchmarks' sets with one table each: parsers, digests, sizes."""
+"""Sets with one table each: parsers, digests, sizes."""
 
-import importlib.util
 import itertools
-from pathlib import Path
 from subprocess import CalledProcessError
 
 import numpy as np
@@ -11,13 +9,7 @@ import scipy.sparse as sp
 from original_files import lines, zipped
 
 from consilience.datasets._store import array_digest
-
-PATH = Path(__file__).parents[2] / "benchmarks" / "single_view_sets.py"
-if not PATH.is_file():
-    pytest.skip("benchmarks/ is not here", allow_module_level=True)
-SPEC = importlib.util.spec_from_file_location("single_view_sets", PATH)
-sets = importlib.util.module_from_spec(SPEC)
-SPEC.loader.exec_module(sets)
+from consilience.experiments import _tables as sets
 
 
 @pytest.fixture

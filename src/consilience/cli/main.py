@@ -1,4 +1,4 @@
-"""The command line: demo, compare, fit, predict, evaluate, stream, inspect, estimators and kernels.
+"""The command line: demo, compare, fit, predict, evaluate, stream, inspect, reproduce, estimators and kernels.
 
 Exit codes: 0 done, 1 the data or the model cannot be used (one sentence says why), 2 the command was not understood,
 130 stopped by Ctrl-C. Heavy packages are imported only when a command runs.
@@ -10,7 +10,7 @@ import warnings
 
 import typer
 
-from . import _compare, _models, _streams  # noqa: F401  commands register themselves
+from . import _compare, _models, _reproduce, _streams  # noqa: F401  commands register themselves
 from . import _options as option
 from ._app import Stopped, app, remember_words
 from ._estimators import all_estimators, task_of_class

@@ -1,4 +1,4 @@
-"""Data sets with one table each, for the benchmarks: from single_view_sets import load_set.
+"""Data sets with one table each, for experiments and benchmarks.
 
 ``load_set(name)`` returns the table, the target and the training and test rows, if the set has its own. Files are found
 and checked as those of ``consilience.datasets``: in the folder CONSILIENCE_DATA, in the cache, or at the public home.
@@ -20,14 +20,15 @@ UCI states Creative Commons Attribution 4.0 for its sets; the others state no te
 
 import io
 import subprocess
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 from sklearn.datasets import load_svmlight_file
 
-from consilience.datasets._parsers import member, number_table
-from consilience.datasets._sets import UCI
-from consilience.datasets._store import ArrayFile, read_arrays
+from ..datasets._parsers import member, number_table
+from ..datasets._sets import UCI
+from ..datasets._store import ArrayFile, read_arrays
 
 LIBSVM = "https://www.csie.ntu.edu.tw/~cjlin/libsvmtools/datasets/binary"
 NEWS20 = "http://qwone.com/~jason/20Newsgroups (texts, from which the columns were counted)"
@@ -42,12 +43,16 @@ SATIMAGE = (
 )  # fmt: skip
 
 
+Arrays = dict[str, np.ndarray]
+Set = tuple[Any, np.ndarray, list[tuple[np.ndarray, np.ndarray]]]  # a table, the target, (training, test) rows
+
+
 # -- parsers of the original files
-def _fields(content, delimiter=None):
+def _fields(content: bytes, delimiter: str | None = None) -> np.ndarray:
     return np.array([line.split(delimiter) for line in content.decode("ascii").splitlines() if line.strip()])
 
 
-def _named_classes(table, n, columns, classes):
+def _named_classes(table: np.ndarray, n: int, columns: str, classes: tuple[str, ...]) -> Arrays:
     """The columns and the classes, coded from 1, of a table with the class in column n."""
     return {
         "X": table[:, :n],
@@ -58,7 +63,8 @@ def _named_classes(table, n, columns, classes):
     }
 
 
-def parse_abalone(archive):
+def parse_abalone(archive: bytes) -> Arrays:
+    """Return the arrays of the original archive."""
     rows = _fields(member(archive, "abalone.data"), ",")
     names = "Length, Diameter, Height, Whole weight, Shucked weight, Viscera weight, Shell weight"
     return {
@@ -71,36 +77,41 @@ def parse_abalone(archive):
     }
 
 
-def parse_glass(archive):
+def parse_glass(archive: bytes) -> Arrays:
+    """Return the arrays of the original archive."""
     table = number_table(member(archive, "glass.data"), np.float64, ",")[:, 1:]  # without the running number
     return _named_classes(table, 9, "RI Na Mg Al Si K Ca Ba Fe", GLASS)
 
 
-def parse_page_blocks(archive):
+def parse_page_blocks(archive: bytes) -> Arrays:
+    """Return the arrays of the original archive."""
     table = number_table(unpack_lzw(member(archive, "page-blocks.data.Z")), np.float64)
     columns = "height lenght area eccen p_black p_and mean_tr blackpix blackand wb_trans"
     return _named_classes(table, 10, columns, PAGE_BLOCKS)
 
 
-def parse_optdigits(archive):
+def parse_optdigits(archive: bytes) -> Arrays:
+    """Return the arrays of the original archive."""
     return _two_parts(archive, "optdigits.tra", "optdigits.tes", ",")
 
 
-def parse_satimage(archive):
+def parse_satimage(archive: bytes) -> Arrays:
+    """Return the arrays of the original archive."""
     codes = np.arange(1, len(SATIMAGE) + 1, dtype=np.int16)
     parts = _two_parts(archive, "sat.trn", "sat.tst", None)
     return parts | {"class_codes": codes, "class_names": np.array(SATIMAGE)}
 
 
-def _two_parts(archive, train, test, delimiter):
-    arrays = {}
+def _two_parts(archive: bytes, train: str, test: str, delimiter: str | None) -> Arrays:
+    arrays: Arrays = {}
     for part, file in {"train": train, "test": test}.items():
         table = number_table(member(archive, file), np.int16, delimiter)
         arrays |= {f"X_{part}": table[:, :-1].astype(np.uint8), f"y_{part}": table[:, -1]}
     return arrays
 
 
-def parse_yeast(archive):
+def parse_yeast(archive: bytes) -> Arrays:
+    """Return the arrays of the original archive."""
     rows = _fields(member(archive, "yeast.data"))
     return {
         "X": rows[:, 1:9].astype(np.float64),
@@ -110,8 +121,9 @@ def parse_yeast(archive):
     }
 
 
-def parse_a9a(train, test):
-    arrays = {}
+def parse_a9a(train: bytes, test: bytes) -> Arrays:
+    """Return the arrays of the two original files."""
+    arrays: Arrays = {}
     for part, content in {"train": train, "test": test}.items():
         X, y = load_svmlight_file(io.BytesIO(content), n_features=123, zero_based=False)
         arrays[f"X_{part}_indices"] = X.indices.astype(np.int16)
@@ -121,50 +133,50 @@ def parse_a9a(train, test):
     return arrays
 
 
-def unpack_lzw(packed):
+def unpack_lzw(packed: bytes) -> bytes:
     """Unpack a file of Unix ``compress`` (.Z), which gzip reads and Python's modules do not."""
     return subprocess.run(["gzip", "-dc"], input=packed, capture_output=True, check=True).stdout
 
 
 # -- from arrays to a table, the target and splits
-def _table(z):
+def _table(z: Arrays) -> Set:
     """A table whose classes are coded from 1 and named, or named at once."""
     return z["X"], z["class_names"][z["y"] - 1] if "class_names" in z else z["y"], []
 
 
-def _abalone(z):
+def _abalone(z: Arrays) -> Set:
     X = np.hstack([z["X_num"], z["sex"][:, None] == np.array(["F", "I", "M"])])
     return X, z["y"].astype(np.int64), [(z["train_idx"].astype(np.intp), z["test_idx"].astype(np.intp))]
 
 
-def _joined(z):
+def _joined(z: Arrays) -> Set:
     """The official parts of a table; classes are named if the file has names."""
     if "X_train" in z:
         X = np.vstack([z["X_train"], z["X_test"]]).astype(np.float64)
     else:
         X = sp.vstack([_csr(z, "X_train"), _csr(z, "X_test")], format="csr")
     y = np.concatenate([z["y_train"], z["y_test"]]).astype(np.int64)
-    rows = np.split(np.arange(len(y)), [len(z["y_train"])])
-    return X, z["class_names"][y - 1] if "class_names" in z else y, [tuple(rows)]
+    train, test = np.split(np.arange(len(y)), [len(z["y_train"])])
+    return X, z["class_names"][y - 1] if "class_names" in z else y, [(train, test)]
 
 
-def _news20(z):
+def _news20(z: Arrays) -> Set:
     return _csr(z, "X"), z["target_names"][z["y"]], [(z["train_idx"].astype(np.intp), z["test_idx"].astype(np.intp))]
 
 
-def _csr(z, name):
+def _csr(z: Arrays, name: str) -> sp.csr_matrix:
     """The CSR matrix stored in parts; without values, all of them are 1."""
     indices = z[f"{name}_indices"].astype(np.int32)
     values = z[f"{name}_data"].astype(np.float64) if f"{name}_data" in z else np.ones(len(indices))
     return sp.csr_matrix((values, indices, z[f"{name}_indptr"]), shape=tuple(z[f"{name}_shape"]))
 
 
-def _uci(name, number, page, parse, build, digest):
+def _uci(name: str, number: int, page: str, parse: Any, build: Any, digest: str) -> tuple[str, Any]:
     origin = f"UCI Machine Learning Repository, data set {number}"
     return name, (ArrayFile(f"uci_{name}.npz", digest, origin, (f"{UCI}/{number}/{page}.zip",), parse), build)
 
 
-SETS = dict([
+SETS: dict[str, Any] = dict([
     _uci("abalone", 1, "abalone", parse_abalone, _abalone,
          "d6ad293a46bc820083694e4e861d25b1d1fe2181ef0dd6855860c64cac7df961"),
     _uci("glass", 42, "glass+identification", parse_glass, _table,
@@ -189,7 +201,7 @@ for _name, _file, _digest in (
     SETS[_name] = ArrayFile(f"news20_bydate_{_file}.npz", _digest, NEWS20), _news20
 
 
-def load_set(name, data_home=None):
+def load_set(name: str, data_home: Any = None) -> Set:
     """Return the table, the target and the list of (training, test) rows of a set."""
     source, build = SETS[name]
     return build(read_arrays(source, data_home))

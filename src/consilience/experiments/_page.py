@@ -1,0 +1,94 @@
+"""The page of all experiments, in Markdown, from the files that runs have written."""
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from ._experiment import Claim, Experiment, Results, Table
+from ._run import SHORT, file_stem, read_results
+
+_INTRODUCTION = """# Reproduced experiments
+
+Published tables and figures, run again with this library. `consilience reproduce NAME` runs one of them, and
+`consilience reproduce --list` lists all names. This page is made by `{command}` from the files in `{folder}`.
+
+Measured values are means over draws, ± half the width of the 95% interval of the mean (Student's t). Draws of one
+experiment often share test samples, so these intervals cover the draws alone and not another test set. Published
+values are as printed; their ± are standard deviations. A claim is a statement of the paper. It *holds* if the
+measurements agree with it; otherwise a sentence says what was found.
+"""
+
+
+def page(experiments: Iterable[Experiment], folder: Path, command: str, shown_folder: str) -> str:
+    """Return the page of all experiments whose full results are in a folder."""
+    found = [each for each in experiments if (folder / f"{file_stem(each.name, False)}.json").exists()]
+    parts = [_INTRODUCTION.format(command=command, folder=shown_folder), _overview(found, folder)]
+    paper = ""
+    for experiment in found:
+        if experiment.paper != paper:
+            paper = experiment.paper
+            parts.append(f"## {paper}\n")
+        parts.append(_section(experiment, *read_results(folder, experiment.name)))
+    return "\n".join(parts)
+
+
+def summary(experiment: Experiment, record: dict[str, Any], results: Results) -> str:
+    """Return tables and claims of one run as text; claims are of full runs alone."""
+    parts = [_table(table) for table in experiment.tables(results)]
+    if record["quick"]:
+        parts.append("A quick run measures too little for the claims of the paper.")
+    else:
+        parts += [_claim(claim) for claim in experiment.claims(results)]
+    return "\n".join(parts)
+
+
+def _overview(experiments: list[Experiment], folder: Path) -> str:
+    rows = []
+    for each in experiments:
+        claims = each.claims(read_results(folder, each.name)[1])
+        held = sum(claim.holds for claim in claims)
+        link = f"[{each.title}](#{each.name})"
+        rows.append([each.paper, each.shown_in, link, f"{held} of {len(claims)}"])
+    return _table(Table("", ["paper", "shown in", "experiment", "claims that hold"], rows))
+
+
+def _section(experiment: Experiment, record: dict[str, Any], results: Results) -> str:
+    short = sum(found.get(SHORT, 0) for _, found in results.cells)
+    parts = [
+        f"({experiment.name})=",
+        f"### {experiment.title}",
+        "",
+        f"{experiment.shown_in}. `consilience reproduce {experiment.name}`, {_time(experiment.minutes)} of one core.",
+        "",
+        f"**Protocol.** {experiment.protocol}",
+        "",
+        *(_table(table) for table in experiment.tables(results)),
+        "**Claims.**",
+        "",
+        *(_claim(claim) for claim in experiment.claims(results)),
+        "",
+        "**Differences from the paper.** " + " ".join(experiment.differences),
+        "",
+        f"Made at commit {record['commit']}, {record['seeds']} draws, {len(record['cells']):,} measurements."
+        + (f" {short:,} fits ended before their tolerance." if short else ""),
+        "",
+    ]
+    return "\n".join(parts)
+
+
+def _claim(claim: Claim) -> str:
+    if claim.holds:
+        return f"- *Holds:* {claim.text} Measured: {claim.evidence}."
+    return f"- *Does not hold:* {claim.text} Measured: {claim.evidence}. {claim.note}"
+
+
+def _table(table: Table) -> str:
+    lines = [f"{table.title}:", ""] if table.title else []
+    lines += ["| " + " | ".join(row) + " |" for row in (table.heads, ["---"] * len(table.heads), *table.rows)]
+    return "\n".join([*lines, ""])
+
+
+def _time(minutes: float) -> str:
+    if minutes < 1:
+        return "less than a minute"
+    return f"{minutes:.0f} minutes" if minutes < 90 else f"{minutes / 60:.0f} hours"

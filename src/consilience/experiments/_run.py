@@ -1,0 +1,220 @@
+"""Running an experiment: cells in parallel, each result kept at once, the same JSON for the same seeds."""
+
+import hashlib
+import inspect
+import json
+import os
+import platform
+import subprocess
+import time
+import warnings
+from collections.abc import Callable, Iterator
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from joblib import Parallel, delayed
+from sklearn.exceptions import ConvergenceWarning
+from threadpoolctl import threadpool_limits
+
+from .. import __version__
+from .._progress import progress
+from ..io.writing import write_atomically
+from ._experiment import Cell, Experiment, Found, Results
+
+SHORT = "not converged"  # the number of fits that ended before their tolerance
+TIMES = "seconds"  # numbers with names that begin so differ from run to run and have a file of their own
+
+
+def run(
+    experiment: Experiment,
+    folder: Path,
+    *,
+    quick: bool = False,
+    seeds: int | None = None,
+    n_jobs: int = 1,
+    verbose: bool = False,
+) -> dict[str, Any]:
+    """Measure what the folder lacks, and write and return the results.
+
+    The results of each cell are appended to ``NAME.partial.jsonl`` when it is done, so that a run that was stopped
+    continues. At the end there are ``NAME.json``, which depends on the seeds alone, and ``NAME.times.json``.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    n_seeds = (min(2, experiment.seeds) if quick else experiment.seeds) if seeds is None else seeds
+    cells = experiment.cells(n_seeds, quick)
+    partial = folder / f"{file_stem(experiment.name, quick)}.partial.jsonl"
+    done = _known(partial, _digest(experiment))
+    missing = [cell for cell in cells if _key(cell) not in done]
+    with progress(verbose, experiment.name) as show, partial.open("a", encoding="utf-8") as file:
+        if not done:
+            _append(file, {"digest": _digest(experiment)})
+        for k, (cell, found) in enumerate(_measure_all(experiment, missing, folder, n_jobs)):
+            _append(file, {"cell": cell, "found": found})
+            done[_key(cell)] = found
+            count = len(cells) - len(missing) + k + 1
+            show(f"{experiment.name}: {count} of {len(cells)} measurements", count / len(cells))
+    results = _assembled(experiment, cells, done, quick, n_seeds)
+    _write(folder / f"{file_stem(experiment.name, quick)}.json", results)
+    times = [{"cell": cell, "found": _part(done[_key(cell)], times=True)} for cell in cells]
+    _write(folder / f"{file_stem(experiment.name, quick)}.times.json", {"cells": times, "machine": _machine()})
+    partial.unlink()
+    return results
+
+
+def file_stem(name: str, quick: bool) -> str:
+    """Return the name of the files of an experiment, without what follows the first dot."""
+    return f"{name}-quick" if quick else name
+
+
+def read_results(folder: Path, name: str, quick: bool = False) -> tuple[dict[str, Any], Results]:
+    """Return what a run wrote: the record, and its measurements together with their times."""
+    stem = file_stem(name, quick)
+    record = json.loads((folder / f"{stem}.json").read_text(encoding="utf-8"))
+    times_file = folder / f"{stem}.times.json"
+    times: dict[str, Found] = {}
+    if times_file.exists():
+        lines = json.loads(times_file.read_text(encoding="utf-8"))["cells"]
+        times = {_key(line["cell"]): line["found"] for line in lines}
+    cells = [(line["cell"], {**line["found"], **times.get(_key(line["cell"]), {})}) for line in record["cells"]]
+    return record, Results(cells)
+
+
+def cached_in(folder: Path, digest: str) -> Callable[[str, Callable[[], np.ndarray]], np.ndarray]:
+    """Return a function that keeps arrays in a folder, such as Gram matrices, and reads them when asked again."""
+
+    def cached(name: str, make: Callable[[], np.ndarray]) -> np.ndarray:
+        file = folder / f"{hashlib.sha256(f'{digest} {name}'.encode()).hexdigest()[:24]}.npy"
+        if not file.exists():
+            folder.mkdir(parents=True, exist_ok=True)
+            array = np.ascontiguousarray(make())
+            write_atomically(file, lambda out: np.save(out, array, allow_pickle=False), sync_folder=False)
+        return np.load(file, allow_pickle=False)
+
+    return cached
+
+
+def _measure_all(experiment: Experiment, cells: list[Cell], folder: Path, n_jobs: int) -> Iterator[tuple[Cell, Found]]:
+    if n_jobs == 1:
+        for cell in cells:
+            yield cell, _measured(experiment.measure, cell, folder, _digest(experiment))
+        return
+    module, digest = experiment.measure.__module__, _digest(experiment)
+    tasks = (delayed(_measured_by_name)(module, experiment.name, cell, folder, digest) for cell in cells)
+    yield from Parallel(n_jobs=n_jobs, return_as="generator_unordered")(tasks)
+
+
+def _measured_by_name(module: str, name: str, cell: Cell, folder: Path, digest: str) -> tuple[Cell, Found]:
+    """Measure a cell in another process, which imports the experiment."""
+    experiment = next(each for each in import_module(module).EXPERIMENTS if each.name == name)
+    return cell, _measured(experiment.measure, cell, folder, digest)
+
+
+def _measured(measure: Any, cell: Cell, folder: Path, digest: str) -> Found:
+    # one thread: sums of several threads are rounded in another way
+    start = time.perf_counter()
+    with threadpool_limits(1), warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        found = {name: _plain(value) for name, value in measure(cell, cached_in(folder / "arrays", digest)).items()}
+    short = sum(issubclass(warning.category, ConvergenceWarning) for warning in caught)
+    if short:
+        found[SHORT] = short
+    return found | {f"{TIMES} of the cell": time.perf_counter() - start}
+
+
+def _plain(value: Any) -> Any:
+    """Return a value that JSON can hold; numbers of results have ten significant digits."""
+    if isinstance(value, (bool, str)) or value is None:
+        return value
+    if isinstance(value, dict):
+        return {name: _plain(each) for name, each in value.items()}
+    if isinstance(value, (list, tuple, np.ndarray)):
+        return [_plain(each) for each in value]
+    number = float(value)
+    if not np.isfinite(number):
+        return None
+    return int(number) if number.is_integer() else float(f"{number:.10g}")
+
+
+def _assembled(
+    experiment: Experiment, cells: list[Cell], done: dict[str, Found], quick: bool, seeds: int
+) -> dict[str, Any]:
+    return {
+        "experiment": experiment.name,
+        "paper": experiment.paper,
+        "shown_in": experiment.shown_in,
+        "quick": quick,
+        "seeds": seeds,
+        "consilience": __version__,
+        "commit": commit(),
+        "cells": [{"cell": cell, "found": _part(done[_key(cell)], times=False)} for cell in cells],
+    }
+
+
+def commit() -> str | None:
+    """Return the commit of the source files, with a mark if they were changed.
+
+    Outside of a repository it is that of the variable CONSILIENCE_COMMIT, or None.
+    """
+    folder = Path(__file__).parents[1]
+
+    def git(*words: str) -> str:
+        return subprocess.run(
+            ["git", "-C", str(folder), *words], capture_output=True, text=True, check=True, timeout=20
+        ).stdout.strip()
+
+    try:
+        return git("rev-parse", "HEAD")[:12] + (", changed" if git("status", "--porcelain", "--", ".") else "")
+    except (OSError, subprocess.SubprocessError):
+        return os.environ.get("CONSILIENCE_COMMIT")
+
+
+def _machine() -> str:
+    return f"Python {platform.python_version()}, NumPy {np.__version__}, {os.cpu_count()} cores"
+
+
+def _part(found: Found, *, times: bool) -> Found:
+    return {name: value for name, value in found.items() if name.startswith(TIMES) == times}
+
+
+def _digest(experiment: Experiment) -> str:
+    """Return what decides whether kept results still fit: the version and the text of the experiment's file."""
+    source = inspect.getsource(inspect.getmodule(experiment.measure))  # type: ignore[arg-type]
+    return hashlib.sha256(f"{__version__}\n{source}".encode()).hexdigest()
+
+
+def _key(cell: Cell) -> str:
+    return json.dumps(cell, sort_keys=True)
+
+
+def _known(partial: Path, digest: str) -> dict[str, Found]:
+    """Return what a stopped run has kept; nothing if the experiment has changed since."""
+    if not partial.exists():
+        return {}
+    lines = []
+    for line in partial.read_text(encoding="utf-8").splitlines():
+        try:
+            lines.append(json.loads(line))
+        except json.JSONDecodeError:  # the last line of a run that was killed
+            break
+    if not lines or lines[0].get("digest") != digest:
+        partial.unlink()
+        return {}
+    kept = lines[1:]
+    text = "".join(json.dumps(line) + "\n" for line in lines)
+    write_atomically(partial, lambda out: out.write(text.encode()))
+    return {_key(line["cell"]): line["found"] for line in kept}
+
+
+def _append(file: Any, line: dict[str, Any]) -> None:
+    file.write(json.dumps(line) + "\n")
+    file.flush()
+
+
+def _write(path: Path, value: dict[str, Any]) -> None:
+    """Write JSON with a line for each cell."""
+    head = {name: each for name, each in value.items() if name != "cells"}
+    lines = ",\n".join(json.dumps(line) for line in value["cells"])
+    text = json.dumps(head)[:-1] + ', "cells": [\n' + lines + "\n]}\n"
+    write_atomically(path, lambda out: out.write(text.encode()))
