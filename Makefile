@@ -5,7 +5,7 @@ PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11; 
 BIN = $(VENV)/bin
 PIP = $(BIN)/python -m pip --disable-pip-version-check
 
-.PHONY: demo test test-skipped fuzz lint docs bench clean
+.PHONY: demo test test-skipped fuzz lint docs bench reproduce clean
 
 demo: $(VENV)/.cli
 	@mkdir -p build
@@ -40,6 +40,10 @@ docs: $(VENV)/.docs build/demo.html
 
 bench: $(VENV)/.test
 	for script in benchmarks/*.py; do $(BIN)/python $$script || exit 1; done
+
+# Every published experiment, from the data in CONSILIENCE_DATA: hours of one core. A run that was stopped continues.
+reproduce: $(VENV)/.cli
+	$(BIN)/consilience reproduce all --jobs -1 --folder docs/results --page docs/reproduction.md
 
 # What is installed: .cli, .test, .docs, .dev, .torch with the extra of that name.
 $(VENV)/.%: pyproject.toml | $(BIN)/python

@@ -105,6 +105,6 @@ def _write_page(known: dict[str, Any], folder: Path, file: Path) -> None:
     from ..experiments._page import page
     from ..io.writing import write_atomically
 
-    text = page(known.values(), folder, "consilience reproduce all --page FILE", folder.as_posix())
+    text = page(known.values(), folder)
     write_atomically(file, lambda out: out.write(text.encode()))
     typer.echo(f"The page is in '{file}'.", err=True)

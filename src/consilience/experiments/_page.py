@@ -10,7 +10,8 @@ from ._run import SHORT, file_stem, read_results
 _INTRODUCTION = """# Reproduced experiments
 
 Published tables and figures, run again with this library. `consilience reproduce NAME` runs one of them, and
-`consilience reproduce --list` lists all names. This page is made by `{command}` from the files in `{folder}`.
+`consilience reproduce --list` lists all names. `make reproduce` runs all of them and makes this page; it takes {hours} of
+one core. The measurements are in `docs/results`, one JSON file for each experiment.
 
 Measured values are means over draws, ± half the width of the 95% interval of the mean (Student's t). Draws of one
 experiment often share test samples, so these intervals cover the draws alone and not another test set. Published
@@ -19,10 +20,11 @@ measurements agree with it; otherwise a sentence says what was found.
 """
 
 
-def page(experiments: Iterable[Experiment], folder: Path, command: str, shown_folder: str) -> str:
+def page(experiments: Iterable[Experiment], folder: Path) -> str:
     """Return the page of all experiments whose full results are in a folder."""
     found = [each for each in experiments if (folder / f"{file_stem(each.name, False)}.json").exists()]
-    parts = [_INTRODUCTION.format(command=command, folder=shown_folder), _overview(found, folder)]
+    hours = _time(sum(each.minutes for each in found))
+    parts = [_INTRODUCTION.format(hours=hours), _overview(found, folder)]
     paper = ""
     for experiment in found:
         if experiment.paper != paper:

@@ -9,6 +9,7 @@ import subprocess
 import time
 import warnings
 from collections.abc import Callable, Iterator
+from functools import cache
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -152,6 +153,7 @@ def _assembled(
     }
 
 
+@cache
 def commit() -> str | None:
     """Return the commit of the source files, with a mark if they were changed.
 
@@ -179,9 +181,9 @@ def _part(found: Found, *, times: bool) -> Found:
 
 
 def _digest(experiment: Experiment) -> str:
-    """Return what decides whether kept results still fit: the version and the text of the experiment's file."""
+    """Return what decides whether kept results still fit: the commit and the text of the experiment's file."""
     source = inspect.getsource(inspect.getmodule(experiment.measure))  # type: ignore[arg-type]
-    return hashlib.sha256(f"{__version__}\n{source}".encode()).hexdigest()
+    return hashlib.sha256(f"{__version__}\n{commit()}\n{source}".encode()).hexdigest()
 
 
 def _key(cell: Cell) -> str:
