@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 SYMBOL, PAIRS, CHARACTERS, LOGICALS, INTEGERS, REALS, STRINGS, LISTS = 1, 2, 9, 10, 13, 14, 16, 19
-REFERENCE, GLOBAL_ENVIRONMENT, EMPTY = 255, 253, 254
+REFERENCE, GLOBAL_ENVIRONMENT, EMPTY, COMPACT = 255, 253, 254, 238
 
 
 @dataclass
@@ -93,7 +93,8 @@ class _Reader:
 
     def vector(self, kind, flags):
         if kind not in (LOGICALS, INTEGERS, REALS, STRINGS, LISTS):
-            raise ValueError(f"The R data file has an object of type {kind}. Save it in R with version = 2.")
+            remedy = " Save it in R by save(..., version = 2)." if kind == COMPACT else ""
+            raise ValueError(f"The R data file has an object of type {kind}, which this reader does not know.{remedy}")
         n = int(self.integers(1)[0])
         if kind == REALS:
             data = np.frombuffer(self.take(8 * n), dtype=">f8").astype(np.float64)
