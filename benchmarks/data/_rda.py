@@ -24,7 +24,9 @@ class RValue:
     attributes: dict = field(default_factory=dict)
 
     def __getitem__(self, name):
-        return self.data[self.attributes["names"].data.index(name)]
+        """Return the item of a list by its name; upper and lower case are the same."""
+        names = [known.lower() for known in self.attributes["names"].data]
+        return self.data[names.index(name.lower())]
 
 
 def unpack(content):

@@ -3,7 +3,7 @@
 python benchmarks/data/eth80.py FOLDER --out DATA
 
 FOLDER has the 3280 images (256 x 256) such as apple1-000-000.png and their maps such as apple1-000-000-map.png, in any
-folders, for example from https://github.com/Kai-Xuan/ETH-80 (commit 9243466b). The name has the category, the number of
+folders. One source is https://github.com/Kai-Xuan/ETH-80 (commit 9243466b). The name has the category, the number of
 the object, the polar angle and the azimuth. Needs Pillow (pip install pillow).
 
 - images: means of 4 x 4, then 2 x 2 pixels; masks: means of 4 x 4 pixels of the map, where the object is 255.

@@ -3,8 +3,7 @@
 python benchmarks/data/flower17.py FOLDER --out DATA
 
 FOLDER has image_0001.jpg to image_1360.jpg of https://www.robots.ox.ac.uk/~vgg/data/flowers/17/ (17flowers.tgz), 80
-images of each species in the order of the numbers. Needs OpenCV (pip install opencv-python-headless). GrabCut takes
-about a second for each image.
+images of each species in the order of the numbers. Needs OpenCV (pip install opencv-python-headless).
 
 The shorter side becomes 256 pixels. GrabCut from a box with margins of 12% finds the foreground.
 

