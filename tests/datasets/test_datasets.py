@@ -274,9 +274,15 @@ def test_a_failed_download_names_everything_that_was_tried_and_is_not_cached(web
     assert not list(tmp_path.iterdir())
 
 
-def test_a_set_without_home_names_the_original_data(web, tmp_path):
-    with pytest.raises(FileNotFoundError, match=r"These arrays cannot be downloaded.*https://www\.robots\.ox\.ac\.uk"):
+def test_a_set_without_home_names_the_original_data_and_the_script(web, tmp_path):
+    with pytest.raises(
+        FileNotFoundError,
+        match=r"These arrays cannot be downloaded.*https://www\.robots\.ox\.ac\.uk.* "
+        r"The script benchmarks/data/flower17\.py of the source code makes the file from these data\. To use them, put",
+    ):
         datasets.fetch_flower17(data_home=tmp_path)
+    with pytest.raises(FileNotFoundError, match=r"Original data: a shelf\. To use them, put small\.npz into a folder"):
+        _store.read_arrays(replace(SMALL, homes=(), parse=None), tmp_path)
 
 
 def test_interrupted_write_leaves_nothing(web, tmp_path, monkeypatch):

