@@ -3,6 +3,7 @@
 import io
 import pickle
 import re
+import warnings
 from dataclasses import replace
 from functools import partial
 
@@ -468,3 +469,19 @@ def test_counts_stay_counts(data_folder):
     for counts in (words, colour):
         np.testing.assert_array_equal(counts, np.round(counts))
         assert counts.max() > 10
+
+
+def test_rebuilt_descriptors_are_accepted_with_a_warning_and_other_arrays_are_not(tmp_path, monkeypatch):
+    known = {"a": np.arange(6.0).reshape(2, 3), "y": np.array([0, 1])}
+    source = _store.ArrayFile("set.npz", _store.array_digest(known), "somewhere", form=_store.array_form(known))
+    monkeypatch.setenv("CONSILIENCE_DATA", str(tmp_path))
+    np.savez(tmp_path / "set.npz", **known)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        _store.read_arrays(source, tmp_path)
+    np.savez(tmp_path / "set.npz", a=known["a"] + 1, y=known["y"])
+    with pytest.warns(UserWarning, match="computed again from the original data"):
+        _store.read_arrays(source, tmp_path)
+    np.savez(tmp_path / "set.npz", a=known["a"][:1], y=known["y"])
+    with pytest.raises(OSError, match="other arrays than expected"):
+        _store.read_arrays(source, tmp_path)

@@ -161,7 +161,8 @@ NUTRIMOUSE = DataSet(
 FLOWER17 = DataSet(
     ArrayFile("flower17_own_features.npz", "43e9ca7d4a14f51e7f5b0e2debb79e6ee06571b0a16f9a3d14108882abe760de",
               "the images are at https://www.robots.ox.ac.uk/~vgg/data/flowers/17/ (descriptors computed from them)",
-              script="flower17.py"),
+              script="flower17.py",
+              form="03c5857ed92a489c91a90b68a9904535bb93187459aa6c1733279cfbca97a8df"),
     "1360 samples; views colour (300), shape (600), texture (300), hsv (400), siftint (800), siftbdy (600), hog (1764);"
     " target: one of 17 species.",
     f"""
@@ -286,7 +287,8 @@ CORA = DataSet(
 ETH80 = DataSet(
     ArrayFile("eth80_views.npz", "1bcd696fe5bac1a917a789e25803469716d4734032a97f3f4738c4888e6f0281",
               "the ETH-80 images of Leibe and Schiele (2003) (descriptors computed from them)",
-              script="eth80.py"),
+              script="eth80.py",
+              form="c469baf964750cc9f236dd4ed90f8e306b11cd6f6688090e4e1904d3efa41c57"),
     "3280 samples; views colour (512), dxdy (768), maglap (768), hog (1764); target: one of eight categories.",
     f"""
     ETH-80: images of 80 objects from 41 viewpoints in four descriptors of our own.

@@ -10,8 +10,8 @@ from ._run import SHORT, file_stem, read_results
 _INTRODUCTION = """# Reproduced experiments
 
 Published tables and figures, run again with this library. `consilience reproduce NAME` runs one of them, and
-`consilience reproduce --list` lists all names. `make reproduce` runs all of them and makes this page; it takes {hours} of
-one core. The measurements are in `docs/results`, one JSON file for each experiment.
+`consilience reproduce --list` lists all names. `make reproduce` runs all of them and makes this page; it takes {hours}
+of one core. The measurements are in `docs/results`, one JSON file for each experiment.
 
 Measured values are means over draws, ± half the width of the 95% interval of the mean (Student's t). Draws of one
 experiment often share test samples, so these intervals cover the draws alone and not another test set. Published

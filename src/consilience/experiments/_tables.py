@@ -198,7 +198,7 @@ for _name, _file, _digest in (
     ("news20", "unigram_counts", "4f7f88a2da847c05f2deb60a85d19977d1cfb79cc1c9084fd65c734b32f88726"),
     ("news20_pairs", "binary_1_2gram", "43c00ba6fa64e6b639de6e74809d3d64924ab5001d6f61ac36fc1d168ed3dc27"),
 ):
-    SETS[_name] = ArrayFile(f"news20_bydate_{_file}.npz", _digest, NEWS20), _news20
+    SETS[_name] = ArrayFile(f"news20_bydate_{_file}.npz", _digest, NEWS20, script="news20.py"), _news20
 
 
 def load_set(name: str, data_home: Any = None) -> Set:
