@@ -9,7 +9,7 @@ from sklearn.model_selection import GridSearchCV
 from consilience import ConsensusClassifier, Views
 from consilience.datasets import make_views
 from consilience.experiments import _omics_methods as methods
-from consilience.experiments._easymkl import EasyMKL, easymkl_weights, view_grams
+from consilience.experiments._easymkl import EasyMKL, easymkl_weights, gaussian_grams
 from consilience.experiments._experiment import Results
 from consilience.experiments._omics_tables import best_of, compared_claims, gap
 from consilience.experiments.omics import PAM50, _splits, without_some
@@ -24,7 +24,7 @@ def data():
 @pytest.mark.parametrize("lam", [0.1, 0.5])
 def test_weights_are_those_of_the_quadratic_program(data, lam):
     X, y = data[0][:24], np.where(data[1][:24] == data[1][0], 1.0, -1.0)
-    grams = view_grams(X, X, 1.0)
+    grams = gaussian_grams(X, X, 1.0)
     K = y[:, None] * ((1 - lam) * sum(grams) + lam * np.eye(24)) * y
     sums = [{"type": "eq", "fun": lambda g, side=side: g[y == side].sum() - 1} for side in (1, -1)]
     start = np.where(y > 0, 1 / np.sum(y > 0), 1 / np.sum(y < 0))

@@ -9,10 +9,10 @@ from sklearn.svm import SVC
 from ..kernels import RBF
 from ..views.container import Views
 
-Grams = list[np.ndarray]
+_Grams = list[np.ndarray]
 
 
-def easymkl_weights(grams: Grams, sign: np.ndarray, lam: float) -> np.ndarray:
+def easymkl_weights(grams: _Grams, sign: np.ndarray, lam: float) -> np.ndarray:
     """Return the weights of kernels that separate two classes, with a sum of one.
 
     γ minimizes γ'Y((1 - λ) Σ_r K_r + λI)Yγ over γ >= 0 with a sum of one in each class, and the weight of kernel r is
@@ -69,13 +69,13 @@ class EasyMKL(ClassifierMixin, BaseEstimator):
         best = values.argmax(axis=1) if values.shape[1] > 1 else (values[:, 0] > 0).astype(int)
         return np.asarray(self.classes_[best])
 
-    def _grams(self, X: Views) -> Grams:
-        return view_grams(X, self.X_, self.width)
+    def _grams(self, X: Views) -> _Grams:
+        return gaussian_grams(X, self.X_, self.width)
 
-    def _sum(self, grams: Grams, machine: int) -> Any:
+    def _sum(self, grams: _Grams, machine: int) -> Any:
         return np.einsum("r,rij->ij", self.weights_[machine], np.stack(grams))
 
 
-def view_grams(X: Views, Z: Views, width: float) -> Grams:
+def gaussian_grams(X: Views, Z: Views, width: float) -> _Grams:
     """Return a Gaussian Gram matrix for each view, whose inverse width is `width` over the number of columns."""
     return [RBF(width / X[name].shape[1])(X[name], Z[name]) for name in X.names]

@@ -24,12 +24,12 @@ from ..batch.multiple_kernel import MultipleKernelRidgeClassifier
 from ..kernels import RBF
 from ..views.container import Views
 from ..views.per_view import PerView
-from ._easymkl import EasyMKL, view_grams
+from ._easymkl import EasyMKL, gaussian_grams
 
-WIDTHS = (0.1, 1 / 3, 1.0, 3.0)  # times 1 / columns, which is the inverse width that suits standardized columns
-FEW_WIDTHS = (1 / 3, 1.0)
-COSTS = (1.0, 10.0, 100.0)
-Grid = dict[str, Any]
+_WIDTHS = (0.1, 1 / 3, 1.0, 3.0)  # times 1 / columns, which is the inverse width that suits standardized columns
+_FEW_WIDTHS = (1 / 3, 1.0)
+_COSTS = (1.0, 10.0, 100.0)
+_Grid = dict[str, Any]
 
 
 class Tuning:
@@ -45,24 +45,24 @@ class Tuning:
         """Return the inner folds."""
         return StratifiedKFold(2 if self.small else 3, shuffle=True, random_state=self.draw)
 
-    def search(self, scaler: Any, model: Any, grid: Grid) -> GridSearchCV:
+    def search(self, scaler: Any, model: Any, grid: _Grid) -> GridSearchCV:
         """Return a search over a scaler and a model; a quick run has the first setting alone."""
         grid = {f"model__{name}": values[:1] if self.small else values for name, values in grid.items()}
         steps = [("scale", scaler), ("model", model)]
         return GridSearchCV(Pipeline(steps), grid, scoring="accuracy", cv=self.folds)
 
-    def on_views(self, model: Any, widths: tuple[float, ...], grid: Grid) -> GridSearchCV:
+    def on_views(self, model: Any, widths: tuple[float, ...], grid: _Grid) -> GridSearchCV:
         """Return a search over the widths of the kernels of all views, and a grid."""
         kernels = [{name: RBF(width / d) for name, d in self.columns.items()} for width in widths]
         return self.search(PerView(StandardScaler()), model, {"kernel": kernels, **grid})
 
-    def on_columns(self, model: Any, grid: Grid, fill: str = "mean") -> EarlyFusion:
+    def on_columns(self, model: Any, grid: _Grid, fill: str = "mean") -> EarlyFusion:
         """Return a search on the columns of all views side by side."""
         return EarlyFusion(self.search(StandardScaler(), model, grid), fill=fill)
 
     def svm(self, n_columns: int) -> GridSearchCV:
         """Return the search of a support vector machine with a Gaussian kernel."""
-        return self.search(StandardScaler(), SVC(), {"gamma": [width / n_columns for width in WIDTHS], "C": COSTS})
+        return self.search(StandardScaler(), SVC(), {"gamma": [width / n_columns for width in _WIDTHS], "C": _COSTS})
 
 
 # -- methods that need more than a line
@@ -120,7 +120,7 @@ class HimalayaRidge:
         return np.asarray(self.classes_[outputs.argmax(axis=1)])
 
     def _grams(self, X: Views) -> np.ndarray:
-        return np.stack([gram for width in FEW_WIDTHS for gram in view_grams(X, self.X_, width)])
+        return np.stack([gram for width in _FEW_WIDTHS for gram in gaussian_grams(X, self.X_, width)])
 
 
 # -- the list
@@ -139,22 +139,22 @@ def _single_consensus(t: Tuning) -> Any:
 def _coregularized(t: Tuning) -> Any:
     alphas, agreement = (1e-5, 1e-4, 1e-3), (0.0, 1e-2)
     model = CoRegularizedRidgeClassifierCV(alphas=alphas, agreement_penalties=agreement[: 1 if t.small else 2])
-    return t.on_views(model, FEW_WIDTHS, {})
+    return t.on_views(model, _FEW_WIDTHS, {})
 
 
 def _view_metric(t: Tuning) -> Any:
-    return t.on_views(ViewMetricRidgeClassifierCV(alphas=(1e-2, 1e-1, 1.0)), WIDTHS, {})
+    return t.on_views(ViewMetricRidgeClassifierCV(alphas=(1e-2, 1e-1, 1.0)), _WIDTHS, {})
 
 
 def _multiple_kernel(t: Tuning) -> Any:
-    return t.on_views(MultipleKernelRidgeClassifier(), FEW_WIDTHS, {"alpha": (1e-2, 1e-1, 1.0), "p": (1.0, 2.0)})
+    return t.on_views(MultipleKernelRidgeClassifier(), _FEW_WIDTHS, {"alpha": (1e-2, 1e-1, 1.0), "p": (1.0, 2.0)})
 
 
 def _easymkl(t: Tuning) -> Any:
-    return t.search(PerView(StandardScaler()), EasyMKL(), {"width": FEW_WIDTHS, "lam": (0.1, 0.5), "C": COSTS})
+    return t.search(PerView(StandardScaler()), EasyMKL(), {"width": _FEW_WIDTHS, "lam": (0.1, 0.5), "C": _COSTS})
 
 
-def _logistic(t: Tuning) -> tuple[Any, Grid]:
+def _logistic(t: Tuning) -> tuple[Any, _Grid]:
     grid = {"C": 10.0 ** np.arange(-4, 2), "class_weight": (None, "balanced")}
     return LogisticRegression(max_iter=20 if t.small else 300), grid
 

@@ -14,17 +14,17 @@ from ._experiment import Cached, Cell, Claim, Experiment, Found, Results, Table
 from ._omics_methods import COMPLETE_ONLY, CONSENSUS, METHODS, SINGLE_CONSENSUS, BestView, Tuning, installed
 from ._omics_tables import compared_claims, compared_tables, published_table
 
-Splits = list[tuple[np.ndarray, np.ndarray]]
-FLOOR = 1e-6  # probabilities below count as this, so that one vote of 0 does not decide the log loss
-MISSING = (0.2, 0.5)
-ALIKE = 3  # seeds of the published splits, on which draws differ in the inner folds and trees alone
-FEW = 5  # draws with missing views
-ABLE = tuple(method for method in METHODS if method not in COMPLETE_ONLY)  # they can do without a view
+_Splits = list[tuple[np.ndarray, np.ndarray]]
+_FLOOR = 1e-6  # probabilities below count as this, so that one vote of 0 does not decide the log loss
+_MISSING = (0.2, 0.5)
+_ALIKE = 3  # seeds of the published splits, on which draws differ in the inner folds and trees alone
+_FEW = 5  # draws with missing views
+_ABLE = tuple(method for method in METHODS if method not in COMPLETE_ONLY)  # they can do without a view
 
 
 # -- data
 @lru_cache(maxsize=2)
-def _data(name: str, small: bool) -> tuple[Views, np.ndarray, Splits]:
+def _data(name: str, small: bool) -> tuple[Views, np.ndarray, _Splits]:
     """Return views, classes and the published split, if there is one; a quick run has few rows and columns."""
     if name == "breast-tcga":
         found = datasets.fetch_breast_tcga()
@@ -39,7 +39,7 @@ def _data(name: str, small: bool) -> tuple[Views, np.ndarray, Splits]:
     return X, y, splits
 
 
-def _splits(cell: Cell, y: np.ndarray, published: Splits) -> Splits:
+def _splits(cell: Cell, y: np.ndarray, published: _Splits) -> _Splits:
     if cell["rows"] == "published":
         return published
     if cell["rows"] == "random":
@@ -68,8 +68,8 @@ def _grid(base: Cell, methods: Iterable[str], draws: int) -> Iterator[Cell]:
 def _compared(base: Cell, seeds: int) -> list[Cell]:
     """Return the cells on complete samples, and those with missing views of the methods that can do without."""
     cells = list(_grid({**base, "missing": 0.0}, METHODS, seeds))
-    for share in MISSING[1:] if base["small"] else MISSING:
-        cells += _grid({**base, "missing": share}, ABLE, min(FEW, seeds))
+    for share in _MISSING[1:] if base["small"] else _MISSING:
+        cells += _grid({**base, "missing": share}, _ABLE, min(_FEW, seeds))
     return cells
 
 
@@ -78,7 +78,7 @@ def _published(base: Cell, seeds: int, methods: Iterable[str]) -> list[Cell]:
     base = {**base, "rows": "published", "missing": 0.0}
     fixed = (CONSENSUS, SINGLE_CONSENSUS)
     return [
-        cell for cell in _grid(base, methods, min(ALIKE, seeds)) if cell["draw"] == 0 or cell["method"] not in fixed
+        cell for cell in _grid(base, methods, min(_ALIKE, seeds)) if cell["draw"] == 0 or cell["method"] not in fixed
     ]
 
 
@@ -86,14 +86,14 @@ def _breast_cells(seeds: int, quick: bool) -> list[Cell]:
     seeds, base = (1 if quick else seeds), {"data": "breast-tcga", "small": quick}
     return [
         *_compared({**base, "rows": "folds", "folds": 2 if quick else 5}, seeds),
-        *_published({**base, "protein": True}, seeds, ABLE[:2] if quick else ABLE),
-        *_published({**base, "protein": False}, seeds, ABLE[:2] if quick else METHODS),
+        *_published({**base, "protein": True}, seeds, _ABLE[:2] if quick else _ABLE),
+        *_published({**base, "protein": False}, seeds, _ABLE[:2] if quick else METHODS),
     ]
 
 
 def _pam50_cells(seeds: int, quick: bool) -> list[Cell]:
     seeds, base = (1 if quick else seeds), {"data": "pam50", "small": quick}
-    methods = ABLE[:2] if quick else METHODS
+    methods = _ABLE[:2] if quick else METHODS
     return [*_compared({**base, "rows": "random"}, seeds), *_published(base, seeds, methods)]
 
 
@@ -120,7 +120,7 @@ def _measure(cell: Cell, cached: Cached) -> Found:
     return _tested(cell, X, y, _splits(cell, y, published))
 
 
-def _tested(cell: Cell, X: Views, y: np.ndarray, splits: Splits) -> Found:
+def _tested(cell: Cell, X: Views, y: np.ndarray, splits: _Splits) -> Found:
     """Return the measures over the test rows of all splits."""
     predicted, probabilities = np.empty_like(y), None
     alone: dict[str, np.ndarray] = {}
@@ -129,7 +129,7 @@ def _tested(cell: Cell, X: Views, y: np.ndarray, splits: Splits) -> Found:
         predicted[test] = model.predict(X[test])
         if hasattr(model, "predict_proba"):
             probabilities = np.zeros((len(y), len(model.classes_))) if probabilities is None else probabilities
-            probabilities[test] = np.clip(model.predict_proba(X[test]), FLOOR, None)
+            probabilities[test] = np.clip(model.predict_proba(X[test]), _FLOOR, None)
         if isinstance(model, BestView):
             for name in X.names:
                 alone.setdefault(name, np.empty_like(y))[test] = model.predict_by(name, X[test])
@@ -236,7 +236,7 @@ PAM50 = Experiment(
     ),
     **_SHARED,
 )
-NUTRIMOUSE = Experiment(
+MICE = Experiment(
     name="omics-nutrimouse",
     title="Diet and genotype of 40 mice",
     data="nutrimouse",
@@ -248,4 +248,4 @@ NUTRIMOUSE = Experiment(
     differences=(_OURS,),
     **_SHARED,
 )
-EXPERIMENTS = (BREAST, PAM50, NUTRIMOUSE)
+EXPERIMENTS = (BREAST, PAM50, MICE)
