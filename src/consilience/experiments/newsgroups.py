@@ -168,12 +168,12 @@ NEWSGROUPS = Experiment(
     data="news20_pairs",
     protocol=(
         "18,846 posts, 1,664,476 columns for the presence of words and word pairs. Columns are shuffled by a fixed "
-        "permutation and cut into 2, 3, 5 or 6 views of the same width. Rows of each view have length 1. Linear kernel, "
-        "p = 1, 2, .., 8, five random orders of the rows, one pass, no intercept. The error is the share of mistakes on "
-        "the way. The perceptron runs on each view alone, and on the full vector of length 1. One more table compares "
-        "three orders of the columns on two views. *Cut* means sorted by frequency, so that the first view has the "
-        "frequent columns. *Interleaved* deals the sorted columns out, so that columns of similar frequency meet. "
-        f"A difference below {LIKE} points is not appreciable; this threshold is ours."
+        "permutation and cut into 2, 3, 5 or 6 views of the same width. Rows of each view have length 1. Linear "
+        "kernel, p = 1, 2, .., 8, five random orders of the rows, one pass, no intercept. The error is the share of "
+        "mistakes on the way. The perceptron runs on each view alone, and on the full vector of length 1. One more "
+        "table compares three orders of the columns on two views. *Cut* means sorted by frequency, so that the first "
+        "view has the frequent columns. *Interleaved* deals the sorted columns out, so that columns of similar "
+        f"frequency meet. A difference below {LIKE} points is not appreciable; this threshold is ours."
     ),
     cells=_cells,
     measure=_measure,
