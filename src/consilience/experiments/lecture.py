@@ -197,8 +197,8 @@ XOR = Experiment(
     protocol=(
         "The four points (±1, ±1) with the classes of AND, OR and XOR, and 200 points around them with those of XOR, "
         "at most 0.7 away in each column. Perceptron with an intercept on x₁ and x₂, the same with the column x₁x₂, "
-        "and the kernel perceptron with (1 + x'z)². Ten random orders; passes in this order until one is without a mistake, at "
-        "most 200."
+        "and the kernel perceptron with (1 + x'z)². Ten random orders; passes in this order until one is without a "
+        "mistake, at most 200."
     ),
     cells=_xor_cells,
     measure=_xor,

@@ -10,6 +10,7 @@ from ..online.matrix import MatrixPerceptron, OrthogonalPerceptron
 from ..online.perceptron import OnlinePerceptron
 from ..views.container import Views
 from ._experiment import Cached, Cell, Claim, Experiment, Found, Results, Table, half_width, with_interval
+from ._passes import one_pass
 from ._tables import load_set
 
 POWERS = tuple(range(1, 9))
@@ -64,16 +65,11 @@ def _measure(cell: Cell, cached: Cached) -> Found:
     order = np.random.default_rng(cell["order"]).permutation(len(y))
     X, y = _views(cell["columns"], cell["views"], cell["rows"])[order], y[order]
     found: Found = {
-        name: [_percent(kind(p=p, fit_intercept=False).partial_fit(X, y)) for p in POWERS]
-        for name, kind in KINDS.items()
+        name: [one_pass(kind(p=p, fit_intercept=False), X, y) for p in POWERS] for name, kind in KINDS.items()
     }
-    alone = [_percent(OnlinePerceptron(fit_intercept=False).partial_fit(X[[name]], y)) for name in X.names]
-    full = OnlinePerceptron(fit_intercept=False).partial_fit(normalize(whole)[order], y)
-    return found | {"alone": alone, "perceptron": _percent(full)}
-
-
-def _percent(model: Any) -> float:
-    return 100 * model.n_mistakes_ / model.n_samples_seen_
+    alone = [one_pass(OnlinePerceptron(fit_intercept=False), X[[name]], y) for name in X.names]
+    full = one_pass(OnlinePerceptron(fit_intercept=False), normalize(whole)[order], y)
+    return found | {"alone": alone, "perceptron": full}
 
 
 def _tables(results: Results) -> list[Table]:
