@@ -62,12 +62,9 @@ def _measure(cell: Cell, cached: Cached) -> Found:
     rows = np.flatnonzero(np.isin(_images().target, categories))[:: cell["every"]]
     target, objects = _images().target[rows], np.asarray(_images().groups)[rows]
     y = (target == categories[1]).astype(int)
-    rng = np.random.default_rng(cell["draw"])
-    drawn = np.array([rng.permutation(np.unique(objects[target == each]))[:OBJECTS] for each in categories])
-    parts = [np.flatnonzero(np.isin(objects, drawn[:, k])) for k in range(OBJECTS)]
+    parts, test = divide(target, objects, categories, cell["draw"])
     train = np.sort(np.concatenate(parts))
     folds = [(np.setdiff1d(train, part), part) for part in parts]
-    test = np.setdiff1d(np.arange(len(y)), train)
     first, second = (_squared(view, rows) for view in cell["views"].split(" and "))
     widths = WIDTHS[: cell["widths"]]
 
@@ -89,6 +86,16 @@ def _measure(cell: Cell, cached: Cached) -> Found:
     for name, combine in zip(MMRS, ("sum", "product"), strict=True):
         found[name] = tested([_mmr(grams, y, C, combine) for grams in pairs for C in COSTS])
     return found
+
+
+def divide(
+    target: np.ndarray, objects: np.ndarray, categories: list[str], draw: int
+) -> tuple[list[np.ndarray], np.ndarray]:
+    """Return training images in parts with one object of each category, and the images of all other objects."""
+    rng = np.random.default_rng(draw)
+    drawn = np.array([rng.permutation(np.unique(objects[target == each]))[:OBJECTS] for each in categories])
+    parts = [np.flatnonzero(np.isin(objects, drawn[:, k])) for k in range(OBJECTS)]
+    return parts, np.flatnonzero(~np.isin(objects, drawn))
 
 
 def _svm(K: np.ndarray, y: np.ndarray, C: float) -> Score:
