@@ -80,7 +80,7 @@ UWAVE = Experiment(
     "equal to the mean distance of training rows, for each view. Landmarks are 6, 12 and 24% of the training rows, the "
     "same in all views (lpMKL and OKL: each view has its own). λ = 1e-8, .., 10 and η = 1e-3, .., 100 are chosen on "
     "training rows: by leave-one-out, for lpMKL (p = 2) and OKL by five folds. MLKR has one metric for each class, 50 "
-    "steps and four draws. Its input is the Nyström features of all rows, or the recordings of the landmark rows alone. "
+    "steps and four draws. Its input is the Nyström features of all rows, or the recordings of the landmark rows. "
     "SVMs are linear on Nyström features, one class against the rest; early fusion has those of all columns in one "
     "view. Late fusion is the sum of outputs. C = 1, or one of 1, 10 and 100 by three folds. The best view is the best "
     "one on test rows, as in the paper.",
