@@ -107,7 +107,7 @@ def tables(results: Results, published: Published) -> list[Table]:
     rows = []
 
     def add(label: str, kind: str, texts: list[str]) -> None:
-        pairs = zip(published[kind], texts, strict=False)
+        pairs = zip((published[kind][LEVELS.index(level)] for level in levels), texts, strict=True)
         rows.append([label, *(text for pair in pairs for text in pair)])
 
     for method in methods:
