@@ -103,6 +103,9 @@ def test_certificates_speak():
     assert "50, the number of samples; a better bound needs certificate(X, y)" in str(model.certificate())
     assert str(model.certificate(X, y)).startswith(f"{model.n_mistakes_} mistakes in 50 samples, at most ")
     assert model.certificate().risk == risk_bound(model.n_mistakes_ / 50, 50)
+    spoken = "the mean error rate over all hypotheses of the stream is at most "
+    assert f"{spoken}{model.certificate().risk:.4g} with probability 95%" in str(model.certificate())
+    assert "the final one is not bounded" in str(model.certificate())
     with pytest.raises(ValueError, match="learned 50 samples, and 20 are given"):
         model.certificate(X[:20], y[:20])
     with pytest.raises(ValueError, match="`comparator` names the view 'w'; the views are 'v0', 'v1'"):
@@ -114,10 +117,26 @@ def test_certificates_speak():
 def test_no_risk_is_claimed_after_several_passes():
     rng = np.random.default_rng(0)
     A, y = rng.normal(size=(60, 20)), rng.integers(2, size=60)
-    for estimator in (cs.MultiCueClassifier(max_iter=3), cs.OnlinePerceptron(max_iter=3)):
+    for estimator in (cs.MultiCueClassifier(RBF(0.05), max_iter=3), cs.OnlinePerceptron(max_iter=3)):
         assert estimator.fit(A, y).certificate().risk is None
         assert clone(estimator).partial_fit(A, y).certificate().risk is not None
         assert clone(estimator).set_params(max_iter=1).fit(A, y).certificate().risk is not None
+
+
+def test_no_risk_is_claimed_where_fit_took_parameters_from_all_samples():
+    rng = np.random.default_rng(0)
+    A, y = rng.normal(size=(60, 3)), rng.integers(2, size=60)
+    for kernel, prepare in (("rbf", None), (RBF(0.5), "standardize")):
+        model = cs.KernelPerceptron(kernel, prepare=prepare, max_iter=1)
+        assert model.fit(A, y).certificate().risk is None
+        assert clone(model).partial_fit(A, y).certificate().risk is not None
+    assert cs.KernelPerceptron(RBF(0.5), max_iter=1).fit(A, y).certificate().risk is not None
+    one_each = cs.MultiCueClassifier(estimator=cs.KernelPerceptron("rbf"), max_iter=1)
+    assert one_each.fit(A, y).certificate().risk is None
+    B, z = np.r_[A, A + 9], np.repeat([0, 1], 60)  # separated, so that a bound exists
+    sure = cs.VectorPerceptron(RBF(0.01), max_iter=100, random_state=0)
+    assert sure.fit(B, z).certificate(B, z).risk is not None
+    assert clone(sure).set_params(prepare="standardize").fit(B, z).certificate(B, z).risk is None
 
 
 def test_the_comparator_zero_is_named_where_it_is_the_best():

@@ -198,7 +198,7 @@ class ConsensusRegressor(ViewRegressor, BatchEstimator):
         return weighted_kernels(self)
 
     def predict_interval(self, X: Any, *, coverage: float = 0.9) -> np.ndarray:
-        """Return intervals that contain the target of a new sample with a stated probability.
+        """Return intervals that should contain the target of a new sample with a stated probability.
 
         They are jackknife+ intervals (Barber, Candès, Ramdas and Tibshirani 2021): quantiles of f^-i(x) ± e_i over the
         training samples i, where f^-i is the model without sample i, its group or its fold, and e_i the size of its
@@ -209,8 +209,9 @@ class ConsensusRegressor(ViewRegressor, BatchEstimator):
         X : Views, what `as_views` reads, RowBlocks or Dask collections
             Samples. For Dask collections the result is a Dask array, which computes nothing yet.
         coverage : float, default=0.9
-            Probability 1 - α, strictly between 0 and 1. The guarantee for fixed weights and penalties is 1 - 2α; the
-            coverage is about 1 - α as a rule.
+            Probability 1 - α, strictly between 0 and 1, on average over new samples. The guarantee is 1 - 2α, for fixed
+            weights and penalties; here these are chosen on the same samples. In simulations the coverage at 0.9 was
+            0.90 with 100 samples, 0.86 with 20, and 0.85 with 60 samples of which many lack views.
 
         Returns
         -------
@@ -238,7 +239,7 @@ class ConsensusRegressor(ViewRegressor, BatchEstimator):
 @shared_docs
 @dataclass(eq=False, repr=False)
 class ConsensusClassifier(ViewClassifier, BatchEstimator):
-    """Consensus of many kernels for classes: `ConsensusRegressor` on targets of ±1, with calibrated probabilities.
+    """Consensus of many kernels for classes: `ConsensusRegressor` on targets of ±1, with probabilities.
 
     No parameter needs to be given. Targets are +1 for a sample's class and -1 for the others, one output per class, one
     in all for two classes. The base models and their weights are those of `ConsensusRegressor`. The combined scores
@@ -349,7 +350,7 @@ class ConsensusClassifier(ViewClassifier, BatchEstimator):
         return probabilities(finite_outputs(self, self._combined(X)), len(self.classes_))
 
     def predict_set(self, X: Any, *, coverage: float = 0.9) -> np.ndarray:
-        """Return sets of classes that contain the class of a new sample with a stated probability.
+        """Return sets of classes that should contain the class of a new sample with a stated probability.
 
         They are cross-conformal sets (Vovk 2015). A class c is in the set of x unless at most a share 1 - coverage of
         the training samples i fit their own class as little as x fits c: p^-i(y_i | x_i) <= p^-i(c | x), where p^-i is
@@ -361,7 +362,8 @@ class ConsensusClassifier(ViewClassifier, BatchEstimator):
         X : Views, what `as_views` reads, RowBlocks or Dask collections
             Samples. For Dask collections the result is a Dask array, which computes nothing yet.
         coverage : float, default=0.9
-            Probability, strictly between 0 and 1.
+            Probability, strictly between 0 and 1, on average over all new samples. For samples of a rare class alone it
+            can be far lower.
 
         Returns
         -------

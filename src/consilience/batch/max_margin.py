@@ -208,7 +208,8 @@ class MaxMarginClassifier(ViewClassifier, BatchEstimator):
         -------
         MarginCertificate
             The objective, its gap to the optimum, the residual of the optimality conditions; with samples also
-            ``risk``, for independent samples, with probability 95%. It is None if the copy is wrong on another sample.
+            ``risk``, a bound on the error rate of the copy, with probability 95%, for independent samples. Kernels,
+            scales and `C` must not have been chosen by them. It is None if the copy is wrong on another sample.
         """
         known = super().certificate()
         if known.status == "shared":  # a copy without samples

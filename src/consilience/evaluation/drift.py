@@ -53,14 +53,15 @@ class ADWIN:
 
     the older part is dropped, and W is tested again. Of several such divisions, that with the largest ratio of
     difference to ε counts. (The paper drops the oldest values one by one, which finds a change at the same moment, but
-    often several times.) σ² is the variance of W. If the mean is constant, a test drops values with a probability of
-    about δ at most. Values are kept as sums of 1, 2, 4, ... values, at most five of
-    each size, so memory and time grow with the logarithm of |W|.
+    often several times.) σ² is the variance of W. If values are independent and their mean is constant, a test
+    drops values with a probability of about δ at most. Values that resemble the ones before them cause more false
+    alarms. Values are kept as sums of 1, 2, 4, ... values, at most five of each size, so memory and time grow with the
+    logarithm of |W|.
 
     Parameters
     ----------
     delta : float, default=0.002
-        Probability δ of a false alarm at each test.
+        Probability δ of a false alarm at each test, for independent values.
 
     Examples
     --------

@@ -228,7 +228,9 @@ class Leaderboard(Sequence[Comparison]):
         """Return the difference between the best row and each other row, corrected for many comparisons.
 
         The p-values of all pairs of rows are corrected together (Holm 1979), because the best row was found by the same
-        predictions. So the probability that any of the verdicts "different" is wrong is at most 5%.
+        predictions. So the probability that any verdict "different" is wrong should be at most 5%, if estimators that
+        are equal on average are called equal. The tests are not exact, because training parts share samples;
+        ``benchmarks/statements.py`` measures how often they err.
 
         Returns
         -------

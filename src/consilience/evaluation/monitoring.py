@@ -48,7 +48,8 @@ class StreamMonitor:
         What `progressive_validation` does about a drift. "tell" records it. "forget" halves what the model has
         learned, "restart" removes it. "lower_view" halves the weights of the view that drifted.
     delta : float, default=0.002
-        Probability of a false alarm at each test for drift, every 32 samples.
+        Probability of a false alarm at each test for drift, every 32 samples, if errors are independent. Errors that
+        follow one another, as in a trajectory, cause more alarms.
 
     Notes
     -----

@@ -11,6 +11,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import Ridge
 from sklearn.svm import LinearSVC
 
+from ..kernels.by_view import kernel_of
 from ..solvers.certificates import MistakeCertificate, passive_aggressive_bound, perceptron_bound, risk_bound
 from ..solvers.linalg import eigvalsh_stack, is_positive, solve_positive
 from ..solvers.margin import KernelRows, solve_margin
@@ -276,9 +277,7 @@ def _primal_norms(own: np.ndarray, p: float) -> np.ndarray:
 def mistake_certificate(estimator: Any, given: ComparedSamples, setting: BoundSetting | None) -> MistakeCertificate:
     """Return the mistakes and their bound by the best of the comparators, rescaled; 0 is always one of them."""
     n, n_mistakes = int(estimator.n_samples_seen_), int(estimator.n_mistakes_)
-    # for independent samples, so each seen once
-    risk = risk_bound(n_mistakes / n, n) if n and estimator.n_iter_ == 1 else None
-    trivial = MistakeCertificate(status="streamed", n_mistakes=n_mistakes, n_samples=n, risk=risk)
+    trivial = MistakeCertificate("streamed", n_mistakes=n_mistakes, n_samples=n, risk=_mean_risk(estimator))
     if setting is None or estimator._off_bounds:  # the bounds are for steps of one length
         return trivial
     # the comparator 0 has the hinge loss 1 on every sample
@@ -305,8 +304,7 @@ def mistake_certificate(estimator: Any, given: ComparedSamples, setting: BoundSe
 def label_certificate(estimator: Any, given: ComparedSamples, setting: BoundSetting | None) -> MistakeCertificate:
     """Return the mistakes of labels and their bound: the sum of the bounds of the labels, two classes each."""
     n, n_mistakes = int(estimator.n_samples_seen_), int(estimator.n_mistakes_)
-    risk = risk_bound(n_mistakes / n, n) if n and estimator.n_iter_ == 1 else None
-    trivial = MistakeCertificate(status="streamed", n_mistakes=n_mistakes, n_samples=n, risk=risk)
+    trivial = MistakeCertificate("streamed", n_mistakes=n_mistakes, n_samples=n, risk=_mean_risk(estimator))
     if setting is None or estimator._off_bounds or given.X is None:
         return trivial if setting is None or estimator._off_bounds else replace(trivial, bound=float(n))
     X, codes = estimator._read_pairs(given)
@@ -322,6 +320,24 @@ def label_certificate(estimator: Any, given: ComparedSamples, setting: BoundSett
     bound, loss = sum(part[0] for part in parts), sum(part[1] for part in parts)
     norm = float(np.sqrt(sum(part[2] ** 2 for part in parts)))
     return replace(trivial, bound=bound, loss=loss, norm=norm, size=float(sizes.max()))
+
+
+def _mean_risk(estimator: Any) -> float | None:
+    """Return the bound on the mean risk of the hypotheses; None if one may depend on its own or a later sample."""
+    n = int(estimator.n_samples_seen_)
+    if not n or estimator.n_iter_ != 1 or takes_from_all(estimator):
+        return None
+    return risk_bound(int(estimator.n_mistakes_) / n, n)
+
+
+def takes_from_all(estimator: Any) -> bool:
+    """Return whether `fit` took parameters of kernels or statistics of a preparation from all samples at once."""
+    if not hasattr(estimator, "converged_"):  # a stream has not seen all
+        return False
+    parts = getattr(estimator, "estimators_", {"": estimator}).values()  # one for each view, or itself
+    return estimator.prepare is not None or any(
+        kernel_of(part.kernel, name)._unresolved() for part in parts for name in part.kernels_
+    )
 
 
 def passes_of(estimator: Any, n_given: int) -> int:

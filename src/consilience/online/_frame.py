@@ -422,7 +422,7 @@ class OnlineEstimator(ViewEstimator, ABC):
 
     @available_if(_has_probabilities)
     def predict_proba(self, X: Any) -> np.ndarray:
-        """Return probabilities of the classes, calibrated by the predictions of the stream.
+        """Return probabilities of the classes, fitted to the predictions of the stream before each sample.
 
         Parameters
         ----------

@@ -72,7 +72,8 @@ default="epsilon_insensitive"
     epsilon : float, default=0.1
         Error ε that causes no step, of the ε-insensitive losses.
     quantile : float, default=0.5
-        Quantile q that the quantile loss predicts.
+        Quantile q that the quantile loss predicts, for small C. A large C moves the predictions towards the median,
+        because a step ends at the target: choose C so small that the share q of the targets is below.
     p : float, default=1.0
         Exponent of the factors between views, at least 1; 1 gives all views the factor 1.
     {stream_combine}

@@ -9,7 +9,6 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from ..kernels.by_view import kernel_of
 from ..kernels.outputs import read_class_vectors
 from ..solvers.certificates import PerceptronCertificate, sparsity_bound, vector_perceptron_bounds
 from ..solvers.linalg import is_positive
@@ -17,7 +16,7 @@ from ..views._blocks import is_single
 from ..views._docs import shared_docs
 from ..views.conversion import to_float64
 from ..views.estimator import ViewClassifier
-from ._bounds import ComparedSamples, machine_without_intercept
+from ._bounds import ComparedSamples, machine_without_intercept, takes_from_all
 from ._frame import OnlineEstimator
 from ._grams import Grams
 from ._parameters import CONSTRAINTS
@@ -234,9 +233,9 @@ class VectorPerceptron(ViewClassifier, OnlineEstimator):
         PerceptronCertificate
             The number of updates, at most ``bound``; the margin, at least ``margin_bound`` once every sample has the
             margin λ. ``risk`` bounds the error rate with probability 95%, for independent samples, classes that are
-            known in advance and kernels that take no parameter from the data in `fit`; it is None if a sample is not
-            classified correctly. Bounds are for variant="operator"; those of Theorem 1 are None where no operator
-            separates the samples.
+            known in advance, no `prepare`, and kernels that take no parameter from the data in `fit`. It is None if a
+            sample is not classified correctly. Bounds are for variant="operator"; those of Theorem 1 are None where no
+            operator separates the samples.
         """
         check_is_fitted(self, "n_samples_seen_")
         counts = PerceptronCertificate(status="streamed", n_updates=self.n_updates_)
@@ -266,11 +265,9 @@ class VectorPerceptron(ViewClassifier, OnlineEstimator):
         own, others = scores[np.arange(n), codes], scores.copy()
         others[np.arange(n), codes] = -np.inf
         right = scores.shape[1] > 1 and bool((own > others.max(axis=1)).all())
-        # W is a function of the samples with updates only if the others did not shape the kernels
-        own_kernels = hasattr(self, "converged_") and any(
-            kernel_of(self.kernel, name)._unresolved() for name in self.kernels_
-        )
-        if not right or own_kernels or self.variant != "operator" or self.n_samples_seen_ % n:
+        # W is a function of the samples with updates only if the others did not shape kernels or scales
+        shaped = takes_from_all(self) or self.prepare is not None
+        if not right or shaped or self.variant != "operator" or self.n_samples_seen_ % n:
             return None
         # with linear kernels, updates of several passes are not told apart
         return sparsity_bound(self.n_updates_ if machine.linear else len(machine.support), n)

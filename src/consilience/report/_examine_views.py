@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
+from scipy.stats import t as student
 from sklearn.preprocessing import StandardScaler
 
 from ..batch.consensus import ConsensusClassifier, ConsensusRegressor
@@ -25,6 +26,7 @@ ALIGNED_SAMPLES = 600  # a random subset of this size changes an alignment by le
 SHOWN_DISAGREEMENTS = 12
 COLUMN_SAMPLES = 200  # held-out samples on which columns are shuffled
 COLUMN_SCORES = 150  # of shuffled samples
+COLUMN_SHUFFLES = 3  # of each column
 
 
 # -- likeness
@@ -105,17 +107,18 @@ def important_columns(fits: FoldFits, row: Comparison) -> tuple[dict[str, list[t
             fits.views(row, test),
             fits.y[test],
             scoring=fits.board.scorer,
-            n_repeats=3,
+            n_repeats=COLUMN_SHUFFLES,
             max_scores=COLUMN_SCORES,
         )
     except (TypeError, ValueError) as error:  # a model that does not read views, or a score that needs all classes
         return {}, f"The importance of columns could not be computed: {error}"
     columns: dict[str, list[tuple[str, float, float, float]]] = {}
     errors = found.standard_errors if found.standard_errors is not None else np.full(len(found), np.nan)
-    rows = zip(found.views, found.names, found.importances.tolist(), errors.tolist(), found.is_block, strict=True)
-    for view, name, value, deviation, is_block in rows:
+    halves = float(student.ppf(0.975, COLUMN_SHUFFLES - 1)) * errors  # few shuffles: not the normal 1.96
+    rows = zip(found.views, found.names, found.importances.tolist(), halves.tolist(), found.is_block, strict=True)
+    for view, name, value, half, is_block in rows:
         if value > 0 and not is_block:
-            columns.setdefault(view, []).append((name, value, value - 1.96 * deviation, value + 1.96 * deviation))
+            columns.setdefault(view, []).append((name, value, value - half, value + half))
     return columns, found.meaning
 
 

@@ -89,6 +89,7 @@ def how_to_read(streams_only: bool) -> str:
     text = (
         "Intervals are 95% confidence intervals. Those of shares are Wilson's (1927). Those of a mean over folds are "
         "corrected for training parts that share samples (Nadeau and Bengio 2003). Differences are paired: both "
-        "estimators predict the same held-out samples."
+        "estimators predict the same held-out samples. Each interval is about one number: of twenty, about one misses "
+        "the truth, and more do where samples or a class are few."
     )
     return folded("How to read the intervals", f"<p>{text}</p>")

@@ -81,6 +81,8 @@ def _columns(findings: Findings) -> list[str]:
     figures = []
     for view, rows in findings.feature_importances.items():
         caption = f"<strong>Columns of {escape(view)}</strong> that matter most. {escape(findings.feature_meaning)}"
+        if np.isfinite([row[2:] for row in rows]).all():
+            caption += " The intervals are about other shuffles of the same samples, not about other samples."
         chart = charts.intervals(rows[:SHOWN_COLUMNS], f"Importance of columns of {view}")
         figures.append(html_figure(caption, chart))
     return figures

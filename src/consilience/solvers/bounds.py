@@ -204,17 +204,23 @@ def loss_bound(
 
 
 def risk_bound(mean_loss: float, n_samples: int, delta: float = 0.05) -> float:
-    """Bound the risk after one pass over independent samples.
+    """Bound the mean risk of the hypotheses of an online estimator after one pass over independent samples.
 
-    With probability 1 - δ the mean hypothesis of an online estimator has, for a convex loss within [0, 1], a risk of at
-    most M + √((2/T) ln(1/δ)), M the mean loss on the way (Cesa-Bianchi, Conconi and Gentile 2004; Fornoni 2009, Theorem
-    3.1.6). For the share of mistakes, which is not convex, it holds for a hypothesis drawn at random from those of the
-    stream.
+    Let hypothesis t be the function of the estimator before sample t, r_t its risk (its expected loss on a new sample),
+    and M the mean loss of these functions, each on its own sample. For a loss within [0, 1], with probability 1 - δ,
+
+        (r_1 + ... + r_T) / T <= M + √((2/T) ln(1/δ))
+
+    (Cesa-Bianchi, Conconi and Gentile 2004; Fornoni 2009, Theorem 3.1.6). The mean risk is the error rate of
+    predictions that each draw another of the T hypotheses at random. For a convex loss it is at least the risk of the
+    mean hypothesis, which the bound then covers. The share of mistakes is not convex. For it, the bound covers neither
+    the mean hypothesis, nor the final one, nor one that is drawn once and then kept: their error rates can be above
+    it. To bound the error rate of one of these, test it on samples that it has not learned.
 
     Parameters
     ----------
     mean_loss : float
-        M.
+        M, such as the share of mistakes.
     n_samples : int
         T.
     delta : float, default=0.05
@@ -223,7 +229,7 @@ def risk_bound(mean_loss: float, n_samples: int, delta: float = 0.05) -> float:
     Returns
     -------
     float
-        The bound.
+        The bound on the mean risk.
 
     Examples
     --------
@@ -242,7 +248,8 @@ def sparsity_bound(n_kept: float, n_samples: int, delta: float = 0.05) -> float:
         (ln C(m, d) + ln m + ln(1/δ)) / (m - d)
 
     (Graepel, Herbrich and Williamson 2000, for the perceptron; Littlestone and Warmuth 1986). The classifier must be a
-    function of the d samples and their positions alone. A perceptron is: samples without an update have no effect. Its
+    function of the d samples and their positions alone, so kernels and penalties must not be chosen by the m samples. A
+    perceptron is such a function: samples without an update have no effect. Its
     mistake bound is a bound on d too: with d = `novikoff_bound` this is the margin bound of Graepel, Herbrich and
     Williamson. With that of `vector_perceptron_bounds` it is what Szedmak, Shawe-Taylor and Parrado-Hernandez (2006)
     suggest, who cite Graepel, Herbrich and Shawe-Taylor (2000). The value increases with d, so an upper bound on d is

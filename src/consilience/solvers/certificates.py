@@ -172,14 +172,14 @@ class MarginCertificate(Certificate):
         Number of samples with a dual variable above 0.
     risk : float, optional
         Bound on the error rate of the classifier that is fitted to these samples alone, with probability 95%, for
-        independent samples (`sparsity_bound`).
+        independent samples and parameters that were not chosen by them (`sparsity_bound`).
 
     Examples
     --------
     >>> from consilience.solvers.certificates import MarginCertificate
     >>> print(MarginCertificate(status="converged", objective=2.0, gap=1e-6, n_support=9, risk=0.1))
     Objective 2, at most 1e-06 (5e-05%) above the optimum. The optimality gap is below the tolerance. Fitted to its 9
-    support samples alone, it has an error rate of at most 0.1 with probability 95%.
+    support samples alone, it has an error rate of at most 0.1 with probability 95%, if the samples are independent.
     """
 
     n_support: int = 0
@@ -190,7 +190,7 @@ class MarginCertificate(Certificate):
             return super().__str__()
         return (
             f"{super().__str__()} Fitted to its {self.n_support} support samples alone, it has an error rate of at "
-            f"most {self.risk:.4g} with probability 95%."
+            f"most {self.risk:.4g} with probability 95%, if the samples are independent."
         )
 
 
@@ -215,8 +215,8 @@ class PerceptronCertificate(Certificate):
     widest : float, optional
         Margin of the operator that the bounds compare with.
     risk : float, optional
-        Bound on the error rate, with probability 95%, for independent samples that are all classified correctly
-        (`sparsity_bound` of the number of updates).
+        Bound on the error rate, with probability 95%, for independent samples that are all classified correctly and
+        parameters that were not chosen by them (`sparsity_bound` of the number of updates).
 
     Examples
     --------
@@ -240,7 +240,7 @@ class PerceptronCertificate(Certificate):
         if self.margin_bound is not None:
             text += f", at least {self.margin_bound:.4g}"
         if self.risk is not None:
-            text += f". Error rate at most {self.risk:.4g} with probability 95%"
+            text += f". Error rate at most {self.risk:.4g} with probability 95%, if the samples are independent"
         return f"{text}. {STATUSES[self.status]}"
 
 
@@ -263,8 +263,9 @@ class MistakeCertificate(Certificate):
     loss, norm, size : float, optional
         Summed hinge loss and norm of the comparator of the bound, and the largest norm of a sample.
     risk : float, optional
-        Bound on the risk of a hypothesis drawn from those of the stream, with probability 95%, for independent samples
-        that are seen once (`risk_bound` of the share of mistakes).
+        Bound on the mean error rate over all hypotheses of the stream, each of which predicted one sample, with
+        probability 95%, for independent samples that are seen once (`risk_bound` of the share of mistakes). It does not
+        bound the error rate of the final hypothesis, of an average or of any other single one.
 
     Examples
     --------
@@ -273,6 +274,10 @@ class MistakeCertificate(Certificate):
     >>> print(proof)
     7 mistakes in 100 samples, at most 30 by a comparator of loss 2 and norm 3 on samples of size 1. Learned as the
     samples arrived; no optimum is claimed.
+    >>> print(MistakeCertificate("streamed", n_mistakes=7, n_samples=1000, risk=0.08))
+    7 mistakes in 1000 samples. If the samples are independent, the mean error rate over all hypotheses of the stream is
+    at most 0.08 with probability 95%; the final one is not bounded. Learned as the samples arrived; no optimum is
+    claimed.
     """
 
     n_mistakes: int = 0
@@ -292,7 +297,10 @@ class MistakeCertificate(Certificate):
                 f"samples of size {self.size:.4g}"
             )
         if self.risk is not None:
-            text += f". Risk of a hypothesis drawn from the stream at most {self.risk:.4g} with probability 95%"
+            text += (
+                ". If the samples are independent, the mean error rate over all hypotheses of the stream is at most "
+                f"{self.risk:.4g} with probability 95%; the final one is not bounded"
+            )
         return f"{text}. {STATUSES[self.status]}"
 
 
