@@ -169,7 +169,7 @@ def test_the_list_has_every_experiment():
 
 def test_an_unknown_name_is_refused_with_the_remedy():
     result = command("nothing", "--quick")
-    assert "There is no experiment 'nothing'. `consilience reproduce --list` shows their names." in str(result.exception)
+    assert "There is no experiment 'nothing'. `consilience reproduce --list` shows" in str(result.exception)
 
 
 def test_one_experiment_by_the_command(tmp_path):
