@@ -73,6 +73,11 @@ def test_no_search_has_more_settings_than_the_table_says(data):
     }
 
 
+def test_equal_accuracies_are_decided_by_the_log_loss():
+    found = {"mean_test_accuracy": np.array([0.8, 0.9, 0.9]), "mean_test_neg_log_loss": -np.array([0.1, 0.5, 0.4])}
+    assert methods._best(found) == 2
+
+
 def test_the_best_view_is_chosen_on_the_training_rows(data):
     X, y = data
     model = methods.METHODS[methods.SINGLE_CONSENSUS](methods.Tuning(X, 0, small=True)).fit(X[:40], y[:40])

@@ -32,6 +32,12 @@ _COSTS = (1.0, 10.0, 100.0)
 _Grid = dict[str, Any]
 
 
+def _best(found: dict[str, Any]) -> int:
+    """Return the setting with the best accuracy, among equal ones that with the smallest log loss."""
+    accuracy, loss = np.round(found["mean_test_accuracy"], 12), -found["mean_test_neg_log_loss"]
+    return int(np.lexsort((loss, -accuracy))[0])
+
+
 class Tuning:
     """What the searches of one draw share: the views, the inner folds, and whether the run is a quick one."""
 
@@ -49,7 +55,9 @@ class Tuning:
         """Return a search over a scaler and a model; a quick run has the first setting alone."""
         grid = {f"model__{name}": values[:1] if self.small else values for name, values in grid.items()}
         steps = [("scale", scaler), ("model", model)]
-        return GridSearchCV(Pipeline(steps), grid, scoring="accuracy", cv=self.folds)
+        if not hasattr(model, "predict_proba"):
+            return GridSearchCV(Pipeline(steps), grid, scoring="accuracy", cv=self.folds)
+        return GridSearchCV(Pipeline(steps), grid, scoring=("accuracy", "neg_log_loss"), refit=_best, cv=self.folds)
 
     def on_views(self, model: Any, widths: tuple[float, ...], grid: _Grid) -> GridSearchCV:
         """Return a search over the widths of the kernels of all views, and a grid."""

@@ -230,7 +230,7 @@ GAUSSIAN = Experiment(
     tables=_gaussian_tables,
     claims=_gaussian_claims,
     seeds=10,
-    minutes=50,
+    minutes=26,
     differences=("The thesis does not state the width of its kernel.", *_COMMON),
 )
 EXPERIMENTS = (LINEAR, GAUSSIAN)
