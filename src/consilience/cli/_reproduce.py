@@ -54,7 +54,7 @@ def reproduce(
     for name in chosen:
         try:
             records.append(_run(known[name], folder, quick, seeds, jobs, json_out))
-        except (OSError, ValueError) as error:
+        except Exception as error:  # the others may still be run
             if len(chosen) == 1:
                 raise
             failed[name] = str(error)
@@ -68,7 +68,7 @@ def reproduce(
 
 
 def _chosen(names: list[str], known: dict[str, Any]) -> list[str]:
-    if names == ["all"]:
+    if "all" in names:
         return list(known)
     unknown = [name for name in names if name not in known]
     if unknown:
@@ -89,7 +89,7 @@ def _list(known: dict[str, Any], json_out: bool) -> None:
 
 def _run(experiment: Any, folder: Path, quick: bool, seeds: int | None, jobs: int, json_out: bool) -> dict[str, Any]:
     from ..experiments._page import summary
-    from ..experiments._run import read_results, run
+    from ..experiments._run import file_stem, read_results, run
 
     try:
         record = run(experiment, folder, quick=quick, seeds=seeds, n_jobs=jobs, verbose=True)
@@ -97,7 +97,7 @@ def _run(experiment: Any, folder: Path, quick: bool, seeds: int | None, jobs: in
         raise Stopped(f"Stopped. The same command continues {experiment.name}.") from stopped
     if not json_out:
         typer.echo(f"{experiment.title} ({experiment.paper}, {experiment.shown_in})\n")
-        typer.echo(summary(experiment, *read_results(folder, experiment.name, quick)))
+        typer.echo(summary(experiment, *read_results(folder, file_stem(experiment, quick, seeds))))
     return record
 
 

@@ -49,7 +49,7 @@ class Results:
         found = [found[measure] for cell, found in self._matching(given) if measure in found]
         if not found:
             raise KeyError(f"No cell with {given} has measured {measure!r}.")
-        return np.array(found)
+        return np.array([np.nan if value is None else value for value in found])
 
     def has(self, measure: str, **given: Any) -> bool:
         """Return whether a cell with these parameters has measured a number."""

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from ._experiment import Claim, Experiment, Results, Table
-from ._run import SHORT, file_stem, read_results
+from ._run import SHORT, TIMES, read_results
 
 _INTRODUCTION = """# Reproduced experiments
 
@@ -22,8 +22,10 @@ measurements agree with it; otherwise a sentence says what was found.
 
 def page(experiments: Iterable[Experiment], folder: Path) -> str:
     """Return the page of all experiments whose full results are in a folder."""
-    found = [each for each in experiments if (folder / f"{file_stem(each.name, False)}.json").exists()]
-    hours = _time(sum(each.minutes for each in found))
+    found = [each for each in experiments if (folder / f"{each.name}.json").exists()]
+    if not found:
+        raise FileNotFoundError(f"'{folder}' has no results of a full experiment. Run one first, without --quick.")
+    hours = _time(sum(_minutes(read_results(folder, each.name)[1]) for each in found))
     parts = [_INTRODUCTION.format(hours=hours), _overview(found, folder)]
     paper = ""
     for experiment in found:
@@ -37,8 +39,8 @@ def page(experiments: Iterable[Experiment], folder: Path) -> str:
 def summary(experiment: Experiment, record: dict[str, Any], results: Results) -> str:
     """Return tables and claims of one run as text; claims are of full runs alone."""
     parts = [_table(table) for table in experiment.tables(results)]
-    if record["quick"]:
-        parts.append("A quick run measures too little for the claims of the paper.")
+    if record["quick"] or record["seeds"] < experiment.seeds:
+        parts.append("The claims of the paper need all draws of a full run.")
     else:
         parts += [_claim(claim) for claim in experiment.claims(results)]
     return "\n".join(parts)
@@ -60,7 +62,7 @@ def _section(experiment: Experiment, record: dict[str, Any], results: Results) -
         f"({experiment.name})=",
         f"### {experiment.title}",
         "",
-        f"{experiment.shown_in}. `consilience reproduce {experiment.name}`, {_time(experiment.minutes)} of one core.",
+        f"{experiment.shown_in}. `consilience reproduce {experiment.name}`, {_time(_minutes(results))} of one core.",
         "",
         f"**Protocol.** {experiment.protocol}",
         "",
@@ -90,7 +92,11 @@ def _table(table: Table) -> str:
     return "\n".join([*lines, ""])
 
 
+def _minutes(results: Results) -> float:
+    return float(results.values(f"{TIMES} of the cell").sum() / 60)
+
+
 def _time(minutes: float) -> str:
-    if minutes < 1:
-        return "less than a minute"
-    return f"{minutes:.0f} minutes" if minutes < 90 else f"{minutes / 60:.0f} hours"
+    if minutes < 1.5:
+        return "less than a minute" if minutes < 1 else "a minute"
+    return f"{minutes:.0f} minutes" if minutes < 90 else f"{minutes / 60:.1f} hours"

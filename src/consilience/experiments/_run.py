@@ -1,18 +1,19 @@
 """Running an experiment: cells in parallel, each result kept at once, the same JSON for the same seeds."""
 
 import hashlib
-import inspect
 import json
 import os
 import platform
 import subprocess
+import sys
 import time
 import warnings
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import cache
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from joblib import Parallel, delayed
@@ -40,38 +41,95 @@ def run(
     """Measure what the folder lacks, and write and return the results.
 
     The results of each cell are appended to ``NAME.partial.jsonl`` when it is done, so that a run that was stopped
-    continues. At the end there are ``NAME.json``, which depends on the seeds alone, and ``NAME.times.json``.
+    continues. At the end there are ``NAME.json``, which depends on the seeds alone, and ``NAME.times.json``. Files that
+    the same code has completed are returned as they are.
     """
-    folder.mkdir(parents=True, exist_ok=True)
-    n_seeds = (min(2, experiment.seeds) if quick else experiment.seeds) if seeds is None else seeds
+    _make_folder(folder)
+    n_seeds = _number_of_seeds(experiment, quick, seeds)
+    stem, digest = file_stem(experiment, quick, seeds), code_digest()
+    if (finished := _finished(folder, stem, digest)) is not None:
+        return finished
     cells = experiment.cells(n_seeds, quick)
-    partial = folder / f"{file_stem(experiment.name, quick)}.partial.jsonl"
-    done = _known(partial, _digest(experiment))
-    missing = [cell for cell in cells if _key(cell) not in done]
-    with progress(verbose, experiment.name) as show, partial.open("a", encoding="utf-8") as file:
-        if not done:
-            _append(file, {"digest": _digest(experiment)})
-        for k, (cell, found) in enumerate(_measure_all(experiment, missing, folder, n_jobs)):
-            _append(file, {"cell": cell, "found": found})
-            done[_key(cell)] = found
-            count = len(cells) - len(missing) + k + 1
-            show(f"{experiment.name}: {count} of {len(cells)} measurements", count / len(cells))
-    results = _assembled(experiment, cells, done, quick, n_seeds)
-    _write(folder / f"{file_stem(experiment.name, quick)}.json", results)
-    times = [{"cell": cell, "found": _part(done[_key(cell)], times=True)} for cell in cells]
-    _write(folder / f"{file_stem(experiment.name, quick)}.times.json", {"cells": times, "machine": _machine()})
-    partial.unlink()
+    partial = folder / f"{stem}.partial.jsonl"
+    with _locked(folder / f"{stem}.lock"):
+        done = _known(partial, digest)
+        missing = [cell for cell in cells if _key(cell) not in done]
+        with progress(verbose, experiment.name) as show, partial.open("a", encoding="utf-8") as file:
+            if file.tell() == 0:
+                _append(file, {"digest": digest})
+            for k, (cell, found) in enumerate(_measure_all(experiment, missing, folder, n_jobs)):
+                _append(file, {"cell": cell, "found": found})
+                done[_key(cell)] = found
+                count = len(cells) - len(missing) + k + 1
+                show(f"{experiment.name}: {count} of {len(cells)} measurements", count / len(cells))
+        results = _assembled(experiment, cells, done, quick, n_seeds)
+        times = [{"cell": cell, "found": _part(done[_key(cell)], times=True)} for cell in cells]
+        _write(folder / f"{stem}.times.json", {"machine": _machine(), "digest": digest, "cells": times})
+        _write(folder / f"{stem}.json", results)
+        partial.unlink()
     return results
 
 
-def file_stem(name: str, quick: bool) -> str:
-    """Return the name of the files of an experiment, without what follows the first dot."""
-    return f"{name}-quick" if quick else name
+def file_stem(experiment: Experiment, quick: bool, seeds: int | None = None) -> str:
+    """Return the name of the files of a run, without what follows the first dot; a full run has the plain name."""
+    name = f"{experiment.name}-quick" if quick else experiment.name
+    return name if seeds in (None, experiment.seeds) and not (quick and seeds) else f"{name}-{seeds}-draws"
 
 
-def read_results(folder: Path, name: str, quick: bool = False) -> tuple[dict[str, Any], Results]:
+def _number_of_seeds(experiment: Experiment, quick: bool, seeds: int | None) -> int:
+    if seeds is not None:
+        return seeds
+    return min(2, experiment.seeds) if quick else experiment.seeds
+
+
+def _make_folder(folder: Path) -> None:
+    if folder.exists() and not folder.is_dir():
+        raise NotADirectoryError(f"'{folder}' is a file. Name a folder for the results.")
+    folder.mkdir(parents=True, exist_ok=True)
+
+
+@contextmanager
+def _locked(file: Path) -> Iterator[None]:
+    """Let one process at a time measure an experiment in a folder; the lock of a process that has ended is taken."""
+    if file.exists() and (holder := _number(file.read_text(encoding="utf-8"))) and _runs(holder):
+        raise OSError(
+            f"Process {holder} measures the same experiment in '{file.parent}'. Wait for it, or name another folder."
+        )
+    write_atomically(file, lambda out: out.write(str(os.getpid()).encode()))
+    try:
+        yield
+    finally:
+        file.unlink(missing_ok=True)
+
+
+def _number(text: str) -> int:
+    return int(text) if text.strip().isdigit() else 0
+
+
+def _runs(process: int) -> bool:
+    if sys.platform == "win32":  # a signal would end it there
+        return False
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        pass
+    return process != os.getpid()
+
+
+def _finished(folder: Path, stem: str, digest: str) -> dict[str, Any] | None:
+    """Return the record of a run that the same code has completed."""
+    record, times = folder / f"{stem}.json", folder / f"{stem}.times.json"
+    if not (record.exists() and times.exists()):
+        return None
+    if json.loads(times.read_text(encoding="utf-8")).get("digest") != digest:
+        return None
+    return cast(dict[str, Any], json.loads(record.read_text(encoding="utf-8")))
+
+
+def read_results(folder: Path, stem: str) -> tuple[dict[str, Any], Results]:
     """Return what a run wrote: the record, and its measurements together with their times."""
-    stem = file_stem(name, quick)
     record = json.loads((folder / f"{stem}.json").read_text(encoding="utf-8"))
     times_file = folder / f"{stem}.times.json"
     times: dict[str, Found] = {}
@@ -99,9 +157,9 @@ def cached_in(folder: Path, digest: str) -> Callable[[str, Callable[[], np.ndarr
 def _measure_all(experiment: Experiment, cells: list[Cell], folder: Path, n_jobs: int) -> Iterator[tuple[Cell, Found]]:
     if n_jobs == 1:
         for cell in cells:
-            yield cell, _measured(experiment.measure, cell, folder, _digest(experiment))
+            yield cell, _measured(experiment.measure, cell, folder, code_digest())
         return
-    module, digest = experiment.measure.__module__, _digest(experiment)
+    module, digest = experiment.measure.__module__, code_digest()
     tasks = (delayed(_measured_by_name)(module, experiment.name, cell, folder, digest) for cell in cells)
     yield from Parallel(n_jobs=n_jobs, return_as="generator_unordered")(tasks)
 
@@ -167,6 +225,7 @@ def commit() -> str | None:
         ).stdout.strip()
 
     try:
+        git("ls-files", "--error-unmatch", "__init__.py")  # an environment inside of another repository is not it
         return git("rev-parse", "HEAD")[:12] + (", changed" if git("status", "--porcelain", "--", ".") else "")
     except (OSError, subprocess.SubprocessError):
         return os.environ.get("CONSILIENCE_COMMIT")
@@ -180,10 +239,14 @@ def _part(found: Found, *, times: bool) -> Found:
     return {name: value for name, value in found.items() if name.startswith(TIMES) == times}
 
 
-def _digest(experiment: Experiment) -> str:
-    """Return what decides whether kept results still fit: the commit and the text of the experiment's file."""
-    source = inspect.getsource(inspect.getmodule(experiment.measure))  # type: ignore[arg-type]
-    return hashlib.sha256(f"{__version__}\n{commit()}\n{source}".encode()).hexdigest()
+@cache
+def code_digest() -> str:
+    """Return a digest of all source files: what decides whether kept results still fit."""
+    total = hashlib.sha256()
+    folder = Path(__file__).parents[1]
+    for file in sorted(folder.rglob("*.py")):
+        total.update(f"{file.relative_to(folder).as_posix()}\n".encode() + file.read_bytes())
+    return total.hexdigest()
 
 
 def _key(cell: Cell) -> str:
@@ -203,20 +266,20 @@ def _known(partial: Path, digest: str) -> dict[str, Found]:
     if not lines or lines[0].get("digest") != digest:
         partial.unlink()
         return {}
-    kept = lines[1:]
+    kept = [line for line in lines[1:] if "cell" in line]
     text = "".join(json.dumps(line) + "\n" for line in lines)
     write_atomically(partial, lambda out: out.write(text.encode()))
     return {_key(line["cell"]): line["found"] for line in kept}
 
 
 def _append(file: Any, line: dict[str, Any]) -> None:
-    file.write(json.dumps(line) + "\n")
+    file.write(json.dumps(line, allow_nan=False) + "\n")
     file.flush()
 
 
 def _write(path: Path, value: dict[str, Any]) -> None:
     """Write JSON with a line for each cell."""
     head = {name: each for name, each in value.items() if name != "cells"}
-    lines = ",\n".join(json.dumps(line) for line in value["cells"])
+    lines = ",\n".join(json.dumps(line, allow_nan=False) for line in value["cells"])
     text = json.dumps(head)[:-1] + ', "cells": [\n' + lines + "\n]}\n"
     write_atomically(path, lambda out: out.write(text.encode()))
