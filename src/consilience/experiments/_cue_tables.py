@@ -153,3 +153,23 @@ def similarity_claim(results: Results) -> Claim:
         f"OMCL less OMMP is {shown}",
         "On one of the sets of views the difference is larger.",
     )
+
+
+def few_samples_claim(results: Results) -> Claim:
+    """Return the claim that OMMP is better than OMCL on small training sets, each with its setting of the training."""
+    parts = {
+        f"{size} images, {'new' if new else 'the same'} objects, {name} views": (
+            chosen_errors(results, f"OMCL {name}", **{"train": size, "new objects": new})
+            - chosen_errors(results, f"OMMP {name}", **{"train": size, "new objects": new})
+        )
+        for size in SMALL
+        for new in (False, True)
+        for name in ("two", "four")
+    }
+    shown = "; ".join(f"{name} {with_interval(values, sign=True)}" for name, values in parts.items())
+    return Claim(
+        "With few training images OMMP has fewer test errors than OMCL.",
+        all(improves(values) for values in parts.values()),
+        f"OMCL less OMMP with {shown}",
+        "Where an interval contains 0, the two cannot be told apart with these draws.",
+    )

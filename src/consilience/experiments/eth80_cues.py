@@ -19,6 +19,7 @@ from ._cue_tables import (
     VIEWS,
     Problem,
     combined_claim,
+    few_samples_claim,
     gain_over_best,
     improves,
     omcl_less_ommp,
@@ -150,6 +151,7 @@ def _horses_claims(results: Results) -> list[Claim]:
         ),
         *(combined_claim(HORSES, results, "four", part, ALL.format(part), REST, False) for part in PARTS),
         similarity_claim(results),
+        few_samples_claim(results),
     ]  # fmt: skip
 
 
@@ -182,6 +184,7 @@ def _cows_claims(results: Results) -> list[Claim]:
         ),
         *(combined_claim(COWS, results, "four", part, ALL.format(part), REST, False) for part in PARTS),
         similarity_claim(results),
+        few_samples_claim(results),
     ]  # fmt: skip
 
 
