@@ -4,9 +4,11 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from sklearn.preprocessing import Normalizer, StandardScaler
 from sklearn.svm import SVC
 
 from .._jit import jit
+from ..kernels._distances import squared_distances
 from ..kernels.outputs import read_class_vectors
 from ..solvers.certificates import warn_unless_converged
 from ..solvers.margin import KernelRows, solve_margin
@@ -16,6 +18,14 @@ SIGMAS = 0.001 * 2.0 ** np.arange(21)
 COSTS = (0.01, 0.1, 1.0, 10.0, 100.0)
 Fit = Callable[[np.ndarray, np.ndarray, float], Any]  # (Gram matrix, codes of classes, C) -> a fitted machine
 RowPairs = list[tuple[np.ndarray, np.ndarray]]
+
+
+def normalized_distances(train: np.ndarray, all_rows: np.ndarray, normalized: str) -> np.ndarray:
+    """Return squared distances of all rows to the training rows; variables have the scale of the training rows."""
+    if normalized != "none":
+        scaler = (Normalizer() if normalized == "item" else StandardScaler()).fit(train)
+        train, all_rows = scaler.transform(train), scaler.transform(all_rows)
+    return np.asarray(squared_distances(all_rows, train)).astype(np.float32)
 
 
 def gaussian(squared: np.ndarray, i: int) -> np.ndarray:

@@ -147,15 +147,19 @@ def _claims(results: Results) -> list[Claim]:
          "both views"),
     ):  # fmt: skip
         ours = np.max([means[name] for name in names], axis=0)
-        above, needed = int((ours > rival).sum()), 2 / 3 if other == "both views" else 1.0
+        above, equal = int((ours > rival).sum()), int((ours == rival).sum())
+        needed = 2 / 3 if other == "both views" else 1.0
         gaps = [
             f"{np.mean((ours - rival)[[each == views for each, _ in tasks]]):+.1f} points with {views}"
             for views in results.levels("views")
         ]
-        note = f"MMR is not above the SVM on {other} where that one is nearly perfect, or where one view says little."
-        claims.append(
-            Claim(text, above >= needed * len(tasks), f"{above} of {len(tasks)} tasks; {', '.join(gaps)}", note)
+        evidence = f"above in {above} and equal in {equal} of {len(tasks)} tasks; {', '.join(gaps)}"
+        note = (
+            "Several tasks are solved without an error by both. On animals, colors and texture differ as much within a "
+            "category as between categories, and three training objects do not show this: they mislead more than "
+            "they help, and outline alone is better."
         )
+        claims.append(Claim(text, above >= needed * len(tasks), evidence, note))
     return claims
 
 
@@ -179,7 +183,7 @@ EXPERIMENTS = (
         tables=_tables,
         claims=_claims,
         seeds=10,
-        minutes=10,
+        minutes=12,
         differences=(
             "The paper has airplanes, faces and motorbikes against background images, with histograms of 400 kinds of "
             "patches around two kinds of interest points (moments, SIFT). We do not have these features.",

@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 from sklearn.model_selection import StratifiedKFold
-from sklearn.preprocessing import Normalizer, StandardScaler
 
 from ..datasets import fetch_spectrometer
-from ..kernels._distances import squared_distances
 from ._experiment import Cached, Cell, Claim, Experiment, Found, Results, Table, half_width, with_interval
-from ._margin_machines import MACHINES, SIGMAS, MaxMargin, RowPairs, choose, gaussian, plain_steps
+from ._margin_machines import (
+    MACHINES, SIGMAS, MaxMargin, RowPairs, choose, gaussian, normalized_distances, plain_steps,
+)  # fmt: skip
 from ._tables import load_set
 
 _NORMALIZED = ("none", "item", "variable")
@@ -58,7 +58,7 @@ def _measure(cell: Cell, cached: Cached) -> Found:
     found: dict[str, list[float]] = {}
     for fold, (train, test) in enumerate(splits[:1] if rows else splits):
         train, test = train[:rows], test[:rows]
-        squared = _squared(X[train], X[np.concatenate([train, test])], cell["normalized"])
+        squared = normalized_distances(X[train], X[np.concatenate([train, test])], cell["normalized"])
         inner = _folds(y[train], 1000 + 5 * draw + fold)
         i, C = choose(squared[: len(train)], y[train], inner, machine, step=6 if rows else 3)
         K, (classes, codes) = gaussian(squared, i), np.unique(y[train], return_inverse=True)
@@ -84,14 +84,6 @@ def _folds(y: np.ndarray, seed: int) -> RowPairs:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # classes of fewer than five rows
         return list(StratifiedKFold(5, shuffle=True, random_state=seed).split(y, y))
-
-
-def _squared(train: np.ndarray, all_rows: np.ndarray, normalized: str) -> np.ndarray:
-    """Return squared distances of all rows to the training rows; variables have the scale of the training rows."""
-    if normalized != "none":
-        scaler = (Normalizer() if normalized == "item" else StandardScaler()).fit(train)
-        train, all_rows = scaler.transform(train), scaler.transform(all_rows)
-    return np.asarray(squared_distances(all_rows, train)).astype(np.float32)
 
 
 def _effort(K: np.ndarray, codes: np.ndarray, C: float, vectors: str) -> Found:
@@ -145,19 +137,26 @@ def _claims(results: Results) -> list[Claim]:
     simplex = [("simplex", "variable")]
     versus = {machine: _by_draw(results, simplex, [(machine, "variable")]) for machine, _ in _COLUMNS[:2]}
     raw = {name: _error(results, "spectrometer", (name, "none")) for name in ("simplex", "indicator")}
+    means = np.array([[_error(results, name, column).mean() for column in _COLUMNS] for name in results.levels("set")])
+    lowest = int((means[:, 2:].min(axis=1) < means[:, :2].min(axis=1)).sum())
     return [
         Claim(
             "The hyper-tetrahedron performs very well: on average it is as good as indicators.",
             gaps.mean() <= half_width(gaps),
-            f"its error is {with_interval(gaps, sign=True)} points above theirs, over sets and normalizations",
+            f"its mean error over sets and normalizations differs by {with_interval(gaps, sign=True)} points",
             "The differences are small, and indicators have the lower error on average.",
         ),
         Claim(
-            "MMR is as accurate as SVMs, within one point on average.",
-            all(gap.mean() <= 1 for gap in versus.values()),
-            "with variables normalized, the hyper-tetrahedron has "
-            + " and ".join(f"{with_interval(gap, sign=True)} points against {name}" for name, gap in versus.items()),
-            "The SVMs are more accurate here.",
+            "With variables normalized, the hyper-tetrahedron is on average as accurate as the SVM one vs. rest.",
+            versus["one vs. rest"].mean() <= half_width(versus["one vs. rest"]),
+            " and ".join(f"{with_interval(gap, sign=True)} points against {name}" for name, gap in versus.items()),
+            "The SVM has the lower error. It has an intercept, and each of its machines sees all other classes.",
+        ),
+        Claim(
+            "In four of seven sets, the lowest error is that of a column of MMR.",
+            lowest >= 4,
+            f"in {lowest} of {len(means)} sets; MMR has six columns and SVMs have two",
+            "SVMs whose σ and C are chosen by the same folds are better than the published ones.",
         ),
         Claim(
             "Without normalization, MMR does not learn the spectrometer data (99.5% errors).",
@@ -235,7 +234,7 @@ EXPERIMENTS = (
         tables=_tables,
         claims=_claims,
         seeds=10,
-        minutes=120,
+        minutes=200,
         differences=(
             "The paper does not state C, nor how folds are drawn and how often.",
             "The paper scans all 21 σ.",
