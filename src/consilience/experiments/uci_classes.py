@@ -10,9 +10,7 @@ from sklearn.model_selection import StratifiedKFold
 
 from ..datasets import fetch_spectrometer
 from ._experiment import Cached, Cell, Claim, Experiment, Found, Results, Table, half_width, with_interval
-from ._margin_machines import (
-    MACHINES, SIGMAS, MaxMargin, RowPairs, choose, gaussian, normalized_distances, plain_steps,
-)  # fmt: skip
+from ._margin_machines import MACHINES, SIGMAS, MaxMargin, RowPairs, choose, gaussian, normalized_distances, plain_steps
 from ._tables import load_set
 
 _NORMALIZED = ("none", "item", "variable")
@@ -60,7 +58,7 @@ def _measure(cell: Cell, cached: Cached) -> Found:
         train, test = train[:rows], test[:rows]
         squared = normalized_distances(X[train], X[np.concatenate([train, test])], cell["normalized"])
         inner = _folds(y[train], 1000 + 5 * draw + fold)
-        i, C = choose(squared[: len(train)], y[train], inner, machine, step=6 if rows else 3)
+        i, C = choose(squared[: len(train)], y[train], inner, machine, step=21 if rows else 3)
         K, (classes, codes) = gaussian(squared, i), np.unique(y[train], return_inverse=True)
         fitted = machine(K[: len(train)], codes, C)
         error = 100 * float(np.mean(classes[fitted.predict(K[len(train) :])] != y[test]))
