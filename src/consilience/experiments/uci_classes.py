@@ -56,6 +56,7 @@ def _measure(cell: Cell, cached: Cached) -> Found:
     found: dict[str, list[float]] = {}
     for fold, (train, test) in enumerate(splits[:1] if rows else splits):
         train, test = train[:rows], test[:rows]
+        train = train[np.argsort(y[train], kind="stable")]  # the solver reads rows in the order of classes
         squared = normalized_distances(X[train], X[np.concatenate([train, test])], cell["normalized"])
         inner = _folds(y[train], 1000 + 5 * draw + fold)
         i, C = choose(squared[: len(train)], y[train], inner, machine, step=21 if rows else 3)
