@@ -200,7 +200,8 @@ def _speed(results: Results) -> Claim:
         all(ratio >= 2 for label, ratio in ratios.items() if "published" not in label),
         "indicators take " + ", ".join(f"{ratio:.2f} times {label}" for label, ratio in ratios.items()),
         "In plain coordinate descent a step is as expensive for both, and at the chosen parameters neither kind "
-        "needs half as many steps as the other. With indicators the dual separates into one problem per class, and our solver uses that. In the published table too, indicators are faster without "
+        "needs half as many steps as the other. With indicators the dual separates into one problem "
+        "per class, and our solver uses that. In the published table too, indicators are faster without "
         "normalization, in six of seven sets.",
     )
 
