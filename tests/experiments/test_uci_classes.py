@@ -5,7 +5,7 @@ import pytest
 
 from consilience import MaxMarginClassifier
 from consilience.experiments import _margin_machines as machines
-from consilience.experiments.uci_classes import COLUMNS, ERRORS, SECONDS, _folds
+from consilience.experiments.uci_classes import _COLUMNS, _ERRORS, _SECONDS, _folds
 from consilience.kernels import RBF
 from consilience.kernels._distances import squared_distances
 
@@ -70,6 +70,6 @@ def test_the_choice_is_the_best_of_a_full_scan_where_scores_have_one_peak(sample
 
 
 def test_published_tables_have_a_value_for_each_column():
-    assert {len(row) for row in ERRORS.values()} == {len(COLUMNS)}
-    assert {len(row) for row in SECONDS.values()} == {len(COLUMNS) - 2}
-    assert ERRORS.keys() == SECONDS.keys()
+    assert {len(row) for row in _ERRORS.values()} == {len(_COLUMNS)}
+    assert {len(row) for row in _SECONDS.values()} == {len(_COLUMNS) - 2}
+    assert _ERRORS.keys() == _SECONDS.keys()

@@ -4,9 +4,11 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from sklearn.preprocessing import Normalizer, StandardScaler
 from sklearn.svm import SVC
 
 from .._jit import jit
+from ..kernels._distances import squared_distances
 from ..kernels.outputs import read_class_vectors
 from ..solvers.certificates import warn_unless_converged
 from ..solvers.margin import KernelRows, solve_margin
@@ -15,7 +17,15 @@ from ..solvers.margin_labels import LabelKernel
 SIGMAS = 0.001 * 2.0 ** np.arange(21)
 COSTS = (0.01, 0.1, 1.0, 10.0, 100.0)
 Fit = Callable[[np.ndarray, np.ndarray, float], Any]  # (Gram matrix, codes of classes, C) -> a fitted machine
-Folds = list[tuple[np.ndarray, np.ndarray]]
+RowPairs = list[tuple[np.ndarray, np.ndarray]]
+
+
+def normalized_distances(train: np.ndarray, all_rows: np.ndarray, normalized: str) -> np.ndarray:
+    """Return squared distances of all rows to the training rows; variables have the scale of the training rows."""
+    if normalized != "none":
+        scaler = (Normalizer() if normalized == "item" else StandardScaler()).fit(train)
+        train, all_rows = scaler.transform(train), scaler.transform(all_rows)
+    return np.asarray(squared_distances(all_rows, train)).astype(np.float32)
 
 
 def gaussian(squared: np.ndarray, i: int) -> np.ndarray:
@@ -35,10 +45,10 @@ def kept_widths(squared: np.ndarray) -> list[int]:
     return kept or [int(np.argmin(np.abs(np.log(SIGMAS**2 / max(typical, 1e-300)))))]
 
 
-def choose(squared: np.ndarray, y: np.ndarray, inner: Folds, machine: Fit, step: int = 2) -> tuple[int, float]:
+def choose(squared: np.ndarray, y: np.ndarray, inner: RowPairs, machine: Fit, step: int = 3) -> tuple[int, float]:
     """Return the position of σ, and C, with the best mean accuracy on held-out folds; the smallest of equals.
 
-    Every second of the kept σ is tried, then the neighbors of the best, each with all C.
+    Every third of the kept σ is tried, then the neighbors of the best, each with all C.
     """
     kept = kept_widths(squared)
     scores = {i: _scores(gaussian(squared, i), y, inner, machine) for i in kept[::step]}
@@ -49,7 +59,7 @@ def choose(squared: np.ndarray, y: np.ndarray, inner: Folds, machine: Fit, step:
     return best, COSTS[int(scores[best].argmax())]
 
 
-def _scores(K: np.ndarray, y: np.ndarray, inner: Folds, machine: Fit) -> np.ndarray:
+def _scores(K: np.ndarray, y: np.ndarray, inner: RowPairs, machine: Fit) -> np.ndarray:
     """Return the mean accuracy for each C. If no variable is at its bound C, larger C have the same solution."""
     found = np.zeros((len(inner), len(COSTS)))
     for fold, (train, test) in enumerate(inner):

@@ -7,18 +7,16 @@ from typing import Any
 
 import numpy as np
 from sklearn.model_selection import StratifiedKFold
-from sklearn.preprocessing import Normalizer, StandardScaler
 
 from ..datasets import fetch_spectrometer
-from ..kernels._distances import squared_distances
 from ._experiment import Cached, Cell, Claim, Experiment, Found, Results, Table, half_width, with_interval
-from ._margin_machines import MACHINES, SIGMAS, Folds, MaxMargin, choose, gaussian, plain_steps
+from ._margin_machines import MACHINES, SIGMAS, MaxMargin, RowPairs, choose, gaussian, normalized_distances, plain_steps
 from ._tables import load_set
 
-NORMALIZED = ("none", "item", "variable")
-MMR = [(vectors, normalized) for vectors in ("simplex", "indicator") for normalized in NORMALIZED]
-COLUMNS = [("one vs. one", "variable"), ("one vs. rest", "variable"), *MMR]
-ERRORS = {  # published, in the order of the columns
+_NORMALIZED = ("none", "item", "variable")
+_MMR = [(vectors, normalized) for vectors in ("simplex", "indicator") for normalized in _NORMALIZED]
+_COLUMNS = [("one vs. one", "variable"), ("one vs. rest", "variable"), *_MMR]
+_ERRORS = {  # published, in the order of the columns
     "abalone": (72.3, 79.7, 73.0, 73.0, 73.4, 73.9, 73.0, 74.1),
     "glass": (30.4, 30.8, 27.3, 27.6, 29.2, 26.4, 29.0, 29.0),
     "optdigits": (3.8, 2.7, 2.0, 1.6, 3.3, 2.1, 1.9, 3.3),
@@ -27,7 +25,7 @@ ERRORS = {  # published, in the order of the columns
     "spectrometer": (42.8, 53.7, 99.5, 37.5, 53.9, 99.6, 38.4, 53.3),
     "yeast": (41.0, 40.3, 41.6, 40.6, 40.3, 42.6, 41.6, 40.9),
 }
-SECONDS = {  # published, of MMR
+_SECONDS = {  # published, of MMR
     "abalone": (0.457, 0.231, 0.220, 0.185, 0.493, 0.511),
     "glass": (0.009, 0.015, 0.008, 0.010, 0.025, 0.018),
     "optdigits": (0.435, 0.253, 0.244, 0.220, 0.565, 0.575),
@@ -36,15 +34,15 @@ SECONDS = {  # published, of MMR
     "spectrometer": (0.016, 0.019, 0.012, 0.009, 0.050, 0.028),
     "yeast": (0.155, 0.051, 0.047, 0.042, 0.115, 0.111),
 }
-SLOWEST_FIRST = ("page_blocks", "abalone", "optdigits", "satimage", "yeast", "spectrometer", "glass")
+_SLOWEST_FIRST = ("page_blocks", "abalone", "optdigits", "satimage", "yeast", "spectrometer", "glass")
 
 
 def _cells(seeds: int, quick: bool) -> list[Cell]:
-    names, rows = (("glass", "satimage"), 60) if quick else (SLOWEST_FIRST, None)
+    names, rows = (("glass", "satimage"), 60) if quick else (_SLOWEST_FIRST, None)
     return [
         {"set": name, "machine": machine, "normalized": normalized, "draw": draw, "rows": rows}
         for name in names
-        for machine, normalized in COLUMNS
+        for machine, normalized in _COLUMNS
         for draw in range(seeds)
     ]
 
@@ -58,9 +56,10 @@ def _measure(cell: Cell, cached: Cached) -> Found:
     found: dict[str, list[float]] = {}
     for fold, (train, test) in enumerate(splits[:1] if rows else splits):
         train, test = train[:rows], test[:rows]
-        squared = _squared(X[train], X[np.concatenate([train, test])], cell["normalized"])
+        train = train[np.argsort(y[train], kind="stable")]  # the solver reads rows in the order of classes
+        squared = normalized_distances(X[train], X[np.concatenate([train, test])], cell["normalized"])
         inner = _folds(y[train], 1000 + 5 * draw + fold)
-        i, C = choose(squared[: len(train)], y[train], inner, machine, step=6 if rows else 2)
+        i, C = choose(squared[: len(train)], y[train], inner, machine, step=21 if rows else 3)
         K, (classes, codes) = gaussian(squared, i), np.unique(y[train], return_inverse=True)
         fitted = machine(K[: len(train)], codes, C)
         error = 100 * float(np.mean(classes[fitted.predict(K[len(train) :])] != y[test]))
@@ -80,18 +79,10 @@ def _load(name: str) -> Any:
     return np.hstack([views[view] for view in views.names]), y, []
 
 
-def _folds(y: np.ndarray, seed: int) -> Folds:
+def _folds(y: np.ndarray, seed: int) -> RowPairs:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # classes of fewer than five rows
         return list(StratifiedKFold(5, shuffle=True, random_state=seed).split(y, y))
-
-
-def _squared(train: np.ndarray, all_rows: np.ndarray, normalized: str) -> np.ndarray:
-    """Return squared distances of all rows to the training rows; variables have the scale of the training rows."""
-    if normalized != "none":
-        scaler = (Normalizer() if normalized == "item" else StandardScaler()).fit(train)
-        train, all_rows = scaler.transform(train), scaler.transform(all_rows)
-    return np.asarray(squared_distances(all_rows, train)).astype(np.float32)
 
 
 def _effort(K: np.ndarray, codes: np.ndarray, C: float, vectors: str) -> Found:
@@ -110,17 +101,17 @@ def _effort(K: np.ndarray, codes: np.ndarray, C: float, vectors: str) -> Found:
 
 # -- tables
 def _tables(results: Results) -> list[Table]:
-    heads = ["set", "SVM, one vs. one", "SVM, one vs. rest", *(f"{vectors}, {how}" for vectors, how in MMR)]
+    heads = ["set", "SVM, one vs. one", "SVM, one vs. rest", *(f"{vectors}, {how}" for vectors, how in _MMR)]
     errors, chosen, times, work = [], [], [], []
     for name in sorted(results.levels("set")):
-        columns = [{"set": name, "machine": machine, "normalized": how} for machine, how in COLUMNS]
-        published = zip(columns, ERRORS[name], strict=True)
+        columns = [{"set": name, "machine": machine, "normalized": how} for machine, how in _COLUMNS]
+        published = zip(columns, _ERRORS[name], strict=True)
         errors.append([name, *(f"{results.text('error', 1, **given)} ({value})" for given, value in published)])
         chosen.append([name, *(_parameters(results, given) for given in columns)])
         work.append([name, *(f"{results.mean('steps', **given):.1f}; {results.mean('support', **given):.0%}"
                              for given in columns[2:])])  # fmt: skip
         if results.has("seconds of the dual", set=name):
-            seconds = zip(columns[2:], SECONDS[name], strict=True)
+            seconds = zip(columns[2:], _SECONDS[name], strict=True)
             times.append([name, *(f"{_seconds(results, given):.3f} ({value:.3f})" for given, value in seconds)])
     tables = [
         Table("Test errors in percent by class vectors and normalization, published values in brackets", heads, errors),
@@ -141,23 +132,30 @@ def _seconds(results: Results, given: Cell) -> float:
 
 # -- claims
 def _claims(results: Results) -> list[Claim]:
-    gaps = _by_draw(results, [("simplex", how) for how in NORMALIZED], [("indicator", how) for how in NORMALIZED])
+    gaps = _by_draw(results, [("simplex", how) for how in _NORMALIZED], [("indicator", how) for how in _NORMALIZED])
     simplex = [("simplex", "variable")]
-    versus = {machine: _by_draw(results, simplex, [(machine, "variable")]) for machine, _ in COLUMNS[:2]}
+    versus = {machine: _by_draw(results, simplex, [(machine, "variable")]) for machine, _ in _COLUMNS[:2]}
     raw = {name: _error(results, "spectrometer", (name, "none")) for name in ("simplex", "indicator")}
+    means = np.array([[_error(results, name, column).mean() for column in _COLUMNS] for name in results.levels("set")])
+    lowest = int((means[:, 2:].min(axis=1) < means[:, :2].min(axis=1)).sum())
     return [
         Claim(
             "The hyper-tetrahedron performs very well: on average it is as good as indicators.",
             gaps.mean() <= half_width(gaps),
-            f"its error is {with_interval(gaps, sign=True)} points above theirs, over sets and normalizations",
+            f"its mean error over sets and normalizations differs by {with_interval(gaps, sign=True)} points",
             "The differences are small, and indicators have the lower error on average.",
         ),
         Claim(
-            "MMR is as accurate as SVMs, within one point on average.",
-            all(gap.mean() <= 1 for gap in versus.values()),
-            "with variables normalized, the hyper-tetrahedron has "
-            + " and ".join(f"{with_interval(gap, sign=True)} points against {name}" for name, gap in versus.items()),
-            "The SVMs are more accurate here.",
+            "With variables normalized, the hyper-tetrahedron is on average as accurate as the SVM one vs. rest.",
+            versus["one vs. rest"].mean() <= half_width(versus["one vs. rest"]),
+            " and ".join(f"{with_interval(gap, sign=True)} points against {name}" for name, gap in versus.items()),
+            "The SVM has the lower error. It has an intercept, and each of its machines sees all other classes.",
+        ),
+        Claim(
+            "In four of seven sets, the lowest error is that of a column of MMR.",
+            lowest >= 4,
+            f"in {lowest} of {len(means)} sets; MMR has six columns and SVMs have two",
+            "SVMs whose σ and C are chosen by the same folds are better than the published ones.",
         ),
         Claim(
             "Without normalization, MMR does not learn the spectrometer data (99.5% errors).",
@@ -186,7 +184,7 @@ def _speed(results: Results) -> Claim:
     """Compare the effort with both kinds of class vectors, by geometric means over sets and normalizations."""
     logs: dict[str, list[float]] = {}
     for name in results.levels("set"):
-        for k, how in enumerate(NORMALIZED):
+        for k, how in enumerate(_NORMALIZED):
             simplex, indicator = (
                 {"set": name, "machine": kind, "normalized": how} for kind in ("simplex", "indicator")
             )
@@ -195,14 +193,14 @@ def _speed(results: Results) -> Claim:
                 if results.has(measure, **simplex):
                     ratio = results.mean(measure, **indicator) / results.mean(measure, **simplex)
                     logs.setdefault(label, []).append(np.log(ratio))
-            logs.setdefault("the published seconds", []).append(np.log(SECONDS[name][3 + k] / SECONDS[name][k]))
+            logs.setdefault("the published seconds", []).append(np.log(_SECONDS[name][3 + k] / _SECONDS[name][k]))
     ratios = {label: float(np.exp(np.mean(values))) for label, values in logs.items()}
     return Claim(
         "The hyper-tetrahedron is on average twice as fast as indicators.",
         all(ratio >= 2 for label, ratio in ratios.items() if "published" not in label),
         "indicators take " + ", ".join(f"{ratio:.2f} times {label}" for label, ratio in ratios.items()),
-        "The kernel of the hyper-tetrahedron couples all classes. A step of plain coordinate descent is as expensive "
-        "for both, and the hyper-tetrahedron takes more steps. With indicators the dual separates into one problem "
+        "In plain coordinate descent a step is as expensive for both, and at the chosen parameters neither kind "
+        "needs half as many steps as the other. With indicators the dual separates into one problem "
         "per class, and our solver uses that. In the published table too, indicators are faster without "
         "normalization, in six of seven sets.",
     )
@@ -220,7 +218,7 @@ EXPERIMENTS = (
             "the same in all draws: there a draw is one of the inner folds, and the intervals cover the choice of "
             "parameters alone. For the other sets the error is the mean of five outer folds, and a draw is one of all "
             "folds. Ten draws. All folds are stratified. σ from 0.001·2^i, i = 0, .., 20, and C from 0.01, 0.1, 1, 10 "
-            "and 100 have the best mean accuracy of five inner folds of the training rows. Every second σ is tried, "
+            "and 100 have the best mean accuracy of five inner folds of the training rows. Every third σ is tried, "
             "then the two neighbors of the best. Two kinds of σ are left out. If the kernel of most rows with their "
             "nearest row is below 0.001, the Gram matrix is almost the identity. If the median kernel is above 0.99, "
             "it is almost constant. Columns are without normalization, with rows of length 1 (item) and with variables "
@@ -235,7 +233,7 @@ EXPERIMENTS = (
         tables=_tables,
         claims=_claims,
         seeds=10,
-        minutes=120,
+        minutes=200,
         differences=(
             "The paper does not state C, nor how folds are drawn and how often.",
             "The paper scans all 21 σ.",
