@@ -118,10 +118,14 @@ def tables(results: Results, published: Published) -> list[Table]:
             texts = [results.text(_machine(results, kind, title, level), method="SVM", level=level) for level in levels]
             add(f"{kind}, {title}", kind, texts)
     heads = ["", *(f"{part} {level:.0%}" for level in levels for part in ("published,", "here,"))]
+    held = [m for m in methods if results.has("on training rows", method=m)]
+    chosen = [[m, *(results.text("on training rows", method=m, level=level) for level in levels)] for m in held]
     seconds = [[m, *(f"{results.mean('seconds', method=m, level=level):.1f}" for level in levels)] for m in methods]
+    by_level = ["", *(f"{level:.0%}" for level in levels)]
     return [
         Table("Percent of test rows with the right class, by landmarks as a share of training rows", heads, rows),
-        Table("Seconds for the choice of penalties and the fit", ["", *(f"{level:.0%}" for level in levels)], seconds),
+        Table("Percent on training rows by which penalties are chosen", by_level, chosen),
+        Table("Seconds for the choice of penalties and the fit", by_level, seconds),
     ]
 
 

@@ -45,7 +45,7 @@ def uwave_data(rows: int | None = None) -> Data:
 
 def _cells(seeds: int, quick: bool) -> list[Cell]:
     if quick:
-        return [{"level": 0.06, "draw": 0, "method": method, "rows": 200} for method in ("MVML", "MVML_I", ALL, "SVM")]
+        return [{"level": 0.06, "draw": 0, "method": method, "rows": 120} for method in ("MVML", "MVML_I", ALL, "SVM")]
     return [
         {"level": level, "draw": draw, "method": method}
         for level in LEVELS
