@@ -6,7 +6,6 @@ import numpy as np
 from sklearn.model_selection import KFold
 
 from ..solvers.alternating_metric import MetricMoments, alternate_metric, fixed_metric_steps
-from ..solvers.metric import kappa_of
 from ..views.container import Views
 from ._experiment import Cached, Cell, Claim, Experiment, Found, Results, Table, half_width, with_interval
 from ._metric import PAPER, nystroem_features, tuned, wide
@@ -67,9 +66,7 @@ def _measure(cell: Cell, cached: Cached) -> Found:
         held.append(float(np.mean(predicted == codes)))
         right.append(100 * float(np.mean(classes[outputs.argmax(axis=1)] == data.y_test)))
     best = int(np.argmax(held))
-    # the exact solution depends on λ and η by one number alone
-    ridge = [kappa_of(*pair) for pair in GRID]
-    return {"chosen": right[best], "hindsight": max(right), "λ": GRID[best][0], "η": GRID[best][1], "κ": ridge[best]}
+    return {"chosen": right[best], "hindsight": max(right), "λ": GRID[best][0], "η": GRID[best][1]}
 
 
 def _tables(results: Results) -> list[Table]:
@@ -106,13 +103,18 @@ def _claims(results: Results) -> list[Claim]:
         gain = gains[best]
         claims.append(
             Claim(
-                f"Stopping early explains why the published {PUBLISHED[level]:.2f} at {level:.0%} is above the exact "
-                "solution.",
+                f"The published {PUBLISHED[level]:.2f} at {level:.0%}, which is above the exact solution, comes from "
+                "stopping the iteration early.",
                 bool(gain.mean() > half_width(gain)) and reached > PUBLISHED[level] - 0.1,
-                f"the best number of rounds, {best}, gains {with_interval(gain, sign=True)} points and reaches "
-                f"{reached:.2f}; with the best penalties on test rows {top} reach {tops[top]:.2f}",
-                "With penalties chosen on training rows no number of rounds reaches the published value."
-                + (" Penalties chosen on test rows would." if tops[top] >= PUBLISHED[level] - 0.1 else ""),
+                f"the best number of rounds on test rows, {best}, gains {with_interval(gain, sign=True)} points over "
+                f"the exact solution and reaches {reached:.2f}; with the best penalties on test rows {top} reach "
+                f"{tops[top]:.2f}",
+                "The gain is not larger than its interval, or the published value is not reached. "
+                + (
+                    "Penalties chosen on test rows would reach it."
+                    if tops[top] > PUBLISHED[level] - 0.1
+                    else "Even penalties chosen on test rows do not reach it."
+                ),
             )
         )
     return claims
@@ -134,7 +136,7 @@ ALTERNATION = Experiment(
     tables=_tables,
     claims=_claims,
     seeds=4,
-    minutes=25,
+    minutes=20,
     differences=("The paper states neither its steps nor its number of rounds.", "Fifty rounds are for 6% alone."),
 )
 EXPERIMENTS = (ALTERNATION,)
