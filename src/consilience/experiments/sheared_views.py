@@ -5,6 +5,7 @@ import numpy as np
 from ..batch.metric import ViewMetricRidgeClassifier
 from ..batch.multiple_kernel import MultipleKernelRidgeClassifier, OutputKernelRidge
 from ..datasets import make_sheared_views
+from ..solvers.linalg import eigvalsh
 from ..views.container import Views
 from ._experiment import Cached, Cell, Claim, Experiment, Found, Results, Table
 from ._metric import PAPER
@@ -53,7 +54,7 @@ def _transformed(X: Views, y: np.ndarray, alpha: float) -> dict[str, list[np.nda
     weights = MultipleKernelRidgeClassifier("linear", alpha=alpha).fit(shown, y).kernel_weights_
     outputs = OutputKernelRidge("linear", alpha=alpha).fit(shown, np.where(y[:, None] == [0, 1], 1.0, -1.0))
     line = ViewMetricRidgeClassifier("linear", alpha=alpha).fit(shown, y).metric_.transform(X)
-    scale = np.sqrt(np.linalg.eigvalsh(outputs.output_kernel_)[-1]) * outputs.view_weights_
+    scale = np.sqrt(eigvalsh(outputs.output_kernel_)[-1]) * outputs.view_weights_
     return {
         "the views": [X[name] for name in X.names],
         "MKL": [np.sqrt(d) * X[name] for d, name in zip(weights, X.names, strict=True)],
