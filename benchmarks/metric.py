@@ -44,8 +44,6 @@ from consilience.solvers.metric import kappa_of
 CACHE = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "consilience-benchmarks"
 PEERS = {
     "mvml": ("scikit-multimodallearn==0.1.0", "scikit-learn==1.9.1", "numpy==2.4.6", "scipy==1.17.1"),
-    # metric-learn 0.7.0 calls scikit-learn by names that version 1.8 removed
-    "mlkr": ("metric-learn==0.7.0", "scikit-learn==1.7.2", "numpy==2.3.5", "scipy==1.16.3"),
     "mkl": ("himalaya==0.4.11", "MKLpy==0.6", "torch==2.13.0", "packaging", "scikit-learn==1.9.1", "numpy==2.4.6"),
 }
 METRICS = {

@@ -1,4 +1,4 @@
-"""The peers of benchmarks/metric.py, in environments of their own: python metric.py mvml|mlkr|mkl DATA.npz OUT.npz
+"""The peers of benchmarks/metric.py, in environments of their own: python metric.py mvml|mkl DATA.npz OUT.npz
 
 Does not use consilience: reads arrays, fits, writes seconds and predictions.
 """
@@ -33,21 +33,6 @@ def mvml(data):
     }
 
 
-def mlkr(data):
-    """MLKR of metric-learn for each column of Y, with its own predictor: averages weighted by exp(-‖L(x - z)‖²)."""
-    from metric_learn import MLKR
-
-    X, X_test, outputs = data["X"], data["X_test"], []
-    start = time.perf_counter()
-    for y in data["Y"].T:
-        model = MLKR(max_iter=int(data["max_iter"]), random_state=0).fit(X, y)
-        a, b = model.transform(X_test), model.transform(X)
-        distances = (a**2).sum(axis=1)[:, None] - 2 * a @ b.T + (b**2).sum(axis=1)
-        weights = np.exp(distances.min(axis=1, keepdims=True) - distances)
-        outputs.append(weights @ y / weights.sum(axis=1))
-    return {"seconds": time.perf_counter() - start, "predictions": np.stack(outputs, axis=1)}
-
-
 def mkl(data):
     """Multiple kernels by himalaya, and for classes by EasyMKL of MKLpy, on Gram matrices."""
     from himalaya.kernel_ridge import MultipleKernelRidgeCV
@@ -80,4 +65,4 @@ def mkl(data):
 if __name__ == "__main__":
     part, given, results = sys.argv[1:]
     with np.load(given) as arrays:
-        np.savez(results, **{"mvml": mvml, "mlkr": mlkr, "mkl": mkl}[part](dict(arrays)))
+        np.savez(results, **{"mvml": mvml, "mkl": mkl}[part](dict(arrays)))

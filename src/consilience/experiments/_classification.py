@@ -118,10 +118,14 @@ def tables(results: Results, published: Published) -> list[Table]:
             texts = [results.text(_machine(results, kind, title, level), method="SVM", level=level) for level in levels]
             add(f"{kind}, {title}", kind, texts)
     heads = ["", *(f"{part} {level:.0%}" for level in levels for part in ("published,", "here,"))]
+    held = [m for m in methods if results.has("on training rows", method=m)]
+    chosen = [[m, *(results.text("on training rows", method=m, level=level) for level in levels)] for m in held]
     seconds = [[m, *(f"{results.mean('seconds', method=m, level=level):.1f}" for level in levels)] for m in methods]
+    by_level = ["", *(f"{level:.0%}" for level in levels)]
     return [
         Table("Percent of test rows with the right class, by landmarks as a share of training rows", heads, rows),
-        Table("Seconds for the choice of penalties and the fit", ["", *(f"{level:.0%}" for level in levels)], seconds),
+        Table("Percent on training rows by which penalties are chosen", by_level, chosen),
+        Table("Seconds for the choice of penalties and the fit", by_level, seconds),
     ]
 
 
@@ -139,8 +143,10 @@ def _machine(results: Results, kind: str, title: str, level: float) -> str:
 
 
 # -- what the paper says
-def claims(results: Results, published: Published, svm_note: str, others_note: str) -> list[Claim]:
-    """Return the statements of the paper about its table."""
+def claims(
+    results: Results, published: Published, svm_note: str, others_note: str, svm_within: float = 2.0
+) -> list[Claim]:
+    """Return the statements of the paper about its table; its SVM accuracies are reproduced within so many points."""
     learned = {level: [results.mean("accuracy", method=each, level=level) for each in METRICS] for level in LEVELS}
     widest = max(max(means) - min(means) for means in learned.values())
     text = "All MVML methods perform very similarly: their mean accuracies are within one point of each other."
@@ -169,13 +175,13 @@ def claims(results: Results, published: Published, svm_note: str, others_note: s
             f"by {_points(untuned)} if C = 1 and machines answer ±1, by {_points(tuned_gains)} for the best SVM",
             svm_note,
         ),
-        _machines_agree(results, published),
+        _machines_agree(results, published, svm_within),
         *(_above(results, learned, method, others_note) for method in ("OKL", ALL, FEW)),
         *(_falls_more(results, method) for method in ("OKL", ALL, FEW)),
     ]
 
 
-def _machines_agree(results: Results, published: Published) -> Claim:
+def _machines_agree(results: Results, published: Published, within: float) -> Claim:
     gaps = {
         f"{kind} at {level:.0%}": results.mean(
             _machine(results, kind, PUBLISHED_SVM, level), method="SVM", level=level
@@ -185,8 +191,9 @@ def _machines_agree(results: Results, published: Published) -> Claim:
     }  # fmt: skip
     worst = max(gaps, key=lambda name: abs(gaps[name]))
     return Claim(
-        "The SVM accuracies, which the paper does not explain, are those of C = 1 and machines that answer ±1.",
-        abs(gaps[worst]) < 2,
+        "The low SVM accuracies, which the paper does not explain, are those of C = 1 and machines that answer ±1, "
+        f"within {within:g} points.",
+        abs(gaps[worst]) < within,
         f"the largest difference is {gaps[worst]:+.2f} points, for the {worst}",
         "The descriptors or the choice of C differ.",
     )
@@ -203,12 +210,11 @@ def _falls_more(results: Results, method: str) -> Claim:
         for each in (method, "MVML")
     )
     return Claim(
-        f"With few landmarks {_named(method)} loses more than MVML.",
-        lost > own,
+        f"With few landmarks {_named(method)} loses more than MVML, by half a point or more.",
+        lost > own + 0.5,
         f"{lost:.2f} points from 24% to 6%, and {own:.2f} points for MVML",
-        "Its features are those of all views, so that it depends on landmarks as MVML does." if lost > 0.2
-        else "It does not depend on the number of landmarks.",
-    )  # fmt: skip
+        "On Nyström features of all views it depends on landmarks no more than MVML does.",
+    )
 
 
 def _named(method: str) -> str:

@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 from sklearn.model_selection import GridSearchCV
+from sklearn.utils import check_random_state
 
 from ..batch.metric_cv import ViewMetricRidgeClassifierCV, ViewMetricRidgeCV
 from ..batch.multiple_kernel import MultipleKernelRidge, MultipleKernelRidgeClassifier, OutputKernelRidgeClassifier
@@ -33,7 +34,8 @@ def tuned(
 
 def nystroem_features(X: Views, X_test: Views, kernels: Any, level: float, draw: int) -> tuple[Views, Views, Any]:
     """Return features of training and test rows with the same landmarks in all views, and the landmarks' rows."""
-    features = Nystroem(kernels, n_components=level, shared=True, random_state=draw).fit(X)
+    seed = check_random_state(draw).randint(2**31)  # as in estimators, so that all methods have the same landmarks
+    features = Nystroem(kernels, n_components=level, shared=True, random_state=seed).fit(X)
     return features.transform(X), features.transform(X_test), features.landmark_indices_[X.names[0]]
 
 

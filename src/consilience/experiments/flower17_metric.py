@@ -120,9 +120,10 @@ def _claims(results: Results) -> list[Claim]:
         results,
         PUBLISHED,
         svm_note="It holds as published, for C = 1 and machines that answer ±1. If C is chosen on training rows and "
-        "the largest output decides, late fusion comes close to MVML.",
+        "the largest output decides, late fusion is about as good as MVML.",
         others_note="The paper does not state the inputs of OKL and MLKR. On Nyström features of all views both are "
-        "as good as MVML here.",
+        "about as good as MVML here.",
+        svm_within=10.0,  # for other descriptors
     )
     used = results.values("used", method="MVMLsparse", level=0.12)
     sparser = results.values("used, sparser", method="MVMLsparse", level=0.12)
@@ -161,7 +162,7 @@ FLOWER17 = Experiment(
     tables=_tables,
     claims=_claims,
     seeds=6,
-    minutes=30,
+    minutes=40,
     differences=(
         "The descriptors and splits are our own: the published ones are not at hand. Accuracies are comparable in "
         "kind alone.",
