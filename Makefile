@@ -41,9 +41,10 @@ docs: $(VENV)/.docs build/demo.html
 bench: $(VENV)/.test
 	for script in benchmarks/*.py; do $(BIN)/python $$script || exit 1; done
 
-# What is installed: .cli, .test, .docs, .dev, .torch with the extra of that name.
+# What is installed: .cli, .test, .docs, .dev, .torch with the extra of that name. Python compiles the modules that are
+# imported when they are; all of them would take as long as the rest of the installation.
 $(VENV)/.%: pyproject.toml | $(BIN)/python
-	$(PIP) install --quiet --editable '.[$*]'
+	$(PIP) install --quiet --no-compile --editable '.[$*]'
 	@touch $@
 
 $(BIN)/python:
