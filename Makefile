@@ -45,9 +45,10 @@ bench: $(VENV)/.test
 reproduce: $(VENV)/.cli
 	$(BIN)/consilience reproduce all --jobs -1 --folder docs/results --page docs/reproduction.md
 
-# What is installed: .cli, .test, .docs, .dev, .torch with the extra of that name.
+# What is installed: .cli, .test, .docs, .dev, .torch with the extra of that name. Python compiles the modules that are
+# imported when they are; all of them would take as long as the rest of the installation.
 $(VENV)/.%: pyproject.toml | $(BIN)/python
-	$(PIP) install --quiet --editable '.[$*]'
+	$(PIP) install --quiet --no-compile --editable '.[$*]'
 	@touch $@
 
 $(BIN)/python:

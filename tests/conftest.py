@@ -6,6 +6,7 @@ if "PYTEST_XDIST_WORKER" in os.environ:  # one process per core: threads of BLAS
     for name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
         os.environ.setdefault(name, "1")
 
+import functools
 import gc
 import signal
 from collections import Counter
@@ -13,9 +14,14 @@ from pathlib import Path
 
 import pytest
 from hypothesis import settings
+from sklearn.base import BaseEstimator
 
 settings.register_profile("consilience", deadline=None, max_examples=40, derandomize=True)
 settings.load_profile("consilience")
+
+# scikit-learn reads the signature of a class whenever it needs names of parameters, which is a tenth of many tests
+_names_of = functools.cache(BaseEstimator._get_param_names.__func__)
+BaseEstimator._get_param_names = classmethod(lambda cls: list(_names_of(cls)))
 
 
 def pytest_collection_finish():

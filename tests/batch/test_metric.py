@@ -121,7 +121,6 @@ def trimmed(A, rank):
     ("metric", "seed", "n", "m", "P"),
     [
         ("learned", 0, 12, 2, 1),
-        ("learned", 1, 12, 2, 1),
         ("block_sparse", 2, 9, 2, 1),
         ("block_sparse", 3, 9, 3, 1),
         ("shared", 2, 8, 2, 2),
@@ -977,7 +976,7 @@ def test_held_out_solver_with_directions_out_of_reach():
 def _many_outputs(kind, n=24):
     """Targets that a basis of the outputs could get wrong: more outputs than samples, of low rank, of mixed sizes."""
     rng = np.random.default_rng(41)
-    Y = rng.normal(size=(n, 3)) @ rng.normal(size=(3, 40)) + 0.3 * rng.normal(size=(n, 40))
+    Y = rng.normal(size=(n, 3)) @ rng.normal(size=(3, 26)) + 0.3 * rng.normal(size=(n, 26))
     return {
         "more than samples": Y,
         "rank one": np.outer(Y[:, 0], rng.normal(size=7)),
@@ -987,9 +986,8 @@ def _many_outputs(kind, n=24):
     }[kind]
 
 
-@pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("kind", ["more than samples", "rank one", "constant", "duplicated", "sizes"])
-@pytest.mark.parametrize("alpha", [1e-3, 0.3, 30.0])
+@pytest.mark.parametrize(("alpha", "weighted"), [(1e-3, False), (1e-3, True), (0.3, True), (30.0, False)])
 def test_many_outputs_equal_the_twin(kind, alpha, weighted):
     grams, *_ = problem(42, n=24, m=2)
     Y, w = _many_outputs(kind), np.array([0.5, 0.5])
@@ -1006,7 +1004,7 @@ def test_many_outputs_equal_the_twin(kind, alpha, weighted):
 def test_a_shared_metric_is_that_of_the_outputs_in_any_basis():
     grams, *_ = problem(43, n=24, m=2)
     Y, rng = _many_outputs("more than samples"), np.random.default_rng(44)
-    turn = np.linalg.qr(rng.normal(size=(40, 40)))[0]
+    turn = np.linalg.qr(rng.normal(size=(26, 26)))[0]
     one, other = (
         ridge(0.3, 0.5, np.array([0.5, 0.5]), shared_metric=True, tol=1e-18).fit(gram_views(grams), targets)
         for targets in (Y, Y @ turn)

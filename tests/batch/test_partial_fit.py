@@ -66,15 +66,28 @@ def learned(model, X, y, s, *chunks):
     return model
 
 
+FIRST = slice(0, 60)
+STARTED = {}
+
+
+def grown_from_first(name, samples, *chunks):
+    """Learn these chunks after the first samples, whose fit the tests make once and copy."""
+    X, y, s = given(MODELS[name], samples)
+    key = name, X.mask is None
+    if key not in STARTED:
+        STARTED[key] = learned(MODELS[name], X, y, s, FIRST)
+    model = copy.deepcopy(STARTED[key])
+    for chunk in chunks:
+        model.partial_fit(X[chunk], y[chunk], s[chunk])
+    return model
+
+
 def assert_equal_fits(one, other, X, tol=1e-8):
     expected = one._combined(X)
     np.testing.assert_allclose(other._combined(X), expected, atol=tol * np.abs(expected).max())
     np.testing.assert_allclose(other.view_weights_, one.view_weights_, atol=tol)
     assert other.solution_.status == one.solution_.status
     assert other.solution_.objective == pytest.approx(one.solution_.objective, rel=1e-8)
-
-
-FIRST = slice(0, 60)
 
 
 @pytest.mark.parametrize("name", MODELS)
@@ -90,15 +103,14 @@ def test_one_call_is_a_fit(samples, name):
 
 @pytest.mark.parametrize("name", MODELS)
 def test_any_division_after_the_first_call_gives_one_fit(samples, name):
-    model = MODELS[name]
-    X, y, s = given(model, samples)
-    two = learned(model, X, y, s, FIRST, slice(60, 150))
-    three = learned(model, X, y, s, FIRST, np.arange(60, 150)[::2], np.arange(61, 150)[::2])
-    ones = learned(model, X, y, s, FIRST, slice(60, 64))
-    alone = learned(model, X, y, s, FIRST, *([k] for k in range(60, 64)))
+    X, y, s = given(MODELS[name], samples)
+    two = grown_from_first(name, samples, slice(60, 150))
+    three = grown_from_first(name, samples, np.arange(60, 150)[::2], np.arange(61, 150)[::2])
+    ones = grown_from_first(name, samples, slice(60, 64))
+    alone = grown_from_first(name, samples, *([k] for k in range(60, 64)))
     assert_equal_fits(two, three, X)
     assert_equal_fits(ones, alone, X)
-    by_blocks = learned(model, X, y, s, FIRST).partial_fit(cs.RowBlocks.of(X[60:], y[60:], s[60:], size=13))
+    by_blocks = grown_from_first(name, samples).partial_fit(cs.RowBlocks.of(X[60:], y[60:], s[60:], size=13))
     assert_equal_fits(two, by_blocks, X)
     assert two._features.n_components_ == ones._features.n_components_
 
@@ -135,11 +147,9 @@ def test_the_fit_is_the_solution_of_all_samples_over_the_first_landmarks(samples
 
 @pytest.mark.parametrize("name", MODELS)
 def test_merged_fits_are_the_fit_of_all_samples(samples, name):
-    model = MODELS[name]
-    X, y, s = given(model, samples)
-    start = learned(model, X, y, s, FIRST)
-    parts = [copy.deepcopy(start).partial_fit(X[own], y[own], s[own]) for own in (slice(60, 90), slice(90, 150))]
-    whole = learned(model, X, y, s, FIRST, slice(60, 150))
+    X, start = samples[0], grown_from_first(name, samples)
+    parts = [grown_from_first(name, samples, own) for own in (slice(60, 90), slice(90, 150))]
+    whole = grown_from_first(name, samples, slice(60, 150))
     other = copy.deepcopy(parts[1])
     assert_equal_fits(whole, parts[0].merge(parts[1]), X)
     assert_equal_fits(other, parts[1], X, tol=0)  # the other stays as it is

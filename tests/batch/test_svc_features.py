@@ -77,9 +77,15 @@ def test_one_view_is_liblinear_on_the_features():
     np.testing.assert_allclose(model.decision_function(X), peer.decision_function(Phi), atol=1e-4)
 
 
-@pytest.mark.parametrize("vectors", ["ovr", "simplex"])
-@pytest.mark.parametrize("weights", ["uniform", "learned"])
-@pytest.mark.parametrize("penalties", ["norms", "agreement"])
+@pytest.mark.parametrize(
+    ("penalties", "weights", "vectors"),  # every two of them together
+    [
+        ("norms", "uniform", "ovr"),
+        ("norms", "learned", "simplex"),
+        ("agreement", "uniform", "simplex"),
+        ("agreement", "learned", "ovr"),
+    ],
+)
 def test_features_that_do_not_fit_give_the_same(monkeypatch, vectors, weights, penalties):
     X = Views({"a": A, "b": B}, mask=MASK)
     params = {"n_components": 12, "class_vectors": vectors, "view_weights": weights, "tol": 1e-7, "random_state": 0}

@@ -271,16 +271,16 @@ def fitted_rows(tables, y, splits):
     ids=["few columns", "many columns", "repeats", "groups"],
 )
 def test_views_of_equal_value_are_rarely_called_different(n, columns, cv):
-    """Five views with the same signal and other noise: none is better."""
+    """Views with the same signal and other noise: none is better."""
     rng, y = np.random.default_rng(0), np.arange(n) % 2
     groups = np.repeat(np.arange(n // 4), 4) if cv == "groups" else None
     splitter = StratifiedGroupKFold(5) if cv == "groups" else cv
     splits = list(splitter.split(np.zeros((n, 1)), y, groups))
-    repetitions = 40 if columns > n else 20
+    repetitions, n_views = (40, 5) if columns > n else (20, 4)
     counts = {"accuracy": np.zeros(3), "roc_auc": np.zeros(3)}
     for _ in range(repetitions):
         tables = []
-        for _ in range(5):
+        for _ in range(n_views):
             noise = rng.normal(size=(n, columns))
             if groups is not None:
                 noise = (noise + rng.normal(size=(n // 4, columns))[groups]) / np.sqrt(2)
@@ -291,7 +291,7 @@ def test_views_of_equal_value_are_rarely_called_different(n, columns, cv):
             found = compare_all(scores, rows)
             single = np.array([scores.compare(*pair)[3] for pair in itertools.combinations(rows, 2)])
             plain = [weaker(p_value, 1 / scores._allowance) <= 0.05 for p_value in single]
-            best = any(found[0, k].verdict == "different" for k in range(1, 5))
+            best = any(found[0, k].verdict == "different" for k in range(1, n_views))
             counts[name] += np.mean(single <= 0.05), best, np.mean(plain)
     for name, (pairs, boards, without) in counts.items():
         if columns > n:  # without the allowance for chance in the training samples

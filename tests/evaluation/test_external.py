@@ -120,7 +120,7 @@ def test_weighted_areas_are_means_over_pairs():
     np.testing.assert_allclose(_area(positive, scores)(W), expected)
 
 
-@pytest.mark.parametrize(("d", "n"), [(0.6, 40), (1.0, 150), (2.0, 150)])
+@pytest.mark.parametrize(("d", "n"), [(0.6, 40), (2.0, 150)])
 def test_intervals_cover_as_often_as_they_say(d, n):
     model, rng = Known(d), np.random.default_rng(1)
     X, y = model.draw(rng, 200_000)

@@ -57,8 +57,7 @@ BUDGETS = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("n_classes", [2, 3])
-@pytest.mark.parametrize("missing", [False, True])
+@pytest.mark.parametrize(("missing", "n_classes"), [(False, 2), (True, 3)])
 @pytest.mark.parametrize("name", BUDGETS)
 def test_a_budget_equals_its_twin(name, missing, n_classes):
     estimator, made, link, margin = BUDGETS[name]

@@ -68,17 +68,17 @@ TIED = [
 VECTOR = [cs.VectorPerceptron(kernel) for kernel in ("linear", RBF(0.5), {"v0": "linear", "v1": RBF(0.5)})]
 # estimators, a stream of a seed, the number of seeds, sizes of chunks
 CUTS = [
+    (list(ALL.values()), classes_come_late, 1, (1, 7, 30)),
     ([clone(model).set_params(average=average) for name, model in ALL.items()
-      for average in (False, "recent")], classes_come_late, 1, (1, 7, 30)),
-    ([clone(model).set_params(average=average) for name, model in ALL.items()
-      for average in (True, "voted") if average != "voted" or name not in NOT_VOTED], classes_come_late, 1, (7, 30)),
+      for average in (True, "recent", "voted") if average != "voted" or name not in NOT_VOTED], classes_come_late, 1,
+     (7, 30)),
     ([*ALL.values(), *VECTOR], views_come_and_go, 1, (17, 25)),
     (LATE, a_view_comes_late, 2, (7, 50)),
     ([cs.MatrixPerceptron(kernel, unequal="repeat") for kernel in ("linear", RBF(0.3))], a_narrow_view_comes_late, 1,
      (1, 30, 60)),
-    (TIED, ties, 8, (7,)),
+    (TIED, ties, 4, (7,)),
     ([kind(RBF(0.3), threshold=threshold) for kind in (cs.Projectron, cs.MultiCueClassifier)
-      for threshold in (1.0, 0.5)], distances_at_the_threshold, 3, (50, 7)),
+      for threshold in (1.0, 0.5)], distances_at_the_threshold, 2, (50, 7)),
     ([kind(RBF(0.5)) for kind in (cs.KernelPerceptron, cs.Projectron, cs.OrthogonalPerceptron, cs.VectorPerceptron)],
      one_far_sample, 5, (50, 7)),
 ]  # fmt: skip

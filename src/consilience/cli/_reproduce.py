@@ -11,7 +11,7 @@ from ._app import Stopped, app
 from ._data import check_outputs
 from ._output import show
 
-ExperimentNames = Annotated[list[str] | None, Argument(help="ExperimentNames of experiments, or 'all'.", show_default=False)]
+ExperimentNames = Annotated[list[str] | None, Argument(help="Names of experiments, or 'all'.", show_default=False)]
 ListFlag = Annotated[bool, Option("--list", help="List the experiments.")]
 QuickFlag = Annotated[bool, Option("--quick", help="Run a small part of each experiment, in seconds.")]
 Seeds = Annotated[int | None, Option("--seeds", min=1, help="Number of draws. Default: that of the full experiment.")]
