@@ -16,6 +16,7 @@ from ..solvers.margin_labels import LabelKernel
 
 SIGMAS = 0.001 * 2.0 ** np.arange(21)
 COSTS = (0.01, 0.1, 1.0, 10.0, 100.0)
+SVM_COSTS = COSTS[2:]
 Fit = Callable[[np.ndarray, np.ndarray, float], Any]  # (Gram matrix, codes of classes, C) -> a fitted machine
 RowPairs = list[tuple[np.ndarray, np.ndarray]]
 
@@ -56,16 +57,21 @@ def choose(squared: np.ndarray, y: np.ndarray, inner: RowPairs, machine: Fit, st
     near = [i for i in (best - 1, best + 1) if i in kept and i not in scores]
     scores |= {i: _scores(gaussian(squared, i), y, inner, machine) for i in near}
     best = max(sorted(scores), key=lambda i: scores[i].max())
-    return best, COSTS[int(scores[best].argmax())]
+    return best, _costs(machine)[int(scores[best].argmax())]
+
+
+def _costs(machine: Fit) -> tuple[float, ...]:
+    return SVM_COSTS if machine in (OneVsOne, OneVsRest) else COSTS
 
 
 def _scores(K: np.ndarray, y: np.ndarray, inner: RowPairs, machine: Fit) -> np.ndarray:
     """Return the mean accuracy for each C. If no variable is at its bound C, larger C have the same solution."""
-    found = np.zeros((len(inner), len(COSTS)))
+    costs = _costs(machine)
+    found = np.zeros((len(inner), len(costs)))
     for fold, (train, test) in enumerate(inner):
         classes, codes = np.unique(y[train], return_inverse=True)
         own, other = K[np.ix_(train, train)], K[np.ix_(test, train)]
-        for k, C in enumerate(COSTS):
+        for k, C in enumerate(costs):
             fitted = machine(own, codes, C)
             found[fold, k:] = np.mean(classes[fitted.predict(other)] == y[test])
             if fitted.largest < 0.999 * C:

@@ -81,7 +81,7 @@ def _blocks(data: Data, cell: Cell) -> Found:
     start = time.perf_counter()
     model = tuned("MVMLsparse", data.kernels, cell["level"], cell["draw"]).fit(data.X, data.y)
     seconds, grid = time.perf_counter() - start, model.cv_results_
-    close = grid["score"] >= model.best_score_ - 0.01
+    close = grid["score"] >= model.best_score_ - 0.05
     penalty = float((grid["alpha"] * grid["metric_penalty"])[close].max())  # predictions depend on λη alone
     sparser = ViewMetricRidgeClassifier(
         data.kernels, metric="block_sparse", alpha=1.0, metric_penalty=penalty,
@@ -101,7 +101,10 @@ def _tables(results: Results) -> list[Table]:
     sparse: dict[str, Any] = {"method": "MVMLsparse", "level": 0.12}
     names = NAMES[: len(results.values("used", **sparse)[0])]
     found = tables(results, PUBLISHED)
-    for title, part in (("chosen penalties", ""), ("the largest penalties within one point of the best", ", sparser")):
+    for title, part in (
+        ("chosen penalties", ""),
+        ("the largest penalties within five points of the best", ", sparser"),
+    ):
         upper = np.zeros((len(names), len(names)))
         upper[np.triu_indices(len(names))] = results.values(f"norms{part}", **sparse).mean(axis=0)
         used = results.values(f"used{part}", **sparse).mean(axis=0)
@@ -136,8 +139,7 @@ def _claims(results: Results) -> list[Claim]:
         f"{np.mean(used == 0):.0%} of the views are left out for every class, and a class leaves out "
         f"{1 - np.mean(used):.0%} of the views on average; {1 - np.mean(sparser):.0%} with larger penalties, for "
         f"{with_interval(lost)} points of accuracy",
-        "The penalties with the best leave-one-out accuracy are small, so that every class uses every view. Larger "
-        "ones do leave views out.",
+        "The penalties with the best leave-one-out accuracy are small, so that the classes use nearly every view.",
     )
     return [*found, leaves_out]
 
@@ -155,7 +157,7 @@ FLOWER17 = Experiment(
     "for each class and 50 steps on 100 principal components of the Nyström features of all views: of all rows, or of "
     "the landmark rows. SVMs are linear on Nyström features, one class against the rest. Late fusion is the sum of "
     "outputs. C = 1, or one of 1, 10 and 100 by three folds. The best view is the best one on test rows, as in the "
-    "paper. Figure 3 has the chosen penalties, and the largest ones within one point of the best leave-one-out "
+    "paper. Figure 3 has the chosen penalties, and the largest ones within five points of the best leave-one-out "
     "accuracy.",
     cells=_cells,
     measure=_measure,
