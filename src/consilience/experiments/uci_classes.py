@@ -218,19 +218,20 @@ EXPERIMENTS = (
         shown_in="Tables 3 and 4",
         data="UCI: abalone, glass, optdigits, page blocks, satimage, spectrometer, yeast",
         protocol=(
-            "Gaussian kernels exp(-‖x - z‖²/2σ²). Abalone, optdigits and satimage have their own test rows, which are "
-            "the same in all draws: there a draw is one of the inner folds, and the intervals cover the choice of "
-            "parameters alone. For the other sets the error is the mean of five outer folds, and a draw is one of all "
-            "folds. Ten draws. All folds are stratified. σ from 0.001·2^i, i = 0, .., 20, and C from 0.01, 0.1, 1, 10 "
-            "and 100 have the best mean accuracy of five inner folds of the training rows, or of 1,000 of them at random "
-            "where there are more. Every third σ is tried, then the two neighbors of the best. Two kinds of σ are left out. If the kernel of most rows with their "
-            "nearest row is below 0.001, the Gram matrix is almost the identity. If the median kernel is above 0.99, "
-            "it is almost constant. Columns are without normalization, with rows of length 1 (item) and with variables "
-            "of mean 0 and variance 1 on the training rows (variable). MMR has no intercept; it stops at a relative "
-            "gap of 0.1%. SVMs are those of scikit-learn, with intercepts, with variables normalized, and with the "
-            "same folds and choice, but C from 1, 10 and 100. Times are of one fit at the chosen parameters, with the Gram matrix given, in the first "
-            "three draws; other processes ran at the same time. Plain coordinate descent visits variables in turn, and a step takes a "
-            "column of the kernel; it has the same gap, or 200 turns."
+            "Gaussian kernels exp(-‖x - z‖²/2σ²). Abalone, optdigits and satimage have their own test rows, which are"
+            " the same in all draws: there a draw is one of the inner folds, and the intervals cover the choice of "
+            "parameters alone. For the other sets the error is the mean of five outer folds, and a draw is one of all"
+            " folds. Ten draws. All folds are stratified. σ from 0.001·2^i, i = 0, .., 20, and C from 0.01, 0.1, 1, "
+            "10 and 100 have the best mean accuracy of five inner folds of the training rows, or of 1,000 of them at "
+            "random where there are more. Every third σ is tried, then the two neighbors of the best. Two kinds of σ "
+            "are left out. If the kernel of most rows with their nearest row is below 0.001, the Gram matrix is "
+            "almost the identity. If the median kernel is above 0.99, it is almost constant. Columns are without "
+            "normalization, with rows of length 1 (item) and with variables of mean 0 and variance 1 on the training "
+            "rows (variable). MMR has no intercept; it stops at a relative gap of 0.1%. SVMs are those of scikit-"
+            "learn, with intercepts, with variables normalized, and with the same folds and choice, but C from 1, 10 "
+            "and 100. Times are of one fit at the chosen parameters, with the Gram matrix given, in the first three "
+            "draws; other processes ran at the same time. Plain coordinate descent visits variables in turn, and a "
+            "step takes a column of the kernel; it has the same gap, or 200 turns."
         ),
         cells=_cells,
         measure=_measure,
