@@ -4,7 +4,7 @@ A statement of probability p that holds in k of n repeats fails the test if so f
 statement that holds in 72% of the cases in place of 95% fails most of the time. Seeds are fixed.
 """
 
-import importlib.util
+import importlib
 from pathlib import Path
 
 import numpy as np
@@ -20,11 +20,9 @@ LEAST = 1e-4  # probability of a false alarm
 
 @pytest.fixture(scope="module")
 def statements():
-    path = Path(__file__).parents[1] / "benchmarks" / "statements.py"
-    spec = importlib.util.spec_from_file_location("statements", path)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(Path(__file__).parents[1] / "benchmarks")
+        return importlib.import_module("statements")
 
 
 def repeated(trial, repeats, **setting):
