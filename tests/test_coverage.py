@@ -4,7 +4,7 @@ A statement of probability p that holds in k of n repeats fails the test if so f
 statement that holds in 72% of the cases in place of 95% fails most of the time. Seeds are fixed.
 """
 
-import importlib.util
+import importlib
 from pathlib import Path
 
 import numpy as np
@@ -20,11 +20,9 @@ LEAST = 1e-4  # probability of a false alarm
 
 @pytest.fixture(scope="module")
 def statements():
-    path = Path(__file__).parents[1] / "benchmarks" / "statements.py"
-    spec = importlib.util.spec_from_file_location("statements", path)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(Path(__file__).parents[1] / "benchmarks")
+        return importlib.import_module("statements")
 
 
 def repeated(trial, repeats, **setting):
@@ -66,21 +64,21 @@ def test_the_mean_error_rate_of_a_stream_is_bounded_and_that_of_one_hypothesis_i
 
 
 def test_error_rates_of_sparse_classifiers(statements):
-    check(repeated(statements.sparsity, 40, n=100))
+    check(repeated(statements.sparsity, 30, n=100))
 
 
 def test_intervals_of_a_consensus(statements):
-    check(repeated(statements.intervals, 8, n=60))
+    check(repeated(statements.intervals, 6, n=60))
 
 
 def test_sets_of_a_consensus(statements):
-    found = repeated(statements.sets, 8, n=60)
+    found = repeated(statements.sets, 6, n=60)
     check({key: shares for key, shares in found.items() if "predict_set" in key[0]})
 
 
 def test_intervals_of_compared_scores(statements):
     check(repeated(statements.scores, 40, n=80, columns=10, measures=("accuracy",)))
-    check(repeated(statements.scores, 20, n=80, columns=10, measures=("r2",)))
+    check(repeated(statements.scores, 15, n=80, columns=10, measures=("r2",)))
 
 
 def test_differences_of_equal_estimators(statements):

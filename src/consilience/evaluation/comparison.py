@@ -141,6 +141,11 @@ def compare(
     Bayesian bootstrap of the held-out samples (Rubin 1981), or from the folds if the scorer needs more than predictions
     (Nadeau and Bengio 2003). `Leaderboard.difference` tells how both allow for chance in the training samples.
 
+    An interval is about the mean score of test parts of this size. R2 of many samples is higher than its mean over
+    small test parts, because each part has its own mean of the targets. With ten samples of a rare class, intervals of
+    the area under the curve covered 84% of the truths in simulations. Intervals over the folds are too short where all
+    folds have nearly the same score by chance, as accuracies with a rare class.
+
     A single view is fitted to the samples that have it and scored on those; ``scored`` of its row tells which.
 
     Examples

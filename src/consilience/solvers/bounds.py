@@ -206,8 +206,9 @@ def loss_bound(
 def risk_bound(mean_loss: float, n_samples: int, delta: float = 0.05) -> float:
     """Bound the mean risk of the hypotheses of an online estimator after one pass over independent samples.
 
-    Let hypothesis t be the function of the estimator before sample t, r_t its risk (its expected loss on a new sample),
-    and M the mean loss of these functions, each on its own sample. For a loss within [0, 1], with probability 1 - δ,
+    Hypothesis t is the function of the estimator before sample t. Let r_t be its risk, the expected loss on a new
+    sample. Let M be the mean loss of the hypotheses, each on its own sample. For a loss within [0, 1], with probability
+    1 - δ,
 
         (r_1 + ... + r_T) / T <= M + √((2/T) ln(1/δ))
 
