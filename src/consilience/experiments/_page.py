@@ -21,12 +21,16 @@ measurements agree with it; otherwise a sentence says what was found.
 
 
 def page(experiments: Iterable[Experiment], folder: Path) -> str:
-    """Return the page of all experiments whose full results are in a folder."""
-    found = [each for each in experiments if (folder / f"{each.name}.json").exists()]
+    """Return the page of all experiments whose full results are in a folder; others are named."""
+    known = list(experiments)
+    found = [each for each in known if (folder / f"{each.name}.json").exists()]
     if not found:
         raise FileNotFoundError(f"'{folder}' has no results of a full experiment. Run one first, without --quick.")
     hours = _time(sum(_minutes(read_results(folder, each.name)[1]) for each in found))
     parts = [_INTRODUCTION.format(hours=hours), _overview(found, folder)]
+    lacking = [f"`{each.name}` ({each.title}; {each.paper}, {each.shown_in})" for each in known if each not in found]
+    if lacking:
+        parts.append(f"These experiments have no full results here yet: {'; '.join(lacking)}.\n")
     paper = ""
     for experiment in found:
         if experiment.paper != paper:
