@@ -1,18 +1,11 @@
 """Minh, Bazzani and Murino (2016), Tables 6 and 11: Flower17 with 1 to 40 labels per class."""
 
-from itertools import product
-from typing import Any
-
 import numpy as np
 
-from ..batch.coregularized import CoRegularizedRidgeClassifier
-from ..batch.svc import CoRegularizedSVC
 from ._experiment import Cached, Cell, Claim, Experiment, Found, Results, Table, half_width, with_interval
-from ._flower17 import DESCRIPTORS, Flowers, draw_labels, flowers, percent_right
+from ._flower17 import DESCRIPTORS, UNLABELED, best_penalties, draw_labels, flower_model, flowers, percent_right
 
 _METHODS = ("MVL-LS", "MVL-binSVM", "MVL-SVM")
-_GRID = ((1e-5, 1e-6, 1e-7), (1e-6, 1e-8, 1e-9), (1e-6, 1e-8, 1e-9))  # γ_A, γ_B, γ_W of the paper
-_CHOOSING_LABELS, _UNLABELED, _CHOOSING_DRAWS = 10, 5, 3
 _PUBLISHED = {  # Table 6, mean (standard deviation over three splits); the last column is that of Table 11
     "MVL-LS": ("39.41 (1.06)", "65.78 (3.68)", "74.41 (1.28)", "81.76 (3.28)", "86.37 (1.80)"),
     "MVL-binSVM": ("39.71 (1.06)", "64.80 (4.42)", "74.41 (0.29)", "81.08 (3.09)", "86.08 (2.21)"),
@@ -31,45 +24,25 @@ def _cells(seeds: int, quick: bool) -> list[Cell]:
 def _measure(cell: Cell, cached: Cached) -> Found:
     F = flowers(cell["split"], cached, cell["quick"])
     labeled = draw_labels(F.y, F.train, cell["labels"], cell["draw"])
-    unlabeled = draw_labels(F.y, F.validation, _UNLABELED, cell["draw"])
+    unlabeled = draw_labels(F.y, F.validation, UNLABELED, cell["draw"])
     none = np.arange(0)
     found: Found = {}
     for name in _METHODS:
         penalties = cached(
-            f"penalties of {name} {cell['split']} {cell['quick']}", lambda name=name: _choose(name, F, cell)
+            f"penalties of {name} {cell['split']} {cell['quick']}",
+            lambda name=name: best_penalties(name, F, cell["quick"]),
         )
         found |= {f"{symbol} of {name}": value for symbol, value in zip("ABW", penalties, strict=True)}
-        found[name] = percent_right(_model(name, penalties), F.K, F.y, labeled, none, F.test)
-        found[f"{name}, unlabeled"] = percent_right(_model(name, penalties), F.K, F.y, labeled, unlabeled, F.test)
+        found[name] = percent_right(flower_model(name, penalties), F.K, F.y, labeled, none, F.test)
+        found[f"{name}, unlabeled"] = percent_right(flower_model(name, penalties), F.K, F.y, labeled, unlabeled, F.test)
     for view in DESCRIPTORS:
         one = F._replace(K=F.K[[view]])
         penalties = cached(
-            f"penalties of {view} {cell['split']} {cell['quick']}", lambda one=one: _choose("MVL-LS", one, cell)
+            f"penalties of {view} {cell['split']} {cell['quick']}",
+            lambda one=one: best_penalties("MVL-LS", one, cell["quick"]),
         )
-        found[view] = percent_right(_model("MVL-LS", penalties), one.K, F.y, labeled, none, F.test)
+        found[view] = percent_right(flower_model("MVL-LS", penalties), one.K, F.y, labeled, none, F.test)
     return found
-
-
-def _choose(method: str, F: Flowers, cell: Cell) -> np.ndarray:
-    """Return the penalties with most validation rows right, over draws of labels; of equal ones the largest."""
-    grid = list(product(*(values[: 1 if cell["quick"] else None] for values in _GRID)))
-    if len(F.K.names) == 1:  # no other view to agree with
-        grid = [each for each in grid if each[1] == _GRID[1][0]]
-    totals = np.zeros(len(grid))
-    for seed in range(1000, 1000 + _CHOOSING_DRAWS):
-        labeled = draw_labels(F.y, F.train, _CHOOSING_LABELS, seed)
-        unlabeled = draw_labels(F.y, F.validation, _UNLABELED, seed)
-        rest = np.setdiff1d(F.validation, unlabeled)
-        totals += [round(percent_right(_model(method, each), F.K, F.y, labeled, unlabeled, rest), 8) for each in grid]
-    return np.array(grid[int(totals.argmax())])
-
-
-def _model(method: str, penalties: Any) -> Any:
-    alpha, agreement, graph = map(float, penalties)
-    given: dict[str, Any] = {"alpha": alpha, "agreement_penalty": agreement, "graph_penalty": graph}
-    if method == "MVL-LS":
-        return CoRegularizedRidgeClassifier("precomputed", **given)
-    return CoRegularizedSVC("precomputed", class_vectors="ovr" if method == "MVL-binSVM" else "simplex", **given)
 
 
 def _tables(results: Results) -> list[Table]:
