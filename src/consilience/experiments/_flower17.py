@@ -1,6 +1,6 @@
 """Flower17 as in Minh, Bazzani and Murino (2016): kernels, parts of the rows, and draws of labels."""
 
-from functools import lru_cache
+from functools import lru_cache, partial
 from itertools import product
 from typing import Any, NamedTuple
 
@@ -49,9 +49,7 @@ def flowers(split: int, cached: Cached, quick: bool) -> Flowers:
     parts = [place[part][place[part] >= 0] for part in (train, validation, test)]
     grams = {}
     for name in DESCRIPTORS:
-        distances = cached(
-            f"chi-squared distances of {name}, {len(rows)} rows", lambda name=name: _distances(name, rows)
-        )
+        distances = cached(f"chi-squared distances of {name}, {len(rows)} rows", partial(_distances, name, rows))
         width = distances[np.ix_(parts[0], parts[0])].sum() / (len(parts[0]) * (len(parts[0]) - 1))
         grams[name] = np.exp(-distances / width)
     return Flowers(Views(grams, precomputed=True), y[rows], *parts)

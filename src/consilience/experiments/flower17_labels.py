@@ -1,5 +1,7 @@
 """Minh, Bazzani and Murino (2016), Tables 6 and 11: Flower17 with 1 to 40 labels per class."""
 
+from functools import partial
+
 import numpy as np
 
 from ._experiment import Cached, Cell, Claim, Experiment, Found, Results, Table, half_width, with_interval
@@ -29,8 +31,7 @@ def _measure(cell: Cell, cached: Cached) -> Found:
     found: Found = {}
     for name in _METHODS:
         penalties = cached(
-            f"penalties of {name} {cell['split']} {cell['quick']}",
-            lambda name=name: best_penalties(name, F, cell["quick"]),
+            f"penalties of {name} {cell['split']} {cell['quick']}", partial(best_penalties, name, F, cell["quick"])
         )
         found |= {f"{symbol} of {name}": value for symbol, value in zip("ABW", penalties, strict=True)}
         found[name] = percent_right(flower_model(name, penalties), F.K, F.y, labeled, none, F.test)
@@ -39,7 +40,7 @@ def _measure(cell: Cell, cached: Cached) -> Found:
         one = F._replace(K=F.K[[view]])
         penalties = cached(
             f"penalties of {view} {cell['split']} {cell['quick']}",
-            lambda one=one: best_penalties("MVL-LS", one, cell["quick"]),
+            partial(best_penalties, "MVL-LS", one, cell["quick"]),
         )
         found[view] = percent_right(flower_model("MVL-LS", penalties), one.K, F.y, labeled, none, F.test)
     return found

@@ -1,5 +1,7 @@
 """Minh, Bazzani and Murino (2016), Table 9: learned weights of the views on Flower17."""
 
+from typing import Any
+
 import numpy as np
 
 from ..batch.coregularized import CoRegularizedRidgeClassifier
@@ -43,10 +45,10 @@ def _measure(cell: Cell, cached: Cached) -> Found:
         penalties = cached(name, lambda: best_penalties("MVL-LS", F, cell["quick"]))
     alpha, agreement, graph = map(float, penalties)
 
-    def score(**given: object) -> float:
+    def score(**given: Any) -> float:
         model = CoRegularizedRidgeClassifier(
             "precomputed", alpha=alpha, agreement_penalty=agreement, graph_penalty=graph, random_state=0, **given
-        )  # type: ignore[arg-type]
+        )
         return percent_right(model, F.K, F.y, labeled, np.arange(0), F.test)
 
     found: Found = {"uniform": score()}
