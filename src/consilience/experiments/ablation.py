@@ -77,7 +77,7 @@ def _measure(cell: Cell, cached: Cached) -> Found:
         best = cached(key, partial(_choose, data, y, train, choosing, cell, grid, graph))
         return grid[int(best[0])]
 
-    def right(data: Views, graph: str = "kernel", **penalties: float) -> float:
+    def right(data: Views, graph: str = "kernel", **penalties: Any) -> float:
         model = CoRegularizedRidgeClassifier("precomputed", graph=graph, **penalties)
         return percent_right(model, data, y, labeled, unlabeled, test)
 
@@ -114,7 +114,7 @@ def _choose(
         for k, penalties in enumerate(grid):
             model = CoRegularizedRidgeClassifier("precomputed", graph=graph, **penalties)
             totals[k] += round(percent_right(model, K, y, labeled, unlabeled, choosing), 8)
-    return totals.argmax(keepdims=True)
+    return np.array([int(totals.argmax())])
 
 
 def _tables(results: Results) -> list[Table]:
