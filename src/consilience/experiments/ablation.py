@@ -52,7 +52,8 @@ def _parts(cell: Cell, cached: Cached) -> tuple[Views, np.ndarray, np.ndarray, n
         return F.K, F.y, F.train, F.validation, F.test
     K, y = _loaded(cell["set"], cell["quick"])
     order = np.random.default_rng(0).permutation(len(y))
-    return K, y, *np.split(order, [len(y) // 2, len(y) * 3 // 4])
+    half, rest = len(y) // 2, len(y) * 3 // 4
+    return K, y, order[:half], order[half:rest], order[rest:]
 
 
 def _cells(name: str, seeds: int, quick: bool) -> list[Cell]:

@@ -77,8 +77,7 @@ def alternation(
     design = GramDesign.of(grams, len(labeled), laplacians=[laplacian(K) for K in grams])
     system = couple(design, penalties)
     system.keep()
-    directions = rng.normal(size=(starts, len(grams)))
-    now = list(directions / np.linalg.norm(directions, axis=1, keepdims=True))  # α = 1
+    now = [c / np.sqrt(np.sum(c**2)) for c in rng.normal(size=(starts, len(grams)))]  # α = 1
     visited, right = [], []
     for _ in range(steps):
         for k, c in enumerate(now):
