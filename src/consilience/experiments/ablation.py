@@ -213,12 +213,12 @@ _HALVES = "Half of the rows are for fits, a quarter for choices, a quarter for t
 EXPERIMENTS = (
     _experiment(
         "flower17",
-        20,
+        8,
         "Kernels and splits of flower17-labels; training rows are for fits, validation rows for choices.",
         ("The descriptors are our own.",),
     ),
-    _experiment("mfeat", 10, f"100 rows per digit in six views, scaled columns, Gaussian kernels. {_HALVES}", ()),
+    _experiment("mfeat", 3, f"100 rows per digit in six views, scaled columns, Gaussian kernels. {_HALVES}", ()),
     _experiment(
-        "webkb", 5, f"1,051 pages in two views, linear kernels plus 0.1, because there is no intercept. {_HALVES}", ()
+        "webkb", 1, f"1,051 pages in two views, linear kernels plus 0.1, because there is no intercept. {_HALVES}", ()
     ),
 )
