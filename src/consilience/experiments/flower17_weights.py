@@ -122,14 +122,15 @@ def _claims(results: Results) -> list[Claim]:
     labels = results.levels("labels")
     published = {n: _gain(results, "50", n, False) for n in labels}
     default = {n: _gain(results, "order 3", n, False) for n in labels}
-    lost = {n: _gain(results, "order 3", n, True) - _gain(results, "sphere", n, True) for n in labels}
+    many = [n for n in labels if n >= 20]
+    lost = {n: _gain(results, "order 3", n, True) - _gain(results, "sphere", n, True) for n in many}
     return [
         Claim(
             "Alternation with a choice on validation rows scores above uniform weights, by 0.98 to 4.22 points.",
             all(gain.mean() > half_width(gain) for gain in published.values()),
             _listed(published),
-            "Not every gain exceeds the half width of its interval. Our descriptors are closer to each other in "
-            "accuracy, and uniform weights already score above the published ones.",
+            "Not every gain exceeds the half width of its interval. Uniform weights already score above the "
+            "published ones. A likely reason is that few of the weights visited are close to uniform.",
         ),
         Claim(
             "(Ours.) The global optimum of order 3 is not below uniform weights by more than its interval.",
@@ -138,7 +139,7 @@ def _claims(results: Results) -> list[Claim]:
             "Learned weights lose for some number of labels.",
         ),
         Claim(
-            "(Ours.) With a graph penalty that matters, order 3 scores above the published order 2.",
+            "(Ours.) With many labels and a larger graph penalty, order 3 scores above the published order 2.",
             all(gain.mean() > half_width(gain) for gain in lost.values()),
             _listed(lost),
             "Not every difference exceeds the half width of its interval.",
@@ -169,7 +170,7 @@ EXPERIMENTS = (
         tables=_tables,
         claims=_claims,
         seeds=9,
-        minutes=25,
+        minutes=20,
         differences=(
             "The descriptors are our own, because the published kernel matrices are no longer offered.",
             "Most published values of this table are not legible in our copy; the text states their range.",
