@@ -126,8 +126,8 @@ def weights():
     print(f"{'one fit, uniform weights':52}{once:8.2f} s")
     for solver, starts, most in (("exact", 20, 100), ("alternating", 20, 25)):
         model = ridge(
-            VARIANTS["all three"], view_weights="learned", weights_solver=solver, n_restarts=starts,
-            max_iter=most, random_state=0,
+            VARIANTS["all three"], view_weights="learned", weights_order=2, weights_solver=solver,
+            n_restarts=starts, max_iter=most, random_state=0,
         )  # fmt: skip
         took = seconds(lambda model=model: model.fit(X, of), 1)
         label = f"{solver}, up to {starts} starts x {most} iterations"

@@ -32,9 +32,10 @@ for draw in range(5):
         own.append([model.score(data[120:], y[120:]) for model in models])
 
 # %%
-# With p = 1 the weights are the squares of those that a co-regularized estimator learns. The certificate of either
-# estimator bounds the distance from the global optimum.
-squares = CoRegularizedRidge(view_weights="learned", weights_norm=1, alpha=1 / 120).fit(X[:120], y[:120])
+# The weights are the squares of those that a co-regularized estimator learns with ``weights_order=2 * p``, here for
+# p = 1. The certificate of either estimator bounds the distance from the global optimum.
+squares = CoRegularizedRidge(view_weights="learned", weights_norm=1, weights_order=2, alpha=1 / 120)
+squares.fit(X[:120], y[:120])
 print((squares.view_weights_**2 / np.max(squares.view_weights_**2)).round(2), weights[-1, 0].round(2), sep="\n")
 print(squares.certificate())
 

@@ -280,25 +280,67 @@ def test_gradient_of_the_optimal_value(agreement, missing):
         assert_allclose(2 * curvature @ c, gradient, rtol=1e-8)
 
 
+@pytest.mark.parametrize("order", [2, 2.2, 3, 8])
 @pytest.mark.parametrize("agreement", [0.0, 1e-3, 1e-1])
-def test_the_bound_holds_everywhere_and_is_met(agreement):
+def test_the_bound_holds_everywhere_and_is_met(agreement, order):
     evaluate = weights_problem(agreement)
     rng = np.random.default_rng(0)
-    found = learn_weights(evaluate, sphere_starts(3, 0.6, 5, np.random.RandomState(0)), tol=1e-9, max_iter=200)
+    starts = sphere_starts(3, 0.6, 5, np.random.RandomState(0), order)
+    found = learn_weights(evaluate, starts, tol=1e-9, max_iter=200, order=order)
     assert found.status == "converged"
     assert found.gap <= 1e-9 * found.objective
-    assert np.linalg.norm(found.x) == pytest.approx(0.6)
-    for _ in range(200):
-        c = rng.normal(size=3)
-        c *= 0.6 / np.linalg.norm(c)
+    assert np.linalg.norm(found.x, order) == pytest.approx(0.6)
+    for k in range(200):
+        c = rng.normal(size=3) * (rng.random(3) > 0.2 * (k % 2))  # some views without weight
+        if not c.any():
+            continue
+        c *= 0.6 / np.linalg.norm(c, order)
         value, _, curvature = evaluate(c)
         assert value >= found.objective * (1 - 1e-9)
-        assert lower_bound(value, curvature, c) <= found.objective * (1 + 1e-9)
+        assert lower_bound(value, curvature, c, order) <= found.objective * (1 + 1e-9)
+
+
+def test_a_larger_order_brings_weights_closer_to_uniform():
+    X, y = digits(150)
+    model = cs.CoRegularizedRidgeClassifier(alpha=1e-3, view_weights="learned", random_state=0)
+    spread, objectives = [], []
+    for order in (2, 2.5, 3, 4, 100):
+        model.set_params(weights_order=order).fit(X, y)
+        c = np.abs(model.view_weights_)
+        assert np.linalg.norm(c, order) == pytest.approx(np.linalg.norm(np.full(4, 0.25), order))
+        assert model.certificate().gap <= 1e-6 * model.certificate().objective
+        spread.append(c.max() - c.min())
+        objectives.append(model.certificate().objective)
+    assert (np.diff(spread) < 0).all()
+    assert spread[-1] < 0.02
+    assert (np.diff(objectives) > 0).all()  # each set of weights contains the next
+    expected = model.set_params(weights_order=3).fit(X, y).view_weights_
+    assert_allclose(model.set_params(weights_order=None).fit(X, y).view_weights_, expected)
+
+
+def test_a_machine_learns_weights_of_the_same_order():
+    X, y = digits(80)
+    machine = cs.CoRegularizedSVC(alpha=1e-3, agreement_penalty=1e-4, view_weights="learned", random_state=0)
+    c = machine.fit(X, y).view_weights_
+    assert np.linalg.norm(c, 3) == pytest.approx(np.linalg.norm(np.full(4, 0.25), 3))
+    assert machine.certificate().gap <= 1e-4 * machine.certificate().objective
+    sparse = machine.set_params(weights_order=2).fit(X, y).view_weights_
+    assert np.ptp(np.abs(sparse)) > np.ptp(np.abs(c))
+
+
+def test_the_alternation_has_weights_of_given_euclidean_norm():
+    X, y = digits(60)
+    model = cs.CoRegularizedRidgeClassifier(view_weights="learned", weights_solver="alternating", tol=0.1)
+    assert np.linalg.norm(model.fit(X, y).view_weights_) == pytest.approx(0.5)
+    with pytest.raises(ValueError, match="Leave `weights_order` out"):
+        model.set_params(weights_order=3).fit(X, y)
 
 
 def test_alternation_lowers_the_objective_and_never_beats_the_exact_weights():
     X, y = digits(150)
-    model = cs.CoRegularizedRidgeClassifier(alpha=1e-4, agreement_penalty=1e-4, view_weights="learned", random_state=0)
+    model = cs.CoRegularizedRidgeClassifier(
+        alpha=1e-4, agreement_penalty=1e-4, view_weights="learned", weights_order=2, random_state=0
+    )
     exact = model.fit(X, y)
     best, gap = exact.solution_.objective, exact.solution_.gap
     assert gap <= 1e-6 * best
@@ -499,7 +541,8 @@ def test_the_papers_steps_end_at_the_same_optimum():
 
 @pytest.mark.parametrize("vectors", ["simplex", "ovr"])
 @pytest.mark.parametrize("missing", [False, True])
-def test_learned_weights_of_the_svm_are_no_worse_than_others(vectors, missing):
+@pytest.mark.parametrize("order", [2, 3])
+def test_learned_weights_of_the_svm_are_no_worse_than_others(vectors, missing, order):
     rng = np.random.default_rng(0)
     of = rng.integers(3, size=60)
     data = {"good": np.eye(3)[of] + 0.6 * rng.normal(size=(60, 3)), "noise": rng.normal(size=(60, 3))}
@@ -511,13 +554,15 @@ def test_learned_weights_of_the_svm_are_no_worse_than_others(vectors, missing):
             RBF(0.3), alpha=1e-2, agreement_penalty=1e-3, view_weights=weights, class_vectors=vectors, **more
         ).fit(data, of)
 
-    model = fit("learned", tol=1e-4, random_state=0)
+    model = fit("learned", tol=1e-4, random_state=0, weights_order=order)
     proof = model.certificate()
     assert (proof.gap is None) == missing or missing
     good, noise = np.abs(model.view_weights_)
-    assert good > 2 * noise
+    assert good > (2 if order == 2 else 1) * noise  # a larger order is closer to uniform
     for angle in np.linspace(0, np.pi, 12):
-        other = fit(np.sqrt(0.5) * np.array([np.cos(angle), np.sin(angle)])).certificate().objective
+        direction = np.array([np.cos(angle), np.sin(angle)])
+        length = np.linalg.norm([0.5, 0.5], order) / np.linalg.norm(direction, order)
+        other = fit(length * direction).certificate().objective
         assert other >= proof.objective * (1 - 2e-4)
         assert missing or other >= proof.objective - proof.gap
 

@@ -203,6 +203,7 @@ RANGES = [
     (RIDGE, "view_weights", "best", "a str among"),
     (RIDGE, "n_restarts", 0, "an int"),
     (RIDGE, "weights_norm", 0, "a float"),
+    (RIDGE, "weights_order", 1.5, "a float"),
     (RIDGE, "weights_solver", "fast", "a str"),
     (RIDGE, "n_components", 0, "an int"),
     (RIDGE, "n_components", 2.5, "an int"),

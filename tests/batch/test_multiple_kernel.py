@@ -81,12 +81,14 @@ def test_multiple_kernels_are_kernel_ridge_with_the_learned_kernel(p, m):
         np.testing.assert_allclose(model.kernel_weights_, 1, rtol=0 if p == np.inf else 1e-9)
 
 
-def test_p_of_one_is_co_regularized_ridge_with_weights_on_the_unit_sphere():
+@pytest.mark.parametrize("p", [1.0, 1.5, 2.0])
+def test_p_is_half_the_order_of_weights_of_co_regularized_ridge(p):
     grams, Y = problem(5, P=2)
-    model = multiple(0.6, 1.0).fit(gram_views(grams), Y)
+    model = multiple(0.6, p).fit(gram_views(grams), Y)
     twin = cs.CoRegularizedRidge(
-        "precomputed", alpha=0.6 / 30, view_weights="learned", weights_norm=1.0, tol=1e-12, random_state=0
-    ).fit(gram_views(grams), Y)
+        "precomputed", alpha=0.6 / 30, view_weights="learned", weights_norm=1.0, weights_order=2 * p, tol=1e-12,
+        random_state=0,
+    ).fit(gram_views(grams), Y)  # fmt: skip
     assert model.certificate().objective == pytest.approx(30 * twin.certificate().objective, rel=1e-6)
     np.testing.assert_allclose(model.kernel_weights_, twin.view_weights_**2, atol=2e-3)
     np.testing.assert_allclose(model.predict(gram_views(grams)), twin.predict(gram_views(grams)), atol=1e-3)

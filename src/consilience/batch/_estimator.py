@@ -28,6 +28,7 @@ _CONSTRAINTS: dict[str, list[Any]] = {
     **{name: ["boolean"] for name in ("shared_metric", "shared_weights", "fit_intercept", "warm_start")},
     "view_weights": [StrOptions({"uniform", "learned"}), Mapping, "array-like"],
     "weights_norm": [Interval(Real, 0, None, closed="neither"), None],
+    "weights_order": [Interval(Real, 2, None, closed="left"), None],
     "weights_solver": [StrOptions({"exact", "alternating"})],
     "solver": [StrOptions({"exact", "alternating"})],
     "n_restarts": [Interval(Integral, 1, None, closed="left")],

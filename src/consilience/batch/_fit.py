@@ -22,7 +22,6 @@ from ..kernels.given import definite_grams
 from ..solvers.certificates import Solution, warn_unless_converged
 from ..solvers.design import Design, FeatureDesign, FeatureRows, GramDesign
 from ..solvers.linalg import is_positive, without_rounding
-from ..solvers.weights import sphere_starts
 from ..views import _blocks
 from ..views._reading import checked_sparse
 from ..views._samples import in_order_of
@@ -411,14 +410,6 @@ def _by_kernel(estimator: Any, c: np.ndarray) -> np.ndarray:
     """Divide the weight of each view among its kernels."""
     by_view = dict(zip(estimator._used_views, c, strict=True))
     return np.array([by_view[term.view] for term in terms_of(estimator)]) * kernel_parts(estimator)
-
-
-def weight_starts(estimator: Any) -> list[np.ndarray]:
-    """Return the starting points of learned weights, the first with equal weights; all have the length asked for."""
-    m = len(terms_of(estimator))
-    radius = getattr(estimator, "weights_norm", None)
-    radius = 1 / np.sqrt(m) if radius is None else float(radius)
-    return sphere_starts(m, radius, int(estimator.n_restarts), check_random_state(estimator.random_state))
 
 
 # -- 3. the fit

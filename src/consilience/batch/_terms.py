@@ -4,9 +4,11 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from sklearn.utils import check_random_state
 
 from ..kernels import Kernel
 from ..kernels.by_view import Term, kernel_terms
+from ..solvers.weights import sphere_starts
 
 
 def learns_weights(estimator: Any) -> bool:
@@ -61,3 +63,24 @@ def weights_of_views(terms: Sequence[Term], c: np.ndarray) -> tuple[np.ndarray, 
         if len(own) > 1:
             factors[own] = c[own] / weights[-1] if size else 1 / len(own)
     return np.array(weights), factors
+
+
+def weight_starts(estimator: Any) -> list[np.ndarray]:
+    """Return the starting points of learned weights, the first with equal weights; all have the length asked for."""
+    m, order = len(terms_of(estimator)), weights_order(estimator)
+    radius = getattr(estimator, "weights_norm", None)
+    radius = m ** (1 / order - 1) if radius is None else float(radius)
+    return sphere_starts(m, radius, int(estimator.n_restarts), check_random_state(estimator.random_state), order)
+
+
+def weights_order(estimator: Any) -> float:
+    """Return the order of the norm of learned weights: that of the estimator, 2 for the published alternation."""
+    if not hasattr(estimator, "weights_order"):
+        return 2.0
+    given, alternating = estimator.weights_order, getattr(estimator, "weights_solver", "exact") == "alternating"
+    if alternating and given not in (None, 2):
+        raise ValueError(
+            "weights_solver='alternating' finds weights of a given Euclidean norm. Leave `weights_order` out, or use "
+            "weights_solver='exact'."
+        )
+    return float(given) if given is not None else 2.0 if alternating else 3.0

@@ -15,17 +15,17 @@ from ..solvers.linalg import eigh
 from ..views._docs import shared_docs
 from ..views.estimator import ViewClassifier, ViewRegressor
 from ._estimator import BatchEstimator, constraints
-from ._fit import designs, given_weights, is_precise, read_training, store_fit, weight_starts
+from ._fit import designs, given_weights, is_precise, read_training, store_fit
 from ._graphs import add_graphs
 from ._memory import plan_memory
 from ._partial import SumsData, add_samples, keeps_sums, merge_sums
-from ._terms import learns_weights
+from ._terms import learns_weights, weight_starts, weights_order
 
 __all__ = ["CoRegularizedRidge", "CoRegularizedRidgeClassifier"]
 
 _PARAMETERS = (
-    "alpha", "agreement_penalty", "graph_penalty", "view_weights", "weights_norm", "weights_solver", "n_restarts",
-    "validation_fraction", "n_components", "tol", "max_iter", "random_state", "verbose",
+    "alpha", "agreement_penalty", "graph_penalty", "view_weights", "weights_norm", "weights_order", "weights_solver",
+    "n_restarts", "validation_fraction", "n_components", "tol", "max_iter", "random_state", "verbose",
 )  # fmt: skip
 
 
@@ -67,7 +67,8 @@ def _weight_search(estimator: Any, l: int) -> WeightSearch:
         seed = check_random_state(estimator.random_state)
         hidden = train_test_split(np.arange(l), test_size=share, random_state=seed)[1]
     kind = ("labels" if estimator._indicator else "classes") if is_classifier(estimator) else None
-    return WeightSearch(starts, estimator.tol, estimator.max_iter, alternating, hidden, kind)
+    order = weights_order(estimator)
+    return WeightSearch(starts, estimator.tol, estimator.max_iter, alternating, hidden, kind, order)
 
 
 def _fit_sums(estimator: Any, data: SumsData) -> Any:
@@ -110,9 +111,11 @@ class CoRegularizedRidge(ViewRegressor, BatchEstimator):
     {graph}
     {view_weights}
     {weights_norm}
+    {weights_order}
     weights_solver : {"exact", "alternating"}, default="exact"
-        How weights are learned. "exact" takes quasi-Newton steps on the sphere and stops when the optimum is proved
-        global. "alternating" is the published scheme: functions for fixed weights, then weights for fixed functions.
+        How weights are learned. "exact" takes quasi-Newton steps over weights of this norm and stops when the optimum
+        is proved global. "alternating" is the published scheme: functions for fixed weights, then weights for fixed
+        functions, both with Euclidean norm.
     {n_restarts}
     validation_fraction : float, optional
         With "alternating": fraction of the labeled samples that chooses among all weights visited. By default, the
@@ -165,6 +168,7 @@ class CoRegularizedRidge(ViewRegressor, BatchEstimator):
     graph: Any = "kernel"
     view_weights: Any = "uniform"
     weights_norm: float | None = None
+    weights_order: float | None = None
     weights_solver: str = "exact"
     n_restarts: int = 5
     validation_fraction: float | None = None
@@ -326,6 +330,7 @@ class CoRegularizedRidgeClassifier(ViewClassifier, BatchEstimator):
     graph: Any = "kernel"
     view_weights: Any = "uniform"
     weights_norm: float | None = None
+    weights_order: float | None = None
     weights_solver: str = "exact"
     n_restarts: int = 5
     validation_fraction: float | None = None

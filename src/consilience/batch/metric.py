@@ -21,10 +21,10 @@ from ..solvers.moment_matrix import MomentMatrix, view_matrix
 from ..views._docs import shared_docs
 from ..views.estimator import ViewClassifier, ViewRegressor
 from ._estimator import BatchEstimator, constraints
-from ._fit import TrainingData, double_design, given_weights, read_training, store_fit, weight_starts
+from ._fit import TrainingData, double_design, given_weights, read_training, store_fit
 from ._memory import plan_memory
 from ._partial import SumsData, add_samples, keeps_sums, merge_sums
-from ._terms import learns_weights, terms_of
+from ._terms import learns_weights, terms_of, weight_starts
 from ._view_metric import ViewMetric
 
 __all__ = ["ViewMetricRidge", "ViewMetricRidgeClassifier"]

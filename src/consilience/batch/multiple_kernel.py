@@ -59,9 +59,9 @@ class MultipleKernelRidge(ViewRegressor, BatchEstimator):
     alternation of d and f needs many.
 
     With one view it equals ``sklearn.kernel_ridge.KernelRidge(alpha=alpha)``, with p = ∞ the same on Σ_v k_v, and with
-    p = 1 `CoRegularizedRidge` with weights learned over ‖c‖ = 1, c² = d. Samples without a target are left out. Where
-    views are missing, the functions of the others are added and multiplied by m over their number, with m views in
-    all, at fit and at prediction.
+    other p `CoRegularizedRidge` with weights learned over ‖c‖_2p = 1, c² = d. Samples without a target are left out.
+    Where views are missing, the functions of the others are added and multiplied by m over their number, with m views
+    in all, at fit and at prediction.
 
     Parameters
     ----------

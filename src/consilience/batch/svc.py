@@ -15,19 +15,10 @@ from ..views._docs import shared_docs
 from ..views.container import Views
 from ..views.estimator import ViewClassifier
 from ._estimator import BatchEstimator, constraints
-from ._fit import (
-    TrainingData,
-    designs,
-    given_weights,
-    is_precise,
-    raise_if_indefinite,
-    read_training,
-    store_fit,
-    weight_starts,
-)
+from ._fit import TrainingData, designs, given_weights, is_precise, raise_if_indefinite, read_training, store_fit
 from ._graphs import add_graphs
 from ._memory import plan_memory
-from ._terms import learns_weights
+from ._terms import learns_weights, weight_starts, weights_order
 from .coregularized import output_groups
 
 __all__ = ["CoRegularizedSVC"]
@@ -88,6 +79,7 @@ class CoRegularizedSVC(ViewClassifier, BatchEstimator):
         simplex as vectors s_k. An array gives the vectors, classes in sorted order.
     {view_weights}
     {weights_norm}
+    {weights_order}
     {n_restarts}
     output_kernel : array of shape (n_outputs, n_outputs), optional
         Symmetric positive semi-definite matrix R: the kernel of the vector-valued functions is k_v(x, z) R. Its rows
@@ -133,8 +125,9 @@ class CoRegularizedSVC(ViewClassifier, BatchEstimator):
 
     _cpu_only = True
     _parameter_constraints = constraints(
-        "alpha", "agreement_penalty", "graph_penalty", "view_weights", "weights_norm", "n_restarts", "n_components",
-        "tol", "max_iter", "random_state", "verbose", class_vectors=[StrOptions({"ovr", "simplex"}), "array-like"],
+        "alpha", "agreement_penalty", "graph_penalty", "view_weights", "weights_norm", "weights_order", "n_restarts",
+        "n_components", "tol", "max_iter", "random_state", "verbose",
+        class_vectors=[StrOptions({"ovr", "simplex"}), "array-like"],
     )  # fmt: skip
 
     kernel: Any = "rbf"
@@ -146,6 +139,7 @@ class CoRegularizedSVC(ViewClassifier, BatchEstimator):
     class_vectors: Any = "ovr"
     view_weights: Any = "uniform"
     weights_norm: float | None = None
+    weights_order: float | None = None
     n_restarts: int = 5
     output_kernel: Any = None
     n_components: float | None = None
@@ -186,7 +180,9 @@ class CoRegularizedSVC(ViewClassifier, BatchEstimator):
             groups = output_groups(self.output_kernel, data.n_outputs if vectors is None else vectors.shape[1])
             loss = hinge_loss(data, vectors)
             c = given_weights(self)
-            search = WeightSearch(weight_starts(self) if c is None else [], self.tol, self.max_iter)
+            search = WeightSearch(
+                weight_starts(self) if c is None else [], self.tol, self.max_iter, order=weights_order(self)
+            )
             with few_threads(data.n_used):
                 for design in designs(self, data):
                     if penalties.graph:

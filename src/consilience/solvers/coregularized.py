@@ -67,6 +67,7 @@ class WeightSearch(NamedTuple):
     alternating: bool = False  # the published scheme, not the exact one
     hidden: np.ndarray = np.arange(0)  # labeled rows that choose among the weights the alternation visits
     classification: str | None = None  # "classes" or "labels": the error of hidden rows is counted, not squared
+    order: float = 2.0  # of the norm of the weights that is given
 
 
 class RidgeProblem:
@@ -166,7 +167,9 @@ class RidgeProblem:
                 learned = _alternate(self, search)
             else:
                 self.keep()
-                learned = learn_weights(self.evaluate, search.starts, tol=search.tol, max_iter=search.max_iter)
+                learned = learn_weights(
+                    self.evaluate, search.starts, tol=search.tol, max_iter=search.max_iter, order=search.order
+                )
             return with_learned(self._solve_given(self._upright(learned.x)), learned)
         except np.linalg.LinAlgError as error:
             return Solution(getattr(error, "view", None), None, 0, "indefinite")

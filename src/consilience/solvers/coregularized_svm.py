@@ -76,7 +76,9 @@ class SVMProblem:
             proof = np.sum(curvatures, axis=0) / scale if len(curvatures) == len(slopes) else None
             return program.dual, np.sum([slope for slope, _ in slopes], axis=0) / scale, proof
 
-        return learn_weights(evaluate, search.starts, tol=0.5 * search.tol, max_iter=search.max_iter)
+        return learn_weights(
+            evaluate, search.starts, tol=0.5 * search.tol, max_iter=search.max_iter, order=search.order
+        )
 
 
 def _kernel_groups(penalties: Penalties, groups: _Groups) -> list[tuple[float, np.ndarray]]:

@@ -1,11 +1,15 @@
-"""Learned weights of the views: minimize φ(c) = min_f objective(f, c) over the sphere ‖c‖ = radius.
+"""Learned weights of the views: minimize φ(c) = min_f objective(f, c) over ‖c‖_q = radius, q >= 2.
 
 φ depends on c through C = cc' alone, and as a function of C it is convex: a minimum over f of terms that are linear in
 the labeled kernel 𝒢(C) = Σ C_vw G_vw in the dual. So with ∇ = ∂φ/∂C at any c
 
-    φ(c*) >= φ(c) + radius² λ_min(∇) - c'∇c   for every c* on the sphere,
+    φ(c*) >= φ(c) + radius² λ_min(∇) - c'∇c   for every c* on the sphere (q = 2),
 
 a bound from one m × m eigenvalue. Where it is met, c is the global optimum of a problem that is not convex in c.
+
+For q > 2 and any s > 0 with S = diag(s), c*'∇c* >= λ c*'Sc* with λ = λ_min(S^-½ ∇ S^-½) <= 0, and Hölder's inequality
+gives c*'Sc* <= radius² ‖s‖_r, r = q/(q - 2). An optimum has ∇c = -Sc for s in proportion to |c|^(q-2), and then the
+bound is met if ∇ + S is positive semi-definite.
 """
 
 from collections.abc import Callable, Sequence
@@ -24,19 +28,38 @@ from .sphere import sphere_least_squares
 Evaluation = tuple[float, np.ndarray, Any]
 
 
-def lower_bound(value: float, curvature: np.ndarray, c: np.ndarray) -> float:
-    """Return the bound above, from ∇ at c."""
-    return value + float(c @ c) * float(eigvalsh(curvature)[0]) - float(c @ curvature @ c)
+def lower_bound(value: float, curvature: np.ndarray, c: np.ndarray, order: float = 2.0) -> float:
+    """Return the bound above, from ∇ at c; `order` is q."""
+    here = value - float(c @ curvature @ c)
+    if order == 2:
+        return here + float(c @ c) * float(eigvalsh(curvature)[0])
+    s = -curvature.diagonal()  # ∇ = -S where views are independent; any s > 0 gives a bound
+    s = np.divide(-curvature @ c, c, out=s, where=np.abs(c) > 1e-9 * np.abs(c).max())
+    s = np.maximum(s, 1e-12 * np.abs(s).max() + np.finfo(float).tiny)
+    least = min(float(eigvalsh(curvature / np.sqrt(s) / np.sqrt(s)[:, None])[0]), 0.0)
+    return here + least * length(c, order) ** 2 * length(s, order / (order - 2))
+
+
+def length(c: np.ndarray, order: float) -> float:
+    """Return ‖c‖ of an order."""
+    largest = float(np.abs(c).max())
+    return largest * float(np.sum((np.abs(c) / largest) ** order) ** (1 / order)) if largest else 0.0
 
 
 def learn_weights(
-    evaluate: Callable[[np.ndarray], Evaluation], starts: Sequence[np.ndarray], *, tol: float, max_iter: int
+    evaluate: Callable[[np.ndarray], Evaluation],
+    starts: Sequence[np.ndarray],
+    *,
+    tol: float,
+    max_iter: int,
+    order: float = 2.0,
 ) -> Solution:
-    """Take quasi-Newton steps on the sphere from one start after the other, until an optimum is proved global.
+    """Take quasi-Newton steps on ‖c‖_q = radius from one start after the other, until an optimum is proved global.
 
-    `tol` is relative to φ; `max_iter` counts steps from one start; ``Solution.n_iter`` counts evaluations.
+    `tol` is relative to φ; `max_iter` counts steps from one start; ``Solution.n_iter`` counts evaluations. `order` is
+    q. For q > 2 an `evaluate` that returns a bound must return one over ‖c‖_q = radius.
     """
-    radius = norm(starts[0])
+    radius = length(starts[0], order)
     best: tuple[float, np.ndarray] = (np.inf, np.asarray(starts[0]))
     bound = -np.inf
     n_iter = 0
@@ -48,19 +71,20 @@ def learn_weights(
     def along(u: np.ndarray) -> tuple[float, np.ndarray]:
         nonlocal best, bound, n_iter
         n_iter += 1
-        length = norm(u)
-        c = radius * u / length  # u may leave the sphere: φ depends on its direction alone
+        size = length(u, order)
+        u = u / size  # u may leave the sphere: φ depends on its direction alone
+        c = radius * u
         value, gradient, proof = evaluate(c)
         report_progress(n_iter, best[0] - bound if np.isfinite(bound) else None, unit="evaluation")
         if value < best[0]:
             best = (value, c)
         if proof is not None:
             # ∇ has two dimensions, a bound none
-            bound = max(bound, lower_bound(value, proof, c) if np.ndim(proof) else float(proof))
+            bound = max(bound, lower_bound(value, proof, c, order) if np.ndim(proof) else float(proof))
         if proved():
             raise _Proved
         # the chain rule for c = radius u/‖u‖
-        return value, radius / length * (gradient - (gradient @ u) * u / length**2)
+        return value, radius / size * (gradient - (gradient @ u) * np.sign(u) * np.abs(u) ** (order - 1))
 
     for start in starts:
         try:
@@ -127,12 +151,12 @@ def with_learned(solution: Solution, learned: Solution) -> Solution:
     return replace(solution, gap=gap, n_iter=learned.n_iter, status=status)
 
 
-def sphere_starts(m: int, radius: float, n: int, rng: np.random.RandomState) -> list[np.ndarray]:
-    """Return n starting points: equal weights first, then random directions."""
-    starts = [np.full(m, radius / np.sqrt(m))]
+def sphere_starts(m: int, radius: float, n: int, rng: np.random.RandomState, order: float = 2.0) -> list[np.ndarray]:
+    """Return n starting points with ‖c‖_q = radius, q the order: equal weights first, then random directions."""
+    starts = [np.full(m, radius / m ** (1 / order))]
     for _ in range(n - 1):
         c = rng.normal(size=m)
-        starts.append(radius * c / norm(c))
+        starts.append(radius * c / length(c, order))
     return starts
 
 

@@ -38,8 +38,12 @@ graph : {"kernel", "kernel_normalized", "knn"}, callable, array or dict, default
     to a Laplacian; an array is a Laplacian over the samples given to `fit`; a dict gives one of these to each view.""",
     "weights_norm": """
 weights_norm : float, optional
-    Euclidean norm of learned weights. Default: that of uniform weights, 1 / √n_views; with several kernels per view
-    1 / √n_kernels.""",
+    Norm of learned weights, of the order `weights_order`. Default: that of uniform weights, 1 / n_views each; with
+    several kernels per view 1 / n_kernels each.""",
+    "weights_order": """
+weights_order : float, optional
+    Order q >= 2 of the norm ‖c‖_q of learned weights that is fixed. 2 is the published problem, which tends to leave
+    views out. Larger orders keep the weights closer to uniform. Default: 3 (2 for weights_solver="alternating").""",
     "output_kernel": """
 output_kernel : array of shape (n_outputs, n_outputs), optional
     Symmetric positive semi-definite matrix R between outputs: the kernel of the vector-valued functions is
