@@ -220,7 +220,8 @@ GAUSSIAN = Experiment(
     shown_in="Figure 4.3",
     data="a9a",
     protocol=(
-        f"{_SHARED} p = 1, 2, 3, 5, 8, 12, 16, 20. The kernel is exp(-γ‖x - z‖²). For views, γ is one over the mean squared distance of the first "
+        f"{_SHARED} p = 1, 2, 3, 5, 8, 12, 16, 20. "
+        "The kernel is exp(-γ‖x - z‖²). For views, γ is one over the mean squared distance of the first "
         "1,000 rows, averaged over the two views. For the perceptron on all columns, distances are those of all "
         "columns, so that γ is half as large. The last table has 6,000 rows, half as many orders, and p = 1, 2, 3, 5, "
         "10, 20. There γ is multiplied by 1/4, 1 and 4, and the perceptron on all columns also has the γ of the views."
