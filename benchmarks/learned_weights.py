@@ -5,8 +5,8 @@ mean over settings of the accuracy of `CoRegularizedRidgeClassifier` less that w
 worst setting. A setting is a data set (Flower17, Multiple Features, digits), a number of labels per class, and
 penalties; its accuracy is the mean of three draws. The second half adds views whose rows were shuffled.
 
-Scores are of validation rows: those of Flower17, and a quarter of the rows of the others. Test rows take no part, so
-that the default of `weights_order` could be chosen here.
+Scores are of validation rows: those of Flower17, and a quarter of the rows of the others. The default
+of `weights_order` was chosen on such rows. Splits of Flower17 overlap: some are test rows of another split.
 """
 
 import warnings
