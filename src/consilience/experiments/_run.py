@@ -63,7 +63,7 @@ def run(
                 count = len(cells) - len(missing) + k + 1
                 show(f"{experiment.name}: {count} of {len(cells)} measurements", count / len(cells))
         results = _assembled(experiment, cells, done, quick, n_seeds)
-        times = [{"cell": cell, "found": _part(done[_key(cell)], times=True)} for cell in cells]
+        times = [_part(done[_key(cell)], times=True) for cell in cells]
         _write(folder / f"{stem}.times.json", {"machine": _machine(), "digest": digest, "cells": times})
         _write(folder / f"{stem}.json", results)
         partial.unlink()
@@ -132,11 +132,10 @@ def read_results(folder: Path, stem: str) -> tuple[dict[str, Any], Results]:
     """Return what a run wrote: the record, and its measurements together with their times."""
     record = json.loads((folder / f"{stem}.json").read_text(encoding="utf-8"))
     times_file = folder / f"{stem}.times.json"
-    times: dict[str, Found] = {}
+    times: list[Found] = [{} for _ in record["cells"]]
     if times_file.exists():
-        lines = json.loads(times_file.read_text(encoding="utf-8"))["cells"]
-        times = {_key(line["cell"]): line["found"] for line in lines}
-    cells = [(line["cell"], {**line["found"], **times.get(_key(line["cell"]), {})}) for line in record["cells"]]
+        times = json.loads(times_file.read_text(encoding="utf-8"))["cells"]
+    cells = [(line["cell"], line["found"] | took) for line, took in zip(record["cells"], times, strict=True)]
     return record, Results(cells)
 
 
@@ -179,7 +178,8 @@ def _measured(measure: Any, cell: Cell, folder: Path, digest: str) -> Found:
     short = sum(issubclass(warning.category, ConvergenceWarning) for warning in caught)
     if short:
         found[SHORT] = short
-    return found | {f"{TIMES} of the cell": time.perf_counter() - start}
+    took = {f"{TIMES} of the cell": time.perf_counter() - start} | _part(found, times=True)
+    return found | {name: float(f"{value:.4g}") for name, value in took.items()}
 
 
 def _plain(value: Any) -> Any:
