@@ -13,7 +13,7 @@ import pytest
 from typer.testing import CliRunner
 
 from consilience.cli.main import app
-from consilience.experiments import _experiment, _page, _run, all_experiments
+from consilience.experiments import _experiment, _page, _run, adult, all_experiments
 from consilience.experiments._experiment import Claim, Experiment, Results, Table
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -222,6 +222,7 @@ def test_one_experiment_by_the_command(tmp_path):
 def test_data_that_are_missing_are_named_and_the_others_run(tmp_path, monkeypatch):
     monkeypatch.setenv("CONSILIENCE_DATA", str(tmp_path / "nowhere"))
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    adult._data.cache_clear()  # what another test has read
     monkeypatch.setattr("consilience.datasets._store._open", lambda url: (_ for _ in ()).throw(OSError("off")))
     result = command("adult-linear", "lecture-xor", "--quick", "--folder", str(tmp_path))
     assert "1 of 2 experiments could not be run: adult-linear." in str(result.exception)
