@@ -120,7 +120,9 @@ def test_prefixes_of_some_columns_are_told(tmp_path):
 # -- help, version, how to use a model
 def test_every_command_has_examples():
     names = [command.name or command.callback.__name__ for command in app.registered_commands]
-    assert set(names) == {"demo", "compare", "fit", "predict", "evaluate", "stream", "inspect", "estimators", "kernels"}
+    assert set(names) == {
+        "demo", "compare", "fit", "predict", "evaluate", "stream", "inspect", "reproduce", "estimators", "kernels",
+    }  # fmt: skip
     for name in names:
         shown = run(name, "--help").stdout
         assert f"Examples:\n    consilience {name}" in shown or f"consilience {name} " in shown.split("Examples:")[1]
