@@ -168,9 +168,9 @@ def _claims(results: Results) -> list[Claim]:
             "Both penalties together help with one label per class.",
             bool(gain.mean() > half_width(gain)),
             f"gain of {with_interval(gain, sign=True)} points",
-            "The gain does not exceed the half width of its interval. Five unlabeled rows per class are few. With hundreds "
-            "of them and a graph of nearest neighbors, `benchmarks/semi_supervised.py` finds a gain on mfeat, and almost "
-            "none on Flower17 and WebKB.",
+            "The gain does not exceed the half width of its interval. Five unlabeled rows per class are few. With "
+            "hundreds of them and a graph of nearest neighbors, `benchmarks/semi_supervised.py` finds a gain on mfeat, "
+            "and almost none on Flower17 and WebKB.",
         ),
         Claim(
             "They help more with one label per class than with five.",
