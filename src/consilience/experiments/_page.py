@@ -27,16 +27,16 @@ def page(experiments: Iterable[Experiment], folder: Path) -> str:
     if not found:
         raise FileNotFoundError(f"'{folder}' has no results of a full experiment. Run one first, without --quick.")
     hours = _time(sum(_minutes(read_results(folder, each.name)[1]) for each in found))
-    parts = [_INTRODUCTION.format(hours=hours), _overview(found, folder)]
-    lacking = [f"`{each.name}` ({each.title}; {each.paper}, {each.shown_in})" for each in known if each not in found]
-    if lacking:
-        parts.append(f"These experiments have no full results here yet: {'; '.join(lacking)}.\n")
+    parts = [_INTRODUCTION.format(hours=hours), _overview(known, found, folder)]
     paper = ""
-    for experiment in found:
+    for experiment in known:
         if experiment.paper != paper:
             paper = experiment.paper
             parts.append(f"## {paper}\n")
-        parts.append(_section(experiment, *read_results(folder, experiment.name)))
+        if experiment in found:
+            parts.append(_section(experiment, *read_results(folder, experiment.name)))
+        else:
+            parts.append("\n".join([*_head(experiment, None), "It has no full results here yet.", ""]))
     return "\n".join(parts)
 
 
@@ -50,26 +50,35 @@ def summary(experiment: Experiment, record: dict[str, Any], results: Results) ->
     return "\n".join(parts)
 
 
-def _overview(experiments: list[Experiment], folder: Path) -> str:
+def _overview(known: list[Experiment], found: list[Experiment], folder: Path) -> str:
     rows = []
-    for each in experiments:
-        claims = each.claims(read_results(folder, each.name)[1])
-        held = sum(claim.holds for claim in claims)
-        link = f"[{each.title}](#{each.name})"
-        rows.append([each.paper, each.shown_in, link, f"{held} of {len(claims)}"])
+    for each in known:
+        held = "no full results yet"
+        if each in found:
+            claims = each.claims(read_results(folder, each.name)[1])
+            held = f"{sum(claim.holds for claim in claims)} of {len(claims)}"
+        rows.append([each.paper, each.shown_in, f"[{each.title}](#{each.name})", held])
     return _table(Table("", ["paper", "shown in", "experiment", "claims that hold"], rows))
+
+
+def _head(experiment: Experiment, minutes: float | None) -> list[str]:
+    """Return title, command and protocol."""
+    time = "" if minutes is None else f", {_time(minutes)} of one core"
+    return [
+        f"({experiment.name})=",
+        f"### {experiment.title}",
+        "",
+        f"{experiment.shown_in}. `consilience reproduce {experiment.name}`{time}.",
+        "",
+        f"**Protocol.** {experiment.protocol}",
+        "",
+    ]
 
 
 def _section(experiment: Experiment, record: dict[str, Any], results: Results) -> str:
     short = sum(found.get(SHORT, 0) for _, found in results.cells)
     parts = [
-        f"({experiment.name})=",
-        f"### {experiment.title}",
-        "",
-        f"{experiment.shown_in}. `consilience reproduce {experiment.name}`, {_time(_minutes(results))} of one core.",
-        "",
-        f"**Protocol.** {experiment.protocol}",
-        "",
+        *_head(experiment, _minutes(results)),
         *(_table(table) for table in experiment.tables(results)),
         "**Claims.**",
         "",
