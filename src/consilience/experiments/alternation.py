@@ -1,4 +1,4 @@
-"""Does the published iteration, stopped early, explain the accuracies of Huusari, Kadri and Capponi (2018)?"""
+"""Whether the published iteration of Huusari, Kadri and Capponi (2018), stopped early, explains its accuracies."""
 
 from typing import Any
 
