@@ -5,13 +5,13 @@ from pathlib import Path
 from typing import Any
 
 from ._experiment import Claim, Experiment, Results, Table
-from ._run import SHORT, TIMES, read_results
+from ._run import SHORT, read_results
 
 _INTRODUCTION = """# Reproduced experiments
 
 Published tables and figures, run again with this library. `consilience reproduce NAME` runs one of them, and
-`consilience reproduce --list` lists all names. `make reproduce` runs all of them and makes this page; it takes {hours}
-of one core. The measurements are in `docs/results`, one JSON file for each experiment.
+`consilience reproduce --list` lists all names. `make reproduce` runs all of them and makes this page; it takes
+{hours} of one core. The measurements are in `docs/results`, one JSON file for each experiment.
 
 Measured values are means over draws, ± half the width of the 95% interval of the mean (Student's t). Draws of one
 experiment often share test samples, so these intervals cover the draws alone and not another test set. Published
@@ -26,7 +26,7 @@ def page(experiments: Iterable[Experiment], folder: Path) -> str:
     found = [each for each in known if (folder / f"{each.name}.json").exists()]
     if not found:
         raise FileNotFoundError(f"'{folder}' has no results of a full experiment. Run one first, without --quick.")
-    hours = _time(sum(_minutes(read_results(folder, each.name)[1]) for each in found))
+    hours = _time(sum(each.minutes for each in known))
     parts = [_INTRODUCTION.format(hours=hours), _overview(known, found, folder)]
     paper = ""
     for experiment in known:
@@ -36,7 +36,7 @@ def page(experiments: Iterable[Experiment], folder: Path) -> str:
         if experiment in found:
             parts.append(_section(experiment, *read_results(folder, experiment.name)))
         else:
-            parts.append("\n".join([*_head(experiment, None), "It has no full results here yet.", ""]))
+            parts.append("\n".join([*_head(experiment), "It has no full results here yet.", ""]))
     return "\n".join(parts)
 
 
@@ -61,14 +61,13 @@ def _overview(known: list[Experiment], found: list[Experiment], folder: Path) ->
     return _table(Table("", ["paper", "shown in", "experiment", "claims that hold"], rows))
 
 
-def _head(experiment: Experiment, minutes: float | None) -> list[str]:
+def _head(experiment: Experiment) -> list[str]:
     """Return title, command and protocol."""
-    time = "" if minutes is None else f", {_time(minutes)} of one core"
     return [
         f"({experiment.name})=",
         f"### {experiment.title}",
         "",
-        f"{experiment.shown_in}. `consilience reproduce {experiment.name}`{time}.",
+        f"{experiment.shown_in}. `consilience reproduce {experiment.name}`, {_time(experiment.minutes)} of one core.",
         "",
         f"**Protocol.** {experiment.protocol}",
         "",
@@ -78,7 +77,7 @@ def _head(experiment: Experiment, minutes: float | None) -> list[str]:
 def _section(experiment: Experiment, record: dict[str, Any], results: Results) -> str:
     short = sum(found.get(SHORT, 0) for _, found in results.cells)
     parts = [
-        *_head(experiment, _minutes(results)),
+        *_head(experiment),
         *(_table(table) for table in experiment.tables(results)),
         "**Claims.**",
         "",
@@ -105,11 +104,7 @@ def _table(table: Table) -> str:
     return "\n".join([*lines, ""])
 
 
-def _minutes(results: Results) -> float:
-    return float(results.values(f"{TIMES} of the cell").sum() / 60)
-
-
 def _time(minutes: float) -> str:
     if minutes < 1.5:
         return "less than a minute" if minutes < 1 else "a minute"
-    return f"{minutes:.0f} minutes" if minutes < 90 else f"{minutes / 60:.1f} hours"
+    return f"about {minutes:.0f} minutes" if minutes < 90 else f"about {minutes / 60:.0f} hours"

@@ -171,14 +171,14 @@ def _measured_by_name(module: str, name: str, cell: Cell, folder: Path, digest: 
 
 def _measured(measure: Any, cell: Cell, folder: Path, digest: str) -> Found:
     # one thread: sums of several threads are rounded in another way
-    start = time.perf_counter()
+    start = time.process_time()
     with threadpool_limits(1), warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         found = {name: _plain(value) for name, value in measure(cell, cached_in(folder / "arrays", digest)).items()}
     short = sum(issubclass(warning.category, ConvergenceWarning) for warning in caught)
     if short:
         found[SHORT] = short
-    took = {f"{TIMES} of the cell": time.perf_counter() - start} | _part(found, times=True)
+    took = {f"{TIMES} of the cell": time.process_time() - start} | _part(found, times=True)
     return found | {name: float(f"{value:.4g}") for name, value in took.items()}
 
 

@@ -230,7 +230,7 @@ HORSES_PEARS = Experiment(
     measure=_horses,
     tables=partial(tables_of, HORSES),
     claims=_horses_claims,
-    minutes=4.5,
+    minutes=8,
     **_SHARED,
 )
 COWS_DOGS = Experiment(
@@ -240,7 +240,7 @@ COWS_DOGS = Experiment(
     measure=_cows,
     tables=partial(tables_of, COWS),
     claims=_cows_claims,
-    minutes=4.5,
+    minutes=8,
     **_SHARED,
 )
 EXPERIMENTS = (HORSES_PEARS, COWS_DOGS)

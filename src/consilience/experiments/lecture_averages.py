@@ -210,7 +210,7 @@ AVERAGES = Experiment(
     tables=_averages_tables,
     claims=_averages_claims,
     seeds=30,
-    minutes=3,
+    minutes=6,
     differences=(
         "The lecture gives the algorithm without an experiment. That averages and votes are better is found by Freund "
         "and Schapire (1999), which it cites, on other digits.",

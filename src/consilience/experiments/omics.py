@@ -243,7 +243,7 @@ MICE = Experiment(
     cells=_nutrimouse_cells,
     tables=_nutrimouse_tables,
     claims=_nutrimouse_claims,
-    minutes=12,
+    minutes=24,
     differences=(_OURS,),
     **_SHARED,
 )
