@@ -213,7 +213,7 @@ BREAST = Experiment(
     cells=_breast_cells,
     tables=_breast_tables,
     claims=_breast_claims,
-    minutes=15,
+    minutes=18,
     differences=(_OURS,),
     **_SHARED,
 )
