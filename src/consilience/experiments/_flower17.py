@@ -31,7 +31,8 @@ class Flowers(NamedTuple):
 
 
 @lru_cache(maxsize=1)
-def _bunch() -> Any:
+def flower_images() -> Any:
+    """Return the set, read once."""
     return fetch_flower17()
 
 
@@ -40,7 +41,7 @@ def flowers(split: int, cached: Cached, quick: bool) -> Flowers:
 
     A quick run has the first classes only.
     """
-    bunch = _bunch()
+    bunch = flower_images()
     y = np.unique(bunch.target, return_inverse=True)[1]
     rows = np.flatnonzero(y < _QUICK_CLASSES) if quick else np.arange(len(y))
     place = np.full(len(y), -1)
@@ -49,14 +50,15 @@ def flowers(split: int, cached: Cached, quick: bool) -> Flowers:
     parts = [place[part][place[part] >= 0] for part in (train, validation, test)]
     grams = {}
     for name in DESCRIPTORS:
-        distances = cached(f"chi-squared distances of {name}, {len(rows)} rows", partial(_distances, name, rows))
+        distances = cached(f"chi-squared distances of {name}, {len(rows)} rows", partial(flower_distances, name, rows))
         width = distances[np.ix_(parts[0], parts[0])].sum() / (len(parts[0]) * (len(parts[0]) - 1))
         grams[name] = np.exp(-distances / width)
     return Flowers(Views(grams, precomputed=True), y[rows], *parts)
 
 
-def _distances(name: str, rows: np.ndarray) -> np.ndarray:
-    counts = np.asarray(_bunch().data[name][rows], dtype=np.float64)
+def flower_distances(name: str, rows: np.ndarray) -> np.ndarray:
+    """Return χ² distances of these rows, for descriptors whose sum is one."""
+    counts = np.asarray(flower_images().data[name][rows], dtype=np.float64)
     shares = counts / np.maximum(counts.sum(axis=1, keepdims=True), 1e-300)
     return np.maximum(2 - 2 * AdditiveChiSquared()(shares), 0.0)  # (x - z)² / (x + z) = x + z - 4xz / (x + z)
 
