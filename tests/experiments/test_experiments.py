@@ -148,12 +148,53 @@ def test_fewer_draws_have_files_of_their_own(tmp_path):
 
 
 def test_two_processes_do_not_measure_the_same(tmp_path):
+    lock = tmp_path / "tiny.lock"
+    with _run._locked(lock), pytest.raises(OSError, match=f"Process {os.getpid()} measures the same experiment"):
+        _run.run(tiny(), tmp_path)
+    assert not lock.exists()
+    lock.write_text(str(os.getppid()))  # of a process that was killed; its number is that of another one now
+    _run.run(tiny(), tmp_path)
+    assert not lock.exists()
+
+
+def test_without_locks_of_files_a_living_process_is_respected(tmp_path, monkeypatch):
+    monkeypatch.setattr(_run, "lock", lambda handle, wait: None)
     (tmp_path / "tiny.lock").write_text(str(os.getppid()))
-    with pytest.raises(OSError, match="measures the same experiment"):
+    with pytest.raises(OSError, match=f"Process {os.getppid()} measures the same experiment"):
         _run.run(tiny(), tmp_path)
     (tmp_path / "tiny.lock").write_text("999999999")  # nobody: it was killed
     _run.run(tiny(), tmp_path)
     assert not (tmp_path / "tiny.lock").exists()
+
+
+@pytest.mark.parametrize("last", ["tiny.json", "tiny.times.json", "tiny.partial.jsonl", "tiny.lock"])
+def test_a_run_over_older_results_killed_at_its_end_gives_the_new_ones(tmp_path, monkeypatch, last):
+    """Results of other code are there, and the process ends just before it writes or removes the last file."""
+    _run.run(tiny(), tmp_path / "whole")
+    whole = (tmp_path / "whole" / "tiny.json").read_bytes()
+    monkeypatch.setattr(_run, "code_digest", lambda: "other")
+    _run.run(tiny(), tmp_path)
+    monkeypatch.undo()
+    (tmp_path / "tiny.json").write_bytes(b'{"experiment": "tiny", "cells": []}')
+
+    def killed_at(owner, name):
+        before = getattr(owner, name)
+
+        def call(path, *given, **named):
+            if Path(path).name == last:
+                raise SystemExit
+            return before(path, *given, **named)
+
+        monkeypatch.setattr(owner, name, call)
+
+    killed_at(_run, "_write")
+    killed_at(Path, "unlink")
+    with pytest.raises(SystemExit):
+        _run.run(tiny(), tmp_path)
+    monkeypatch.undo()
+    _run.run(tiny(), tmp_path)
+    assert (tmp_path / "tiny.json").read_bytes() == whole
+    assert sorted(path.name for path in tmp_path.glob("tiny*")) == ["tiny.json", "tiny.times.json"]
 
 
 def test_a_file_in_place_of_the_folder_is_refused(tmp_path):

@@ -133,7 +133,7 @@ def test_what_another_process_writes_now_is_no_leftover(tmp_path):
     path = tmp_path / "file"
     living = partial(path, 100_000)
     with open(living, "r+b") as file:
-        assert writing._lock(file.fileno(), wait=False)
+        assert writing.lock(file.fileno(), wait=False)
         put(path)
         assert living.exists()
     put(path)

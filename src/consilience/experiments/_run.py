@@ -4,16 +4,17 @@ import hashlib
 import json
 import os
 import platform
+import re
 import subprocess
 import sys
 import time
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import cache
 from importlib import import_module
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 from joblib import Parallel, delayed
@@ -22,7 +23,7 @@ from threadpoolctl import threadpool_limits
 
 from .. import __version__
 from .._progress import progress
-from ..io.writing import write_atomically
+from ..io.writing import lock, write_atomically
 from ._experiment import Cell, Experiment, Found, Results
 
 SHORT = "not converged"  # the number of fits that ended before their tolerance
@@ -47,11 +48,12 @@ def run(
     _make_folder(folder)
     n_seeds = _number_of_seeds(experiment, quick, seeds)
     stem, digest = file_stem(experiment, quick, seeds), code_digest()
+    partial, own_lock = folder / f"{stem}.partial.jsonl", folder / f"{stem}.lock"
     if (finished := _finished(folder, stem, digest)) is not None:
+        _remove_leftovers(partial, own_lock)
         return finished
     cells = experiment.cells(n_seeds, quick)
-    partial = folder / f"{stem}.partial.jsonl"
-    with _locked(folder / f"{stem}.lock"):
+    with _locked(own_lock):
         done = _known(partial, digest)
         missing = [cell for cell in cells if _key(cell) not in done]
         with progress(verbose, experiment.name) as show, partial.open("a", encoding="utf-8") as file:
@@ -64,8 +66,9 @@ def run(
                 show(f"{experiment.name}: {count} of {len(cells)} measurements", count / len(cells))
         results = _assembled(experiment, cells, done, quick, n_seeds)
         times = [_part(done[_key(cell)], times=True) for cell in cells]
-        _write(folder / f"{stem}.times.json", {"machine": _machine(), "digest": digest, "cells": times})
         _write(folder / f"{stem}.json", results)
+        # last: its digest says that both files are those of this code
+        _write(folder / f"{stem}.times.json", {"machine": _machine(), "digest": digest, "cells": times})
         partial.unlink()
     return results
 
@@ -90,24 +93,44 @@ def _make_folder(folder: Path) -> None:
 
 @contextmanager
 def _locked(file: Path) -> Iterator[None]:
-    """Let one process at a time measure an experiment in a folder; the lock of a process that has ended is taken."""
-    if file.exists() and (holder := _number(file.read_text(encoding="utf-8"))) and _runs(holder):
-        raise OSError(
-            f"Process {holder} measures the same experiment in '{file.parent}'. Wait for it, or name another folder."
-        )
-    write_atomically(file, lambda out: out.write(str(os.getpid()).encode()))
-    try:
-        yield
-    finally:
-        file.unlink(missing_ok=True)
+    """Let one process at a time measure an experiment in a folder; the lock of a process that has ended is free."""
+    while True:
+        with file.open("a+b") as held:
+            free = lock(held.fileno(), wait=False)
+            held.seek(0)
+            holder = _number(held.read())
+            if free is False or (free is None and _runs(holder)):  # None: there are no locks here
+                raise OSError(
+                    f"Process {holder} measures the same experiment in '{file.parent}'. Wait for it, or name another "
+                    "folder."
+                )
+            if not (file.exists() and os.path.samestat(file.stat(), os.fstat(held.fileno()))):
+                continue  # its holder has ended meanwhile, and removed it
+            held.truncate(0)
+            held.write(str(os.getpid()).encode())
+            held.flush()
+            try:
+                yield
+            finally:
+                if free is None:  # Windows removes closed files only
+                    held.close()
+                file.unlink(missing_ok=True)
+            return
 
 
-def _number(text: str) -> int:
-    return int(text) if text.strip().isdigit() else 0
+def _remove_leftovers(partial: Path, own_lock: Path) -> None:
+    """Remove what a process has left that was killed after its results were complete."""
+    if partial.exists() or own_lock.exists():
+        with suppress(OSError), _locked(own_lock):  # another process is about to do it
+            partial.unlink(missing_ok=True)
+
+
+def _number(text: bytes) -> int:
+    return int(text) if re.fullmatch(rb"[0-9]{1,9}", text) else 0
 
 
 def _runs(process: int) -> bool:
-    if sys.platform == "win32":  # a signal would end it there
+    if not process or sys.platform == "win32":  # a signal would end it there
         return False
     try:
         os.kill(process, 0)
@@ -123,18 +146,37 @@ def _finished(folder: Path, stem: str, digest: str) -> dict[str, Any] | None:
     record, times = folder / f"{stem}.json", folder / f"{stem}.times.json"
     if not (record.exists() and times.exists()):
         return None
-    if json.loads(times.read_text(encoding="utf-8")).get("digest") != digest:
+    if _read(times).get("digest") != digest:
         return None
-    return cast(dict[str, Any], json.loads(record.read_text(encoding="utf-8")))
+    return _read(record)
+
+
+def _read(file: Path) -> dict[str, Any]:
+    """Return what `_write` wrote."""
+    try:
+        value = json.loads(file.read_bytes())
+    except (ValueError, RecursionError):
+        value = None
+    if not (isinstance(value, dict) and isinstance(value.get("cells"), list)):
+        raise _damaged(file)
+    return value
+
+
+def _damaged(file: Path) -> ValueError:
+    return ValueError(f"'{file}' is damaged: it does not hold the results of a run. Remove it to measure them again.")
 
 
 def read_results(folder: Path, stem: str) -> tuple[dict[str, Any], Results]:
     """Return what a run wrote: the record, and its measurements together with their times."""
-    record = json.loads((folder / f"{stem}.json").read_text(encoding="utf-8"))
-    times_file = folder / f"{stem}.times.json"
+    file, times_file = folder / f"{stem}.json", folder / f"{stem}.times.json"
+    record = _read(file)
     times: list[Found] = [{} for _ in record["cells"]]
     if times_file.exists():
-        times = json.loads(times_file.read_text(encoding="utf-8"))["cells"]
+        times = _read(times_file)["cells"]
+    if not all(map(_is_measurement, record["cells"])):
+        raise _damaged(file)
+    if len(times) != len(record["cells"]) or not all(isinstance(took, dict) for took in times):
+        raise _damaged(times_file)
     cells = [(line["cell"], line["found"] | took) for line, took in zip(record["cells"], times, strict=True)]
     return record, Results(cells)
 
@@ -257,19 +299,26 @@ def _known(partial: Path, digest: str) -> dict[str, Found]:
     """Return what a stopped run has kept; nothing if the experiment has changed since."""
     if not partial.exists():
         return {}
-    lines = []
-    for line in partial.read_text(encoding="utf-8").splitlines():
-        try:
-            lines.append(json.loads(line))
-        except json.JSONDecodeError:  # the last line of a run that was killed
-            break
-    if not lines or lines[0].get("digest") != digest:
+    first, *rest = partial.read_bytes().splitlines() or [b""]
+    head = json.dumps({"digest": digest})
+    if first.decode(errors="replace") != head:
         partial.unlink()
         return {}
-    kept = [line for line in lines[1:] if "cell" in line]
-    text = "".join(json.dumps(line) + "\n" for line in lines)
+    kept: list[dict[str, Any]] = []
+    for line in rest:
+        try:
+            kept.append(json.loads(line))
+            json.dumps(kept[-1], allow_nan=False)
+        except (ValueError, RecursionError):  # the last line of a run that was killed
+            break
+    kept = [line for line in kept if _is_measurement(line)]
+    text = "".join(f"{line}\n" for line in (head, *map(json.dumps, kept)))
     write_atomically(partial, lambda out: out.write(text.encode()))
     return {_key(line["cell"]): line["found"] for line in kept}
+
+
+def _is_measurement(line: Any) -> bool:
+    return isinstance(line, dict) and all(isinstance(line.get(key), dict) for key in ("cell", "found"))
 
 
 def _append(file: Any, line: dict[str, Any]) -> None:

@@ -121,7 +121,7 @@ def _begin(target: Path, *, private: bool) -> tuple[Path, int]:
     while True:
         partial = target.with_name(f".{_short(target.name)}.{secrets.token_hex(8)}.partial")
         handle = os.open(partial, _WRITE | os.O_CREAT | os.O_EXCL, 0o600 if private else 0o666)
-        _lock(handle, wait=True)
+        lock(handle, wait=True)
         if os.path.lexists(partial):
             return partial, handle
         os.close(handle)  # another process removed it as a leftover before the lock was held
@@ -132,7 +132,7 @@ def _short(name: str) -> str:
     return name if len(os.fsencode(name)) <= 220 else name[:50]
 
 
-def _lock(handle: int, *, wait: bool) -> bool | None:
+def lock(handle: int, *, wait: bool) -> bool | None:
     """Lock an open file; return False if another process holds the lock, None if there are no locks."""
     if fcntl is None:
         return None
@@ -166,7 +166,7 @@ def _remove_leftover(path: str) -> None:
         return
     handle = os.open(path, os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK)
     try:
-        free = _lock(handle, wait=False)
+        free = lock(handle, wait=False)
         if free or (free is None and old):
             os.unlink(path)
     finally:
