@@ -1,7 +1,5 @@
 """Files that are written along a stream: complete lines only, cut back to the checkpoint when a stream continues."""
 
-import csv
-import io
 import json
 import math
 import os
@@ -11,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from ..io._spreadsheets import csv_lines
 from ..io.writing import check_output, write_atomically
 
 
@@ -63,18 +62,44 @@ def cut_file(path: Any, size: int) -> None:
         os.truncate(path, size)
 
 
-def drop_lines_from(path: Any, position: int) -> None:
-    """Remove the JSON lines of rows from a position on: they are read again after a checkpoint."""
+def file_size(path: Any) -> int:
+    """Return the number of bytes of a file; 0 if there is none, or if it is a device or a pipe."""
+    return os.path.getsize(path) if os.path.isfile(path) else 0
+
+
+def drop_lines_from(path: Any, position: int, begin: int = 0) -> None:
+    """Remove the JSON lines of rows from a position on: they are read again after a checkpoint.
+
+    The first `begin` bytes are lines of other streams, which stay.
+    """
     file = Path(path)
     if file.is_file():
-        lines = file.read_text(encoding="utf-8").splitlines(keepends=True)
-        kept = [line for line in lines if line.endswith("\n") and json.loads(line)["row"] < position]
+        content = file.read_bytes()
+        before = content[:begin].count(b"\n")
+        lines = list(enumerate(content[begin:].splitlines(keepends=True), before + 1))
+        kept = [line for k, line in lines if line.endswith(b"\n") and _row_of(line, k, file) < position]
         if len(kept) < len(lines):
-            write_atomically(file, lambda out: out.write("".join(kept).encode()))
+            write_atomically(file, lambda out: out.writelines([content[:begin], *kept]))
+
+
+def _row_of(line: bytes, k: int, file: Path) -> int:
+    try:
+        row = json.loads(line)["row"]
+    except (ValueError, TypeError, KeyError, RecursionError):
+        row = None
+    if type(row) is not int:
+        raise ValueError(
+            f"Line {k} of '{file}' does not name a row of a stream that was left out, so the file cannot be "
+            "continued. Remove the line, or name another file by `quarantine` (--quarantine)."
+        )
+    return row
 
 
 class PredictionFile:
-    """A file with a line per prediction: CSV, or JSON lines for the endings .jsonl and .ndjson."""
+    """A file with a line per prediction: CSV, or JSON lines for the endings .jsonl and .ndjson.
+
+    Text of CSV that begins like a formula gets an apostrophe.
+    """
 
     def __init__(self, path: Any, size: int | None = None):
         self._json = Path(path).suffix in (".jsonl", ".ndjson")
@@ -100,7 +125,8 @@ class PredictionFile:
         self._write([(row, name, None, predicted, named)])
 
     def _write(self, lines: list[tuple[Any, ...]]) -> None:
-        self.file.write(_json_lines(lines) if self._json else _csv_lines(lines))
+        text = _json_lines(lines) if self._json else csv_lines([[_csv_cell(v) for v in line] for line in lines])[0]
+        self.file.write(text)
 
 
 def as_python(value: Any) -> Any:
@@ -123,13 +149,10 @@ def _json_lines(lines: list[tuple[Any, ...]]) -> str:
     return "".join(json.dumps(line, default=str) + "\n" for line in shown)
 
 
-def _csv_lines(lines: list[tuple[Any, ...]]) -> str:
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    for line in lines:
-        cells = (json.dumps(v, default=str) if isinstance(v, (dict, list)) else v for v in line)
-        writer.writerow("" if v is None else v for v in cells)
-    return text.getvalue()
+def _csv_cell(value: Any) -> Any:
+    if isinstance(value, (dict, list)):
+        return json.dumps(value, default=str)
+    return "" if value is None else value
 
 
 def json_line(values: dict[str, Any]) -> str:

@@ -14,7 +14,7 @@ from ..online._stream import uninterrupted
 from ..views._reading import is_missing
 from ..views.container import Views
 from ._pending import PendingLabels, Waiting
-from ._stream_files import LineFile, PredictionFile, as_python, drop_lines_from, json_line
+from ._stream_files import LineFile, PredictionFile, as_python, drop_lines_from, file_size, json_line
 from ._stream_items import Piece
 from ._stream_states import restored_count
 from .monitoring import StreamMonitor
@@ -64,6 +64,7 @@ class StreamRun:
         self._started, self._first = time.perf_counter(), 0
         self._log: LineFile | None = None
         self._predictions: PredictionFile | None = None
+        self._quarantined = 0  # bytes of the quarantine file that are of other streams
 
     # -- files
     def open(self, sizes: dict[str, int]) -> None:
@@ -73,13 +74,16 @@ class StreamRun:
             self._log = LineFile(given.log, sizes.get("log"))
         if given.predictions is not None:
             self._predictions = PredictionFile(given.predictions, sizes.get("predictions"))
-        if given.quarantine is not None and sizes:
-            drop_lines_from(given.quarantine, self.position)
+        if given.quarantine is not None:  # rows are appended to those of other streams
+            self._quarantined = sizes.get("quarantine", 0) if sizes else file_size(given.quarantine)
+            if sizes:
+                drop_lines_from(given.quarantine, self.position, self._quarantined)
 
     def sizes(self) -> dict[str, int]:
-        """Return the sizes of the files, for a checkpoint."""
+        """Return the sizes of the files, for a checkpoint; that of a quarantine is the one before this stream."""
         files = {"log": self._log, "predictions": None if self._predictions is None else self._predictions.file}
-        return {name: file.size for name, file in files.items() if file is not None}
+        sizes = {name: file.size for name, file in files.items() if file is not None}
+        return sizes | ({} if self.options.quarantine is None else {"quarantine": self._quarantined})
 
     def close(self) -> None:
         """Close the files."""

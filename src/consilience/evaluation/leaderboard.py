@@ -1,7 +1,5 @@
 """Results of a comparison: one row per estimator, differences between them, and tables."""
 
-import csv
-import io
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -11,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from ..io._spreadsheets import csv_lines
 from ..io.writing import write_atomically
 from ..views._samples import in_order_of
 from ..views.conversion import as_views
@@ -348,18 +347,17 @@ class Leaderboard(Sequence[Comparison]):
     def to_csv(self, path: Any) -> None:
         """Write the columns of `to_frame` to a CSV file, completely or not at all.
 
+        Text that begins like a formula gets an apostrophe, so that spreadsheet programs do not run it.
+
         Parameters
         ----------
         path : path-like
             File to write.
         """
         columns = self._columns()
-        text = io.StringIO()
-        writer = csv.writer(text)
-        writer.writerow(["name", *columns])
-        for k, row in enumerate(self.rows):
-            writer.writerow([row.name, *(values[k] for values in columns.values())])
-        write_atomically(Path(path), lambda file: file.write(text.getvalue().encode()))
+        rows = [[row.name, *(values[k] for values in columns.values())] for k, row in enumerate(self.rows)]
+        text, _ = csv_lines([["name", *columns], *rows])
+        write_atomically(Path(path), lambda file: file.write(text.encode()))
 
     def predictions_to_frame(self) -> Any:
         """Return the held-out predictions of all estimators as a pandas DataFrame with one row per sample.

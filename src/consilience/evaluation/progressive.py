@@ -235,6 +235,8 @@ def _go_along(
     ends += [run.options.log_every] if run.options.log is not None else []
     ends += [ACTING] if run.options.on_drift != "tell" else []
     saved, costs = run.position, 0.0
+    if path is not None and run.options.quarantine is not None and not path.exists():
+        _write_checkpoint(run, path)  # what the quarantine file has before the first row
     try:
         with progress(run.verbose, "waiting for samples") as show:
             for piece in run.pieces(source.pieces(start, run.refused), ends, limit, offset):

@@ -51,14 +51,15 @@ def _load_arrow(source: Source) -> Iterator[_Rows]:
         with naming_file(where, "Arrow"):
             try:
                 opened = pa.ipc.open_file(file)
-                batches: Any = (opened.get_batch(k) for k in range(opened.num_record_batches))
+                batches: Any = (checked(opened.get_batch(k)) for k in range(opened.num_record_batches))
             except pa.ArrowInvalid:  # the other form of Arrow files, whose parts follow each other as in a stream
                 file.seek(0)
-                batches = opened = pa.ipc.open_stream(file)
+                opened = pa.ipc.open_stream(file)
+                batches = map(checked, opened)
             check_unique(opened.schema.names, where)
         if source.chunk is None:
             with naming_file(where, "Arrow"):
-                whole = opened.read_all()
+                whole = checked(opened.read_all())
             yield _Rows(whole, where, 0)
             return
         for batch in naming_rows(batches, where, "Arrow"):
@@ -68,6 +69,12 @@ def _load_arrow(source: Source) -> Iterator[_Rows]:
                 if not first or first + part.num_rows > source.start:  # the first rows tell what the columns are
                     yield _Rows(part, where, first)
                 first += part.num_rows
+
+
+def checked(data: Any) -> Any:
+    """Return rows of an Arrow file whose offsets stay inside of it, which pyarrow does not check when it reads them."""
+    data.validate(full=True)
+    return data
 
 
 def _load_parquet(source: Source) -> Iterator[_Rows]:

@@ -10,7 +10,7 @@ from urllib.parse import unquote
 
 import numpy as np
 
-from ._arrow import arrow, naming_rows
+from ._arrow import arrow, checked, naming_rows
 from ._delimited import read_csv_parts
 from ._json_lines import read_json_lines
 from ._nested import is_list_of_numbers
@@ -228,7 +228,7 @@ def _read_arrow(file: DataFile, columns: Sequence[str], size: int) -> Iterator[A
         fields = [opened.reader.schema.get_field_index(name) for name in columns]
     with _open_arrow(file.path, fields) as opened:
         for batch in opened.batches():
-            for start in range(0, batch.num_rows, size):
+            for start in range(0, checked(batch).num_rows, size):
                 yield batch.slice(start, size)
 
 

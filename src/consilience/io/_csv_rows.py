@@ -99,7 +99,7 @@ def parts_of_csv(source: Source, preferred: str, form: Form | None) -> Iterator[
 
 def _cut(lines: Iterator[str], source: Source, form: Form, first: int) -> Iterator[RowsToParse]:
     """Cut lines, from number `first` on, into parts of `chunk` rows."""
-    damage = (UnicodeDecodeError, EOFError, OSError, csv.Error)
+    damage = (UnicodeError, EOFError, OSError, csv.Error)
     reader = _RowReader(lines, form.delimiter, source, first)
     with naming_file(source.where, "CSV", damage):
         header = reader.header()

@@ -189,7 +189,7 @@ class _Parser:
         encoding = "utf-8" if isinstance(data, bytes) else encoding_of(self.source).removesuffix("-sig")
         with naming_file(self.source.where, "CSV"):
             return pa.csv.read_csv(
-                pa.BufferReader(data) if isinstance(data, bytes) else open_bytes(data) if packed else data,
+                pa.BufferReader(data) if isinstance(data, bytes) else open_bytes(data, whole=True) if packed else data,
                 read_options=pa.csv.ReadOptions(
                     block_size=block, column_names=names, encoding=encoding, skip_rows=form.skipped
                 ),

@@ -47,7 +47,7 @@ def read_libsvm(source: Source) -> Iterator[Table]:
 def _pieces(source: Source) -> Iterator[tuple[list[_Line], int]]:
     """Yield the lines with samples from row `start` on, and the number of rows of the file up to their end."""
     row = before = 0  # rows and lines so far
-    with open_bytes(source.data) as file:
+    with open_bytes(source.data, whole=source.chunk is None) as file:
         while True:
             with naming_file(source.where, "libsvm"):
                 lines = file.readlines(_PIECE if source.chunk else -1)

@@ -43,7 +43,7 @@ def _number(codes, at):  # type: ignore[no-untyped-def]
         sign, at = -1.0 if codes[at] == 45 else 1.0, at + 1
     while at < len(codes):
         if 48 <= codes[at] <= 57:
-            whole, digits = 10 * whole + (codes[at] - 48), digits + 1
+            whole, digits = 10 * whole + int(codes[at] - 48), digits + 1
             power -= point
             if whole >= _EXACT:
                 return 0.0, -1
@@ -60,7 +60,7 @@ def _number(codes, at):  # type: ignore[no-untyped-def]
             down, at = codes[at] == 45, at + 1
         first = at
         while at < len(codes) and 48 <= codes[at] <= 57 and exponent < 1000:
-            exponent, at = 10 * exponent + (codes[at] - 48), at + 1
+            exponent, at = 10 * exponent + int(codes[at] - 48), at + 1
         if at == first:
             return 0.0, -1
         power += -exponent if down else exponent
@@ -83,7 +83,7 @@ def _parse(codes, y, starts, columns, values, width):  # type: ignore[no-untyped
                 break
             column, first = 0, at
             while 48 <= codes[at] <= 57 and column < width:
-                column, at = 10 * column + (codes[at] - 48), at + 1
+                column, at = 10 * column + int(codes[at] - 48), at + 1
             if at == first or codes[at] != 58 or column <= last or column >= width:
                 return False
             values[k], at = _number(codes, at + 1)

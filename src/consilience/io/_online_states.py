@@ -160,6 +160,8 @@ def _check_online(estimator: OnlineEstimator) -> None:
     if "n_samples_seen_" not in vars(estimator):
         return
     check_counts(estimator, "n_samples_seen_", "_next_id", "n_iter_")
+    require("_used_views" in vars(estimator), "_used_views")
+    require(estimator.preparation_ is None or hasattr(estimator.preparation_, "transform"), "preparation_")
     require(are_names(estimator._met) and set(estimator._met) <= set(estimator.view_names_in_), "_met")
     require(list(estimator._began_with) == [name for name in FIXED if hasattr(estimator, name)], "_began_with")
     estimator._check_fixed()

@@ -13,6 +13,7 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from .._backend import available_memory, size_text
 from .tables import Source, naming_file, not_encoded
 
 OPENERS: dict[str, Any] = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
@@ -26,9 +27,40 @@ _NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?")
 
 
 # -- bytes and lines
-def open_bytes(path: Path) -> Any:
-    """Open a file for reading, unpacked if its name ends in .gz, .bz2 or .xz."""
-    return OPENERS[path.suffix.lower()](path, "rb") if path.suffix.lower() in OPENERS else path.open("rb")
+def open_bytes(path: Path, *, whole: bool = False) -> Any:
+    """Open a file for reading, unpacked if its name ends in .gz, .bz2 or .xz.
+
+    A packed file that is read as a whole must fit into memory: a few bytes may unpack to any number.
+    """
+    if path.suffix.lower() not in OPENERS:
+        return path.open("rb")
+    file = OPENERS[path.suffix.lower()](path, "rb")
+    return io.BufferedReader(_Limited(file, f"'{path.name}'"), 1 << 18) if whole else file
+
+
+class _Limited(io.RawIOBase):
+    """The bytes that a packed file unpacks to, no more of them than there is memory."""
+
+    def __init__(self, file: Any, where: str):
+        self._file, self._where = file, where
+        self._most, self._read = available_memory(), 0
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        n: int = self._file.readinto(buffer)
+        self._read += n
+        if self._read > self._most:
+            raise MemoryError(
+                f"{self._where} unpacks to more than {size_text(self._most)}, the memory that is available. If it is "
+                "what you expect, read it in parts by `read_blocks` or `read_stream`."
+            )
+        return n
+
+    def close(self) -> None:
+        self._file.close()
+        super().close()
 
 
 def encoding_of(source: Source) -> str:
@@ -56,7 +88,8 @@ def open_lines(source: Source) -> Iterator[Iterator[str]]:
         return
     encoding = encoding_of(source)
     errors = "surrogateescape" if source.errors.skip else "strict"  # a row with other bytes is found later
-    with open_bytes(source.data) as file, io.TextIOWrapper(file, encoding, errors, newline="") as lines:
+    whole = source.chunk is None
+    with open_bytes(source.data, whole=whole) as file, io.TextIOWrapper(file, encoding, errors, newline="") as lines:
         yield lines
 
 

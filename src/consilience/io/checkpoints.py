@@ -241,6 +241,6 @@ class _Unpacking:
 def _number_type(text: str) -> np.dtype[Any]:
     """Return the type of numbers, booleans or text; other types are foreign."""
     dtype = np.dtype(str(text))
-    if dtype.kind not in "biufU" or (dtype.kind == "f" and dtype.itemsize > 8):
+    if dtype.kind not in "biufU" or (dtype.kind == "f" and dtype.itemsize > 8) or not dtype.itemsize:
         raise _Foreign(str(dtype))
     return dtype

@@ -3,6 +3,7 @@
 import csv
 import io
 import warnings
+import zipfile
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
@@ -12,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from .._backend import check_memory
 from ..views._annotated import matrices
 from ..views._reading import is_missing
 from ._arrow import read_arrow, read_parquet
@@ -39,6 +41,7 @@ def _read_excel(source: Source) -> Iterator[Table]:
             f"{source.where} needs the package openpyxl: pip install 'consilience[frames]'. Or save the sheet as CSV."
         ) from error
     with naming_file(source.where, "an Excel workbook"), quiet():
+        _check_unpacked(source)
         book = openpyxl.load_workbook(source.data, read_only=True, data_only=True)
         sheet = book.worksheets[0]
         sheet.reset_dimensions()  # some programs write wrong ones
@@ -82,12 +85,22 @@ def _lines_of_sheet(sheet: Any, where: str) -> Iterator[str]:
         out.truncate()
 
 
+def _check_unpacked(source: Source) -> None:
+    """Validate that what a zip archive says to unpack to fits into memory; no more than that is read of it."""
+    if zipfile.is_zipfile(source.data):
+        with zipfile.ZipFile(source.data) as archive:
+            total = sum(member.file_size for member in archive.infolist())
+        check_memory(total, f"{source.where}, unpacked,", "Save it as CSV or Parquet, and use `read_blocks`.")
+
+
 # -- NPZ
 def _read_npz(source: Source) -> Iterator[Table]:
     """Yield the table of an NPZ file: matrices are blocks, vectors are columns, other arrays are ignored."""
     where = source.where
     table = Table(source.name, where)
     try:
+        with naming_file(where, "NPZ"):
+            _check_unpacked(source)
         with naming_file(where, "NPZ"), np.load(source.data, allow_pickle=False) as arrays:
             contents = {array: arrays[array] for array in arrays.files}
     except ValueError as error:
@@ -98,6 +111,8 @@ def _read_npz(source: Source) -> Iterator[Table]:
             "arrays of numbers or strings by numpy.savez."
         ) from error
     for key, values in contents.items():
+        if not isinstance(values, np.ndarray):
+            raise ValueError(f"'{key}' in {where} is not an array. Save arrays of numbers or strings by numpy.savez.")
         if values.ndim == 1:
             table.columns[key] = values if values.dtype.kind in "biuf" else objects(values.tolist())
         elif values.ndim:

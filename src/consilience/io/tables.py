@@ -70,7 +70,7 @@ def naming_file(where: str, kind: str, errors: Any = Exception) -> Iterator[None
     """Turn whatever a package raises on a damaged file into one sentence that names the file."""
     try:
         yield
-    except ImportError:  # its message says which package to install
+    except (ImportError, MemoryError):  # messages that say which package to install, or what to do
         raise
     except errors as error:
         if isinstance(error, OSError) and error.errno is not None and error.strerror:
@@ -78,8 +78,10 @@ def naming_file(where: str, kind: str, errors: Any = Exception) -> Iterator[None
         said = error.reason if isinstance(error, UnicodeDecodeError) else str(error)
         reason = "".join(c if c.isprintable() else " " for c in said[:300])  # no control codes for terminals
         reason = " ".join(reason.split()).rstrip(". ") or type(error).__name__
-        if isinstance(error, UnicodeDecodeError) or "invalid UTF8" in reason:
-            encoding = error.encoding if isinstance(error, UnicodeDecodeError) else "utf-8"
+        if isinstance(error, UnicodeError):  # that of UTF-16 without a byte order mark has no attributes
+            raise not_encoded(where, getattr(error, "encoding", reason.split()[0]), reason) from error
+        if "invalid UTF8" in reason:
+            encoding = "utf-8"
             raise not_encoded(where, encoding, reason) from error
         raise ValueError(f"{where} cannot be read as {kind}: {reason}. It may be empty, cut off or damaged.") from error
 

@@ -2,6 +2,7 @@
 
 import hashlib
 import platform
+import shlex
 from html import escape
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -78,7 +79,7 @@ def _code(part: Any, given: Provenance) -> str:
     lines += [f"X = cs.Views({{{views}}})  # tables with the columns of the training samples"] if views else []
     lines += ["predictions = model.predict(X)"]
     text = f"<pre><code>{escape(chr(10).join(lines))}</code></pre>"
-    shell = f"consilience predict {file} new.csv --out predictions.csv"
+    shell = shlex.join(["consilience", "predict", file, "new.csv", "--out", "predictions.csv"])
     return text + f"<p>Or on the command line:</p><pre><code>{escape(shell)}</code></pre>"
 
 
