@@ -81,16 +81,20 @@ def learn(learner, request):
 
 class Handler(BaseHTTPRequestHandler):
     routes = {"/predict": predict, "/learn": learn}
+    timeout = 30  # seconds for a request
 
     def do_POST(self):
-        size = int(self.headers.get("Content-Length", 0))
+        given = self.headers.get("Content-Length", "0")
+        size = int(given) if given.isdecimal() else LONGEST + 1
         if self.path not in self.routes or size > LONGEST:
             return self.answer(404 if self.path not in self.routes else 413, {"error": "post to /predict or /learn"})
+        if "Origin" in self.headers:  # any page that a browser on this machine shows can send requests here
+            return self.answer(403, {"error": "requests of web pages are refused"})
         try:
             self.answer(*self.routes[self.path](self.server.learner, json.loads(self.rfile.read(size))))
         except KeyError as error:
             self.answer(400, {"error": f"{error} is missing"})
-        except (AttributeError, TypeError, ValueError) as error:  # not a sample: the sentence says why
+        except (AttributeError, RecursionError, TypeError, ValueError) as error:  # not a sample: the sentence says why
             self.answer(400, {"error": str(error)})
 
     def do_GET(self):

@@ -5,12 +5,10 @@ import shlex
 from collections.abc import Sequence
 from typing import Any
 
-try:
-    import typer
-except ImportError as error:  # pragma: no cover
-    raise SystemExit("The command line needs typer and rich: pip install 'consilience[cli]'.") from error
+import typer
 
 from . import _options as option
+from ._output import say
 
 app = typer.Typer(
     name="consilience",
@@ -43,7 +41,7 @@ def _print_version(wanted: bool) -> None:
     if wanted:
         from .. import __version__
 
-        typer.echo(f"consilience {__version__}")
+        say(f"consilience {__version__}")
         raise typer.Exit
 
 

@@ -3,13 +3,11 @@
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import typer
-
 from . import _options as option
 from ._app import app, form_of_files, given_command
 from ._data import check_outputs, labeled, read_class_weight, read_preparation, read_weight_column, with_batches
 from ._estimators import as_spelled, without_samples
-from ._output import board_rows, how_to_use, show
+from ._output import board_rows, how_to_use, say, show
 from ._reading import tell_views
 
 #: Baselines that may be named by --estimator, as scikit-learn spells them
@@ -86,7 +84,7 @@ def compare_files(
     summary: dict[str, Any] = {"samples": len(X), "views": used_views(X, steps), **read, **board_rows(board)}
     summary.update({"left out": left_out} if left_out else {})
     if not json_out:
-        typer.echo(str(board))
+        say(str(board))
     summary.update(_write_outputs(board, samples, data, reading, batch, outputs, jobs))
     if json_out:
         show(summary, True)
@@ -116,7 +114,7 @@ def _write_outputs(
         written.update({**saved, "use": how.parts})
         if not outputs.json_out:
             first = f"\n{board[0].title} ({board[0].name}) saved to {outputs.save_to}"
-            typer.echo("\n".join([first, *list(saved.values())[2:], how.text]))
+            say("\n".join([first, *list(saved.values())[2:], how.text]))
     if outputs.report is not None:
         _write_findings(outputs, samples, board, data, reading["target"], jobs)
         written["report"] = str(outputs.report.absolute())
@@ -183,7 +181,7 @@ def _with_views(model: Any, X: Any) -> Any:
 
     if any(hasattr(step, "_known") for step in steps_of(model)):
         return model
-    typer.echo("No estimator was better than a prediction without any column.", err=True)
+    say("No estimator was better than a prediction without any column.", err=True)
     return make_pipeline(PerView("passthrough").fit(X), model)
 
 
@@ -197,7 +195,7 @@ def _write_findings(outputs: _Outputs, samples: Any, board: Any, data: list[Path
     source = Provenance(tuple(data), given_command(), outputs.save_to, board.random_state)
     write_report(report, findings, title=f"{target or 'A target'} from {title}", provenance=source)
     if not outputs.json_out:
-        typer.echo(f"Report: {report.absolute()}")
+        say(f"Report: {report.absolute()}")
 
 
 # -- demo
@@ -229,14 +227,14 @@ def demo(
     if json_out:
         show(summary, True)
     else:
-        typer.echo(f"\nReport: {report.absolute()}")
+        say(f"\nReport: {report.absolute()}")
 
 
 def _show_board(part: Any, json_out: bool) -> dict[str, Any]:
     """Print one comparison of the demo, and return it for JSON."""
     summary = {"samples": len(part.X), "views": list(part.X.names), **board_rows(part.board)}
     if not json_out:
-        typer.echo(f"\n{part.title}: {part.X}\n\n{part.board}")
+        say(f"\n{part.title}: {part.X}\n\n{part.board}")
     return summary
 
 
@@ -245,7 +243,7 @@ def _show_stream(part: Any, json_out: bool) -> dict[str, Any]:
     results = {part.estimator: part.result, **part.others}
     rows = [{"estimator": n, "mistakes": r.n_mistakes, "error": r.error} for n, r in results.items()]
     if not json_out:
-        typer.echo(f"\n{part.title}: {part.result.n_samples:,} samples, each predicted, then learned\n")
+        say(f"\n{part.title}: {part.result.n_samples:,} samples, each predicted, then learned\n")
         show({}, False, ["estimator", "mistakes", "error"], rows)
-        typer.echo(f"\n{part.estimator}: {part.certificate}")
+        say(f"\n{part.estimator}: {part.certificate}")
     return {"samples": part.result.n_samples, "estimators": rows}

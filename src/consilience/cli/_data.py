@@ -1,10 +1,11 @@
 """What commands read and write: samples of files, model files, and the places of outputs."""
 
 import os
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
+
+from ._output import say
 
 
 def check_outputs(*outputs: Path | None, inputs: Sequence[Path] = ()) -> None:
@@ -44,7 +45,7 @@ def labeled(samples: Any, *, quiet: bool = False) -> tuple[Any, int]:
     left_out = int((~known).sum())
     if left_out and not quiet:
         lost = sample_text(np.flatnonzero(~known), samples.X.sample_names)
-        print(f"{left_out} samples without a target are left out: {lost}.", file=sys.stderr)
+        say(f"{left_out} samples without a target are left out: {lost}.", err=True)
     # without missing values, NumPy finds a type of its own
     labels = np.array(y[known].tolist()) if y.dtype == object else y[known]
     groups = None if samples.groups is None else samples.groups[known]
@@ -187,9 +188,9 @@ def warn_of_missing(known: Any, X: Any) -> dict[str, list[str]]:
     if not missing:
         return {}
     names = ", ".join(f"'{view}'" for view in missing)
-    print(
+    say(
         f"Views of the model that are missing in every sample: {names}. Predictions use the other views. If the files "
         "have them, say by --views which columns make them.",
-        file=sys.stderr,
+        err=True,
     )
     return {"missing views": missing}

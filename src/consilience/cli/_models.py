@@ -3,8 +3,6 @@
 from pathlib import Path
 from typing import Any
 
-import typer
-
 from . import _options as option
 from ._app import app, form_of_files, given_command
 from ._data import (
@@ -21,7 +19,7 @@ from ._data import (
     with_batches,
 )
 from ._estimators import describe, fit_arguments, fit_pipeline, make_estimator, without_samples
-from ._output import csv_lines, how_to_use, show, show_external
+from ._output import how_to_use, say, show, show_external
 from ._reading import tell_views
 
 
@@ -86,7 +84,7 @@ def fit(
     use = how_to_use(save_to, data, fitted, reading, batch)
     show({**summary, **read, "use": use.parts} if json_out else summary, json_out)
     if not json_out:
-        typer.echo(use.text)
+        say(use.text)
 
 
 @app.command()
@@ -113,6 +111,7 @@ def predict(
       consilience predict model.cons rna.parquet protein.parquet --id patient --proba --out predictions.csv
       consilience predict model.cons new.csv --coverage 0.9
     """
+    from ..io._spreadsheets import csv_lines
     from ..io.writing import is_standard_output, write_atomically
     from ._predictions import prediction_rows
 
@@ -131,7 +130,7 @@ def predict(
     text, changed = csv_lines([heads, *([row[head] for head in table.heads] for row in table.rows)])
     write_atomically(out, lambda file: file.write(text.encode()))
     if changed:
-        typer.echo(f"{changed} cells that begin like formulas got an apostrophe (') in front.", err=True)
+        say(f"{changed} cells that begin like formulas got an apostrophe (') in front.", err=True)
     if not is_standard_output(out):
         summary = {"predictions": len(table.rows), "written": str(out), **missing}
         changes = {"changed cells": changed} if changed else {}

@@ -1,15 +1,31 @@
-"""What commands print: tables, lines, JSON, and CSV that spreadsheet programs do not run."""
+"""What commands print: tables, lines and JSON, without characters that change how a terminal shows them."""
 
 import json
 import math
 import re
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-_FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n")  # the beginning of a cell that spreadsheet programs may run
-_NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?|[+-]?(inf|nan)")
+# all but tabs and ends of lines: escape sequences, marks that turn the direction of text, halves of characters
+_CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff\U000e0000-\U000e007f]")
+
+
+def printable(text: str) -> str:
+    """Return text with its control characters spelled out: names in a file cannot color, move or hide lines.
+
+    Examples
+    --------
+    >>> print(printable("\x1b[2Jview"))
+    \\x1b[2Jview
+    """
+    return _CONTROLS.sub(lambda found: found[0].encode("unicode_escape").decode(), text)
+
+
+def say(text: str, *, err: bool = False) -> None:
+    """Print text to standard output, or to standard error."""
+    print(printable(text), file=sys.stderr if err else sys.stdout)
 
 
 class Use(NamedTuple):
@@ -68,7 +84,7 @@ def board_rows(board: Any) -> dict[str, Any]:
 def show_external(result: Any, summary: dict[str, Any], as_json: bool) -> None:
     """Print the measures of an external cohort with their intervals; for JSON, the values by name and the intervals."""
     if not as_json:
-        print(result)
+        say(str(result))
         show(summary, False)
         return
     values = {name: own.value for name, own in result.measures.items()}
@@ -86,17 +102,20 @@ def show_external(result: Any, summary: dict[str, Any], as_json: bool) -> None:
 def show(summary: dict[str, Any], as_json: bool, columns: list[str] | None = None, rows: Any = None) -> None:
     """Print as JSON, as a table, or line by line."""
     if as_json:
-        print(json.dumps(_plain(summary), default=str, allow_nan=False))
+        say(json.dumps(_plain(summary), default=str, allow_nan=False))
         return
     from rich.console import Console
     from rich.table import Table
+    from rich.text import Text
 
     console = Console() if sys.stdout.isatty() else Console(width=10_000)  # lines of a file are not folded
     if rows is not None and columns is not None:
         table = Table(box=None, header_style="bold")
         for column in columns:
             numbers = all(isinstance(row[column], (int, float)) for row in rows)
-            table.add_column(column, justify="right" if numbers else "left", no_wrap=numbers, overflow="fold")
+            table.add_column(
+                Text(printable(column)), justify="right" if numbers else "left", no_wrap=numbers, overflow="fold"
+            )
         for row in rows:
             table.add_row(*(_cell(row[column], 2 if column == "fit_time" else 4) for column in columns))
         console.print(table)
@@ -106,7 +125,7 @@ def show(summary: dict[str, Any], as_json: bool, columns: list[str] | None = Non
         if isinstance(value, dict):
             text = ", ".join(f"{k}={v!r}" for k, v in value.items())
         line = f"{name:<18} {text:.4g}" if isinstance(text, float) else f"{name:<18} {text}"
-        console.print(line, markup=False, highlight=False, soft_wrap=True)
+        console.print(printable(line), markup=False, highlight=False, soft_wrap=True)
 
 
 def _plain(value: Any) -> Any:
@@ -121,25 +140,4 @@ def _plain(value: Any) -> Any:
 def _cell(value: Any, digits: int) -> Any:
     from rich.text import Text
 
-    return Text(f"{value:.{digits}f}" if isinstance(value, float) else str(value))
-
-
-def csv_lines(rows: Iterable[Sequence[Any]]) -> tuple[str, int]:
-    """Return rows as CSV, and how many cells were changed so that spreadsheet programs do not run them as formulas."""
-    changed, lines = 0, []
-    for row in rows:
-        safe = [_harmless(value) for value in row]
-        changed += sum(text != str(value) for text, value in zip(safe, row, strict=True))
-        lines.append(",".join(map(_quoted, safe)) + "\n")
-    return "".join(lines), changed
-
-
-def _harmless(value: Any) -> str:
-    """Return a cell as text, with an apostrophe before text that begins like a formula, but not before numbers."""
-    text = str(value)
-    formula = isinstance(value, str) and text.startswith(_FORMULA) and not _NUMBER.fullmatch(text)
-    return "'" + text if formula else text
-
-
-def _quoted(text: str) -> str:
-    return '"' + text.replace('"', '""') + '"' if any(c in text for c in ',"\n\r') else text
+    return Text(f"{value:.{digits}f}" if isinstance(value, float) else printable(str(value)))

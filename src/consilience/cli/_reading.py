@@ -1,9 +1,10 @@
 """What a command has read, said before it works: a table of the views, and warnings about columns that look wrong."""
 
 import re
-import sys
 from collections.abc import Iterator
 from typing import Any
+
+from ._output import say
 
 _COLUMNS = ("view", "kind", "columns", "samples", "missing", "gaps")
 # a name of a column that numbers samples, such as patient_id, but not the gene ID1
@@ -62,13 +63,13 @@ def tell_views(X: Any, json_out: bool, *, layout: Any = None, new: bool = False)
     if not json_out:
         shown = [[*_COLUMNS], *([_cell(row[name]) for name in _COLUMNS] for row in rows)]
         widths = [max(len(line[k]) for line in shown) for k in range(len(_COLUMNS))]
-        print(f"Read {len(X):,} samples of {len(rows)} view{'s' * (len(rows) != 1)}:", file=sys.stderr)
+        say(f"Read {len(X):,} samples of {len(rows)} view{'s' * (len(rows) != 1)}:", err=True)
         for line in shown:
             cells = [cell.ljust(widths[k]) if k < 2 else cell.rjust(widths[k]) for k, cell in enumerate(line)]
-            print("  " + "  ".join(cells).rstrip(), file=sys.stderr)
+            say("  " + "  ".join(cells).rstrip(), err=True)
     told = [] if new else [*_id_columns(X), *(_mixed_prefixes(X) if layout is None else ())]
     for text in told:
-        print(f"Warning: {text}", file=sys.stderr)
+        say(f"Warning: {text}", err=True)
     return {"read": rows, **({"warnings": told} if told else {})}
 
 

@@ -3,13 +3,12 @@
 from pathlib import Path
 from typing import Annotated, Any
 
-import typer
 from typer import Argument, Option
 
 from . import _options as option
 from ._app import Stopped, app
 from ._data import check_outputs
-from ._output import show
+from ._output import say, show
 
 ExperimentNames = Annotated[list[str] | None, Argument(help="Names of experiments, or 'all'.", show_default=False)]
 ListFlag = Annotated[bool, Option("--list", help="List the experiments.")]
@@ -58,7 +57,7 @@ def reproduce(
             if len(chosen) == 1:
                 raise
             failed[name] = str(error)
-            typer.echo(f"{name} is left out: {error}", err=True)
+            say(f"{name} is left out: {error}", err=True)
     if page is not None:
         _write_page(known, folder, page)
     if json_out:
@@ -96,8 +95,8 @@ def _run(experiment: Any, folder: Path, quick: bool, seeds: int | None, jobs: in
     except KeyboardInterrupt as stopped:
         raise Stopped(f"Stopped. The same command continues {experiment.name}.") from stopped
     if not json_out:
-        typer.echo(f"{experiment.title} ({experiment.paper}, {experiment.shown_in})\n")
-        typer.echo(summary(experiment, *read_results(folder, file_stem(experiment, quick, seeds))))
+        say(f"{experiment.title} ({experiment.paper}, {experiment.shown_in})\n")
+        say(summary(experiment, *read_results(folder, file_stem(experiment, quick, seeds))))
     return record
 
 
@@ -107,4 +106,4 @@ def _write_page(known: dict[str, Any], folder: Path, file: Path) -> None:
 
     text = page(known.values(), folder)
     write_atomically(file, lambda out: out.write(text.encode()))
-    typer.echo(f"The page is in '{file}'.", err=True)
+    say(f"The page is in '{file}'.", err=True)

@@ -14,7 +14,7 @@ from . import _compare, _models, _reproduce, _streams  # noqa: F401  commands re
 from . import _options as option
 from ._app import Stopped, app, remember_words
 from ._estimators import all_estimators, task_of_class
-from ._output import show
+from ._output import say, show
 
 __all__ = ["app", "main"]
 
@@ -62,19 +62,22 @@ def main() -> None:
     if len(words) < len(sys.argv) - 1:
         os.environ["CONSILIENCE_DEBUG"] = "1"
     debug = bool(os.environ.get("CONSILIENCE_DEBUG"))
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):  # a terminal may lack characters that files have
+            stream.reconfigure(errors="backslashreplace")
     if not debug:
         warnings.simplefilter("ignore", RuntimeWarning)  # numbers out of range get a sentence of their own
-        warnings.showwarning = lambda message, *rest: typer.echo(f"Warning: {message}", err=True)
+        warnings.showwarning = lambda message, *rest: say(f"Warning: {message}", err=True)
     try:
         code = app(words, standalone_mode=False)  # otherwise typer prints errors its own way and exits
         if code == 130:
-            typer.echo("Stopped.", err=True)
+            say("Stopped.", err=True)
         sys.exit(code)
     except (Stopped, typer.Abort, KeyboardInterrupt) as stopped:
         if isinstance(stopped.__cause__, EOFError):  # which typer considers the end of a dialog
-            typer.echo(f"Error: A file ends too early: {stopped.__cause__}", err=True)
+            say(f"Error: A file ends too early: {stopped.__cause__}", err=True)
             sys.exit(1)
-        typer.echo(str(stopped) or "Stopped.", err=True)
+        say(str(stopped) or "Stopped.", err=True)
         sys.exit(130)
     except Exception as error:
         if hasattr(error, "show") and hasattr(error, "exit_code"):  # the command was not understood
@@ -82,7 +85,7 @@ def main() -> None:
             sys.exit(error.exit_code)
         if debug:
             raise
-        typer.echo(f"Error: {_sentence(error)}", err=True)
+        say(f"Error: {_sentence(error)}", err=True)
         sys.exit(1)
 
 
