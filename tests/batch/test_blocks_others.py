@@ -288,7 +288,7 @@ def test_many_rows_are_sampled_alike(name, monkeypatch):
 
 def test_sparse_views_and_text(samples):
     rng = np.random.default_rng(0)
-    A = sp.random_array((60, 5), density=0.5, format="csr", rng=rng)
+    A = sp.csr_array(sp.random(60, 5, density=0.5, random_state=rng))
     texts = ["a b c", "c d", "e a a"] * 20
     X = cs.Views(s=A, t=texts)
     model = cs.PerView({"s": "standardize", "t": HashingVectorizer(n_features=8)})

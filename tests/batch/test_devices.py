@@ -10,53 +10,9 @@ from sklearn.pipeline import make_pipeline
 
 import consilience as cs
 from consilience._backend import is_device_array, namespace
-from consilience.kernels import RBF, ChiSquared, Laplacian, center, normalize
+from consilience.kernels import RBF, ChiSquared, Laplacian
+from device_cases import RUNS, C, R, draw_samples, outputs, targets
 
-R, C = cs.CoRegularizedRidge, cs.CoRegularizedRidgeClassifier
-RUNS = {
-    "ridge": R(),
-    "agreement": R(agreement_penalty=1e-3),
-    "small agreement": R(agreement_penalty=1e-9),
-    "graph": R(graph_penalty=1e-5),
-    "normalized graph and agreement": R(graph_penalty=1e-5, graph="kernel_normalized", agreement_penalty=1e-3),
-    "learned weights": R(view_weights="learned", agreement_penalty=1e-3, tol=1e-12),
-    "published weights": R(
-        view_weights="learned", weights_solver="alternating", validation_fraction=0.2, max_iter=20, random_state=0
-    ),
-    "output kernel": R(output_kernel=[[1.0, 0.5], [0.5, 1.0]], agreement_penalty=1e-3),
-    "an output kernel of rank 0": R(output_kernel=[[0.0, 0.0], [0.0, 0.0]]),
-    "several kernels": R({"a": ["rbf", "linear"], "b": ["rbf"]}, view_weights="learned", tol=1e-12),
-    "singular kernels": R("linear", agreement_penalty=1e-3),
-    "laplacian": R("laplacian"),
-    "chi2": R(ChiSquared(0.3).mapped(abs)),
-    "centered": R(center(normalize(RBF("median")))),
-    "classes": C(agreement_penalty=1e-3, class_weight="balanced"),
-    "leave-one-out": cs.CoRegularizedRidgeCV(agreement_penalties=[0, 1e-3]),
-    "folds": cs.CoRegularizedRidgeClassifierCV(agreement_penalties=[0, 1e-3], cv=3),
-    "metric": cs.ViewMetricRidge(),
-    "metric of classes": cs.ViewMetricRidgeClassifier(),
-    "shared metric": cs.ViewMetricRidge(shared_metric=True),
-    "block-sparse metric": cs.ViewMetricRidge(metric="block_sparse"),
-    "covariance": cs.ViewMetricRidge(metric="covariance"),
-    "diagonal": cs.ViewMetricRidge(metric="diagonal"),
-    "metric with learned weights": cs.ViewMetricRidge(view_weights="learned", tol=1e-12),
-    "metric by leave-one-out": cs.ViewMetricRidgeCV(),
-    "metric over features": cs.ViewMetricRidgeClassifierCV(n_components=20, random_state=0),
-    "kernel weights": cs.MultipleKernelRidge(),
-    "sparse kernel weights": cs.MultipleKernelRidgeClassifier(p=1),
-    "automatic kernels": cs.MultipleKernelRidge("auto"),
-    "kernel weights over features": cs.MultipleKernelRidge(n_components=20, random_state=0),
-    "learned output kernel": cs.OutputKernelRidge(),
-    "learned output kernel of classes": cs.OutputKernelRidgeClassifier(),
-    "consensus": cs.ConsensusRegressor(),
-    "consensus of classes": cs.ConsensusClassifier(class_weight="balanced"),
-    "consensus of folds": cs.ConsensusClassifier(cv=4),
-    "consensus over features": cs.ConsensusRegressor(n_components=20, shared_weights=False),
-    "consensus of folds over features": cs.ConsensusClassifier(n_components=20, cv=4),
-    "banded": cs.BandedRidgeCV(random_state=0),
-    "banded linear": cs.BandedRidgeCV("linear", random_state=0),
-}
-MANY = ("output kernel", "an output kernel of rank 0", "shared metric", "learned output kernel", "consensus")
 REFUSED = {
     "svc": cs.CoRegularizedSVC(),
     "margin": cs.MaxMarginClassifier(),
@@ -73,15 +29,7 @@ REFUSED = {
 
 @pytest.fixture(scope="module")
 def samples():
-    rng = np.random.default_rng(0)
-    n = 90
-    hidden = rng.normal(size=(n, 3))
-    views = {name: hidden @ rng.normal(size=(3, d)) + 0.3 * rng.normal(size=(n, d)) for name, d in (("a", 6), ("b", 4))}
-    y = np.column_stack([np.sin(hidden[:, 0]), hidden[:, 1] ** 2])
-    labels = np.where(hidden[:, 0] > 0.4, "high", np.where(hidden[:, 1] > 0, "middle", "low")).astype(object)
-    mask = rng.random((n, 2)) > 0.2
-    mask[~mask.any(axis=1), 0] = True
-    return views, y, labels, rng.uniform(0.2, 2, size=n), mask, rng.random(n) < 0.3
+    return draw_samples()
 
 
 @pytest.fixture(params=["torch", "array_api_strict"])
@@ -89,21 +37,8 @@ def library(request):
     return pytest.importorskip(request.param)
 
 
-def targets(name, samples, unlabeled=True):
-    model = {**RUNS, **REFUSED}[name]
-    _, y, labels, _, _, hidden = samples
-    found = labels.copy() if is_classifier(model) else y.copy() if name in MANY else y[:, 0].copy()
-    if unlabeled:
-        found[hidden] = None if is_classifier(model) else np.nan
-    return found
-
-
 def moved(views, library, mask=None, dtype=np.float64):
     return cs.Views({name: library.asarray(block.astype(dtype)) for name, block in views.items()}, mask=mask)
-
-
-def outputs(model, X):
-    return model.decision_function(X) if is_classifier(model) else model.predict(X)
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,8 @@
 """What certificates say is true: of indefinite kernels, and of coefficients as they are stored."""
 
+from functools import partial
+from math import comb, log
+
 import numpy as np
 import pytest
 from scipy.spatial.distance import cdist
@@ -8,7 +11,7 @@ from sklearn.base import is_classifier
 import cases
 import consilience as cs
 import reference
-from consilience import Views
+from consilience import Views, certificates
 from consilience.kernels import RBF, FromCallable, Linear, Precomputed, nearest_psd, normalize
 
 n = 30
@@ -162,3 +165,64 @@ def test_the_gap_of_features_is_not_below_the_true_one(alpha, shift, seed):
     value = np.mean((y - F @ w) ** 2) + np.longdouble(alpha) * w @ w
     assert above <= proof.gap
     assert abs(value - proof.objective) <= proof.gap
+
+
+# -- bounds: the formulas of the papers, sample by sample, at values where every term matters
+LOSSES, SIZES = [0.0, 0.5, 1.25, 0.0, 2.0], [1.0, 0.3, 2.0, 0.0, 0.7]
+
+
+@pytest.mark.parametrize("p", [2.0, 3.5])
+@pytest.mark.parametrize("C", [0.2, 3.0])
+def test_bounds_on_mistakes_are_the_formulas_of_the_paper(C, p):
+    norm, pairs = 1.7, list(zip(LOSSES, SIZES, strict=True))
+    R2 = max((p - 1) * size**2 for _, size in pairs)
+    b2 = sum(loss**2 / ((p - 1) * size**2) for loss, size in pairs if loss > 0)
+    expected = {
+        "PA": R2 * (b2**0.5 + (b2 + norm**2) ** 0.5) ** 2,
+        "PA-I": max(R2, 1 / C) * (norm**2 + 2 * C * sum(LOSSES)),
+        "PA-II": (R2 + 1 / (2 * C)) * (norm**2 + 2 * C * sum(loss**2 for loss in LOSSES)),
+    }
+    for variant, bound in expected.items():
+        found = certificates.passive_aggressive_bound(LOSSES, SIZES, norm, variant=variant, C=C, p=p)
+        assert found == pytest.approx(bound, rel=1e-12)
+    assert certificates.loss_bound(LOSSES, SIZES, norm, squared=True, C=C, p=p) == pytest.approx(expected["PA-II"])
+    assert certificates.loss_bound(LOSSES, SIZES, norm, squared=True, C=np.inf, p=p) == pytest.approx(expected["PA"])
+
+
+@pytest.mark.parametrize("p", [2.0, 3.5])
+@pytest.mark.parametrize(("C", "norm"), [(0.2, 1.7), (3.0, 1.7), (3.0, 0.2), (40.0, 1.7), (1e-3, 30.0)])
+def test_the_bound_on_losses_is_the_smaller_one_at_the_best_step(C, norm, p):
+    total = sum((p - 1) * size**2 for size in SIZES)
+    regret = sum(LOSSES) + norm**2 / (2 * C) + C * total / 2
+    B = norm**2 + 2 * C * sum(LOSSES)
+    steps = np.linspace(0, C / 2, 20_001)[1:]
+    best = min(regret, float(np.min(B / (2 * steps) + steps * total / 2)))
+    assert certificates.loss_bound(LOSSES, SIZES, norm, C=C, p=p) == pytest.approx(best, rel=1e-6)
+    s = 0.8
+    expected = sum(LOSSES) + norm**2 / (2 * C) + C * s**2 * total / 2
+    assert certificates.loss_bound(LOSSES, SIZES, norm, C=C, slope=s, p=p) == pytest.approx(expected, rel=1e-12)
+    b2 = sum(loss**2 / ((p - 1) * size**2) for loss, size in zip(LOSSES, SIZES, strict=True) if loss > 0)
+    expected = total**0.5 * (b2**0.5 + (b2 + norm**2) ** 0.5)
+    assert certificates.loss_bound(LOSSES, SIZES, norm, C=np.inf, p=p) == pytest.approx(expected, rel=1e-12)
+
+
+def test_bounds_where_a_loss_cannot_be_removed_and_where_there_is_nothing():
+    """A sample of length 0 with a loss, among others; no samples of any length; no limit and another slope."""
+    for bound in (certificates.loss_bound, partial(certificates.passive_aggressive_bound, variant="PA")):
+        assert bound([1.0, 0.5], [0.0, 1.0], 1.0, C=np.inf) == np.inf
+        assert bound([0.0, 0.5], [0.0, 1.0], 1.0, C=np.inf) < np.inf
+    assert certificates.loss_bound([0.5], [1.0], 1.0, C=np.inf, slope=0.8) == np.inf
+    # the sum of c_t is 0: B/(2a) at a = C/2 is 6, the regret is 3
+    assert certificates.loss_bound([2.0, 0.0], [0.0, 0.0], 1.0, C=0.5) == 2 + 1
+    assert certificates.loss_bound([0.0], [1.0], 0.0, C=2.0) == 0.0 + 2 / 2  # u = 0: a would be 0
+
+
+def test_bounds_of_sparse_classifiers_count_subsets():
+    for d, m, delta in ((0, 1, 0.05), (3, 40, 0.05), (3.9, 40, 0.05), (10, 500, 0.01), (340, 1000, 0.2)):
+        expected = (log(comb(m, int(d))) + np.log(m) + np.log(1 / delta)) / (m - int(d))
+        assert certificates.sparsity_bound(d, m, delta) == pytest.approx(min(1.0, expected), rel=1e-9)
+    assert certificates.sparsity_bound(0, 1000) < certificates.sparsity_bound(1, 1000) < 0.03
+    assert certificates.sparsity_bound(19, 40) == certificates.sparsity_bound(20, 40) == 1.0
+    assert certificates.sparsity_bound(1000, 1000) == certificates.sparsity_bound(2000, 1000) == 1.0  # no division by 0
+    assert certificates.risk_bound(0.1, 50, 0.2) == pytest.approx(0.1 + np.sqrt(2 * np.log(5) / 50))
+    assert certificates.risk_bound(0.1, 50) == pytest.approx(0.1 + np.sqrt(2 * np.log(20) / 50))

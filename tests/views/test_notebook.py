@@ -82,7 +82,7 @@ def test_a_consensus_lists_its_largest_kernels(monkeypatch):
     several = cs.MultipleKernelRidgeClassifier(["linear", "rbf"]).fit(X, y)
     frame = model.kernel_weights_
     monkeypatch.setitem(sys.modules, "pandas", None)  # not needed
-    with pytest.raises(AttributeError, match="`kernel_weights_` needs the package pandas"):
+    with pytest.raises(AttributeError, match="`kernel_weights_` needs pandas"):
         _ = model.kernel_weights_
     assert "<code>Linear()</code>" in several._repr_html_()
     shown = model._repr_html_()

@@ -28,7 +28,7 @@ N = 60
 A = rng.normal(size=(N, 4)) * [1, 100, 1e-3, 1] + [0, 5e6, 1, 0]
 HOLED = np.where(rng.random((N, 4)) < 0.15, np.nan, A)
 HOLED[:, 3] = A[:, 3]
-S = sp.random_array((N, 7), density=0.4, rng=rng, format="csr")
+S = sp.csr_array(sp.random(N, 7, density=0.4, random_state=rng))
 LOST = S.copy()
 LOST.data[::9] = np.nan
 WORDS = ["red", "Blue", "fish", "bird", "sea", "New York"]

@@ -137,7 +137,7 @@ def test_sparse_in_any_state_is_read_without_being_changed_and_stays_in_order():
     S = sp.csr_array(np.array([[1.0, 0], [0, 2.0]]))  # with room to spare
     S.data, S.indices = np.r_[S.data, np.nan], np.r_[S.indices, 0].astype(np.int32)
     assert Views(s=S).check_finite()["s"].data.tolist() == [1, 2]
-    R = sp.random_array((40, 30), density=0.4, format="csr", rng=np.random.default_rng(0))
+    R = sp.csr_array(sp.random(40, 30, density=0.4, random_state=np.random.default_rng(0)))
     X = Views(a=R, b=np.ones((40, 1)), mask={"a": np.arange(40) % 3 > 0})
     for block in (X.block("a"), X[5:20].block("a"), X[[3, 1, 2]].block("a")):
         assert type(block)((block.data, block.indices, block.indptr), shape=block.shape).has_canonical_format

@@ -82,9 +82,7 @@ def pandas_for_weights() -> Any:
     try:
         import pandas as pd
     except ImportError as error:
-        raise AttributeError(
-            "`kernel_weights_` needs the package pandas: pip install 'consilience[frames]'."
-        ) from error
+        raise AttributeError("`kernel_weights_` needs pandas: pip install pandas.") from error
     return pd
 
 

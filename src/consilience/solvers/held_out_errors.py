@@ -48,7 +48,8 @@ def filter_basis(values: np.ndarray, filters: np.ndarray, tol: float) -> FilterB
     if not r:
         return FilterBasis(np.zeros((A, 0)), [])
     scale = np.maximum(np.abs(filters).max(axis=1, keepdims=True), np.finfo(np.float64).tiny)
-    place = np.log(np.maximum(values, values[-1] * np.finfo(np.float64).eps))  # ascending
+    least = max(float(values[-1]) * float(np.finfo(np.float64).eps), float(np.finfo(np.float64).tiny))
+    place = np.log(np.maximum(values, least))  # ascending
     best: tuple[float, list[Any]] | None = None
     for number in _INTERVALS:
         ends = np.searchsorted(place, np.linspace(place[0], place[-1], number + 1)[1:-1])

@@ -241,7 +241,8 @@ class BlockNorm(ViewPenalty):
     def dual(self, fitted: Fitted) -> float:
         """Return 2t<B, Y> - t²‖B‖², with t such that the dual norm of 2tM'B is at most 1."""
         best = fitted.value / fitted.loss if fitted.loss else 1.0  # the t without a constraint
-        t = min(best, self.room(2 * np.sqrt(fitted.descent)))
+        room = self.room(2 * np.sqrt(fitted.descent))
+        t = max(min(best, room), -room)  # <B, Y> is negative for coefficients that are too large
         return 2 * t * fitted.value - t**2 * fitted.loss
 
     def step(self, d: np.ndarray, start: np.ndarray, slope: np.ndarray, hessian: np.ndarray, size: float) -> np.ndarray:

@@ -397,7 +397,7 @@ def factor_solve(U: np.ndarray, B: np.ndarray) -> np.ndarray:
     """Return (U'U)⁻¹B in single precision, for B of any size in double precision."""
     size = float(np.abs(B).max()) or 1.0  # keeps single precision within its range
     right = np.asfortranarray(B / size, dtype=np.float32)
-    return upper_solve(U, upper_solve(U, right, transposed=True)) * size
+    return upper_solve(U, upper_solve(U, right, transposed=True)).astype(np.float64) * size
 
 
 def project_out(B: np.ndarray, y: np.ndarray) -> np.ndarray:

@@ -7,7 +7,7 @@ is Σ α g⁺ + (upper - α) g⁻: every term is at least 0, so it can be summed
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -75,8 +75,8 @@ def solve_margin(
 ) -> Solution:
     """Solve the dual over kernel rows or over features; x is (α, g).
 
-    `target` is 1 by default. The gap is at most `tol` of the primal objective. If Q is not positive semi-definite, the
-    status is "indefinite" and x is None.
+    `target` is 1 by default. The gap is at most `tol` of the primal objective. It is that of Q in double precision,
+    whatever the precision of the steps. If Q is not positive semi-definite, the status is "indefinite" and x is None.
     """
     target = np.ones(len(upper)) if target is None else target
     if not isinstance(design, KernelRows):
@@ -91,6 +91,9 @@ def solve_margin(
     for dtype in dtypes:
         try:
             solution = _solve_rows(_Problem(design, labels, upper, target, shift, x0, dtype), tol, max_iter)
+            if dtype == np.float32:  # the rows that steps took were rounded
+                whole = _Problem(design, labels, upper, target, shift, solution.x[0], np.float64)
+                solution = whole.measured(solution.n_iter, solution.status, tol)
         except np.linalg.LinAlgError:
             solution = Solution(None, None, 0, "indefinite")
             continue
@@ -346,6 +349,13 @@ class _Problem:
         if squared_norm < -1e-6 * float(np.abs(self.target) @ self.alpha):  # α'Qα below 0 by more than rounding
             raise np.linalg.LinAlgError("Q is not positive semi-definite")
         return 0.5 * squared_norm + float(self.upper @ np.maximum(0, -g))
+
+    def measured(self, n_iter: int, status: str, tol: float) -> Solution:
+        """Return α of another precision with its gap in this one; "stalled" if it is not the tolerance."""
+        everyone = np.arange(len(self.of))
+        solution = self.solution(self._updated(everyone, -self.target, np.zeros(len(self.of))), n_iter, status)
+        missed = status == "converged" and not solution.gap <= tol * solution.objective  # type: ignore[operator]
+        return replace(solution, status="stalled") if missed else solution
 
     def solution(self, g: np.ndarray, n_iter: int, status: str) -> Solution:
         """Return the present point with its gap."""

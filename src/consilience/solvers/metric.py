@@ -16,6 +16,8 @@ from .certificates import Solution
 from .design_matrix import MetricSpectrum
 from .linalg import add_to_diagonal, cholesky, eigh_tridiagonal, forward, multiply, norm, solve
 
+_LARGEST = 700.0  # the logarithm of the largest ρ
+
 
 def kappa_of(alpha: float, metric_penalty: float) -> float:
     """Return κ = 3 η^⅓ (λ/2)^⅔."""
@@ -47,27 +49,28 @@ class RootBounds:
 def metric_roots(e: np.ndarray, squares: Any, kappa: float | np.ndarray) -> np.ndarray:
     """Return ρ of each column: ρ³ ‖g(ρ)‖² = (2κ/3)³ with ‖g(ρ)‖² = Σ_i squares_i/(e_i + ρ)², squares = e z².
 
-    In logarithms the left side rises with a slope between 1 and 3 (`RootBounds`). Columns of zeros have no root: ρ = ∞.
-    `squares` may be on a device; ρ is NumPy's.
+    In logarithms the left side rises with a slope between 1 and 3 (`RootBounds`). Columns of zeros have no root: ρ = ∞,
+    and so has a column for which ρ is beyond floating point. `squares` may be on a device; ρ is NumPy's.
     """
     xp = namespace(squares)
     total = to_numpy(xp.sum(squares, axis=0))
     # Theorem 2 of docs/guide/exact_metric.md, in logarithms
     goal = 3 * np.log(2 * np.broadcast_to(np.asarray(kappa, dtype=np.float64), total.shape) / 3)
-    some = np.flatnonzero(total > 0)
     t = np.full(total.shape, np.inf)
+    start = goal - np.log(np.where(total > 0, total, 1.0))  # the root where e is small compared with ρ
+    some = np.flatnonzero((total > 0) & (start < _LARGEST))
     if not len(some):
         return t
-    own, aim = squares if len(some) == len(total) else take_rows(squares.T, some).T, goal[some]
-    x = aim - np.log(total[some])  # the root where e is small compared with ρ
+    own, aim, x = squares if len(some) == len(total) else take_rows(squares.T, some).T, goal[some], start[some]
     column, bounds = like(e[:, None], own), RootBounds()
     for _ in range(200):
         rho = np.exp(x)
-        inverse = 1 / (column + like(rho[None, :], own))
+        unit = np.maximum(rho, float(e.max(initial=0.0)))  # squares of 1/(e + ρ) could be below floating point
+        inverse = like(unit[None, :], own) / (column + like(rho[None, :], own))
         parts = own * inverse * inverse
         size = to_numpy(xp.sum(parts, axis=0))
-        excess = 3 * x + np.log(size) - aim
-        moved = bounds.step(x, excess, 3 - 2 * rho * to_numpy(xp.sum(parts * inverse, axis=0)) / size)
+        excess = 3 * x + np.log(size) - 2 * np.log(unit) - aim
+        moved = bounds.step(x, excess, 3 - 2 * rho / unit * to_numpy(xp.sum(parts * inverse, axis=0)) / size)
         done = np.abs(moved - x) <= 4 * np.finfo(float).eps * np.maximum(np.abs(x), 1)
         x = moved
         if done.all():
@@ -115,8 +118,10 @@ def direct_metric(A: Any, b: Any, kappa: float, *, moments: bool) -> Any:
         third = float(xp.sum(forward(L, solution) ** 2))  # b'(A + ρI)⁻³b
         second = float(xp.sum(solution**2))
         size = second if moments else float(xp.sum(solution * multiply(A, solution)))  # ‖g‖²
+        if not size > np.finfo(float).tiny:
+            raise np.linalg.LinAlgError("The squared norm is below floating point.")
         change = -2 * rho * third if moments else 2 * rho * (rho * third - second)  # of ‖g‖² in log ρ
-        excess = 3 * x + np.log(max(size, np.finfo(float).tiny)) - goal
+        excess = 3 * x + np.log(size) - goal
         moved = float(bounds.step(x, excess, max(3 + change / size, 1.0)))
         if near or abs(moved - x) <= 1e-12 * max(abs(x), 1):
             break

@@ -99,6 +99,6 @@ class OutputKernel:
 def _with_gap(x: tuple, objective: float, bound: float, n_iter: int, status: str, tol: float) -> Solution:
     """Return a solution with the objective of the coefficients themselves, and its gap to a lower bound."""
     gap = max(objective - bound, 0.0)
-    if status == "converged" and not gap <= max(2 * tol, 1e-6) * abs(objective):
+    if status in ("exact", "converged") and not gap <= max(2 * tol, 1e-6) * abs(objective):
         status = "inexact"
     return Solution(x, gap, n_iter, status, objective=objective)

@@ -41,7 +41,8 @@ def learn_output_kernel(
     rest = float(np.sum(spectrum.rest))
     if not spectrum.turned.any() or not e.any():
         x = Z[:, :0], like(np.zeros((Z.shape[1], 0)), Z), np.zeros(0)
-        return Solution(x, 0.0, 1, "exact", objective=rest)
+        # M is 0 or Y is outside of its span: no G explains what is left
+        return Solution(x, 0.0, 1, "exact", objective=rest + float(np.sum(spectrum.turned**2)))
     Q = row_space(Z) if start is None else start
     Z = multiply(Z, Q)
     if start is None:  # without C: the directions of the outputs in M'Y

@@ -29,15 +29,17 @@ def sphere_least_squares(A: np.ndarray, b: np.ndarray, radius: float) -> np.ndar
     if not along[last].any() and norm(rest) < radius:
         rest[np.flatnonzero(last)[-1]] = np.sqrt(radius**2 - rest @ rest)  # makes up the length; either sign would do
         return Vt.T @ rest
-    low = max(-mu[-1], float(np.max(np.abs(along) / radius - mu)))  # one term alone is as long as the radius there
-    high = max(norm(along) / radius - mu[-1], low)
+    # the unknown is δ = γ + μ >= 0, which can be far smaller than μ
+    above = mu - mu[-1]
+    low = max(0.0, float(np.max(np.abs(along) / radius - above)))  # one term alone is as long as the radius there
+    high = max(norm(along) / radius, low)
 
-    def excess(gamma: float) -> float:
-        parts = np.divide(along, mu + gamma, out=np.zeros(m), where=along != 0)
-        return 1 / radius - 1 / norm(parts)  # nearly linear in γ, unlike the length itself
+    def excess(delta: float) -> float:
+        parts = np.divide(along, above + delta, out=np.zeros(m), where=along != 0)
+        return 1 / radius - 1 / norm(parts)  # nearly linear in δ, unlike the length itself
 
-    gamma = low
+    delta = low
     if excess(low) > 0 and excess(high) < 0:
-        gamma = scipy.optimize.brentq(excess, low, high, xtol=4 * np.finfo(float).eps * max(abs(low), abs(high)))
-    x = np.divide(along, mu + gamma, out=np.zeros(m), where=along != 0)
-    return Vt.T @ (x * radius / norm(x))  # exactly on the sphere, also where γ is rounded
+        delta = scipy.optimize.brentq(excess, low, high, xtol=4 * np.finfo(float).eps * high)
+    x = np.divide(along, above + delta, out=np.zeros(m), where=along != 0)
+    return Vt.T @ (x * radius / norm(x))  # exactly on the sphere, also where δ is rounded

@@ -14,7 +14,7 @@ def to_frame(X: Any) -> Any:
     try:
         import pandas as pd
     except ImportError as error:
-        raise ImportError("Views.to_frame needs the package pandas: pip install 'consilience[frames]'.") from error
+        raise ImportError("Views.to_frame needs pandas: pip install pandas.") from error
     parts = []
     for name in X.names:
         block, columns = X.block(name), [f"{name}__{column}" for column in _column_names(X, name)]

@@ -202,13 +202,14 @@ def finite_outputs(estimator: Any, outputs: np.ndarray) -> np.ndarray:
 # -- prediction
 def outputs_by_blocks(estimator: Any, X: Any) -> Any:
     """Return the combined outputs of samples, block by block where they are read so; refuse what overflows."""
-    if not isinstance(X, RowBlocks):
-        return finite_outputs(estimator, estimator._combined(X))
-    parts = []
-    for number, block in enumerate(X):
-        with naming_block(f"Block {number} of {X.name}"):
-            parts.append(finite_outputs(estimator, estimator._combined(block.X)))
-    return _joined(parts, X)
+    with np.errstate(over="ignore", invalid="ignore"):  # what overflows is refused, in one sentence
+        if not isinstance(X, RowBlocks):
+            return finite_outputs(estimator, estimator._combined(X))
+        parts = []
+        for number, block in enumerate(X):
+            with naming_block(f"Block {number} of {X.name}"):
+                parts.append(finite_outputs(estimator, estimator._combined(block.X)))
+        return _joined(parts, X)
 
 
 def by_parts(
