@@ -6,7 +6,7 @@ Public names load their module when they are first used, so that importing the p
 import importlib
 from typing import TYPE_CHECKING, Any
 
-__version__ = "0.1.0.dev0"
+__version__ = "0.1.0"
 
 _NAMES = {
     "_backend": ["to_numpy"],
