@@ -5,7 +5,7 @@ PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11; 
 BIN = $(VENV)/bin
 PIP = $(BIN)/python -m pip --disable-pip-version-check
 
-.PHONY: demo test test-skipped fuzz lint docs bench reproduce clean
+.PHONY: demo test test-skipped fuzz trust lint docs bench reproduce clean
 
 demo: $(VENV)/.cli
 	@mkdir -p build
@@ -26,6 +26,12 @@ test-skipped: $(VENV)/.dev
 # Random cases for ten minutes, from a new seed each time; a failure names the command that repeats it.
 fuzz: $(VENV)/.test
 	$(BIN)/python tests/fuzz.py --seconds $(or $(SECONDS),600) --seed $(or $(SEED),$(shell date +%s))
+
+# The long versions of all checks of trust, hours; the figures are docs/trust.md. CHECK=kills runs one of them.
+trust: $(VENV)/.dev
+	for script in $(if $(CHECK),trust/$(CHECK).py,$(filter-out trust/check.py trust/page.py trust/_%,$(wildcard trust/*.py))); do \
+		OPENBLAS_NUM_THREADS=1 $(BIN)/python $$script --long || exit 1; done
+	$(BIN)/python trust/page.py
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff check .

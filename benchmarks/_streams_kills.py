@@ -1,8 +1,6 @@
 """The part `kills` of `streams.py`: a stream that is killed at random moments and resumed."""
 
-import hashlib
 import json
-import pickle
 import random
 import statistics
 import subprocess
@@ -13,30 +11,12 @@ from pathlib import Path
 import numpy as np
 import pyarrow.parquet as pq
 
+sys.path.insert(0, str(Path(__file__).parents[1] / "trust"))
+
+from _state import fingerprint, without_verbose  # isort: skip
 from _streams_files import made_stream, peak_memory  # isort: skip
 
 EVERY = 20_000  # rows between checkpoints
-
-
-def fingerprint(value, digest=None):
-    """Return a hash of all numbers, texts and arrays in a fitted model, whatever the order of its attributes."""
-    top = digest is None
-    digest = hashlib.sha256() if top else digest
-    if isinstance(value, np.ndarray) and value.dtype != object:
-        digest.update(f"{value.dtype}{value.shape}".encode() + np.ascontiguousarray(value).tobytes())
-    elif isinstance(value, dict):
-        for key in sorted(value, key=repr):
-            digest.update(repr(key).encode())
-            fingerprint(value[key], digest)
-    elif isinstance(value, (list, tuple)) or (isinstance(value, np.ndarray) and value.dtype == object):
-        for part in value:
-            fingerprint(part, digest)
-    elif type(value).__module__.startswith("consilience") and hasattr(value, "__dict__"):
-        state = value.__getstate__() if hasattr(value, "__getstate__") else vars(value)
-        fingerprint(state, digest)
-    else:
-        digest.update(pickle.dumps(value) if not isinstance(value, float) else value.hex().encode())
-    return digest.hexdigest() if top else ""
 
 
 def learn(path, checkpoint):
@@ -49,11 +29,10 @@ def learn(path, checkpoint):
         model, path, views="prefix", classes=[0, 1], measures="log_loss", drift=True, on_drift="forget",
         checkpoint=checkpoint, every=EVERY, resume=True,
     )  # fmt: skip
-    state = {name: value for name, value in vars(model).items() if name != "verbose"}
     print(
         json.dumps(
             {
-                "state": fingerprint(state), "rows": result.n_samples, "error": result.error,
+                "state": fingerprint(without_verbose(model)), "rows": result.n_samples, "error": result.error,
                 "log_loss": result.measures["log_loss"], "seconds": time.perf_counter() - start,
                 "peak": peak_memory(),
             }

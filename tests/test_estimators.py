@@ -8,34 +8,7 @@ from sklearn.utils.estimator_checks import estimator_checks_generator
 import cases
 from consilience import check_multiview_estimator
 from consilience.evaluation.checks import multiview_checks
-from consilience.online._frame import OnlineEstimator
 
-EXEMPT = (
-    {
-        # a sample that stands twice is left out once only, so held-out scores are not those of a weight of two
-        (cv, check)
-        for cv in (
-            "coregularized ridge cv",
-            "coregularized classifier cv",
-            "metric ridge cv",
-            "metric classifier cv",
-            "consensus",
-            "consensus classifier",
-        )
-        for check in ("check_sample_weight_equivalence_on_dense_data", "check_sample_weight_equivalence_on_sparse_data")
-    }
-    | {
-        # a weight of two is one step of twice the length; a sample that stands twice is met twice
-        (name, check)
-        for name, estimator in cases.LEARNERS.items()
-        if isinstance(estimator, OnlineEstimator)
-        for check in ("check_sample_weight_equivalence_on_dense_data", "check_sample_weight_equivalence_on_sparse_data")
-    }
-    | {
-        # without a bias no linear machine predicts one class everywhere, whatever its weight
-        ("max margin, linear", "check_class_weight_classifiers")
-    }
-)
 # The first case of a class runs all checks. Its other cases have other numbers and other solvers, but the same
 # signature, tags and validation of input, so they run the checks that fit and compare numbers, in one form each: some
 # are there again on arrays that cannot be written to. Every case has sparse views in `check_sparse_is_dense`.
@@ -56,7 +29,7 @@ def generated():
         for own, check in estimator_checks_generator(estimator):
             label = getattr(check, "func", check).__name__
             numeric = label in NUMERIC and not getattr(check, "keywords", {}).get("readonly_memmap")
-            if (name, label) not in EXEMPT and (type(estimator) not in seen or numeric):
+            if label not in cases.EXEMPT.get(name, {}) and (type(estimator) not in seen or numeric):
                 yield pytest.param(own, check, id=f"{name}-{label}")
         seen.add(type(estimator))
 

@@ -371,7 +371,7 @@ def test_dictionary_strings_of_a_stream_are_a_view(tmp_path):
 # -- libsvm
 @pytest.mark.parametrize("base", [0, 1])
 def test_columns_of_libsvm_are_counted_from_0_or_1(base, tmp_path):
-    values = sp.random_array((40, 6), density=0.4, rng=rng, format="csr")
+    values = sp.csr_array(sp.random(40, 6, density=0.4, random_state=rng))
     values[3, 0] = values[0, 5] = 1.0
     path = tmp_path / "t.libsvm"
     dump_svmlight_file(values, np.arange(40), str(path), zero_based=base == 0)
@@ -395,7 +395,7 @@ def test_columns_of_libsvm_are_counted_from_0_or_1(base, tmp_path):
     {"a": slice(0, 2), "b": slice(2, 8)}, {"a": [0, 1], "b": range(2, 8)}, {"a": "0:2", "b": ["2:5", "5", "6:8"]},
 ])  # fmt: skip
 def test_views_of_libsvm_columns(views, tmp_path):
-    values = sp.random_array((30, 7), density=0.5, rng=rng, format="csr")
+    values = sp.csr_array(sp.random(30, 7, density=0.5, random_state=rng))
     values[0, 6] = 1.0
     path = tmp_path / "t.svm"
     dump_svmlight_file(values, np.arange(30), str(path), zero_based=False)

@@ -1,0 +1,329 @@
+"""Do the tests notice a changed library? Each mutant is one change of the source; a good test fails with it.
+
+    python trust/mutants.py            some mutants of one module
+    python trust/mutants.py --long     a sample of all mutants, for MUTANTS_MINUTES (120); a later run continues
+
+`coverage_of_tests` records once which tests reach which line. One process of pytest collects these tests. For each
+mutant it forks, and the child replaces the code of the mutated function and runs the tests of the line until one fails.
+Compiled functions run as Python (NUMBA_DISABLE_JIT=1), with the tests that reach them so. A test that fails is tried
+without the mutant too. Results are kept in build/mutants.jsonl, and mutants that change nothing that could be observed
+are named in `equivalent_mutants.toml`, with reasons.
+"""
+
+import contextlib
+import gc
+import hashlib
+import json
+import math
+import os
+import resource
+import select
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import tomllib
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Sequence
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, NamedTuple
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+from _mutations import Mutant, apply, functions_by_code, mutants_of, sample_order
+from check import ROOT, Check, Figure, Found, main
+
+PACKAGE = ROOT / "src" / "consilience"
+RESULTS = ROOT / "build" / "mutants.jsonl"
+EQUIVALENT = Path(__file__).with_name("equivalent_mutants.toml")
+ROOMS = ("solvers", "views", "io")
+CERTIFICATES = ("solvers/bounds.py", "solvers/certificates.py")
+SHORT = "solvers/bounds.py", "src/consilience/solvers/bounds.py", 12  # mutants of a file, against its examples
+LEAST = 0.85  # share of mutants that the tests must kill
+SECONDS, TESTS = 30.0, 400  # of tests per mutant: seconds as recorded, and number
+HANG = 20  # seconds of the processor, and five times what was recorded, after which a test hangs
+WAIT = 400  # seconds without the end of a test after which it waits forever
+
+
+# -- running tests with a mutant, as a plugin of pytest
+class Outcome(NamedTuple):
+    """What became of a mutant: "killed", "survived" or "not run", and by which test or why."""
+
+    status: str
+    by: str
+
+
+def pytest_runtestloop(session: Any) -> bool:
+    """Try the mutants of the file MUTANTS_JOBS, in place of running the tests."""
+    given = json.loads(Path(os.environ["MUTANTS_JOBS"]).read_text(encoding="utf-8"))
+    items = {item.nodeid: item for item in session.items}
+    root = Path(given["root"])
+    jobs = [(Mutant(*fields), tests) for fields, tests in given["jobs"]]
+    for file in {mutant.file for mutant, _ in jobs}:
+        __import__(f"{root.name}.{file.removesuffix('.py').replace('/', '.')}")
+    functions = functions_by_code()
+    gc.collect()
+    gc.freeze()  # children share these pages
+    trusted: dict[str, bool] = {}
+    with open(given["results"], "a", encoding="utf-8") as results:
+        for mutant, tests in jobs:
+            if time.time() > given["end"]:
+                break
+            chosen = [items[name] for name in tests if name in items]
+            outcome = try_mutant(lambda m=mutant: apply(m, root / m.file, functions), chosen, given["limits"], trusted)
+            line = {"key": mutant.key, "file": digest(root / mutant.file), "tests": given["tests"]}
+            results.write(json.dumps({**line, **outcome._asdict(), "n_tests": len(chosen)}) + "\n")
+            results.flush()
+    return True
+
+
+def try_mutant(change: Callable[[], None], items: list[Any], limits: dict, trusted: dict[str, bool]) -> Outcome:
+    """Run tests in a child with a change; a test that fails without the change too does not count."""
+    while True:
+        items = [item for item in items if trusted.get(item.nodeid, True)]
+        if not items:
+            return Outcome("survived", "no test reaches it")
+        outcome = in_child(change, items, limits)
+        if outcome.status != "killed":
+            return outcome
+        name = outcome.by.partition(": ")[2]
+        if name not in trusted:
+            alone = [item for item in items if item.nodeid == name]
+            trusted[name] = in_child(lambda: None, alone, limits).status == "survived"
+        if trusted[name]:
+            return outcome
+
+
+def in_child(change: Callable[[], None], items: list[Any], limits: dict[str, float]) -> Outcome:
+    """Run tests in a forked process until one fails."""
+    receiving, sending = os.pipe()
+    child = os.fork()
+    if child == 0:
+        _work(change, items, limits, sending)
+    os.close(sending)
+    text = ""
+    while select.select([receiving], [], [], WAIT)[0]:
+        part = os.read(receiving, 10_000).decode()
+        text += part
+        if not part or text.endswith("end\n"):
+            break
+    for stop in (os.killpg, os.kill):  # with what tests may have started
+        with contextlib.suppress(ProcessLookupError):
+            stop(child, signal.SIGKILL)
+    os.waitpid(child, 0)
+    os.close(receiving)
+    kind, _, name = (text.removesuffix("end\n").splitlines() or ["not run: the process ended"])[-1].partition(": ")
+    if kind == "test":
+        return Outcome("killed", f"hung or crashed: {name}")
+    return Outcome({"failed": "killed", "passed": "survived"}.get(kind, "not run"), f"{kind}: {name}")
+
+
+def _work(change: Callable[[], None], items: list[Any], limits: dict[str, float], sending: int) -> None:
+    from _pytest.runner import runtestprotocol
+
+    def tell(text: str) -> None:
+        os.write(sending, f"{text}\n".encode())
+
+    try:
+        os.setsid()
+        silence = os.open(os.devnull, os.O_RDWR)
+        for descriptor in (0, 1, 2):
+            os.dup2(silence, descriptor)
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+        change()
+        for item, later in zip(items, [*items[1:], None], strict=True):
+            tell(f"test: {item.nodeid}")
+            limit = math.ceil(time.process_time() + limits[item.nodeid])
+            resource.setrlimit(resource.RLIMIT_CPU, (limit, resource.RLIM_INFINITY))
+            if any(report.failed for report in runtestprotocol(item, log=False, nextitem=later)):
+                tell(f"failed: {item.nodeid}\nend")
+                return
+        tell("passed: all\nend")
+    except ValueError as error:  # of `apply`
+        tell(f"not run: {error}\nend")
+    finally:
+        os._exit(0)
+
+
+# -- jobs
+class Job(NamedTuple):
+    """A mutant and the tests to run, the most promising first."""
+
+    mutant: Mutant
+    tests: list[str]
+
+
+def run_jobs(
+    jobs: Sequence[Job], seconds: dict[str, float], results: Path, end: float, *,
+    compiler: bool = True, root: Path = PACKAGE, place: Path = ROOT, hang: float = HANG,
+) -> None:  # fmt: skip
+    """Try mutants in one process of pytest, which appends the outcomes to `results`."""
+    files = sorted({name.partition("::")[0] for job in jobs for name in job.tests})
+    names = {name for job in jobs for name in job.tests}
+    results.parent.mkdir(parents=True, exist_ok=True)
+    paths = [Path(__file__).parent, root.parent, *filter(None, [os.environ.get("PYTHONPATH")])]
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "jobs.json"
+        given = {
+            "root": str(root), "jobs": jobs, "end": end, "results": str(results), "tests": digest(place / "tests"),
+            "limits": {name: hang + 5 * seconds.get(name, 0.0) for name in names},
+        }  # fmt: skip
+        file.write_text(json.dumps(given), encoding="utf-8")
+        environment = {
+            **os.environ, "MUTANTS_JOBS": str(file), "PYTHONPATH": os.pathsep.join(map(str, paths)),
+            "NUMBA_DISABLE_JIT": "0" if compiler else "1",
+        }  # fmt: skip
+        command = [sys.executable, "-m", "pytest", "-p", "mutants", "-p", "no:xdist", "-p", "no:cacheprovider", *files]
+        subprocess.run(command, cwd=place, env=environment, stdout=subprocess.DEVNULL, check=False)
+
+
+def choose(reaching: Iterable[str], seconds: dict[str, float]) -> list[str]:
+    """Return tests for `SECONDS`: of each test function the fastest case first, those of a file together."""
+    counts: Counter[str] = Counter()
+    ranked = []
+    for name in sorted(reaching, key=lambda name: (seconds[name], name)):
+        function = name.partition("[")[0]
+        ranked.append((counts[function], seconds[name], name))
+        counts[function] += 1
+    by_file, total = defaultdict(list), 0.0
+    for position, (_, cost, name) in enumerate(sorted(ranked)):
+        if total + cost <= SECONDS and position < TESTS:
+            by_file[name.partition("::")[0]].append(name)
+            total += cost
+    cost_of = {file: sum(map(seconds.__getitem__, names)) / len(names) for file, names in by_file.items()}
+    return [name for file in sorted(by_file, key=cost_of.__getitem__) for name in by_file[file]]
+
+
+class Recorded:
+    """Which tests reach a line, with the compiler on and off, and how long they take."""
+
+    def __init__(self, folders: dict[bool, list[Path]]) -> None:
+        self.folders = folders
+        self.seconds: dict[bool, dict[str, float]] = {True: {}, False: {}}
+        for compiler, own in folders.items():
+            for folder in own:
+                tests = json.loads((folder / "tests.json").read_text(encoding="utf-8"))
+                self.seconds[compiler] |= {name: seconds for name, (seconds, _) in tests.items()}
+        self._by_line = lru_cache(maxsize=4)(self._read)
+
+    def _read(self, file: str, compiler: bool) -> dict[int, set[str]]:
+        from coverage_of_tests import tests_by_line
+
+        return tests_by_line(self.folders[compiler], PACKAGE / file)
+
+    def job(self, mutant: Mutant) -> Job:
+        """Return a mutant with its tests."""
+        by_line, (first, last) = self._by_line(mutant.file, not mutant.compiled), mutant.reached_by
+        reaching = set().union(*(tests for line, tests in by_line.items() if first <= line <= last))
+        return Job(mutant, choose(reaching, self.seconds[not mutant.compiled]))
+
+
+def try_mutants(mutants: Sequence[Mutant], recorded: Recorded, end: float, results: Path = RESULTS) -> None:
+    """Try mutants, those of compiled functions in a process without the compiler."""
+    by_file = sorted(mutants, key=lambda mutant: mutant.file)  # data of a file are read once
+    jobs = {mutant.key: recorded.job(mutant) for mutant in by_file}
+    for compiler in (True, False):
+        own = [jobs[mutant.key] for mutant in mutants if mutant.compiled != compiler]
+        if own:
+            run_jobs(own, recorded.seconds[compiler], results, end, compiler=compiler)
+
+
+def digest(path: Path) -> str:
+    """Return a digest of a Python file, or of all those in a folder."""
+    files = sorted(path.rglob("*.py")) if path.is_dir() else [path]
+    return hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest()[:16]
+
+
+def read_results(mutants: Sequence[Mutant], results: Path = RESULTS) -> dict[str, Outcome]:
+    """Return outcomes by key that hold for the present files; those that survived are tried again with new tests."""
+    digests = {file: digest(PACKAGE / file) for file in {mutant.file for mutant in mutants}}
+    file_of, tests = {mutant.key: mutant.file for mutant in mutants}, digest(ROOT / "tests")
+    found = {}
+    for line in results.read_text(encoding="utf-8").splitlines() if results.exists() else []:
+        result = json.loads(line)
+        key, status = result["key"], result["status"]
+        if digests.get(file_of.get(key)) == result["file"] and (status == "killed" or result["tests"] == tests):
+            found[key] = Outcome(status, result["by"])
+    return found
+
+
+# -- the check
+def read_equivalent() -> dict[tuple[str, ...], str]:
+    """Return reasons by file, function, text before and after."""
+    table = tomllib.loads(EQUIVALENT.read_text(encoding="utf-8"))["mutant"]
+    return {tuple(row[key] for key in ("file", "function", "before", "after")): row["reason"] for row in table}
+
+
+def wilson(k: int, n: int, z: float = 1.96) -> tuple[float, float]:
+    """Return the 95% interval of a share k / n."""
+    center, spread = k + z * z / 2, z * math.sqrt(k * (n - k) / n + z * z / 4)
+    return max(0.0, (center - spread) / (n + z * z)), min(1.0, (center + spread) / (n + z * z))
+
+
+def summarize(mutants: Sequence[Mutant], outcomes: dict[str, Outcome]) -> Found:
+    """Return the share of killed mutants by room, and those that survived."""
+    equivalent, figures, survivors = read_equivalent(), [], []
+    rooms = defaultdict(list)
+    for mutant in mutants:
+        rooms["certificates" if mutant.file in CERTIFICATES else mutant.file.partition("/")[0]].append(mutant)
+    for room, own in sorted(rooms.items()):
+        named = [mutant for mutant in own if mutant[:4] in equivalent]
+        tried = [m for m in own if m[:4] not in equivalent and outcomes[m.key].status != "not run"]
+        alive = [mutant for mutant in tried if outcomes[mutant.key].status == "survived"]
+        if not tried:
+            continue
+        n, killed = len(tried), len(tried) - len(alive)
+        low, high = wilson(killed, n)
+        note = f"{killed / n:.0%} killed, 95% interval {low:.0%} to {high:.0%}; {len(named)} more are equivalent"
+        figures.append(Figure(f"mutants of {room}", n, max(0, len(alive) - int((1 - LEAST) * n)), note))
+        survivors += [
+            [f"{m.file}:{m.line}", f"`{m.before}`", f"`{m.after}`", outcomes[m.key].by.replace("passed: ", "")]
+            for m in alive
+        ]
+    return Found(figures, [("Mutants that survived", ["place", "before", "after", "tests that passed"], survivors)])
+
+
+def run(long: bool) -> Found:
+    """Try mutants until the time is over, in their order, and sum up those tried without a gap in this order."""
+    from coverage_of_tests import all_parts, measure
+
+    if not long:
+        file, part, size = SHORT
+        with tempfile.TemporaryDirectory() as folder:
+            recorded = Recorded({True: [measure(part, True, Path(folder))], False: []})
+            mutants = sample_order([m for m in mutants_of(PACKAGE / file, PACKAGE) if not m.compiled])[:size]
+            try_mutants(mutants, recorded, math.inf, Path(folder) / "results")
+            return summarize(mutants, read_results(mutants, Path(folder) / "results"))
+    parts = {compiler: [measure(*part) for part in all_parts() if part[1] == compiler] for compiler in (True, False)}
+    recorded, end = Recorded(parts), time.time() + 60 * float(os.environ.get("MUTANTS_MINUTES", 120))
+    files = [file for room in ROOMS for file in sorted((PACKAGE / room).glob("*.py"))]
+    order = sample_order([mutant for file in files for mutant in mutants_of(file, PACKAGE)])
+    while time.time() < end:
+        outcomes = read_results(order)
+        todo = [mutant for mutant in order if mutant.key not in outcomes][:200]
+        if not todo:
+            break
+        try_mutants(todo, recorded, end)
+    outcomes = read_results(order)
+    first_missing = next((k for k, mutant in enumerate(order) if mutant.key not in outcomes), len(order))
+    return summarize(order[:first_missing], outcomes)
+
+
+CHECK = Check(
+    "mutants",
+    "Mutants",
+    "The tests notice at least 85% of small changes of the solvers, the certificates, the views and the files: other "
+    "operators, numbers, conditions, bounds of slices and defaults, and statements that are left out.",
+    run,
+    (
+        "The sample is random, by file, with a fixed seed.",
+        f"Each mutant meets tests of at most {SECONDS:.0f} seconds; others might notice more.",
+        "Tests that start other processes do not see the change.",
+        "A test that does not end counts as one that fails.",
+    ),
+)
+
+if __name__ == "__main__":
+    sys.exit(main(CHECK))
