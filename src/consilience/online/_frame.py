@@ -141,6 +141,7 @@ class OnlineEstimator(ViewEstimator, ABC):
         self.n_iter_ = 1  # passes over the same samples
         self._met: tuple[str, ...] = ()  # views that some sample had
         self._began_with = {name: getattr(self, name) for name in FIXED if hasattr(self, name)}
+        self.preparation_: Any = None  # unless samples are read with one
         self._off_bounds = False  # whether steps differ from those of the bounds: by weights, or by forgetting
         self.kernels_ = {}
         self._machine = self._new_machine(self._targets.begin(self, *given))

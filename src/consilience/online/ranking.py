@@ -206,7 +206,6 @@ class RankingPerceptron(ViewClassifier, OnlineEstimator):
         """Set the empty state for outputs of any kind."""
         self._begin(np.zeros(1), True)
         del self.classes_, self._codes
-        self.preparation_ = None
         self.view_names_in_ = self._used_views = ()
         listed = self.candidates is not None and not callable(self.candidates)
         self._outputs = read_candidates_of(self.candidates) if listed else OutputList()
