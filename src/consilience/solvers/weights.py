@@ -88,12 +88,13 @@ def learn_weights(
 
     for start in starts:
         try:
+            unit = abs(along(start)[0]) or 1.0  # SciPy's first step has a length of its own, whatever the size of φ
             found = scipy.optimize.minimize(
-                along,
+                lambda u, unit=unit: tuple(part / unit for part in along(u)),
                 np.asarray(start) / radius,
                 jac=True,
                 method="BFGS",
-                options={"gtol": 1e-2 * tol * abs(along(start)[0]), "maxiter": max_iter},
+                options={"gtol": 1e-2 * tol, "maxiter": max_iter},
             )
             settled |= found.status != 1  # 1: the limit of steps
         except _Proved:
