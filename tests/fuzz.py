@@ -8,7 +8,8 @@ With NUMBA_BOUNDSCHECK=1 compiled loops raise IndexError where they leave their 
 
 A kind is a function of a random generator in one of the modules of `fuzzing`. It raises AssertionError where a property
 fails, and Refused where the library does not take what was drawn. The case of seed K is made by
-``np.random.default_rng([number of the kind, K])``.
+``np.random.default_rng([number of the kind, K])``. The file of a failing case is kept in build/fuzz: named by its
+format and fault, it belongs into tests/corpus.
 """
 
 import os
@@ -27,6 +28,7 @@ import gc
 import itertools
 import multiprocessing
 import re
+import shutil
 import signal
 import sys
 import tempfile
@@ -36,6 +38,7 @@ import warnings
 from collections import Counter
 from collections.abc import Callable
 from contextlib import contextmanager
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
@@ -47,6 +50,7 @@ SEARCHED = 120  # seconds after which a case in a child process counts as one th
 PARSED = 30  # the same for a small file or a short text
 GROWTH = 32 << 20  # bytes of memory that a child process may gain in the second half of at least LEAST cases
 LEAST = 1000
+KEPT = Path(__file__).parents[1] / "build" / "fuzz"  # files of cases that failed
 
 
 class Kind(NamedTuple):
@@ -73,9 +77,9 @@ KINDS = {
     "trees": Kind(8, parsers.fuzz_trees, "trees as strings and tuples", 0.3, True, PARSED, parsers.warm_up),
     "libsvm": Kind(9, parsers.fuzz_libsvm, "libsvm files", 0.3, True, PARSED, parsers.warm_up),
     "json": Kind(10, parsers.fuzz_json, "JSON lines", 0.3, True, PARSED, parsers.warm_up),
-    "csv": Kind(11, parsers.fuzz_csv, "CSV files", 0.3, True, PARSED, parsers.warm_up),
+    "csv": Kind(11, parsers.fuzz_csv, "CSV files", 0.2, True, PARSED, parsers.warm_up),
     "toml": Kind(12, parsers.fuzz_toml, "TOML files of views", 0.2, True, PARSED, parsers.warm_up),
-    "npz": Kind(13, parsers.fuzz_npz, "NPZ files", 0.2, True, PARSED, parsers.warm_up),
+    "npz": Kind(13, parsers.fuzz_npz, "NPZ files", 0.1, True, PARSED, parsers.warm_up),
     "arrow": Kind(14, parsers.fuzz_arrow, "Parquet, Feather and Arrow files", 0.2, True, PARSED, parsers.warm_up),
     "books": Kind(15, parsers.fuzz_books, "Excel, AnnData and MuData files", 0.1, True, PARSED, parsers.warm_up),
     "checkpoints": Kind(16, models.fuzz_checkpoints, "checkpoints of streams", 0.1, True, PARSED, models.warm_up_small),
@@ -87,7 +91,7 @@ KINDS = {
 # -- one case
 def run_case(kind, seed, raising=False):
     """Run one case; return its outcome, which begins with "failed" where a property does not hold."""
-    CASE.what = lambda: f"{kind} {seed}"
+    CASE.what, CASE.file = lambda: f"{kind} {seed}", None
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
@@ -98,7 +102,15 @@ def run_case(kind, seed, raising=False):
         except Exception as error:
             if raising:
                 raise
+            keep_file(kind, seed, CASE.file)
             return f"failed: {error if isinstance(error, AssertionError) else explain(error)} in {CASE.what()}"
+
+
+def keep_file(kind, seed, file):
+    """Copy the file that a failing case reads to the folder of such files."""
+    if file is not None and file.is_file():
+        KEPT.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(file, KEPT / f"{kind}-{seed}-{file.name}")
 
 
 @contextmanager
@@ -205,7 +217,10 @@ def run(kind, seeds):
         if ending and not started:
             raise RuntimeError(f"The child process ended with {ending} before its first case.")
         if ending and started[-1] not in outcomes:
-            about = f" ({messages[-1][1]})" if messages[-1][0] == "about" else ""
+            about = ""
+            if messages[-1][0] == "about":
+                about = f" ({messages[-1][1]})"
+                keep_file(kind, started[-1], messages[-1][2])
             outcomes[started[-1]] = f"failed: the process ended with {ending}{about}"
         todo = [seed for seed in todo if seed not in outcomes]
     return outcomes

@@ -83,7 +83,7 @@ def fuzz_files(rng):
     path = Path(FOLDER.name) / "damaged.cons"
     path.write_bytes(content)
 
-    describe(lambda: f"load of {shown(model)[:200]} after {damage}")
+    describe(lambda: f"load of {shown(model)[:200]} after {damage}", path)
     loaded, sentence = attempt(lambda: cs.load(path))
     if sentence:
         known = any(word in sentence for word in ("damaged", "refused", "is not a model file", "has file format"))
@@ -92,10 +92,14 @@ def fuzz_files(rng):
     use(loaded, model, X, y)
 
 
-@functools.cache
+SHOWN = {}  # by address: what is saved stays in the pool, and Views have no hash
+
+
 def shown(model):
     """Return the description of a model, which takes longer than to load it."""
-    return show(model)
+    if id(model) not in SHOWN:
+        SHOWN[id(model)] = show(model)
+    return SHOWN[id(model)]
 
 
 def use(loaded, model, X, y):
@@ -276,7 +280,7 @@ def fuzz_checkpoints(rng):
         content = damaged_bytes(rng, content)
     path = Path(FOLDER.name) / "damaged.checkpoint"
     path.write_bytes(content)
-    describe(lambda: f"read_checkpoint of {shown_state(model)} after damage of {style}: {tree[:2000]!r}")
+    describe(lambda: f"read_checkpoint of {shown_state(model)} after damage of {style}: {tree[:2000]!r}", path)
     loaded, sentence = attempt(lambda: cs.io.read_checkpoint(path))
     if sentence:
         known = any(word in sentence for word in ("damaged", "refused", "is not a model file", "has file format"))

@@ -93,7 +93,11 @@ def fuzz_trees(rng):
             for _ in range(1 + int(rng.integers(0, 2)))
         ]
     deep = isinstance(samples[0], tuple)  # which repr may not write
-    describe(lambda: f"SubsetTree of {'nested tuples' if deep else repr(samples)[:400]}")
+    path = in_folder("t.trees")
+    if not deep:
+        path.write_bytes("\n".join(map(str, samples)).encode("utf-8", "surrogateescape"))
+    what = "nested tuples" if deep else repr(samples)[:400]
+    describe(lambda: f"SubsetTree of {what}", None if deep else path)
     K = take(lambda: kernel(samples))
     assert np.isfinite(K).all(), "the kernel is not finite"
     assert (K >= 0).all(), "a number of fragments is negative"
@@ -136,7 +140,7 @@ def read_drawn(rng, path, content, formats=("jsonl", "csv", "tsv"), blocks=False
     format, size = pick(rng, formats) if formats else "", int(rng.integers(1, 4))
     path.write_bytes(gzip.compress(content, 1) if path.suffix == ".gz" else content)
     described = {**options, "target": target} | (stream if reader in ("stream", "lines") else {})
-    describe(lambda: f"{reader}({path.name}, {described}) of {content[:300]!r}")
+    describe(lambda: f"{reader}({path.name}, {described}) of {content[:300]!r}", path)
 
     def read():
         if reader == "samples":
@@ -237,7 +241,7 @@ def fuzz_toml(rng):
     content = drawn_bytes(rng, toml_bytes, SOUND_TOML, "toml")
     path = in_folder("views.toml")
     path.write_bytes(content)
-    describe(lambda: f"read_layout of {content[:300]!r}")
+    describe(lambda: f"read_layout of {content[:300]!r}", path)
     views, target, ids = take(lambda: cs.io.read_layout(path), also=(OSError,))
     assert views, "there are no views"
     for name, chosen in views.items():

@@ -25,14 +25,15 @@ DAMAGED = re.compile(r"(?<=cannot be read as )[^:]*: .*(cannot reshape|out of bo
 FOLDER = tempfile.TemporaryDirectory(prefix="fuzz", dir="/dev/shm" if os.path.isdir("/dev/shm") else None)
 
 # -- properties that all kinds share
-CASE = SimpleNamespace(tell=None)  # what: a function that describes the case; tell: where it may crash, sends a message
+# what: a function that describes the case; file: what the case reads; tell: where it may crash, sends a message
+CASE = SimpleNamespace(tell=None, what=lambda: "", file=None)
 
 
-def describe(what):
-    """Keep what describes the case that runs; where it may crash, the parent process is told before."""
-    CASE.what = what
+def describe(what, file=None):
+    """Keep what describes the case that runs, and the file that it reads; the parent process is told before a crash."""
+    CASE.what, CASE.file = what, file
     if CASE.tell:
-        CASE.tell(("about", what()[:600]))
+        CASE.tell(("about", what()[:600], file))
 
 
 def attempt(call, *, doing="", also=(), foreign=False, any_text=False):

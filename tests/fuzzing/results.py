@@ -54,7 +54,7 @@ def fuzz_results(rng):
             path.unlink()
     for own, content in files.items():
         (folder / own).write_bytes(content)
-    describe(lambda: f"run with {name} = {files[name]!r:.1500}")
+    describe(lambda: f"run with {name} = {files[name]!r:.1500}", folder / name)
     found = take(lambda: running.run(EXPERIMENT, folder), also=(OSError,))
     assert set(record) <= set(found) or not cut, "a part of the record is lost"
     assert found == record or not cut, "a file that was cut off changed the results"
@@ -66,6 +66,6 @@ def fuzz_quarantine(rng):
     content = mutated(rng, QUARANTINED, [QUARANTINED], "json")
     path = Path(FOLDER.name) / "left_out.jsonl"
     path.write_bytes(content)
-    describe(lambda: f"drop_lines_from({content!r:.600})")
+    describe(lambda: f"drop_lines_from({content!r:.600})", path)
     take(lambda: drop_lines_from(path, 6), also=(OSError,))
     assert os.path.getsize(path) <= len(content), "lines were added"
