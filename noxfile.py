@@ -4,9 +4,12 @@
     nox -s tests-3.12 oldest -- quick a part of the tests that takes a minute or two: see `QUICK`
 
 The versions of Python are the classifiers of pyproject.toml, and the oldest versions of packages its lower bounds. A
-Python that is not installed is skipped, and nox says so. Each run of tests writes its counts to build/nox.
+Python that is not installed is skipped, and nox says so. Each run of tests writes its counts and the versions of Python
+and packages to build/nox; `trust/compatibility.py` makes a table of them.
 """
 
+import hashlib
+import json
 import re
 import shutil
 import time
@@ -32,7 +35,16 @@ QUICK = (
     "tests/cli/test_cli.py", "tests/views/test_views.py", "--pyargs", PROJECT["name"],
 )  # fmt: skip
 MINIMAL = ("tests/test_estimators.py", "tests/test_extras.py", "tests/kernels/test_kernels.py", "tests/solvers")
+# Modules of the library are named by --pyargs: those of src would be a second copy of the one that is installed
+ALL = ("tests", "--pyargs", PROJECT["name"])
 DIST = ROOT / "build" / "dist"
+RESULTS = ROOT / "build" / "nox"
+_VERSIONS = """
+import importlib.metadata, json, platform, sys
+packages = {each.name.lower().replace("_", "-"): each.version for each in importlib.metadata.distributions()}
+system = f"{platform.system()} {platform.machine()}"
+print(json.dumps({"python": platform.python_version(), "system": system, "packages": packages}))
+"""
 # river compares itself with the library in tests; it asks for a newer SciPy than the library does
 NOT_WITH_OLDEST = {"river"}
 
@@ -71,16 +83,44 @@ def tools(*names: str) -> list[str]:
     return [line for line in PROJECT["optional-dependencies"]["release"] if name_of(line) in names]
 
 
+def digest(root: Path = ROOT) -> str:
+    """Return the SHA-256 of all that a session tests: the library, its tests and its requirements."""
+    files = [root / "pyproject.toml", root / "noxfile.py"]
+    for folder in ("src/consilience", "tests"):
+        files += [path for path in (root / folder).rglob("*") if path.is_file() and "__pycache__" not in path.parts]
+    found = hashlib.sha256()
+    for path in sorted(files):
+        if path.suffix not in (".nbi", ".nbc", ".pyc"):
+            found.update(f"{path.relative_to(root).as_posix()}\n".encode() + path.read_bytes() + b"\0")
+    return found.hexdigest()
+
+
+def install_library(session: nox.Session, *words: str) -> None:
+    """Install the library of this folder; modules that an earlier build left in build/lib would be installed too."""
+    shutil.rmtree(ROOT / "build" / "lib", ignore_errors=True)
+    session.install(*words)
+
+
+def describe(session: nox.Session, **more: object) -> None:
+    """Write what a session tests, with the versions of Python and packages, to build/nox."""
+    RESULTS.mkdir(parents=True, exist_ok=True)
+    (RESULTS / f"{session.name}.xml").unlink(missing_ok=True)
+    found = json.loads(session.run("python", "-c", _VERSIONS, silent=True, log=False))
+    text = json.dumps({"session": session.name, "digest": digest(), **found, **more}, indent=1)
+    (RESULTS / f"{session.name}.json").write_text(text + "\n", encoding="utf-8")
+
+
 def run_tests(session: nox.Session, quick: Sequence[str], words: Sequence[str] = (), folder: Path = ROOT) -> None:
     """Run all tests, or those of `quick` where the words after ``--`` begin with quick; other words go to pytest."""
     words = list(words or session.posargs)
     if words[:1] == ["quick"]:
         words[:1] = quick
-    counts = ROOT / "build" / "nox" / f"{session.name}.xml"
-    counts.parent.mkdir(parents=True, exist_ok=True)
+    elif not words or words[0].startswith("-"):
+        words[:0] = ALL
+    describe(session)
     with session.chdir(folder):
         session.run(
-            "python", "-m", "pytest", f"--junitxml={counts}", "-p", "no:cacheprovider", *words,
+            "python", "-m", "pytest", f"--junitxml={RESULTS / session.name}.xml", "-p", "no:cacheprovider", *words,
             env={"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"},
         )  # fmt: skip
 
@@ -88,7 +128,7 @@ def run_tests(session: nox.Session, quick: Sequence[str], words: Sequence[str] =
 @nox.session(python=PYTHONS)
 def tests(session: nox.Session) -> None:
     """Run the tests with the packages of today."""
-    session.install(".[test]")
+    install_library(session, ".[test]")
     run_tests(session, QUICK)
 
 
@@ -98,21 +138,22 @@ def oldest(session: nox.Session) -> None:
     lines = [line for line in requirements("test", "omics", "onnx") if name_of(line) not in NOT_WITH_OLDEST]
     pins = Path(session.create_tmp()) / "oldest.txt"
     pins.write_text("\n".join(lower_bounds(lines)), encoding="utf-8")
-    session.install("--constraint", str(pins), ".", *lines)
+    install_library(session, "--constraint", str(pins), ".", *lines)
     run_tests(session, QUICK)
 
 
 @nox.session(python=PYTHONS[-1])
 def newest(session: nox.Session) -> None:
     """Run the tests with the newest packages, also those that are not released yet."""
-    session.install("--pre", "--upgrade", ".[test]")
+    install_library(session, "--pre", "--upgrade", ".[test]")
     run_tests(session, QUICK)
 
 
 @nox.session(python=PYTHONS[0])
 def minimal(session: nox.Session) -> None:
     """Install the library alone, and run tests that need no extra; missing extras must be told by a sentence."""
-    session.install(".", *(line for line in requirements("test") if name_of(line) in ("pytest", "hypothesis")))
+    lines = [line for line in requirements("test") if name_of(line) in ("pytest", "hypothesis")]
+    install_library(session, ".", *lines)
     words = list(session.posargs)
     run_tests(session, MINIMAL, words if words[:1] == ["quick"] else ["quick", *words])
 
@@ -124,6 +165,7 @@ def build(session: nox.Session) -> None:
     shutil.rmtree(DIST, ignore_errors=True)
     session.run("python", "-m", "build", "--outdir", str(DIST))
     session.run("python", "-m", "twine", "check", "--strict", *map(str, sorted(DIST.iterdir())))
+    describe(session, built=sorted(path.name for path in DIST.iterdir()))
 
 
 @nox.session(python=PYTHONS[0], requires=["build"])

@@ -276,8 +276,10 @@ def test_what_cannot_grow_is_refused(samples, monkeypatch):
         cs.ViewMetricRidge().partial_fit(X, y)
     with pytest.raises(ValueError, match="class_weight='balanced'"):
         cs.CoRegularizedRidgeClassifier(n_components=5, class_weight="balanced").partial_fit(X, labels)
-    with pytest.raises(ValueError, match="a graph is between all samples"):
+    with pytest.raises(AttributeError) as caught:
         cs.CoRegularizedRidge(n_components=5, graph_penalty=1e-3).partial_fit(X, y)
+    assert "a graph is between all samples" in str(caught.value.__cause__)
+    assert not hasattr(cs.CoRegularizedRidge(n_components=5, graph_penalty=1e-3), "merge")
     with pytest.raises(ValueError, match="does not take `validation_fraction`"):
         cs.CoRegularizedRidge(
             n_components=5, view_weights="learned", weights_solver="alternating", validation_fraction=0.3

@@ -5,7 +5,6 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
 import numpy as np
-import pandas as pd
 import pytest
 import scipy.sparse as sp
 from hypothesis import given
@@ -337,8 +336,12 @@ def test_precomputed_in_scikit_learns_manner_and_by_rows_of_one_gram():
     assert_allclose(centered(gram[[1, 2]], gram), reference.centered(K)[[1, 2]], atol=1e-12)
 
 
-def test_functions_of_sets_and_of_pairs():
+def test_a_frame_and_lists_are_arrays():
+    pd = pytest.importorskip("pandas")
     np.testing.assert_array_equal(RBF(0.3)(pd.DataFrame(X), X.tolist()), RBF(0.3)(X, X))
+
+
+def test_functions_of_sets_and_of_pairs():
     double = ks.FromCallable(lambda A, B: (A @ B.T).astype(np.float64))
     for kernel in (Linear() + double, Linear() * double):
         assert kernel(X.astype(np.float32)).dtype == np.float64, "the wider precision"

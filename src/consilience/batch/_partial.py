@@ -30,10 +30,16 @@ _FIXED = ("kernel", "n_components")  # parameters on which the features depend
 
 def keeps_sums(estimator: Any) -> bool:
     """Tell whether an estimator works over features, whose sums can grow; otherwise raise what `hasattr` reads."""
+    name = type(estimator).__name__
     if estimator.n_components is None:
         raise AttributeError(
-            f"{type(estimator).__name__} with exact kernels needs all samples at once. Set `n_components`, such as "
-            "n_components=300, for partial_fit and merge."
+            f"{name} with exact kernels needs all samples at once. Set `n_components`, such as n_components=300, for "
+            "partial_fit and merge."
+        )
+    if getattr(estimator, "graph_penalty", 0):
+        raise AttributeError(
+            f"{name}.partial_fit does not take `graph_penalty`, since a graph is between all samples. Use `fit`, or "
+            "graph_penalty=0."
         )
     return True
 
@@ -109,11 +115,6 @@ def _refuse_parameters(estimator: Any) -> None:
         raise ValueError(
             f"{name}.partial_fit does not take class_weight={estimator.class_weight!r}, since the numbers of samples "
             "of the classes change with every call. Give the weights as a dict."
-        )
-    if getattr(estimator, "graph_penalty", 0):
-        raise ValueError(
-            f"{name}.partial_fit does not take `graph_penalty`, since a graph is between all samples. Use `fit`, or "
-            "graph_penalty=0."
         )
     if getattr(estimator, "validation_fraction", None) is not None:
         raise ValueError(

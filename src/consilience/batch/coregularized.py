@@ -221,7 +221,7 @@ class CoRegularizedRidge(ViewRegressor, BatchEstimator):
 
     @available_if(keeps_sums)
     def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None, classes: Any = None) -> Self:
-        """Add samples to the fit; needs `n_components`.
+        """Add samples to the fit; needs `n_components`, without a `graph_penalty`.
 
         The first call fixes the parameters of kernels, the landmarks and the classes, from its samples. The fit is
         then that of all samples with these landmarks, however they are divided into later calls. Only sums over
