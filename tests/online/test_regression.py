@@ -500,3 +500,21 @@ def test_single_precision_and_forgetting():
     np.testing.assert_allclose(model.predict(X), Regressor().partial_fit(X, y).predict(X), rtol=1e-3, atol=1e-3)
     for some in (model, Regressor(RBF(0.2)).partial_fit(X, y), Regressor(RBF(0.2), threshold=0.1).partial_fit(X, y)):
         assert not some.forget(0.0).predict(X).any()
+
+
+@pytest.mark.parametrize("n_outputs", [1, 11])
+@pytest.mark.parametrize("loss", ["epsilon_insensitive", "squared"])
+def test_sums_of_losses_have_the_same_bits_however_a_stream_is_cut(loss, n_outputs):
+    rng = np.random.default_rng(0)
+    X, Y = {"a": rng.normal(size=(300, 3))}, rng.normal(size=(300, n_outputs))
+    found = []
+    for size in (1, 7, 300):
+        model = cs.PassiveAggressiveRegressor(loss=loss, average=True)
+        for start in range(0, 300, size):
+            model.partial_fit({"a": X["a"][start : start + size]}, Y[start : start + size])
+        found.append((model.total_loss_, model._predicted_loss, model.loss_curve_.tobytes()))
+    single = cs.PassiveAggressiveRegressor(loss=loss, average=True)
+    for row, y in zip(X["a"], Y, strict=True):
+        single.learn_one({"a": row}, y)
+    found.append((single.total_loss_, single._predicted_loss, single.loss_curve_.tobytes()))
+    assert len(set(found)) == 1

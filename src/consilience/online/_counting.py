@@ -39,12 +39,17 @@ def begin_losses(estimator: Any) -> None:
 
 def count_losses(estimator: Any, last: np.ndarray, predicted: np.ndarray) -> None:
     """Count samples, add up losses of the last hypotheses and of predictions, and add to the loss curve."""
-    first, sums = estimator.n_samples_seen_, estimator._predicted_loss + np.cumsum(predicted)
+    first, sums = estimator.n_samples_seen_, _added_in_turn(estimator._predicted_loss, predicted)
     kept = curve_marks(first, first + len(last))
     estimator._curve = np.concatenate([estimator._curve, np.column_stack([kept, sums[kept - first - 1]])])
     estimator.n_samples_seen_ += len(last)
-    estimator.total_loss_ += float(np.sum(last))
+    estimator.total_loss_ = float(_added_in_turn(estimator.total_loss_, last)[-1])
     estimator._predicted_loss = float(sums[-1])
+
+
+def _added_in_turn(start: float, values: np.ndarray) -> np.ndarray:
+    """Return the sums after each value, added one by one, so that chunks of any size have the same bits."""
+    return np.cumsum(np.concatenate([[start], values]))[1:]
 
 
 def count_one_loss(estimator: Any, last: float, predicted: float) -> None:

@@ -191,9 +191,14 @@ def _count(estimator: Any, lesson: Lesson, record: IntervalRecord) -> None:
     """Add up the losses of samples, over their outputs; without averages the last hypothesis predicts."""
     y = lesson.codes
     _follow(estimator, lesson)
-    last = estimator._losses(y, record.last).sum(axis=1)
-    predicted = estimator._losses(y, record.scores).sum(axis=1) if estimator._averages() else last
+    last = _added_outputs(estimator._losses(y, record.last))
+    predicted = _added_outputs(estimator._losses(y, record.scores)) if estimator._averages() else last
     count_losses(estimator, last, predicted)
+
+
+def _added_outputs(losses: np.ndarray) -> np.ndarray:
+    """Return the sum over outputs, added in the order in which a single sample adds them."""
+    return np.cumsum(losses, axis=1)[:, -1]
 
 
 # -- the bound

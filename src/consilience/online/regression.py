@@ -228,7 +228,7 @@ default="epsilon_insensitive"
         """Return the loss of one sample and output."""
         gap, slopes = abs(y - score) - self._tolerance(), self._slopes()
         loss = max(gap, 0.0) * slopes[0 if y > score else 1]
-        return loss**2 if self._is_squared() else loss
+        return loss * loss if self._is_squared() else loss  # as an array is squared
 
     def _bound_setting(self) -> BoundSetting | None:
         if self._machine.n_dropped or self.threshold is not None:  # no bound is known
