@@ -27,6 +27,7 @@ PACKAGE = ROOT / "src" / "consilience"
 FOLDER = ROOT / "build" / "coverage"
 LEAST = 0.95  # share of lines and of branches
 SHORT = "tests/io/test_writing.py", "io/writing.py"
+BY_FILE = ("solvers", "views", "io")  # new tests against mutants come here: each file is a part of its own
 SECONDS = 20  # of the processor for a test with the compiler off
 
 # the tests that reach compiled loops on small arrays
@@ -58,15 +59,19 @@ exclude_also =
 
 def all_parts() -> list[tuple[str, bool]]:
     """Return the parts of the tests that run in one process each, and whether loops are compiled there."""
-    tests = sorted((ROOT / "tests").glob("*/")) + sorted((ROOT / "tests").glob("test_*.py"))
-    names = [path.relative_to(ROOT).as_posix() for path in tests if path.name not in ("__pycache__", "trust")]
+    tests = ROOT / "tests"
+    others = {tests / name for name in ("trust", *BY_FILE)}
+    folders = sorted({file.parent for file in tests.glob("*/test_*.py")} - others)
+    files = [file for name in BY_FILE for file in sorted((tests / name).glob("test_*.py"))]
+    names = [path.relative_to(ROOT).as_posix() for path in [*files, *folders, *sorted(tests.glob("test_*.py"))]]
     return [(name, True) for name in [*names, "src"]] + [(name, False) for name in WITHOUT_COMPILER]
 
 
 def measure(part: str, compiler: bool, folder: Path = FOLDER, root: Path = ROOT, source: Path = PACKAGE) -> Path:
     """Run a part of the tests under coverage.py, if that was not done for the present files; return its folder."""
     own = folder / ("" if compiler else "without_compiler") / part.replace("/", ".")
-    digest, kept = digest_of([source, root / part, *(root / "tests").glob("*.py")]), own / "digest"
+    shared = [file for file in sorted((root / "tests").glob("*.py")) if not file.name.startswith("test_")]
+    digest, kept = digest_of([source, root / part, *shared]), own / "digest"
     if kept.exists() and kept.read_text() == digest:
         return own
     own.mkdir(parents=True, exist_ok=True)
@@ -77,11 +82,11 @@ def measure(part: str, compiler: bool, folder: Path = FOLDER, root: Path = ROOT,
     paths = [own, Path(__file__).parent, root / "src", *filter(None, [os.environ.get("PYTHONPATH")])]
     environment = {
         **os.environ, "PYTHONPATH": os.pathsep.join(map(str, paths)), "COVERAGE_PROCESS_START": str(own / "rc"),
-        "CONTEXTS_OF_TESTS": str(own / "tests.json"),
+        "CONTEXTS_OF_TESTS": str(own / "tests.json"), "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",
     }  # fmt: skip
     if not compiler:
         environment |= {"NUMBA_DISABLE_JIT": "1", "SECONDS_OF_TESTS": str(SECONDS)}
-    command = [sys.executable, "-m", "pytest", "-p", "_contexts", "-p", "no:xdist", "-p", "no:cacheprovider", part]
+    command = [sys.executable, "-m", "pytest", "-p", "_contexts", "-p", "no:cacheprovider", part]
     with open(own / "log", "w") as log:
         run = subprocess.run(command, cwd=root, env=environment, stdout=log, stderr=subprocess.STDOUT)
     if run.returncode == 0:

@@ -44,6 +44,7 @@ SHORT = "solvers/bounds.py", "src/consilience/solvers/bounds.py", 12  # mutants 
 LEAST = 0.85  # share of mutants that the tests must kill
 SECONDS, TESTS = 30.0, 400  # of tests per mutant: seconds as recorded, and number
 HANG = 20  # seconds of the processor, and five times what was recorded, after which a test hangs
+BATCH = 200  # mutants of one process of pytest
 WAIT = 400  # seconds without the end of a test after which it waits forever
 
 
@@ -73,8 +74,9 @@ def pytest_runtestloop(session: Any) -> bool:
                 break
             chosen = [items[name] for name in tests if name in items]
             outcome = try_mutant(lambda m=mutant: apply(m, root / m.file, functions), chosen, given["limits"], trusted)
-            line = {"key": mutant.key, "file": digest(root / mutant.file), "tests": given["tests"]}
-            results.write(json.dumps({**line, **outcome._asdict(), "n_tests": len(chosen)}) + "\n")
+            line = {"key": mutant.key, "file": digest(root / mutant.file), **outcome._asdict()}
+            passed = tests if outcome.status == "survived" else []
+            results.write(json.dumps({**line, "passed": passed}) + "\n")
             results.flush()
     return True
 
@@ -167,15 +169,15 @@ def run_jobs(
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "jobs.json"
         given = {
-            "root": str(root), "jobs": jobs, "end": end, "results": str(results), "tests": digest(place / "tests"),
+            "root": str(root), "jobs": jobs, "end": end, "results": str(results),
             "limits": {name: hang + 5 * seconds.get(name, 0.0) for name in names},
         }  # fmt: skip
         file.write_text(json.dumps(given), encoding="utf-8")
         environment = {
             **os.environ, "MUTANTS_JOBS": str(file), "PYTHONPATH": os.pathsep.join(map(str, paths)),
-            "NUMBA_DISABLE_JIT": "0" if compiler else "1",
+            "NUMBA_DISABLE_JIT": "0" if compiler else "1", "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",
         }  # fmt: skip
-        command = [sys.executable, "-m", "pytest", "-p", "mutants", "-p", "no:xdist", "-p", "no:cacheprovider", *files]
+        command = [sys.executable, "-m", "pytest", "-p", "mutants", "-p", "no:cacheprovider", *files]
         subprocess.run(command, cwd=place, env=environment, stdout=subprocess.DEVNULL, check=False)
 
 
@@ -220,12 +222,10 @@ class Recorded:
         return Job(mutant, choose(reaching, self.seconds[not mutant.compiled]))
 
 
-def try_mutants(mutants: Sequence[Mutant], recorded: Recorded, end: float, results: Path = RESULTS) -> None:
+def try_jobs(jobs: Sequence[Job], recorded: Recorded, end: float, results: Path = RESULTS) -> None:
     """Try mutants, those of compiled functions in a process without the compiler."""
-    by_file = sorted(mutants, key=lambda mutant: mutant.file)  # data of a file are read once
-    jobs = {mutant.key: recorded.job(mutant) for mutant in by_file}
     for compiler in (True, False):
-        own = [jobs[mutant.key] for mutant in mutants if mutant.compiled != compiler]
+        own = [job for job in jobs if job.mutant.compiled != compiler]
         if own:
             run_jobs(own, recorded.seconds[compiler], results, end, compiler=compiler)
 
@@ -236,16 +236,30 @@ def digest(path: Path) -> str:
     return hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest()[:16]
 
 
-def read_results(mutants: Sequence[Mutant], results: Path = RESULTS) -> dict[str, Outcome]:
-    """Return outcomes by key that hold for the present files; those that survived are tried again with new tests."""
+def read_results(mutants: Sequence[Mutant], results: Path = RESULTS) -> tuple[dict[str, Outcome], dict[str, set[str]]]:
+    """Return by key the outcomes that hold for the present files, and the tests that passed with a mutant."""
     digests = {file: digest(PACKAGE / file) for file in {mutant.file for mutant in mutants}}
-    file_of, tests = {mutant.key: mutant.file for mutant in mutants}, digest(ROOT / "tests")
-    found = {}
+    file_of = {mutant.key: mutant.file for mutant in mutants}
+    found, passed = {}, defaultdict(set)
     for line in results.read_text(encoding="utf-8").splitlines() if results.exists() else []:
         result = json.loads(line)
-        key, status = result["key"], result["status"]
-        if digests.get(file_of.get(key)) == result["file"] and (status == "killed" or result["tests"] == tests):
-            found[key] = Outcome(status, result["by"])
+        if digests.get(file_of.get(result["key"])) == result["file"]:
+            found[result["key"]] = Outcome(result["status"], result["by"])
+            passed[result["key"]].update(result["passed"])
+    return found, passed
+
+
+def new_jobs(mutants: Sequence[Mutant], recorded: Recorded, results: Path = RESULTS) -> list[Job]:
+    """Return mutants that were not tried, and those that survived with the tests that are new since then."""
+    outcomes, passed = read_results(mutants, results)
+    todo = [mutant for mutant in mutants if outcomes.get(mutant.key, ("survived",))[0] == "survived"]
+    by_file = sorted(todo, key=lambda mutant: mutant.file)  # data of a file are read once
+    jobs = {mutant.key: recorded.job(mutant) for mutant in by_file}
+    found = []
+    for mutant in todo:
+        tests = [name for name in jobs[mutant.key].tests if name not in passed[mutant.key]]
+        if tests or mutant.key not in outcomes:
+            found.append(Job(mutant, tests))
     return found
 
 
@@ -294,21 +308,28 @@ def run(long: bool) -> Found:
         with tempfile.TemporaryDirectory() as folder:
             recorded = Recorded({True: [measure(part, True, Path(folder))], False: []})
             mutants = sample_order([m for m in mutants_of(PACKAGE / file, PACKAGE) if not m.compiled])[:size]
-            try_mutants(mutants, recorded, math.inf, Path(folder) / "results")
-            return summarize(mutants, read_results(mutants, Path(folder) / "results"))
+            results = Path(folder) / "results"
+            try_jobs(new_jobs(mutants, recorded, results), recorded, math.inf, results)
+            return summarize(mutants, read_results(mutants, results)[0])
     parts = {compiler: [measure(*part) for part in all_parts() if part[1] == compiler] for compiler in (True, False)}
     recorded, end = Recorded(parts), time.time() + 60 * float(os.environ.get("MUTANTS_MINUTES", 120))
-    files = [file for room in ROOMS for file in sorted((PACKAGE / room).glob("*.py"))]
-    order = sample_order([mutant for file in files for mutant in mutants_of(file, PACKAGE)])
-    while time.time() < end:
-        outcomes = read_results(order)
-        todo = [mutant for mutant in order if mutant.key not in outcomes][:200]
-        if not todo:
-            break
-        try_mutants(todo, recorded, end)
-    outcomes = read_results(order)
+    order = whole_order()
+    for first in range(0, len(order), BATCH):
+        if time.time() < end:
+            try_jobs(new_jobs(order[first : first + BATCH], recorded), recorded, end)
+    outcomes, _ = read_results(order)
     first_missing = next((k for k, mutant in enumerate(order) if mutant.key not in outcomes), len(order))
     return summarize(order[:first_missing], outcomes)
+
+
+def whole_order() -> list[Mutant]:
+    """Return all mutants in the order in which they are tried: one of the certificates for eight others."""
+    files = [file for room in ROOMS for file in sorted((PACKAGE / room).glob("*.py"))]
+    every = [mutant for file in files for mutant in mutants_of(file, PACKAGE)]
+    own = sample_order([mutant for mutant in every if mutant.file in CERTIFICATES])
+    others = sample_order([mutant for mutant in every if mutant.file not in CERTIFICATES])
+    ranked = [(8 * k, mutant) for k, mutant in enumerate(own)] + list(enumerate(others))
+    return [mutant for _, mutant in sorted(ranked, key=lambda each: each[0])]
 
 
 CHECK = Check(

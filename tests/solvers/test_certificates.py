@@ -1,5 +1,6 @@
 """What certificates say is true: of indefinite kernels, and of coefficients as they are stored."""
 
+import warnings
 from functools import partial
 from math import comb, log
 
@@ -226,3 +227,88 @@ def test_bounds_of_sparse_classifiers_count_subsets():
     assert certificates.sparsity_bound(1000, 1000) == certificates.sparsity_bound(2000, 1000) == 1.0  # no division by 0
     assert certificates.risk_bound(0.1, 50, 0.2) == pytest.approx(0.1 + np.sqrt(2 * np.log(5) / 50))
     assert certificates.risk_bound(0.1, 50) == pytest.approx(0.1 + np.sqrt(2 * np.log(20) / 50))
+
+
+def test_bounds_of_perceptrons_and_of_metrics_are_their_formulas():
+    A = 1.7**2 * (2.5 * 0.6**2 + 2 * 0.3 / 0.4)
+    expected = 0.9 + A + np.sqrt(A * 0.9) + 1.7 * 0.8 / 0.4
+    found = certificates.perceptron_bound(0.9, 0.6, 1.7, p=3.5, margin=0.3, eta0=0.4, start=0.8)
+    assert found == pytest.approx(expected, rel=1e-12)
+    assert certificates.perceptron_bound(0.9, 0.6, 1.7) == pytest.approx(0.9 + 1.0404 + np.sqrt(1.0404 * 0.9))
+    assert certificates.perceptron_bound(0.9, 0.6, 1.7, start=0.8) == pytest.approx(0.9 + 1.0404 + 0.96764 + 1.36, 1e-5)
+    assert certificates.perceptron_bound(0.0, 0.6, 1.7, margin=0.3) == pytest.approx(1.0404 + 1.7**2 * 0.6)
+    assert certificates.novikoff_bound(0.6, 0.25) == pytest.approx(5.76)
+    updates, margin = certificates.vector_perceptron_bounds(0.7, 0.4, margin=0.3, squared_size=1.9)
+    assert updates == pytest.approx((1.9 + 2 * 0.3 / 0.4) / 0.7**2)
+    assert margin == pytest.approx(0.3 * 0.7 / (2 * 0.3 + 0.4 * 1.9))
+    assert certificates.rademacher_bound(4.4, 0.3, 0.7, 6) == pytest.approx(0.3 * np.sqrt(4.4 * 0.7) / 6)
+    assert certificates.passive_aggressive_bound([0.25], [0.5], 2.0) == pytest.approx(1.0 * (4 + 2 * 0.25))
+    assert certificates.loss_bound([0.25], [0.5], 2.0) == pytest.approx(0.25 + 4 / 2 + 0.25 / 2)
+
+
+STREAMED = "Learned as the samples arrived; no optimum is claimed."
+CONVERGED = "The optimality gap is below the tolerance."
+SENTENCES = [
+    (certificates.Certificate("converged"), CONVERGED),
+    (certificates.Certificate("converged", gap=0.5), CONVERGED),
+    (certificates.Certificate("converged", objective=2.5), f"Objective 2.5. {CONVERGED}"),
+    (
+        certificates.Certificate("converged", objective=-4.0, gap=0.5),
+        f"Objective -4, at most 0.5 (12%) above the optimum. {CONVERGED}",
+    ),
+    (
+        certificates.Certificate("converged", objective=0.0, gap=0.5, residual=0.25, bound=1.5, note="A note."),
+        "Objective 0, at most 0.5 above the optimum. Optimality conditions hold to 0.25. Bound 1.5. "
+        f"{CONVERGED} A note.",
+    ),
+    (certificates.MarginCertificate("converged", objective=2.5, n_support=3), f"Objective 2.5. {CONVERGED}"),
+    (certificates.PerceptronCertificate("streamed", n_updates=7), f"7 updates. {STREAMED}"),
+    (
+        certificates.PerceptronCertificate(
+            "streamed", n_updates=7, bound=30.0, widest=0.3, margin=0.1, margin_bound=0.05, risk=0.2
+        ),
+        "7 updates, at most 30 by the margin 0.3 of the best operator. Margin 0.1, at least 0.05. Error rate at most "
+        f"0.2 with probability 95%, if the samples are independent. {STREAMED}",
+    ),
+    (certificates.MistakeCertificate("streamed"), f"0 mistakes in 0 samples. {STREAMED}"),
+    (
+        certificates.MistakeCertificate("streamed", n_mistakes=7, n_samples=9, bound=9.0),
+        "7 mistakes in 9 samples, at most 9, the number of samples; a better bound needs certificate(X, y). "
+        f"{STREAMED}",
+    ),
+    (certificates.LossCertificate("streamed"), f"Summed loss 0 over 0 samples. {STREAMED}"),
+]
+
+
+@pytest.mark.parametrize(("proof", "text"), SENTENCES)
+def test_certificates_print_what_they_know_and_nothing_else(proof, text):
+    assert str(proof) == text
+
+
+def test_a_lower_bound_needs_an_objective_and_a_gap():
+    assert certificates.Certificate("converged", objective=2.0, gap=0.5).dual == 1.5
+    assert certificates.Certificate("converged", objective=2.0).dual is None
+    assert certificates.Certificate("converged", gap=0.5).dual is None
+    assert certificates.Solution(None, 0.5, 3, "max_iter", objective=2.0).dual == 1.5
+    for lacking in (
+        certificates.Solution(None, None, 3, "max_iter", objective=2.0),
+        certificates.Solution(None, 0.5, 3, "max_iter"),
+    ):
+        with pytest.raises(AssertionError):
+            lacking.dual
+    with pytest.raises(ValueError, match=r"A solution's status is one of converged, exact, .*; got 'good'"):
+        certificates.Solution(None, 0.5, 3, "good")
+
+
+def test_a_solver_that_fell_short_warns_once_at_the_line_of_the_user():
+    converged = {"converged", "exact", "settled", "streamed", "delegated", "shared"}
+    for status, sentence in certificates.STATUSES.items():
+        for gap, told in ((None, ""), (0.25, " with a gap of 0.25")):
+            solution = certificates.Solution(None, gap, 3, status)
+            assert solution.converged == (status in converged)
+            with warnings.catch_warnings(record=True) as caught:
+                warnings.simplefilter("always")
+                certificates.warn_unless_converged(solution, "Ridge")
+            texts = [] if status in converged else [f"Ridge stopped after 3 iterations{told}. {sentence}"]
+            assert [str(warning.message) for warning in caught] == texts
+            assert {warning.filename for warning in caught} <= {__file__}

@@ -174,6 +174,40 @@ def test_the_fastest_cases_of_all_functions_come_first():
     assert mutants.choose([], seconds) == []
 
 
+def test_results_hold_for_the_present_file_and_survivors_meet_new_tests_only(tmp_path):
+    every = mutants.mutants_of(mutants.PACKAGE / "solvers/bounds.py", mutants.PACKAGE)[:4]
+    names, results = ["t.py::old", "t.py::new"], tmp_path / "results"
+    present = mutants.digest(mutants.PACKAGE / "solvers/bounds.py")
+    lines = [
+        ("killed", present, []),
+        ("survived", present, names[:1]),
+        ("survived", present, names),
+        ("killed", "-", []),
+    ]
+    results.write_text(
+        "".join(
+            json.dumps({"key": mutant.key, "file": file, "status": status, "by": "", "passed": passed}) + "\n"
+            for mutant, (status, file, passed) in zip(every, lines, strict=True)
+        )
+    )
+    outcomes, passed = mutants.read_results(every, results)
+    assert [outcomes.get(mutant.key, ("none",))[0] for mutant in every] == ["killed", "survived", "survived", "none"]
+    assert passed[every[1].key] == {"t.py::old"}
+
+    class Recorded:
+        def job(self, mutant):
+            return mutants.Job(mutant, names)
+
+    assert mutants.new_jobs(every, Recorded(), results) == [(every[1], names[1:]), (every[3], names)]
+
+
+def test_the_order_begins_with_certificates_as_every_ninth_mutant():
+    order = mutants.whole_order()
+    assert len({mutant.key for mutant in order}) == len(order)
+    own = [mutant.file in mutants.CERTIFICATES for mutant in order[:900]]
+    assert sum(own) == 100
+
+
 def test_intervals_are_wilsons():
     from scipy.stats import binomtest
 
