@@ -137,8 +137,7 @@ class OnlineEstimator(ViewEstimator, ABC):
         self._known: dict[str, Any] = {}
         self.n_samples_seen_ = 0
         self._indicator = len(given) > 2  # labels: their names, whether these are all, whether samples have lists
-        self._next_id = 0  # of samples to come
-        self.n_iter_ = 1  # passes over the same samples
+        self._next_id, self.n_iter_ = 0, 1  # of samples to come; passes over the same samples
         self._met: tuple[str, ...] = ()  # views that some sample had
         self._began_with = {name: getattr(self, name) for name in FIXED if hasattr(self, name)}
         self.preparation_: Any = None  # unless samples are read with one
