@@ -1,8 +1,7 @@
 """Kill work at random moments, and look at what is left: ``python trust/kills.py [--long]``.
 
 Moments are uniform over the time that the work takes, which is measured first. Processes are forked from this one, so
-that hundreds of kills take minutes. The short run leaves comparisons and clusters out: `tests/batch/test_dask.py` kills
-a worker too.
+that hundreds of kills take minutes. The short run leaves clusters out: `tests/batch/test_dask.py` kills a worker too.
 """
 
 import os
@@ -16,6 +15,7 @@ import csv
 import functools
 import hashlib
 import io
+import itertools
 import json
 import random
 import sys
@@ -35,7 +35,7 @@ import _forks
 import consilience as cs
 from _state import fingerprint, without_verbose
 from check import Check, Figure, Found, main
-from consilience.evaluation import progressive
+from consilience.evaluation import _kept_folds, progressive
 from consilience.experiments import _run
 from consilience.experiments._experiment import Experiment
 from consilience.io import read_checkpoint, write_checkpoint
@@ -419,51 +419,160 @@ def command(*words):
         app([str(word) for word in words], standalone_mode=False)
 
 
+def folds_in(file):
+    """Return the finished folds that a file keeps, without their times; a line that was cut off is not one of them."""
+    lines = file.read_bytes().split(b"\n")[1:-1] if file.exists() else []
+    found = {}
+    for text in lines:
+        try:
+            line = json.loads(text)
+        except ValueError:
+            return {"damaged": text}
+        result = {name: value for name, value in line["result"].items() if name != "fit_time"}
+        found[line["estimator"], line["fold"]] = result
+    return found
+
+
 def compared(folder):
     """Return what `compare` has written: per file "old", or what does not depend on times."""
     found = {}
-    for name in ("best.cons", "board.csv", "report.html"):
+    for name in ("best.cons", "board.csv"):
         content = (folder / name).read_bytes()
         if content == b"old":
             found[name] = "old"
         elif name == "best.cons":
             rows = cs.read_samples([folder / "data.csv"], target="y").X
-            found[name] = hashlib.sha256(cs.load(folder / name).predict_proba(rows).tobytes()).hexdigest()
-        elif name == "board.csv":
+            found[name] = hashlib.sha256(cs.load(folder / name).decision_function(rows).tobytes()).hexdigest()
+        else:
             heads, *rows = csv.reader(io.StringIO(content.decode()))
             found[name] = [[cell for head, cell in zip(heads, row, strict=True) if "time" not in head] for row in rows]
-        else:
-            found[name] = content.rstrip().endswith(b"</html>")
     return found
 
 
-def kill_comparisons(kills, rng):
-    """Kill `consilience compare`: each of its files is the old one or the new one, and the next run ends the same."""
-    with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
+class Comparisons:
+    """`consilience compare --resume` in a folder, from nothing to its end, again and again."""
+
+    def __init__(self, folder):
+        self.folder, self.file = folder, folder / "folds.jsonl"
         table(folder / "data.csv")
-        words = ["compare", folder / "data.csv", "-y", "y", "-e", "LateFusion", "--cv", "2", "--jobs", "1",
-                 "--save", folder / "best.cons", "--csv", folder / "board.csv"]  # fmt: skip
+        names = (
+            "CoRegularizedRidgeClassifierCV",
+            "ViewMetricRidgeClassifierCV",
+            "PassiveAggressive",
+            "DummyClassifier",
+        )
+        self.words = ["compare", folder / "data.csv", "-y", "y", "--cv", "3", "--jobs", "1", "--resume", self.file,
+                      "--save", folder / "best.cons", "--csv", folder / "board.csv",
+                      *(word for name in names for word in ("-e", name))]  # fmt: skip
+        self.renew()
+        self.work()
+        self.expected, self.whole, self.kept = compared(folder), folds_in(self.file), {}
+        self.renew()
 
-        def renew():
-            for own in ("best.cons", "board.csv", "report.html"):
-                (folder / own).write_bytes(b"old")
+    def renew(self):
+        """Remove what was kept, and put old files where the results will be."""
+        self.file.unlink(missing_ok=True)
+        self.kept = {}
+        for name in ("best.cons", "board.csv"):
+            (self.folder / name).write_bytes(b"old")
 
-        renew()
-        command(*words)
-        expected = compared(folder)
+    def work(self):
+        """Compare, from the kept folds on."""
+        command(*self.words)
 
-        def check():
-            found = compared(folder)
-            renew()
-            torn = [own for own, value in found.items() if value not in ("old", expected[own])]
-            return f"{', '.join(torn)} is neither old nor new" if torn else None
+    def after_a_kill(self):
+        """Return what is wrong: a result that is neither old nor new, or a kept fold that is lost or another one."""
+        torn = [name for name, value in compared(self.folder).items() if value not in ("old", self.expected[name])]
+        if torn:
+            return f"{', '.join(torn)} is neither old nor new"
+        before, self.kept = self.kept, folds_in(self.file)
+        if not before.keys() <= self.kept.keys():
+            return "finished folds are lost"
+        return None if self.kept.items() <= self.whole.items() else "kept folds differ from an undisturbed run"
 
-        done, wrong, seconds = count_kills(lambda: command(*words), check, kills, rng)
-        command(*words)
-        if compared(folder) != expected or any(own.endswith(PARTIAL) for own in os.listdir(folder)):
-            wrong.append("the run after all kills differs")
-    return figure("`consilience compare`, which starts again", done, wrong, seconds, "its files are old or new")
+    def at_the_end(self):
+        """Return what differs from an undisturbed comparison, and start again."""
+        found, folds = compared(self.folder), folds_in(self.file)
+        left = {*os.listdir(self.folder)} - {"data.csv", "folds.jsonl", *found}
+        self.renew()
+        if found != self.expected or folds != self.whole:
+            return "the leaderboard, the model or the folds differ from an undisturbed run"
+        return f"files are left: {sorted(left)}" if left else None
+
+
+def kill_comparisons(kills, rng):
+    """Kill `consilience compare --resume` until it ends, several times over; the end is as if undisturbed."""
+    with tempfile.TemporaryDirectory() as name:
+        comparisons = Comparisons(Path(name))
+
+        def measured():  # from nothing each time
+            comparisons.renew()
+            comparisons.work()
+
+        seconds, done, wrong, ends, continued = _forks.seconds_of(measured), 0, [], 0, 0
+        comparisons.renew()
+        while done < kills or not ends:
+            continued += bool(comparisons.kept)
+            moment = rng.random() * 0.7 * seconds  # parts that together reach the end
+            work = comparisons.work
+            status = _forks.run_and_kill(work, moment) if done < kills else _forks.ended(_forks.fork(work))
+            if status == -9:
+                done, found = done + 1, comparisons.after_a_kill()
+            else:
+                ends, found = ends + 1, f"status {status}" if status else comparisons.at_the_end()
+            if found:
+                wrong.append(found)
+                comparisons.renew()
+    note = f"{ends} comparisons ended, all of them equal bit for bit; {continued} processes went on from kept folds"
+    return figure("`consilience compare --resume`", done, wrong, seconds, note)
+
+
+class CutFile:
+    """A file whose process is killed when a part of one of its lines is written."""
+
+    def __init__(self, file, share):
+        self.file, self.share, self.flush = file, share, file.flush
+
+    def write(self, line):
+        """Write a share of a line, and end this process."""
+        self.file.write(line[: round(self.share * len(line))])
+        self.file.flush()
+        os.kill(os.getpid(), 9)
+
+
+def kill_comparison_in_lines(shares, every=1):
+    """Kill a comparison while it writes its folds, after a share of the line; the next run ends the same."""
+    append, done = _kept_folds._append, 0
+    with tempfile.TemporaryDirectory() as name:
+        comparisons = Comparisons(Path(name))
+        wrong = [] if comparisons.whole else ["no fold is kept"]
+
+        def work(number, share):
+            count = 0
+
+            def cut(file, *given):
+                nonlocal count
+                count += 1
+                append(CutFile(file, share) if count == number else file, *given)
+
+            with mock.patch.object(_kept_folds, "_append", cut):
+                comparisons.work()
+
+        for number, share in itertools.product(range(1, len(comparisons.whole) + 1, every), shares):
+            status = _forks.ended(_forks.fork(functools.partial(work, number, share)))
+            done += status == -9
+            found = comparisons.after_a_kill() if status == -9 else f"status {status}"
+            if not found and len(comparisons.kept) != number - (share < 1):
+                found = f"{len(comparisons.kept)} folds are kept when fold {number} is written"
+            status = _forks.ended(_forks.fork(comparisons.work))
+            found = found or (f"the next run has status {status}" if status else comparisons.at_the_end())
+            if found:
+                wrong.append(f"in line {number} at {share:.0%}: {found}")
+                comparisons.renew()
+    what = "`consilience compare --resume`, killed within the lines of finished folds"
+    for text in dict.fromkeys(wrong):
+        print(f"{what}: {text}", file=sys.stderr)
+    return Figure(what, done, len(wrong), f"at {', '.join(f'{share:.0%}' for share in shares)} of the line")
 
 
 # -- workers of a cluster
@@ -529,8 +638,10 @@ def run(long):
     figures += kill_streams(120 if long else 2, rng, long)
     figures.append(kill_experiment(300 if long else 2, rng))
     figures += kill_at_calls(long)
+    figures.append(kill_comparisons(200 if long else 2, rng))
+    figures.append(kill_comparison_in_lines((0, 0.3, 0.99, 1)) if long else kill_comparison_in_lines((0.5,), 11))
     if long:
-        figures += [kill_comparisons(60, rng), kill_workers(15, rng)]
+        figures.append(kill_workers(60, rng))
     return Found(figures)
 
 
@@ -538,9 +649,10 @@ CHECK = Check(
     "kills",
     "Work that is killed",
     "A process killed at any moment (SIGKILL) loses nothing that it had reported as written. A file is the old one or "
-    "the new one, never a part. Streams, experiments and fits on a cluster that continue end in the same bits.",
+    "the new one, never a part. Streams, comparisons, experiments and fits on a cluster that continue end in the same "
+    "bits.",
     run,
-    ("A power cut, which may undo what the disk had confirmed.", "`compare` does not resume: it starts again."),
+    ("A power cut, which may undo what the disk had confirmed.",),
 )
 
 if __name__ == "__main__":

@@ -15,6 +15,7 @@ from typer.testing import CliRunner
 from consilience.cli.main import app
 from consilience.experiments import _experiment, _page, _run, adult, all_experiments
 from consilience.experiments._experiment import Claim, Experiment, Results, Table
+from consilience.io import _locks
 
 DOCS = Path(__file__).parents[2] / "docs"
 RESULTS = DOCS / "results"
@@ -157,7 +158,7 @@ def test_two_processes_do_not_measure_the_same(tmp_path):
 
 
 def test_without_locks_of_files_a_living_process_is_respected(tmp_path, monkeypatch):
-    monkeypatch.setattr(_run, "lock", lambda handle, wait: None)
+    monkeypatch.setattr(_locks, "lock", lambda handle, wait: None)
     (tmp_path / "tiny.lock").write_text(str(os.getppid()))
     with pytest.raises(OSError, match=f"Process {os.getppid()} measures the same experiment"):
         _run.run(tiny(), tmp_path)

@@ -1,21 +1,25 @@
 """Work that is killed loses nothing; the check would see it otherwise."""
 
+import dataclasses
 import importlib
 import multiprocessing
+import os
 import random
 import sys
 from pathlib import Path
+from unittest import mock
 
 import numpy as np
 import pytest
 
 import consilience as cs
-from consilience.evaluation import _stream_run
+from consilience.evaluation import _kept_folds, _stream_run
 from consilience.experiments import _run
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "trust"))
 
 kills = importlib.import_module("kills")
+read_line = _kept_folds._read_line
 pytestmark = [
     pytest.mark.skipif("fork" not in multiprocessing.get_all_start_methods(), reason="processes cannot be forked here"),
     pytest.mark.filterwarnings("ignore:.*multi-threaded.*fork:DeprecationWarning"),
@@ -51,6 +55,28 @@ def test_rows_that_are_written_twice_are_seen(monkeypatch, capsys):
     monkeypatch.setattr(_stream_run, "drop_lines_from", lambda *given: None)
     assert kills.kill_stream_at_calls(29).failed > 0
     assert "quarantine.jsonl differ" in capsys.readouterr().err
+
+
+def halved(turn, result):
+    return turn, dataclasses.replace(result, score=result.score / 2)
+
+
+@pytest.mark.parametrize(
+    ("name", "sabotage", "sentence"),
+    [
+        (
+            "os",
+            mock.Mock(wraps=os, truncate=lambda *given: None),
+            "in line 12 at 50%: the leaderboard, the model or the folds",
+        ),
+        ("_read_line", lambda *given: halved(*read_line(*given)), "the leaderboard, the model or the folds differ"),
+        ("_append", lambda *given: None, "no fold is kept"),
+    ],
+)
+def test_folds_that_are_lost_or_read_wrongly_are_seen(name, sabotage, sentence, monkeypatch, capfd):
+    monkeypatch.setattr(_kept_folds, name, sabotage)
+    assert kills.kill_comparison_in_lines((0.5,), 11).failed > 0
+    assert sentence in capfd.readouterr().err
 
 
 def test_a_quarantine_keeps_the_rows_of_other_streams(tmp_path):

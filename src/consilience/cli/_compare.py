@@ -1,10 +1,12 @@
 """The commands `compare` and `demo`."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from . import _options as option
-from ._app import app, form_of_files, given_command
+from ._app import Stopped, app, form_of_files, given_command
 from ._data import check_outputs, labeled, read_class_weight, read_preparation, read_weight_column, with_batches
 from ._estimators import as_spelled, without_samples
 from ._output import board_rows, how_to_use, say, show
@@ -46,6 +48,7 @@ def compare_files(
     share: option.ShareFlag = False,
     report: option.ReportFile = None,
     csv: option.BoardTable = None,
+    resume: option.ResumedFile = None,
     json_out: option.JsonFlag = False,
 ) -> None:
     """Compare estimators, single views and baselines on your data.
@@ -59,13 +62,14 @@ def compare_files(
       consilience compare rna.parquet protein.parquet --id patient -y subtype \\
           --groups center --report report.html --save best.cons
       consilience compare patients.csv -y diagnosis --scoring roc_auc,accuracy --cv 5 --repeats 3 --csv board.csv
+      consilience compare patients.csv -y diagnosis --all --resume folds.jsonl
     """
     from ..evaluation.candidates import used_views
     from ..evaluation.comparison import compare
     from ..io import read_samples
 
     outputs = _Outputs(save_to, share, report, csv, json_out)
-    check_outputs(save_to, report, csv, inputs=data)  # before minutes of work
+    check_outputs(save_to, report, csv, resume, inputs=data)  # before minutes of work
     _check_options(estimator, every, outputs, jobs)
     steps = read_preparation(prepare, batch, top_k)
     columns = [name for name in (batch, weights) if name is not None]
@@ -74,13 +78,14 @@ def compare_files(
     samples, left_out = labeled(with_batches(read_samples(data, **reading), batch))
     read = tell_views(samples.X, json_out, layout=views)
     X, y = samples.X, samples.y
-    board = compare(
-        X, y, task=task, scoring=_scorers(scoring), cv=repeated_folds(cv, repeats, y, task, samples.groups, seed),
-        groups=samples.groups, estimators="all" if every else _spelled(estimator, X, y, task, steps),
-        baselines=not estimator if baselines is None else baselines,
-        sample_weight=read_weight_column(samples, weights), class_weight=read_class_weight(class_weight, y),
-        prepare=steps, random_state=seed, n_jobs=jobs, verbose=not json_out,
-    )  # fmt: skip
+    with _resumed(resume):
+        board = compare(
+            X, y, task=task, scoring=_scorers(scoring), cv=repeated_folds(cv, repeats, y, task, samples.groups, seed),
+            groups=samples.groups, estimators="all" if every else _spelled(estimator, X, y, task, steps),
+            baselines=not estimator if baselines is None else baselines,
+            sample_weight=read_weight_column(samples, weights), class_weight=read_class_weight(class_weight, y),
+            prepare=steps, random_state=seed, n_jobs=jobs, verbose=not json_out, resume=resume,
+        )  # fmt: skip
     summary: dict[str, Any] = {"samples": len(X), "views": used_views(X, steps), **read, **board_rows(board)}
     summary.update({"left out": left_out} if left_out else {})
     if not json_out:
@@ -88,6 +93,17 @@ def compare_files(
     summary.update(_write_outputs(board, samples, data, reading, batch, outputs, jobs))
     if json_out:
         show(summary, True)
+
+
+@contextmanager
+def _resumed(file: Path | None) -> Iterator[None]:
+    """Say after Ctrl-C how to continue, if finished folds are kept in a file."""
+    try:
+        yield
+    except KeyboardInterrupt as stopped:
+        if file is None:
+            raise
+        raise Stopped(f"Stopped. Finished folds are in '{file}': the same command continues.") from stopped
 
 
 class _Outputs(NamedTuple):

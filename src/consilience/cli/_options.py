@@ -236,6 +236,14 @@ SamplesBetween = Annotated[int, Option(min=1, help="Samples between checkpoints.
 ResumeFlag = Annotated[
     bool, Option(help="Continue from the checkpoint. Rows of a file that were learned are skipped; a pipe goes on.")
 ]
+ResumedFile = Annotated[
+    Path | None,
+    Option(
+        "--resume",
+        help="File that keeps each finished fold: the same command with the same file continues a comparison that was "
+        "stopped or killed.",
+    ),
+]
 NumberOfFolds = Annotated[int, Option("--cv", min=2, help="Number of outer folds.")]
 Seed = Annotated[int, Option(min=0, help="Seed of the folds.")]
 DemoReport = Annotated[Path, Option("--report", help="HTML file to write.")]

@@ -3,10 +3,10 @@
 import re
 import time
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from joblib import Parallel, delayed
@@ -35,6 +35,7 @@ class FoldResult:
     """Scores, fit time, predictions and chosen parameters of one outer fold.
 
     `measures` has the scores by name. `undefined` has the reasons why other measures than the first have no score.
+    `best_index` is the place of the chosen parameters in the grid, if a search over a grid chose them.
     """
 
     score: float
@@ -44,6 +45,7 @@ class FoldResult:
     measures: dict[str, float] = field(default_factory=dict)
     held_out: HeldOutPart | None = None
     undefined: dict[str, str] = field(default_factory=dict)
+    best_index: int | None = None
 
 
 # -- one fit
@@ -105,7 +107,8 @@ def _fit_weighted_search(search: Any, X: Views, y: np.ndarray, groups: Any, weig
             model = clone(search.estimator).set_params(**chosen)
             model.fit(X[train], y[train], **_fit_params(model, None, weights[train]))
             totals[k] += scored_value(search.scoring, model, X[test], y[test], weights[test])
-    search.best_params_ = params[int(np.argmax(totals))]  # of equal scores the first, as scikit-learn's
+    search.best_index_ = int(np.argmax(totals))  # of equal scores the first, as scikit-learn's
+    search.best_params_ = params[search.best_index_]
     best = clone(search.estimator).set_params(**search.best_params_)
     search.best_estimator_ = best.fit(X, y, **_fit_params(best, None, weights))
     return search
@@ -146,8 +149,9 @@ def run_fold(
                 test, predictions, *_class_scores(model, test_views, classes if classes is not None else np.unique(y))
             )
         first = next(iter(measures.values()))
+        index = int(model.best_index_) if isinstance(model, GridSearchCV) else None
         return FoldResult(
-            first, fit_time, predictions, getattr(model, "best_params_", {}), measures, held_out, undefined
+            first, fit_time, predictions, getattr(model, "best_params_", {}), measures, held_out, undefined, index
         )
     except _FIT_ERRORS as error:
         return _first_line(error)
@@ -224,29 +228,57 @@ def data_of(
     return FoldData(views_of(name, X, prepare), y, groups, sample_weight, splits, rows)
 
 
+class FoldPlan(NamedTuple):
+    """Everything that the folds of a comparison need; one of them is a name of `searches` and the number of a split."""
+
+    searches: Mapping[str, Any]
+    scorers: Mapping[str, Any]
+    data: Mapping[str, FoldData]
+    classes: np.ndarray | None
+    n_folds: int
+
+
 def run_folds(
-    searches: Mapping[str, Any],
-    scorers: Mapping[str, Any],
-    data: Mapping[str, FoldData],
-    classes: np.ndarray | None,
-    n_folds: int,
+    folds: FoldPlan,
     n_jobs: int | None,
     verbose: bool,
+    known: Mapping[tuple[str, int], FoldResult | str],
+    keep: Callable[[tuple[str, int], FoldResult | str], object],
 ) -> dict[str, list[FoldResult | str]]:
-    """Return the results of each estimator, fold by fold; an error message stands for a fold that failed."""
+    """Return the results of each estimator, fold by fold; an error message stands for a fold that failed.
+
+    Results that are `known` are not computed again. Each new one is given to `keep` as soon as it is there.
+    """
+    searches, n_folds = folds.searches, folds.n_folds
     turns = _turns(searches, n_folds)
-    # a generator gives results as they come, for the progress bar
-    work = Parallel(n_jobs=n_jobs, return_as="generator")(
-        delayed(run_fold)(searches[name], scorers, own.X, own.y, own.groups, *own.splits[k], own.sample_weight, classes)
-        for name, k, own in ((name, k, data[name]) for name, k in turns)
-    )
     results: dict[str, list[Any]] = {name: [None] * n_folds for name in searches}
-    with progress(verbose, f"{turns[0][0]}, fold 1 of {n_folds}") as show:
-        for done, ((name, k), result) in enumerate(zip(turns, work, strict=True), start=1):
-            results[name][k] = result if isinstance(result, str) else _among_all(result, data[name].rows)
-            following, fold = turns[min(done, len(turns) - 1)]
-            show(f"{following}, fold {fold + 1} of {n_folds}", done / len(turns))
-    return results
+    for (name, k), result in known.items():
+        results[name][k] = result
+    missing = [turn for turn in turns if turn not in known]
+    # a generator gives results as they come, for the progress bar and for `keep`
+    work = Parallel(n_jobs=n_jobs, return_as="generator_unordered")(
+        delayed(_run_turn)(
+            (name, k), searches[name], folds.scorers, own.X, own.y, own.groups, *own.splits[k], own.sample_weight,
+            folds.classes,
+        )
+        for name, k, own in ((name, k, folds.data[name]) for name, k in missing)
+    )  # fmt: skip
+    first = missing[0] if missing else turns[-1]
+    with progress(verbose, f"{first[0]}, fold {first[1] + 1} of {n_folds}") as show:
+        for done, (turn, result) in enumerate(work, start=1):
+            keep(turn, result)
+            results[turn[0]][turn[1]] = result
+            following, fold = missing[min(done, len(missing) - 1)]
+            show(f"{following}, fold {fold + 1} of {n_folds}", (len(turns) - len(missing) + done) / len(turns))
+    return {
+        name: [part if isinstance(part, str) else _among_all(part, folds.data[name].rows) for part in parts]
+        for name, parts in results.items()
+    }
+
+
+def _run_turn(turn: tuple[str, int], *given: Any) -> tuple[tuple[str, int], FoldResult | str]:
+    """Return the result of a fold together with what it is of, because results come in any order."""
+    return turn, run_fold(*given)
 
 
 def _among_all(result: FoldResult, rows: np.ndarray) -> FoldResult:

@@ -1,7 +1,9 @@
 """Comparison of estimators by nested cross-validation, with confidence intervals, paired tests and fit times."""
 
+import os
 from collections.abc import Iterable, Mapping, Sequence
 from numbers import Integral
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,8 +17,9 @@ from ..views.validation import read_weights
 from ._baselines import baselines_of, on_table, takes_views
 from ._differences import Difference, PairedScores
 from ._folds import check_targets, inner_splitter, outer_splits, read_groups
+from ._kept_folds import describe_comparison, keep_folds
 from ._measures import DEFAULT_SCORING, read_scoring
-from ._running import data_of, make_search, run_folds
+from ._running import FoldPlan, data_of, make_search, run_folds
 from .candidates import (
     TASKS,
     Candidates,
@@ -50,6 +53,7 @@ __all__ = ["Comparison", "Difference", "Leaderboard", "candidates", "compare", "
         "random_state": [Interval(Integral, 0, None, closed="left")],
         "n_jobs": [Integral, None],
         "verbose": ["verbose"],
+        "resume": [str, os.PathLike, None],
     },
     prefer_skip_nested_validation=False,
 )
@@ -70,6 +74,7 @@ def compare(
     random_state: int = 0,
     n_jobs: int | None = None,
     verbose: bool = False,
+    resume: str | os.PathLike[str] | None = None,
 ) -> Leaderboard:
     """Compare estimators by nested cross-validation.
 
@@ -120,6 +125,9 @@ def compare(
         Number of processes, each of which works on one fold of one estimator at a time; -1 uses all cores.
     verbose : bool, default=False
         Whether to show progress: a bar in a terminal or a notebook, otherwise a line per minute.
+    resume : path, optional
+        File that keeps the result of each estimator on each outer fold as soon as it is there. The same call with the
+        same file computes only what the file lacks, and returns the same leaderboard. Default: nothing is kept.
 
     Returns
     -------
@@ -147,6 +155,12 @@ def compare(
     folds have nearly the same score by chance, as accuracies with a rare class.
 
     A single view is fitted to the samples that have it and scored on those; ``scored`` of its row tells which.
+
+    A file of `resume` belongs to one comparison: to its data, folds, measures and estimators, and to the versions of
+    this library, Python and the packages. With others, it is refused and stays as it is. Only `n_jobs` and `verbose`
+    may differ. The code of your own functions and classes counts too, but not that of the functions they call.
+    Splitters and estimators need a fixed ``random_state``. The file stays when the comparison ends; remove it when you
+    no longer need it. It holds predictions for all samples, so protect it like the data.
 
     Examples
     --------
@@ -177,15 +191,15 @@ def compare(
     searches = {name: make_search(pair, inner, scorer) for name, pair in pairs.items()}
     data = {name: data_of(name, X, y, groups, weights, splits, prepare) for name in pairs}
     classes = np.unique(y) if task == "classification" else None
-    results = run_folds(searches, scorers, data, classes, len(splits), n_jobs, verbose)
-    failed = {
-        name: next(part for part in parts if isinstance(part, str))
-        for name, parts in results.items()
-        if any(isinstance(part, str) for part in parts)
-    }
-    if len(failed) == len(pairs):
-        first = next(iter(failed))
-        raise ValueError(f"No estimator could be fitted and scored. {first}: {failed[first]}")
+    folds = FoldPlan(searches, scorers, data, classes, len(splits))
+    parts = {
+        "the views": X, "the targets": y, "the groups": groups, "the sample weights": weights, "the task": task,
+        "the folds": splits, "the inner folds": inner, "the measures": scorers, "the preparation": prepare,
+    }  # fmt: skip
+    file = None if resume is None else Path(resume)
+    with keep_folds(file, folds, lambda: describe_comparison(parts, pairs)) as kept:
+        results = run_folds(folds, n_jobs, verbose, kept.known, kept.add)
+    failed = _failed(results)
     paired = PairedScores(scorer, y, classes, groups, weights, len(splits[0][1]) / len(splits[0][0]))
     rows = [
         _row(name, title_of(name, X, task) if kinds[name] != "own" else name, kinds[name], parts, paired)
@@ -265,6 +279,19 @@ def _with_class_weight(pairs: Candidates, class_weight: Any, task: str) -> tuple
 
 
 # -- rows
+def _failed(results: Mapping[str, Sequence[Any]]) -> dict[str, str]:
+    """Return the first error message of each estimator that has one; all of them must not fail."""
+    failed = {
+        name: next(part for part in parts if isinstance(part, str))
+        for name, parts in results.items()
+        if any(isinstance(part, str) for part in parts)
+    }
+    if len(failed) == len(results):
+        first = next(iter(failed))
+        raise ValueError(f"No estimator could be fitted and scored. {first}: {failed[first]}")
+    return failed
+
+
 def _row(name: str, title: str, kind: str, parts: Sequence[Any], paired: PairedScores) -> Comparison:
     scores = np.array([part.score for part in parts])
     held_out = tuple(part.held_out for part in parts)

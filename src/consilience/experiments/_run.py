@@ -4,13 +4,11 @@ import hashlib
 import json
 import os
 import platform
-import re
 import subprocess
-import sys
 import time
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, suppress
 from functools import cache
 from importlib import import_module
 from pathlib import Path
@@ -23,7 +21,9 @@ from threadpoolctl import threadpool_limits
 
 from .. import __version__
 from .._progress import progress
-from ..io.writing import lock, write_atomically
+from ..io._digests import code_digest
+from ..io._locks import hold_lock
+from ..io.writing import write_atomically
 from ._experiment import Cell, Experiment, Found, Results
 
 SHORT = "not converged"  # the number of fits that ended before their tolerance
@@ -91,31 +91,14 @@ def _make_folder(folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
 
 
-@contextmanager
-def _locked(file: Path) -> Iterator[None]:
-    """Let one process at a time measure an experiment in a folder; the lock of a process that has ended is free."""
-    while True:
-        with file.open("a+b") as held:
-            free = lock(held.fileno(), wait=False)
-            held.seek(0)
-            holder = _number(held.read())
-            if free is False or (free is None and _runs(holder)):  # None: there are no locks here
-                raise OSError(
-                    f"Process {holder} measures the same experiment in '{file.parent}'. Wait for it, or name another "
-                    "folder."
-                )
-            if not (file.exists() and os.path.samestat(file.stat(), os.fstat(held.fileno()))):
-                continue  # its holder has ended meanwhile, and removed it
-            held.truncate(0)
-            held.write(str(os.getpid()).encode())
-            held.flush()
-            try:
-                yield
-            finally:
-                if free is None:  # Windows removes closed files only
-                    held.close()
-                file.unlink(missing_ok=True)
-            return
+def _locked(file: Path) -> AbstractContextManager[None]:
+    """Let one process at a time measure an experiment in a folder."""
+    return hold_lock(
+        file,
+        lambda holder: (
+            f"Process {holder} measures the same experiment in '{file.parent}'. Wait for it, or name another folder."
+        ),
+    )
 
 
 def _remove_leftovers(partial: Path, own_lock: Path) -> None:
@@ -123,22 +106,6 @@ def _remove_leftovers(partial: Path, own_lock: Path) -> None:
     if partial.exists() or own_lock.exists():
         with suppress(OSError), _locked(own_lock):  # another process is about to do it
             partial.unlink(missing_ok=True)
-
-
-def _number(text: bytes) -> int:
-    return int(text) if re.fullmatch(rb"[0-9]{1,9}", text) else 0
-
-
-def _runs(process: int) -> bool:
-    if not process or sys.platform == "win32":  # a signal would end it there
-        return False
-    try:
-        os.kill(process, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        pass
-    return process != os.getpid()
 
 
 def _finished(folder: Path, stem: str, digest: str) -> dict[str, Any] | None:
@@ -279,16 +246,6 @@ def _machine() -> str:
 
 def _part(found: Found, *, times: bool) -> Found:
     return {name: value for name, value in found.items() if name.startswith(TIMES) == times}
-
-
-@cache
-def code_digest() -> str:
-    """Return a digest of all source files: what decides whether kept results still fit."""
-    total = hashlib.sha256()
-    folder = Path(__file__).parents[1]
-    for file in sorted(folder.rglob("*.py")):
-        total.update(f"{file.relative_to(folder).as_posix()}\n".encode() + file.read_bytes())
-    return total.hexdigest()
 
 
 def _key(cell: Cell) -> str:
