@@ -26,8 +26,8 @@ PYTHONS = [
     for line in PROJECT["classifiers"]
     if (found := re.fullmatch(r"Programming Language :: Python :: (3\.\d+)", line))
 ]
-# One case of every estimator in all checks of scikit-learn and of the library; scikit-learn's tools; kernels; frames of
-# pandas and polars; tables, formats and model files; the command line
+# One case of every kind of estimators in all checks of scikit-learn and of the library; scikit-learn's tools; kernels;
+# frames of pandas and polars; tables, formats and model files; the command line
 QUICK = (
     "-m", "not further", "tests/test_estimators.py", "tests/test_scikit_learn.py", "tests/kernels/test_kernels.py",
     "tests/views/test_views.py", "tests/views/test_names.py", "tests/io/test_formats.py",

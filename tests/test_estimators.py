@@ -3,12 +3,14 @@
 import numpy as np
 import pytest
 import sklearn.utils.estimator_checks
+from sklearn.base import is_classifier
 from sklearn.linear_model import LogisticRegression
 from sklearn.utils.estimator_checks import estimator_checks_generator
 
 import cases
 from consilience import check_multiview_estimator
 from consilience.evaluation.checks import multiview_checks
+from consilience.online._frame import OnlineEstimator
 
 # The first case of a class runs all checks. Its other cases have other numbers and other solvers, but the same
 # signature, tags and validation of input, so they run the checks that fit and compare numbers, in one form each: some
@@ -24,9 +26,15 @@ NUMERIC = {
 }  # fmt: skip
 
 
+def kind(estimator):
+    """Return the class of an estimator; the online ones share one frame, so they are two kinds: labels and numbers."""
+    online = isinstance(estimator, OnlineEstimator)
+    return (OnlineEstimator, is_classifier(estimator)) if online else type(estimator)
+
+
 def further(name):
-    """Return a mark for a case of a class whose first case is another one: short runs leave it out."""
-    first = next(other for other, model in cases.LEARNERS.items() if type(model) is type(cases.LEARNERS[name]))
+    """Return a mark for a case that is not the first one of its kind: short runs leave it out."""
+    first = next(other for other, model in cases.LEARNERS.items() if kind(model) == kind(cases.LEARNERS[name]))
     return [pytest.mark.further] if first != name else []
 
 
