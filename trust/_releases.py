@@ -84,23 +84,30 @@ def version_of(root: Path) -> str:
 
 
 def compare_versions(root: Path) -> Compared:
-    """Compare `__version__` with all places that repeat it."""
-    version = version_of(root)
+    """Compare `__version__` with the changelog, and the release of the changelog with all places that state it.
+
+    Between releases the version ends in .dev0. The first heading of the changelog is then the next release, and the
+    second one the last release, which is cited.
+    """
+    next_one, _, developed = version_of(root).partition(".dev")
+    sections = re.split(r"^## ", read(root, "CHANGELOG.md"), flags=re.MULTILINE)[1:]
+    headings = [section.split()[0] for section in sections]
+    problems = []
+    if headings[0] != next_one:
+        problems.append(f"CHANGELOG.md has version {headings[0]}, and the library {next_one}.")
+    if not re.search(r"^- ", sections[0], re.MULTILINE):
+        problems.append(f"The first section of CHANGELOG.md is empty: {sections[0][:50]!r}.")
+    last = headings[1] if developed else next_one
     places = {
         "CITATION.cff": r"^version: (\S+)$",
         "docs/citing.md": r"version = \{(\S+)\}",
-        "CHANGELOG.md": r"^## (\S+)",
         "RELEASING.md": r"git tag -s v(\S+) ",
     }
-    problems = []
     for name, pattern in places.items():
         found = re.search(pattern, read(root, name), re.MULTILINE)
-        if found is None or found[1] != version:
-            problems.append(f"{name} has version {found[1] if found else None}, and the library {version}.")
-    section = re.split(r"^## ", read(root, "CHANGELOG.md"), flags=re.MULTILINE)[1]
-    if not re.search(r"^- ", section, re.MULTILINE):
-        problems.append(f"The first section of CHANGELOG.md is empty: {section[:50]!r}.")
-    return Compared(len(places) + 1, problems)
+        if found is None or found[1] != last:
+            problems.append(f"{name} has version {found[1] if found else None}, and the last release is {last}.")
+    return Compared(len(places) + 2, problems)
 
 
 # -- Python and packages

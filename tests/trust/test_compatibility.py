@@ -23,9 +23,9 @@ compatibility = importlib.import_module("compatibility")
 releases = importlib.import_module("_releases")
 FILES = (
     "pyproject.toml", "noxfile.py", "CITATION.cff", "CHANGELOG.md", "RELEASING.md", "README.md", "MANIFEST.in",
-    "Makefile", "LICENSE", "docs/citing.md", "docs/installation.md", "src/consilience/__init__.py", "src/consilience/py.typed",
-    "src/consilience/report/__init__.py", "src/consilience/report/page.css", "tests/cases.py",
-    ".github/workflows/tests.yml", ".github/workflows/nightly.yml", ".github/workflows/release.yml",
+    "Makefile", "LICENSE", "docs/citing.md", "docs/installation.md", "src/consilience/__init__.py",
+    "src/consilience/py.typed", "src/consilience/report/__init__.py", "src/consilience/report/page.css",
+    "tests/cases.py", ".github/workflows/tests.yml", ".github/workflows/nightly.yml", ".github/workflows/release.yml",
 )  # fmt: skip
 
 
@@ -46,6 +46,20 @@ def test_the_short_run_has_no_failures():
 
 def test_the_version_is_that_of_the_library():
     assert releases.version_of(ROOT) == cs.__version__
+
+
+def test_between_releases_the_last_one_is_cited(copy):
+    for name, old, new in (
+        ("src/consilience/__init__.py", f'"{cs.__version__}"', '"9.1.0.dev0"'),
+        ("CHANGELOG.md", "\n## ", "\n## 9.1.0 (not yet released)\n\n- Nothing yet.\n\n## "),
+    ):
+        text = (copy / name).read_text(encoding="utf-8").replace(old, new, 1)
+        (copy / name).write_text(text, encoding="utf-8")
+    assert releases.compare_versions(copy).problems == []
+    (copy / "CITATION.cff").write_text("version: 9.1.0.dev0")
+    assert releases.compare_versions(copy).problems == [
+        f"CITATION.cff has version 9.1.0.dev0, and the last release is {cs.__version__}."
+    ]
 
 
 # -- faults of files
