@@ -28,7 +28,7 @@ fuzz: $(VENV)/.test
 	$(BIN)/python tests/fuzz.py --seconds $(or $(SECONDS),600) --seed $(or $(SEED),$(shell date +%s))
 
 # The long versions of all checks of trust, hours; the figures are docs/trust.md. CHECK=kills runs one of them.
-trust: $(VENV)/.dev
+trust: $(VENV)/.dev,release
 	for script in $(if $(CHECK),trust/$(CHECK).py,$(filter-out trust/check.py trust/page.py trust/_%,$(wildcard trust/*.py))); do \
 		OPENBLAS_NUM_THREADS=1 $(BIN)/python $$script --long || exit 1; done
 	$(BIN)/python trust/page.py

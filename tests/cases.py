@@ -163,10 +163,17 @@ LEARNERS = {
     "late ridge": cs.LateFusion(Ridge(tol=1e-12), view_weights="uniform"),
 }
 
-# Checks of scikit-learn that an estimator cannot pass, with the reason
+# Checks of scikit-learn that an estimator cannot pass, with the reason; each is tested to fail
 _WEIGHTS = ("check_sample_weight_equivalence_on_dense_data", "check_sample_weight_equivalence_on_sparse_data")
+_GIVEN_WEIGHTS = (
+    "check_sample_weights_pandas_series", "check_sample_weights_not_an_array", "check_sample_weights_list",
+    "check_all_zero_sample_weights_error", "check_sample_weights_shape", "check_sample_weights_not_overwritten",
+    "check_classifiers_one_label_sample_weights",
+)  # fmt: skip
 _LEFT_OUT_ONCE = "a sample that is there twice is left out once only: held-out scores are not those of a weight of two"
 _MET_TWICE = "a weight of two is one step of twice the length; a sample that is there twice is met twice"
+_NO_WEIGHTS = "variant='coefficients' is defined without sample weights and refuses them; the signature has them"
+_NO_SUMS = "`fit` keeps no sums over samples, so `partial_fit` after it is refused in a sentence"
 _HELD_OUT = (
     "coregularized ridge cv", "coregularized classifier cv", "metric ridge cv", "metric classifier cv", "consensus",
     "consensus classifier",
@@ -178,6 +185,8 @@ EXEMPT = {
         for name, estimator in LEARNERS.items()
         if isinstance(estimator, OnlineEstimator)
     },
+    "vector perceptron, coefficients": dict.fromkeys((*_WEIGHTS, *_GIVEN_WEIGHTS), _NO_WEIGHTS),
+    "metric ridge, features": {"check_fit_score_takes_y": _NO_SUMS},
     "max margin, linear": {
         "check_class_weight_classifiers": "without an intercept no linear machine predicts one class everywhere"
     },
