@@ -6,10 +6,13 @@ by hypothesis, so that a failing case shrinks, and values from a seed by these f
 
 import numpy as np
 import scipy.sparse as sp
+from hypothesis import assume
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
 
 import consilience as cs
 from consilience import Views
-from consilience.kernels import RBF, Laplacian, Linear, Polynomial, Precomputed, Spectrum, center, normalize
+from consilience.kernels import RBF, Laplacian, Linear, Polynomial, Precomputed, Spectrum, center, exp, normalize
 
 
 def pick(rng, choices):
@@ -185,3 +188,166 @@ def draw_stream(rng, n):
     if chance(rng, 0.3):
         y = y[np.argsort(y > 1, kind="stable")]
     return Views(data, mask=mask), np.array(["d", "b", "a", "c"])[y] if chance(rng, 0.4) else y
+
+
+def draw_classes(rng, n, widths, n_classes, mask=None, whole=False):
+    """Return Views v0, v1, .. of classes that overlap, and the classes; every class is there if n is large enough."""
+    y = rng.integers(n_classes, size=n)
+    y[: min(n, n_classes)] = np.arange(min(n, n_classes))
+    data = {}
+    for k, width in enumerate(widths):
+        A = rng.normal(size=(n_classes, width))[y] + rng.normal(size=(n, width))
+        data[f"v{k}"] = np.round(A) if whole else A
+    return Views(data, mask=mask), y
+
+
+def draw_separable(rng, n, n_classes, columns=4, margin=0.1):
+    """Return rows of length 1 and classes that an operator onto the vectors of a simplex separates with this margin."""
+    W, Y = rng.normal(size=(n_classes - 1, columns)), cs.simplex_vectors(n_classes)
+    X = rng.normal(size=(20 * n, columns))
+    X /= np.linalg.norm(X, axis=1, keepdims=True)
+    y = (X @ W.T @ Y.T).argmax(axis=1)
+    sure = np.einsum("ij,ij->i", X @ W.T, Y[y]) / np.linalg.norm(W) > margin
+    return X[sure][:n], y[sure][:n]
+
+
+# -- strategies of hypothesis: single values
+flags = st.booleans()
+seeds = st.integers(0, 2**32 - 1)
+generators = st.builds(np.random.default_rng, seeds)
+orders = st.randoms(use_true_random=False)  # shuffles lists, and takes samples of them
+
+
+def among(*choices):
+    """Draw one of the choices; the first is the simplest."""
+    return st.sampled_from(choices)
+
+
+def whole(low, high):
+    """Draw a whole number between two others, which may be drawn too."""
+    return st.integers(low, high)
+
+
+def numbers(low, high):
+    """Draw a number between two others, which may be drawn too."""
+    return st.floats(low, high)
+
+
+# -- samples of one view
+texts = st.text(alphabet="abc", max_size=8)
+_nodes = among("A", "B", "C")
+trees = st.recursive(
+    st.tuples(_nodes, _nodes),
+    lambda child: st.builds(lambda a, b: (a, *b), _nodes, st.lists(child | _nodes, max_size=3)),
+    max_leaves=8,
+)
+
+
+def two_sets(samples):
+    """Draw one to four samples, and up to three others."""
+    return st.tuples(st.lists(samples, min_size=1, max_size=4), st.lists(samples, max_size=3))
+
+
+def categories(low, high, levels=("a", "b", "c", "d")):
+    """Draw a column of categories, some of which are missing, but not all."""
+    cells = among(*levels, None)
+    return st.lists(cells, min_size=low, max_size=high).filter(any)
+
+
+def tables(rows=(1, 8), columns=(4, 4), low=-10.0, high=10.0):
+    """Draw a table whose cells are drawn one by one, so that they shrink to zeros."""
+    return arrays(np.float64, st.tuples(whole(*rows), whole(*columns)), elements=numbers(low, high))
+
+
+@st.composite
+def clusters(draw, n=20, columns=3, exponent=(0, 15)):
+    """Draw rows around a few centers that may be far from zero and from each other."""
+    rng, far = draw(generators), 10 ** draw(numbers(*exponent))
+    return rng.normal(size=(n, columns)) + far * rng.integers(-1, 2, size=(n, 1))
+
+
+# -- kernels
+kernels = st.recursive(
+    among(Linear(), RBF(0.5), RBF("median"), Polynomial(), cs.kernels.Intersection(), Linear().on([1])),
+    lambda k: (
+        st.builds(lambda a, b: a + b, k, k)
+        | st.builds(lambda a, b: a * b, k, k)
+        | st.builds(lambda a: 0.5 * a, k)
+        | st.builds(lambda a: (a + 0.5) ** 2, k)
+        | st.builds(normalize, k)
+        | st.builds(center, k)
+        | st.builds(lambda a: exp(normalize(a)), k)
+    ),
+    max_leaves=5,
+)
+
+
+# -- views, labels and streams
+@st.composite
+def masks(draw, n, m):
+    """Draw which of m views n samples have; every sample has one."""
+    rows = draw(st.lists(st.lists(flags, min_size=m, max_size=m), min_size=n, max_size=n))
+    mask = ~np.array(rows, dtype=bool).reshape(n, m)  # the simplest mask has all views
+    mask[~mask.any(axis=1), 0] = True
+    return mask
+
+
+def labels(n, n_classes):
+    """Draw n labels of some classes, each of which is there if n is large enough."""
+    return st.lists(whole(0, n_classes - 1), min_size=n, max_size=n).map(
+        lambda codes: np.array([*range(min(n, n_classes)), *codes[n_classes:]], dtype=int)
+    )
+
+
+@st.composite
+def outputs_of_views(draw, samples=(1, 5), views=(1, 3), outputs=(1, 2)):
+    """Draw outputs of each view (samples, views, outputs), weights of the views, and which are present."""
+    shape = n, m, _ = draw(whole(*samples)), draw(whole(*views)), draw(whole(*outputs))
+    rng, mask = draw(generators), draw(masks(n, m))
+    return rng.normal(size=shape), rng.normal(size=m), mask
+
+
+@st.composite
+def streams(draw, n=(4, 40), n_classes=(2, 4), views=(1, 3), columns=(1, 4), missing=True, one_width=False):
+    """Draw Views of classes that overlap, the classes, and their number; views may be missing, or all of one width."""
+    classes = draw(whole(*n_classes))
+    count = max(draw(whole(*n)), classes)
+    widths = draw(st.lists(whole(*columns), min_size=views[0], max_size=views[1]))
+    widths = widths[:1] * len(widths) if one_width else widths
+    mask = draw(masks(count, len(widths))) if missing and draw(flags) else None
+    X, y = draw_classes(draw(generators), count, widths, classes, mask, draw(flags))
+    return X, y, classes
+
+
+@st.composite
+def separable_samples(draw, n=(5, 40), n_classes=(2, 4)):
+    """Draw rows of length 1 and classes that are separated with a margin of 0.1, and the number of classes."""
+    classes = draw(whole(*n_classes))
+    X, y = draw_separable(draw(generators), draw(whole(*n)), classes)
+    assume(len(set(y)) == classes)
+    return X, y, classes
+
+
+@st.composite
+def half_spaces(draw, n=(2, 30), columns=(1, 4), gap=(0.05, 2.0)):
+    """Draw rows, two classes on both sides of a plane with a gap between them, and the normal of the plane."""
+    rng, size, width = draw(generators), draw(whole(*n)), draw(whole(*columns))
+    u = rng.normal(size=width)
+    u /= np.linalg.norm(u)
+    X = rng.normal(size=(size, width))
+    side = np.sign(X @ u)
+    assume(len(set(side)) == 2)
+    return X + draw(numbers(*gap)) * side[:, None] * u, (side > 0).astype(int), u
+
+
+@st.composite
+def streams_along(draw, n=(2, 25), views=(1, 2), columns=3, spread=(0.1, 6.0)):
+    """Draw a stream of two classes with a margin along known vectors of the views, and these vectors."""
+    rng, size = draw(generators), draw(whole(*n))
+    truth = {f"v{k}": rng.normal(size=columns) for k in range(draw(whole(*views)))}
+    data = {v: rng.normal(size=(size, columns)) for v in truth}
+    scores = sum(data[v] @ truth[v] for v in truth)
+    y = (scores + rng.normal(size=size) * 0.1 > 0).astype(int)
+    y[:2] = [0, 1]
+    far = draw(numbers(*spread)) * np.sign(scores)[:, None]
+    return Views({v: data[v] + far * truth[v] / np.sum(truth[v] ** 2) for v in truth}), y, truth

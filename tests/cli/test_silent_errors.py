@@ -4,16 +4,14 @@ Each is tried in Python and by commands, on data that are always there and on re
 a sentence, never a wrong number.
 """
 
-from random import Random
-
 import commands
 import numpy as np
 import pandas as pd
 import pytest
 from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 
 import consilience as cs
+import strategies
 from consilience.datasets import fetch_breast_tcga, fetch_tcga_brca, load_breast_cancer_views
 
 MODEL = "CoRegularizedRidgeClassifier"
@@ -240,10 +238,8 @@ def test_annotated_matrices(study, sparse, tmp_path):
 
 
 @settings(max_examples=3, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(st.integers(0, 2**31))
-def test_any_order_of_rows_columns_files_and_file_names(study, seed):
-    random = Random(seed)
-
+@given(strategies.orders)
+def test_any_order_of_rows_columns_files_and_file_names(study, random):
     def mixed(names):
         names = list(names)
         random.shuffle(names)

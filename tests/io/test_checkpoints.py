@@ -155,6 +155,62 @@ def test_states_are_validated(path):
             read(path)
 
 
+@pytest.mark.parametrize("value", [None, 1, "x"])
+def test_whether_all_classes_are_known_is_validated(value, path):
+    model = cs.Projectron(RBF(0.5)).partial_fit(X, Y)
+    model._announced = value
+    write_checkpoint({"model": model}, path)
+    with pytest.raises(ValueError, match="is damaged: _announced"):
+        read_checkpoint(path)
+    del model._announced
+    write_checkpoint({"model": model}, path)
+    with pytest.raises(ValueError, match="is damaged: its parts do not fit together"):
+        read_checkpoint(path)
+
+
+def without(*names):
+    """Return a change that takes an attribute from a model, or from a part of it."""
+
+    def change(model):
+        for name in names[:-1]:
+            model = getattr(model, name)
+        del model.__dict__[names[-1]]
+
+    return change
+
+
+def with_value(name, value):
+    def change(model):
+        getattr(model._calibration, name).flat[: np.size(value)] = value
+
+    return change
+
+
+INCOMPLETE = {
+    "kernels": (cs.PassiveAggressive(), without("kernels_"), "kernels_"),
+    "views": (cs.KernelPerceptron(RBF(0.5)), without("_known"), "_known"),
+    "bounds": (cs.KernelPerceptron(RBF(0.5)), without("_off_bounds"), "its parts do not fit together"),
+    "widths": (cs.MatrixPerceptron(unequal="pad"), without("_width"), "its parts do not fit together"),
+    "kernel of all views": (cs.KernelPerceptron(RBF(0.5)), without("_machine", "grams", "combine"), "Grams has no"),
+    "weight of squares": (cs.OnlinePerceptron(), with_value("squares", [1.0, 0.0]), "squares of the scores"),
+    "curvature": (cs.OnlinePerceptron(), with_value("curvature", [1.0, 2.0, 1.0]), "curvature of the probabilities"),
+    "negative curvature": (cs.OnlinePerceptron(), with_value("curvature", -1.0), "curvature of the probabilities"),
+    "loss": (cs.PassiveAggressiveRegressor(), lambda model: model.set_params(loss=1), ""),
+}
+
+
+@pytest.mark.parametrize("name", INCOMPLETE)
+def test_incomplete_states_are_refused(name, path):
+    model, change, text = INCOMPLETE[name]
+    model = clone(model).partial_fit(X, Y > 0)
+    write_checkpoint({"model": model}, path)
+    read_checkpoint(path)["model"].partial_fit(X, Y > 0)
+    change(model)
+    write_checkpoint({"model": model}, path)
+    with pytest.raises(ValueError, match=f"is damaged: {text}"):
+        read_checkpoint(path)
+
+
 @pytest.mark.parametrize("part", ["header", "tree", "array"])
 def test_damaged_files_are_refused(part, path):
     write_checkpoint({"model": cs.OnlinePerceptron().partial_fit(X, Y)}, path)

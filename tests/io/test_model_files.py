@@ -25,6 +25,7 @@ import consilience as cs
 from consilience import LateFusion, Nystroem, PerView, RandomFeatures, Views, load, save
 from consilience.io import _class_names
 from consilience.io._class_names import class_called, schema_nodes
+from consilience.io._states import check_state
 from consilience.kernels import RBF, FromCallable, Linear, Precomputed, Spectrum, SubsetTree, center
 from tiny_learners import TinyRidge
 
@@ -538,3 +539,23 @@ def test_every_estimator_comes_back(name, path):
         model.partial_fit(X, y[::-1])
         assert np.array_equal(again.predict(X), model.predict(X))
         assert np.array_equal(again._combined(X), model._combined(X))
+
+
+WITH_KERNELS = list(cases.with_kernels(online=False).values())
+
+
+@pytest.mark.parametrize("cls", WITH_KERNELS, ids=lambda cls: cls.__name__)
+@pytest.mark.parametrize("change", [np.ravel, np.sum, lambda W: W[None]], ids=["flat", "number", "deeper"])
+def test_coefficients_of_another_shape_are_refused(cls, change):
+    rng = np.random.default_rng(0)
+    X, y = {"a": rng.normal(size=(12, 2)), "b": rng.normal(size=(12, 3))}, np.arange(12) % 2
+    model = cls().fit(X, y if is_classifier(cls()) else rng.normal(size=12))
+    check_state(model)
+    if not hasattr(model, "dual_coef_"):
+        pytest.skip("this estimator has other coefficients")
+    changed = np.asarray(change(model.dual_coef_))
+    if changed.shape == model.dual_coef_.shape:
+        changed = np.stack([changed, changed])
+    model.dual_coef_ = changed
+    with pytest.raises(ValueError):
+        check_state(model)

@@ -5,10 +5,10 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from hypothesis import given
-from hypothesis import strategies as st
 from scipy.spatial.distance import cdist, pdist
 
 import consilience as cs
+import strategies
 from consilience._backend import to_numpy
 from consilience.kernels import RBF, center, normalize
 from consilience.kernels._distances import squared_distances
@@ -112,10 +112,8 @@ def test_a_median_of_distances_is_not_spoiled_by_far_rows(size):
     assert RBF("mean_distance").resolved(far(size)).gamma == pytest.approx(1 / np.mean(distances), rel=1e-9)
 
 
-@given(st.integers(0, 10**6), st.floats(0, 15), st.floats(-6, 3))
-def test_rows_anywhere_have_the_kernel_of_their_differences(seed, exponent, log_gamma):
-    own = np.random.default_rng(seed)
-    A = own.normal(size=(20, 3)) + 10**exponent * own.integers(-1, 2, size=(20, 1))
+@given(strategies.clusters(), strategies.numbers(-6, 3))
+def test_rows_anywhere_have_the_kernel_of_their_differences(A, log_gamma):
     gamma = 10**log_gamma
     exact = np.exp(-gamma * cdist(A, A, "sqeuclidean"))
     assert np.abs(RBF(gamma)(A) - exact).max() <= CLOSE

@@ -8,8 +8,6 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from hypothesis import given
-from hypothesis import strategies as st
-from hypothesis.extra.numpy import arrays
 from numpy.testing import assert_allclose
 from sklearn.base import clone
 from sklearn.metrics import pairwise
@@ -17,6 +15,7 @@ from sklearn.preprocessing import KernelCenterer
 
 import cases
 import reference
+import strategies
 from consilience import Views
 from consilience import kernels as ks
 from consilience.kernels import RBF, ChiSquared, Laplacian, Linear, Polynomial, Precomputed, center, exp, normalize
@@ -134,10 +133,7 @@ def test_parameters_clone_and_nothing_is_changed(name):
     assert np.array_equal(np.array(data, dtype=data_before.dtype), data_before)
 
 
-@given(
-    arrays(np.float64, st.tuples(st.integers(1, 8), st.just(4)), elements=st.floats(0, 10)),
-    st.sampled_from(sorted(ON_VECTORS)),
-)
+@given(strategies.tables(low=0), strategies.among(*sorted(ON_VECTORS)))
 def test_every_kernel_and_closure_is_psd_on_random_data(data, name):
     kernel = ON_VECTORS[name]
     K = kernel(data)
@@ -145,14 +141,7 @@ def test_every_kernel_and_closure_is_psd_on_random_data(data, name):
     assert ks.is_psd(K, tol=1e-7) or np.abs(K).max() < 1e-12
 
 
-@given(st.recursive(
-    st.sampled_from([Linear(), RBF(0.5), RBF("median"), Polynomial(), ks.Intersection(), Linear().on([1])]),
-    lambda k: st.builds(lambda a, b: a + b, k, k) | st.builds(lambda a, b: a * b, k, k)
-    | st.builds(lambda a: 0.5 * a, k) | st.builds(lambda a: (a + 0.5) ** 2, k)
-    | st.builds(normalize, k) | st.builds(center, k)
-    | st.builds(lambda a: exp(normalize(a)), k),
-    max_leaves=5,
-))  # fmt: skip
+@given(strategies.kernels)
 def test_random_expressions_are_kernels_and_read_as_themselves(kernel):
     K = kernel(X)
     assert ks.is_psd(K, tol=1e-7)

@@ -3,12 +3,12 @@
 import numpy as np
 import pytest
 from hypothesis import given, settings
-from hypothesis import strategies as st
 from sklearn.base import clone
 from sklearn.feature_extraction.text import CountVectorizer
 
 import reference
 from consilience.kernels import Linear, Spectrum, Subsequence, SubsetTree, is_psd, normalize
+from strategies import among, texts, trees, two_sets, whole, write_tree
 
 STRINGS = ["anna", "hanna", "hannah", "otto", "ottokar", "karotte", "", "a", "anna", "ab" * 20]
 SENTENCES = [tuple(text.split()) for text in ("the cat sat on the mat", "the cat ran", "a cat", "", "the mat the mat")]
@@ -27,17 +27,6 @@ CASES = [
     *((Subsequence(n, decay), data) for n, decay in ((1, 0.5), (2, 0.5), (4, 1.0)) for data in (STRINGS, SENTENCES)),
     *((SubsetTree(decay), TREES) for decay in (0.4, 1.0)),
 ]
-symbols = st.text(alphabet="abc", max_size=8)
-labels = st.sampled_from(["A", "B", "C"])
-trees = st.recursive(
-    st.tuples(labels, labels),
-    lambda child: st.builds(lambda a, b: (a, *b), labels, st.lists(child | labels, max_size=3)),
-    max_leaves=8,
-)
-
-
-def bracketed(tree):
-    return tree if isinstance(tree, str) else f"({' '.join(bracketed(part) for part in tree)})"
 
 
 def chain(depth):
@@ -45,12 +34,8 @@ def chain(depth):
 
 
 # -- naive twins
-def some(samples):
-    return st.tuples(st.lists(samples, min_size=1, max_size=4), st.lists(samples, max_size=3))
-
-
 @settings(max_examples=60, deadline=None)
-@given(some(symbols), st.integers(1, 5), st.sampled_from([0.3, 0.5, 1.0]))
+@given(two_sets(texts), whole(1, 5), among(0.3, 0.5, 1.0))
 def test_strings_equal_counting_and_enumeration(data, length, decay):
     expected = reference.gram(lambda s, t: reference.spectrum(s, t, length), *data)
     np.testing.assert_array_equal(Spectrum(length)(*data), expected)
@@ -59,12 +44,12 @@ def test_strings_equal_counting_and_enumeration(data, length, decay):
 
 
 @settings(max_examples=60, deadline=None)
-@given(some(trees), st.sampled_from([0.4, 1.0]))
+@given(two_sets(trees), among(0.4, 1.0))
 def test_trees_equal_recursion_as_tuples_and_as_bracketed_strings(data, decay):
     expected = reference.gram(lambda s, t: reference.subset_tree(s, t, decay), *data)
     np.testing.assert_allclose(SubsetTree(decay)(*data), expected, rtol=1e-12)
     X, _ = data
-    written = [bracketed(tree) for tree in X]
+    written = [write_tree(tree) for tree in X]
     np.testing.assert_array_equal(SubsetTree()(X), SubsetTree()(written))
     np.testing.assert_allclose(SubsetTree()(X, written), SubsetTree()(X), rtol=1e-12)
 

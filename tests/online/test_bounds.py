@@ -3,12 +3,11 @@
 import numpy as np
 import pytest
 from hypothesis import given, settings
-from hypothesis import strategies as st
 from online_cases import stream
 from sklearn.base import clone
 
 import consilience as cs
-from consilience import Views
+import strategies
 from consilience.kernels import RBF, Linear
 from consilience.solvers.certificates import novikoff_bound, perceptron_bound, risk_bound
 
@@ -31,47 +30,30 @@ def estimators(p):
 
 @pytest.mark.parametrize("which", range(10), ids=lambda which: repr(estimators(2)[which]))
 @settings(max_examples=25)
-@given(seed=st.integers(0, 10**6), p=st.floats(1, 6), n_classes=st.integers(2, 4), missing=st.booleans())
-def test_bounds_are_never_violated_by_the_best_comparators(which, seed, p, n_classes, missing):
-    X, y = stream(seed, n=40, n_classes=n_classes, missing=missing)
-    y[:n_classes] = np.arange(n_classes)
+@given(drawn=strategies.streams(one_width=True), p=strategies.numbers(1, 6))
+def test_bounds_are_never_violated_by_the_best_comparators(which, drawn, p):
+    X, y, _ = drawn
     check_bound(estimators(p)[which], X, y)
 
 
 @settings(max_examples=100)
-@given(seed=st.integers(0, 10**9), p=st.floats(1, 8), spread=st.floats(0.1, 6))
-def test_bounds_are_never_violated_by_other_comparators(seed, p, spread):
-    rng = np.random.default_rng(seed)
-    truth = {f"v{k}": rng.normal(size=3) for k in range(2)}
-    views = {v: rng.normal(size=(25, 3)) for v in truth}
-    s = sum(views[v] @ truth[v] for v in truth)
-    y = (s + rng.normal(size=25) * 0.1 > 0).astype(int)
-    for v in truth:  # a margin along the truth
-        views[v] = views[v] + spread * np.sign(s)[:, None] * truth[v] / np.sum(truth[v] ** 2)
-    y[:2] = [0, 1]
-    X = Views(views)
-    margins = np.abs(sum(views[v] @ truth[v] for v in truth))
+@given(drawn=strategies.streams_along(), p=strategies.numbers(1, 8), other=strategies.numbers(0.01, 3))
+def test_bounds_are_never_violated_by_other_comparators(drawn, p, other):
+    X, y, truth = drawn
+    margins = np.abs(sum(X[v] @ truth[v] for v in truth))
     for estimator in estimators(p)[:3]:
         model = clone(estimator).partial_fit(X, y, classes=[0, 1])
-        for scale in (1 / margins.min(), rng.uniform(0.01, 3)):  # the first has no loss where the truth separates
+        for scale in (1 / margins.min(), other):  # the first has no loss where the truth separates
             proof = model.certificate(X, y, comparator={v: scale * truth[v] for v in truth})
             assert proof.n_mistakes == model.n_mistakes_ <= proof.bound + 1e-9
 
 
 @settings(max_examples=200, deadline=None)
-@given(seed=st.integers(0, 10**6), gap=st.floats(0.05, 2))
-def test_novikoff_holds_however_often_samples_are_passed(seed, gap):
-    rng = np.random.default_rng(seed)
-    u = rng.normal(size=4)
-    u /= np.linalg.norm(u)
-    X = rng.normal(size=(30, 4))
-    side = np.sign(X @ u)
-    X += gap * side[:, None] * u
-    y = (side > 0).astype(int)
-    if len(np.unique(y)) < 2:
-        return
+@given(strategies.half_spaces(), strategies.seeds)
+def test_novikoff_holds_however_often_samples_are_passed(drawn, seed):
+    X, y, u = drawn
     model = cs.OnlinePerceptron(fit_intercept=False, max_iter=500, random_state=seed).fit(X, y)
-    margin = float((side * (X @ u)).min())
+    margin = float(np.abs(X @ u).min())
     assert model.n_updates_ <= novikoff_bound(float(np.linalg.norm(X, axis=1).max()), margin) + 1e-9
 
 

@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 from hypothesis import given, settings
-from hypothesis import strategies as st
 from online_cases import binary_patterns, fixed, in_chunks, late_stream, one_by_one, same_state, stream
 from sklearn.base import clone
 
@@ -12,6 +11,7 @@ import reference
 from consilience import Views
 from consilience.kernels import RBF, Linear
 from consilience.solvers.certificates import perceptron_bound
+from strategies import among, flags, generators, numbers, streams
 
 
 def learned(kernel="linear", **more):
@@ -124,14 +124,11 @@ def test_votes_are_those_of_single_hypotheses_where_a_view_comes_late(prior, see
 # -- bounds
 @settings(max_examples=100, deadline=None)
 @given(
-    seed=st.integers(0, 10**9), p=st.floats(1, 8), prior=st.sampled_from(["learned", 0.1, 3.0, {"v0": 20.0}]),
-    n_classes=st.integers(2, 3), adversary=st.booleans(),
+    streams(n_classes=(2, 3)), generators, numbers(1, 8), among("learned", 0.1, 3.0, {"v0": 20.0}), flags,
+    among({"variant": "passive-aggressive", "C": 0.5}, *({"margin": k / 5, "eta0": 0.7} for k in range(5))),
 )  # fmt: skip
-def test_bounds_hold_for_prior_norms(seed, p, prior, n_classes, adversary):
-    rng = np.random.default_rng(seed)
-    X, y = stream(seed % 10**6, n=40, n_classes=n_classes, missing=seed % 2 == 0)
-    y[:n_classes] = np.arange(n_classes)
-    more = {"variant": "passive-aggressive", "C": 0.5} if seed % 3 == 0 else {"margin": (seed % 5) / 5, "eta0": 0.7}
+def test_bounds_hold_for_prior_norms(drawn, rng, p, prior, adversary, more):
+    X, y, n_classes = drawn
     model = cs.OrthogonalPerceptron(p=p, prior_norms=prior, **more)
     if adversary:  # the label that the model does not expect
         for i in range(len(y)):

@@ -5,15 +5,16 @@ import warnings
 import numpy as np
 import pytest
 from hypothesis import given, settings
-from hypothesis import strategies as st
 from online_cases import in_chunks, same_state
 from scipy.special import comb
 from sklearn.datasets import make_blobs
 
 import consilience as cs
 import reference
+import strategies
 from consilience.kernels import RBF, Linear, Polynomial
 from consilience.solvers.certificates import sparsity_bound, vector_perceptron_bounds
+from strategies import among, seeds, separable_samples
 
 
 def two_views(n=90, missing=False):
@@ -26,15 +27,8 @@ def two_views(n=90, missing=False):
     return cs.Views({"a": A / 5, "b": B}, mask=mask), y
 
 
-def separable(seed, n=40, T=3, columns=4):
-    """Samples of length 1 that some operator separates with a margin."""
-    rng = np.random.default_rng(seed)
-    W, Y = rng.normal(size=(T - 1, columns)), cs.simplex_vectors(T)
-    X = rng.normal(size=(20 * n, columns))
-    X /= np.linalg.norm(X, axis=1, keepdims=True)
-    y = (X @ W.T @ Y.T).argmax(axis=1)
-    sure = np.einsum("ij,ij->i", X @ W.T, Y[y]) / np.linalg.norm(W) > 0.1
-    return X[sure][:n], y[sure][:n]
+def separable(seed, T=3):
+    return strategies.draw_separable(np.random.default_rng(seed), 40, T)
 
 
 @pytest.mark.parametrize("T", [2, 3])
@@ -73,11 +67,9 @@ def test_both_algorithms_are_different():
 
 
 @settings(max_examples=60, deadline=None)
-@given(st.integers(0, 10**6), st.integers(2, 4), st.sampled_from([0.2, 1.0, 4.0]), st.sampled_from([0.5, 1.0, 2.0]))
-def test_bounds_hold(seed, T, step, margin):
-    X, y = separable(seed, T=T)
-    if len(set(y)) < T:
-        return
+@given(separable_samples(), seeds, among(0.2, 1.0, 4.0), among(0.5, 1.0, 2.0))
+def test_bounds_hold(drawn, seed, step, margin):
+    X, y, T = drawn
     model = cs.VectorPerceptron(eta0=step, margin=margin, max_iter=10_000, random_state=seed).fit(X, y)
     proof = model.certificate(X, y)
     assert model.converged_

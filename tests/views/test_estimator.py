@@ -8,7 +8,6 @@ import polars as pl
 import pyarrow as pa
 import pytest
 from hypothesis import given
-from hypothesis import strategies as st
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning, DataConversionWarning, NotFittedError
 from sklearn.kernel_ridge import KernelRidge
@@ -16,6 +15,7 @@ from sklearn.linear_model import LogisticRegression
 
 import cases
 import reference
+import strategies
 from consilience import LateFusion, MultipleKernelRidge, MultipleKernelRidgeClassifier, OnlinePerceptron, Views
 from consilience.kernels import RBF, Laplacian, Linear
 from consilience.online._counting import count
@@ -106,13 +106,9 @@ def test_targets_and_weights():
     assert class_weights({"b": 5}, labels, np.ones(5)).tolist() == [1, 1, 1, 5, 1]
 
 
-@given(st.integers(0, 1000))
-def test_views_are_combined_as_defined(seed):
-    rng = np.random.default_rng(seed)
-    n, m, P = rng.integers(1, 6), rng.integers(1, 4), rng.integers(1, 3)
-    outputs, weights = rng.normal(size=(n, m, P)), rng.normal(size=m)
-    present = rng.random((n, m)) > 0.4
-    present[~present.any(axis=1), 0] = True
+@given(strategies.outputs_of_views())
+def test_views_are_combined_as_defined(drawn):
+    outputs, weights, present = drawn
     np.testing.assert_allclose(combine_views(outputs, weights, present), reference.combine(outputs, weights, present))
     holes = np.where(present[:, :, None], outputs, np.nan)
     np.testing.assert_array_equal(combine_views(holes, weights, present), combine_views(outputs, weights, present))

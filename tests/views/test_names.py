@@ -7,13 +7,13 @@ import pandas as pd
 import polars as pl
 import pytest
 from hypothesis import given, settings
-from hypothesis import strategies as st
 from sklearn.base import clone
 from sklearn.model_selection import cross_val_score, train_test_split
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import consilience as cs
+import strategies
 from consilience import PerView, Views, as_views
 
 N = 30
@@ -351,7 +351,7 @@ def test_annotated_matrices_are_views():
 
 # -- any order
 @settings(max_examples=40, deadline=None)
-@given(st.randoms(use_true_random=False), st.booleans())
+@given(strategies.orders, strategies.flags)
 def test_any_order_of_rows_columns_and_views_gives_the_same_predictions(random, wide):
     """Predictions by name do not depend on the order of anything."""
 

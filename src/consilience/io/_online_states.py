@@ -22,6 +22,7 @@ from ..online._projectron import ProjectronMachine
 from ..online._ranking import RankingMachine
 from ..online._rows import Columns
 from ..online._vector import VectorMachine
+from ..online.matrix import MatrixPerceptron
 from ..online.multicue import MultiCueClassifier
 from ..online.ranking import RankingPerceptron
 from ..online.regression import PassiveAggressiveRegressor
@@ -160,7 +161,10 @@ def _check_online(estimator: OnlineEstimator) -> None:
     if "n_samples_seen_" not in vars(estimator):
         return
     check_counts(estimator, "n_samples_seen_", "_next_id", "n_iter_")
-    require("_used_views" in vars(estimator), "_used_views")
+    cues = isinstance(estimator, MultiCueClassifier)  # whose estimators have the kernels
+    for name in ("_used_views", "_known", *(() if cues else ("kernels_",))):
+        require(name in vars(estimator), name)
+    require(type(estimator._off_bounds) is bool, "_off_bounds")
     require(estimator.preparation_ is None or hasattr(estimator.preparation_, "transform"), "preparation_")
     require(are_names(estimator._met) and set(estimator._met) <= set(estimator.view_names_in_), "_met")
     require(list(estimator._began_with) == [name for name in FIXED if hasattr(estimator, name)], "_began_with")
@@ -180,12 +184,21 @@ def _check_online(estimator: OnlineEstimator) -> None:
     require(machine.n_outputs == expected.n_outputs, "outputs of its machine")
     for name in ("average", "shape", "fit_intercept", "linear", "budget"):
         require(getattr(machine, name, None) == getattr(expected, name, None), f"{name} of its machine")
+    _check_parts(machine, expected)
     names = machine.grams.kernels if isinstance(machine, SupportMachine) else machine.columns.widths
     require(set(names) <= set(estimator.view_names_in_), "views of its machine")
     kernels = vars(estimator).get("kernels_", {})
     require(isinstance(kernels, dict) and all(isinstance(k, Kernel) for k in kernels.values()), "kernels_")
-    if hasattr(estimator, "_width"):
+    if isinstance(estimator, MatrixPerceptron):
         check_counts(estimator, "_width")
+
+
+def _check_parts(found: Any, expected: Any) -> None:
+    """Check that a machine and the objects in it have all attributes that new ones have."""
+    for name, value in vars(expected).items():
+        require(name in vars(found), f"{type(found).__name__} has no {name}")
+        if type(value).__module__.startswith("consilience.online") and hasattr(value, "__dict__"):
+            _check_parts(getattr(found, name), value)
 
 
 def _check_curve(estimator: OnlineEstimator) -> None:
@@ -198,7 +211,8 @@ def _check_curve(estimator: OnlineEstimator) -> None:
 
 
 def _check_numbers(estimator: PassiveAggressiveRegressor) -> int:
-    """Check the sums of a regression; return the number of outputs."""
+    """Check the loss and its sums in a regression; return the number of outputs."""
+    require(isinstance(estimator.loss, str), "loss")
     check_doubles(estimator, _curve=(None, 2))
     seen, sums = estimator._curve.T
     require(np.array_equal(seen, curve_marks(0, estimator.n_samples_seen_) if len(seen) else seen), "loss curve")
@@ -217,7 +231,8 @@ def _check_classes(estimator: Any) -> int:
     codes, P = {label: code for code, label in enumerate(estimator.classes_.tolist())}, len(estimator.classes_)
     require(estimator._codes == codes and all(type(code) is int for code in estimator._codes.values()), "_codes")
     check_counts(estimator, "_n_late")
-    require(type(estimator._indicator) is bool, "_indicator")
+    for name in ("_indicator", "_announced"):
+        require(type(getattr(estimator, name)) is bool, name)
     if not estimator._indicator:
         n_outputs = 1 if P <= 2 else P
         fits = isinstance(estimator._calibration, Calibration) and estimator._calibration.n_outputs == n_outputs
@@ -241,6 +256,11 @@ def _check_calibration(calibration: Calibration) -> None:
     check_doubles(calibration, slopes=(sides,), biases=(sides,), curvature=(sides, 3), squares=(2,))
     check_doubles(calibration, memory=(sides + 1,))
     require(bool((calibration.memory >= 1).all()), "memory of the probabilities")
+    total, weight = calibration.squares  # as sums that compiled passes divide by
+    require(total >= 0 and weight >= 0 and (weight > 0 or total == 0), "squares of the scores")
+    first, mixed, second = calibration.curvature.T
+    positive = (first >= 0) & (second >= 0) & (mixed**2 <= first * second * (1 + 1e-6))
+    require(bool(positive.all()), "curvature of the probabilities")
 
 
 def _check_ranking(estimator: RankingPerceptron) -> None:

@@ -161,7 +161,7 @@ def _check_batch(estimator: Any) -> None:
         check_array(estimator, "view_weights_", (len(estimator._used_views), None)[: estimator.view_weights_.ndim])
     names = names_of_terms(estimator)
     require(names, "kernels_")
-    if "dual_coef_" in fitted and estimator.dual_coef_.ndim == 3:
+    if "dual_coef_" in fitted and not isinstance(estimator, (MaxMarginClassifier, MaxMarginRegressor)):
         check_array(estimator, "dual_coef_", (len(names), len(estimator.X_fit_), None))
         require(estimator.X_fit_.names == estimator._used_views, "X_fit_")
     for name in fitted.keys() & {"combination_", "cv_scores_"}:
