@@ -38,6 +38,7 @@ OPTIONS = {
     "--log": ["-", "log.jsonl", "nowhere/log"], "--log-every": ["1", "0"],
     "--checkpoint": ["state.cons", "model.cons", ".", "odd.cons"], "--every": ["1", "0"],
     "--model": ["model.cons", "odd.cons", "good.csv", "none"], "--objects": COLUMNS,
+    "--folds": ["folds.jsonl", "good.csv", "odd.jsonl", "nowhere/folds", ".", "", "/dev/null", "model.cons"],
 }  # fmt: skip
 FLAGS = ["--transpose", "--json", "--share", "--scale", "--no-scale", "--proba", "--by-view", "--drift", "--resume",
          "--all", "--baselines", "--no-baselines", "--debug", "--help", "--none", "-x", "--"]  # fmt: skip
@@ -54,7 +55,7 @@ COMMANDS = {
                           "--on-drift", "--predictions", "--log", "--log-every", "--checkpoint", "--every",
                           "--resume"]),
     "compare": (["DATA"], [*SHARED, "--target", "--groups", "--weights", "--class-weight", "--task", "--scoring",
-                           "--cv", "--prepare", "--repeats", "--seed", "--csv"]),
+                           "--cv", "--prepare", "--repeats", "--seed", "--csv", "--folds"]),
     "estimators": ([], ["--json"]),
     "kernels": ([], ["--json"]),
     "reproduce": ([], ["--json", "--seed"]),
@@ -143,7 +144,8 @@ def drawn_words(rng):
         words += [pick(rng, ["--list", "none", "--page"])]
     for _ in range(int(rng.integers(0, 3))):
         name = pick(rng, own) if chance(rng, 0.95) else pick(rng, [*OPTIONS, *FLAGS])
-        words += [name, *([pick(rng, OPTIONS[name])] if name in OPTIONS else [])]
+        value = [pick(rng, OPTIONS[name])] if name in OPTIONS else []
+        words += ["--resume" if name == "--folds" else name, *value]  # a flag of `stream`, a file of `compare`
     return words if chance(rng, 0.97) else [words[i] for i in rng.permutation(len(words))]
 
 
