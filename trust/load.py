@@ -273,7 +273,7 @@ def run(long: bool) -> Found:
     print("Threads", flush=True)
     threads = {name: predict_in_threads(name, n_threads, 2 if long else 1) for name in names}
     print("Threads while one learns", flush=True)
-    learning = {name: predict_while_learning(name, n_threads, 300 if long else 24) for name in taught}
+    learning = {name: predict_while_learning(name, n_threads, 100 if long else 24) for name in taught}
     figures = [
         figure(f"predictions in {n_threads} threads, one model", threads, f"{len(threads)} estimators"),
         figure(f"`predict_one` by snapshots in {n_threads - 1} threads while one learns", learning,

@@ -97,7 +97,7 @@ unlabeled : object, optional
     Label that marks unlabeled samples, in addition to missing values. These samples are left out.""",
     "random_state": """
 random_state : int, RandomState or None, default=None
-    Seed of everything that is drawn at random.""",
+    Seed of everything that is drawn at random. None uses NumPy's global generator, so that fits may differ.""",
     "verbose": """
 verbose : bool, default=False
     Whether to show progress while fitting, in a terminal or a notebook.""",
