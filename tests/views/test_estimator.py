@@ -21,7 +21,7 @@ from consilience.kernels import RBF, Laplacian, Linear
 from consilience.online._counting import count
 from consilience.solvers.certificates import STATUSES, Certificate, Solution, warn_unless_converged
 from consilience.views.estimator import combine_views, decide
-from consilience.views.validation import class_weights, read_labels, read_targets, read_weights
+from consilience.views.validation import check_numbers, class_weights, read_labels, read_targets, read_weights
 
 A = cases.histograms(40, 3)
 B = cases.histograms(40, 5, seed=1)
@@ -314,3 +314,31 @@ def test_a_refused_chunk_leaves_no_trace():
         with pytest.raises(ValueError):
             model.partial_fit(X, y)
     assert repr(vars(model)) == before
+
+
+def test_labels_keep_their_type_and_unlabeled_samples_are_not_scored():
+    for given, kind in (([0, 1] * 20, "i"), ([0.0, 1.0] * 20, "f"), (["a", "b"] * 20, "U")):
+        assert read_labels(labels, 40).classes.dtype.kind == kind
+    some = np.where(np.arange(40) < 30, y3, -1)
+    model = MultipleKernelRidgeClassifier(p=np.inf, unlabeled=-1).fit(V, some)
+    assert model.score(V, some) == np.mean(model.predict(V)[:30] == y3[:30])
+    with pytest.raises(ValueError, match=r"^Input y contains infinity or a value too large for its type\.$"):
+        read_labels(np.array([0.0, np.inf]), 2)
+
+
+def test_targets_of_arrow_may_be_missing():
+    Y, known = read_targets(pa.array([1.0, None, 2.5]), 3)
+    assert Y[known, 0].tolist() == [1, 2.5]
+    assert known.tolist() == [True, False, True]
+
+
+def test_numbers_up_to_the_limit_are_taken_also_beside_missing_rows():
+    limit = float(np.sqrt(np.finfo(np.float64).max)) * 1e-6
+    for value in (limit, -limit):
+        check_numbers(Views(a=[[value], [np.nan]], b=[[1.0], [2.0]]))
+        with pytest.raises(
+            ValueError, match=r"^View 'a' has values up to 1\.34e\+148; above 1\.34e\+148 .* Scale it\.$"
+        ):
+            check_numbers(Views(a=[[value * 1.0001], [1.0]]))
+    with pytest.raises(ValueError, match=r"Scale it, or give float64 data\.$"):
+        check_numbers(Views(a=np.array([[1e15], [1.0]], dtype=np.float32)))

@@ -1,5 +1,6 @@
 """Samples and columns are matched by name: the right number or a sentence, never a wrong number."""
 
+import re
 import warnings
 
 import numpy as np
@@ -371,3 +372,18 @@ def test_any_order_of_rows_columns_and_views_gives_the_same_predictions(random, 
     reference = pd.Series(expected.decision_function(tables), index=IDS)
     order = next(iter(new.values())).index if not wide else pd.concat(new, axis=1).index
     np.testing.assert_allclose(found, reference[order], atol=1e-9)
+
+
+def test_lacking_and_ambiguous_columns_are_named():
+    wide = pd.DataFrame(np.eye(8), columns=[f"c{k}" for k in range(8)])
+    model = cs.CoRegularizedRidge().fit(Views(a=wide), np.arange(8.0))
+    for n, told in (
+        (3, "has no column 'c3', 'c4', 'c5', 'c6', 'c7', which the estimator was fitted on (5 of 8 columns are"),
+        (2, "has no column 'c2', 'c3', 'c4', 'c5', 'c6' and 1 more, which the estimator was fitted on (6 of 8 columns"),
+        (1, "has no column 'c1', 'c2', 'c3', 'c4', 'c5' and 2 more, which the estimator was fitted on (7 of 8 columns"),
+    ):
+        with pytest.raises(ValueError, match=re.escape(told)):
+            model.predict(Views(a=wide.iloc[:, :n]))
+    model = cs.CoRegularizedRidge().fit(Views(a=A, b=B), TARGET)
+    with pytest.raises(ValueError, match=r"Column 'u' may be of the views 'a', 'b'.* 'a__u' and 'b__u'\.$"):
+        model.predict(pd.concat([A, B[["y", "z"]]], axis=1))

@@ -30,9 +30,9 @@ def test_kernels_by_view_before_and_after_and_names():
 
 
 def test_streams_fusion_and_leaderboards():
-    shown = cs.OrthogonalPerceptron().partial_fit(X, y)._repr_html_()
-    assert "80 samples learned" in shown
-    assert "mistakes" in shown
+    model = cs.OrthogonalPerceptron().partial_fit(X, y)
+    rate = 100 * model.n_mistakes_ / 80
+    assert f"80 samples learned; {model.n_mistakes_} mistakes ({rate:.1f}%) before learning." in model._repr_html_()
     shown = cs.LateFusion(LogisticRegression()).fit(X, y)._repr_html_()
     assert "<th>weight</th>" in shown
     assert "<th>kernel</th>" not in shown

@@ -120,3 +120,9 @@ def test_bad_input_gets_a_sentence(call, message):
     with pytest.raises((ValueError, TypeError)) as caught:
         call()
     assert message in str(caught.value)
+
+
+def test_tags_tell_that_missing_values_and_sparse_views_are_taken():
+    tags = PerView("standardize").__sklearn_tags__().input_tags
+    assert tags.sparse
+    assert tags.allow_nan

@@ -387,3 +387,30 @@ def test_bad_preparations_get_a_sentence(call, message):
     with pytest.raises((ValueError, TypeError)) as caught:
         call()
     assert message in str(caught.value)
+
+
+def test_statistics_of_columns_do_not_depend_on_the_slices(monkeypatch):
+    from consilience.views import recipes
+
+    wide = HOLED[:3].T[:2]  # two rows, three columns
+    wide = np.hstack([wide] * 4)
+    expected = np.nanvar(wide, axis=0)
+    for cells in (1, 4, 9, 10**6):
+        monkeypatch.setattr(recipes, "_CELLS", cells)
+        assert np.array_equal(recipes._variances(wide), expected, equal_nan=True)
+        assert sum(part.stop - part.start >= 1 for part in recipes._slices(wide)) == len(recipes._slices(wide))
+    assert recipes._slices(np.zeros((0, 3)))
+
+
+def test_constant_outputs_do_not_count_in_the_choice_of_columns():
+    from consilience.views.recipes import _regression_tests
+
+    y = TARGET[:, None]
+    np.testing.assert_allclose(_regression_tests(A, np.hstack([y, np.full_like(y, 3)])), _regression_tests(A, y))
+
+
+def test_names_of_batches_are_written_without_a_point_where_they_are_whole():
+    from consilience.views.batch_effects import category_names
+
+    given = [2.0, 2.5, "x", 3, np.nan, np.inf, None]
+    assert category_names(np.array(given, dtype=object)).tolist() == ["2", "2.5", "x", "3", None, "inf", None]

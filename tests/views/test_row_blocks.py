@@ -9,6 +9,7 @@ import pytest
 import scipy.sparse as sp
 
 from consilience import RowBlocks, Views
+from consilience.views.row_blocks import random_keys, sample_rows, sample_size
 
 rng = np.random.default_rng(0)
 A, B = rng.normal(size=(23, 3)), rng.normal(size=(23, 2))
@@ -206,3 +207,25 @@ def test_a_pass_may_stop_early():
     blocks = RowBlocks.of(A, size=5)
     assert len(next(iter(blocks)).X) == 5
     assert len(list(blocks)) == 5
+
+
+def test_samples_of_wide_views_have_fewer_rows():
+    for columns, n_components, expected in (
+        (3, 0, 20_000), (3356, 0, 2**26 // 3356), (5000, 0, 2**26 // 5000), (70_000, 0, 1000), (70_000, 999, 1000),
+        (70_000, 1001, 1001), (3, 30_000, 30_000),
+    ):  # fmt: skip
+        X = Views(a=np.zeros((2, columns)), b=np.zeros((2, 1)), t=["x", "y"])
+        assert sample_size(X, n_components) == expected
+    assert sample_size(Views(t=["x", "y"])) == 20_000
+
+
+def test_random_keys_are_a_bijection_and_their_smallest_are_a_sample():
+    keys = random_keys(np.arange(5000), 3)
+    assert len(set(keys.tolist())) == 5000
+    assert keys.dtype == np.uint64
+    assert random_keys(np.arange(2), 0).tolist() == [16294208416658607535, 7960286522194355700]  # of SplitMix64
+    assert random_keys([0], 1).tolist() != random_keys([0], 0).tolist()
+    for size in (1, 10, 4999):
+        assert sample_rows(np.arange(5000), size, 3).tolist() == np.sort(np.argsort(keys)[:size]).tolist()
+    for size in (5000, 5001):
+        assert sample_rows(np.arange(5000), size, 3).tolist() == list(range(5000))

@@ -469,3 +469,13 @@ def test_infinite_values_are_found_among_nan():
     ):
         with pytest.raises(ValueError, match=f"View 'a' contains infinity in .*{place}"):
             PerView("standardize").partial_fit(Views(a=given))
+
+
+def test_one_infinite_number_of_a_sparse_row_is_refused():
+    model = cs.OnlinePerceptron()
+    for k in range(4):
+        model.learn_one({"s": S[[k]]}, k % 2)
+    row = sp.csr_array(np.array([[1.0, np.inf, 0, 0, 0, 2.0, 0]]))
+    with pytest.raises(ValueError, match="infinity"):
+        model.learn_one({"s": row}, 1)
+    assert model.n_samples_seen_ == 4

@@ -544,3 +544,59 @@ def test_unsorted_and_repeated_entries_are_read_as_their_sum(kind, claim):
     np.testing.assert_allclose(stepwise.decision_function(dense), plain.decision_function(dense), atol=1e-12)
     after = (messy.data, messy.indices, messy.indptr)
     assert all(np.array_equal(old, new) for old, new in zip(before, after, strict=True))
+
+
+# -- the words of errors, and copies that are not made
+def test_errors_of_sparse_matrices_name_rows_columns_and_the_index_outside():
+    wide = sp.csr_matrix(np.eye(2, 3))
+    for kind, outer, inner, n, other in (("csr", "row", "column", 2, 3), ("csc", "column", "row", 3, 2)):
+        for outside in (7, -4):
+            bad = wide.asformat(kind, copy=True)
+            bad.indices[1] = outside
+            all_refused(f"it has the {inner} index {outside}, but {other} {inner}s\\. Build", lambda: Views(s=bad))  # noqa: B023
+        bad = wide.asformat(kind, copy=True)
+        bad.indptr = bad.indptr[:-1]
+        message = f"from 0 to at most 2, the number of stored indices, with {n + 1} entries for {n} {outer}s\\. Build"
+        all_refused(message, lambda: Views(s=bad))  # noqa: B023
+    bad = sp.bsr_matrix(np.ones((4, 6)), blocksize=(2, 3))
+    bad.indices[1] = 2
+    all_refused(r"it has the column index 2, but 2 columns\.", lambda: Views(s=bad))
+
+
+def test_a_sparse_matrix_in_order_is_not_copied_and_long_indices_are_shortened():
+    own = sp.csr_array(B)
+    read = Views(s=own).block("s")
+    assert np.shares_memory(read.indices, own.indices)
+    assert np.shares_memory(read.data, own.data)
+    long = sp.csr_array((own.data, own.indices.astype(np.int64), own.indptr.astype(np.int64)), shape=own.shape)
+    assert Views(s=long).block("s").indices.dtype == np.int32
+    assert long.indices.dtype == np.int64
+
+
+def test_only_plain_numbers_of_frames_are_read_at_once():
+    from consilience.views._frames import _is_numeric
+
+    frame = pd.DataFrame({"x": [1.0, 2.0], "n": [1, 2], "b": [True, False]})
+    assert _is_numeric(frame)
+    for other in (np.array([1, 2], dtype=np.longdouble), np.array([1, 2j]), ["a", "b"], pd.array([1, None])):
+        assert not _is_numeric(frame.assign(other=other))
+    assert not _is_numeric(pl.DataFrame({"x": [1.0]}))
+
+
+def test_neighboring_columns_of_a_file_are_not_read(tmp_path):
+    from consilience.views._tables import _columns_at
+
+    table = np.memmap(tmp_path / "table", dtype=np.float64, mode="w+", shape=WIDE.shape)
+    table[:] = WIDE
+    for where, shared in (([1, 2, 3], True), ([4], True), ([0, 2, 3], False), ([3, 2], False), ([], False)):
+        found = _columns_at(table, np.array(where, dtype=int))
+        assert np.array_equal(found, WIDE[:, where])
+        assert np.shares_memory(found, table) == shared
+
+
+def test_docstrings_repeat_shared_texts_with_their_indentation():
+    from consilience.views._docs import _TEXTS, _filled
+
+    lines = _TEXTS["kernel"].strip("\n").split("\n")
+    expected = "\n".join(f"    {line}" if line else "" for line in lines)
+    assert _filled("A.\n\n    {kernel}\n    {not this}\n") == f"A.\n\n{expected}\n    {{not this}}\n"
