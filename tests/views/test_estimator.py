@@ -317,7 +317,7 @@ def test_a_refused_chunk_leaves_no_trace():
 
 
 def test_labels_keep_their_type_and_unlabeled_samples_are_not_scored():
-    for given, kind in (([0, 1] * 20, "i"), ([0.0, 1.0] * 20, "f"), (["a", "b"] * 20, "U")):
+    for labels, kind in (([0, 1] * 20, "i"), ([0.0, 1.0] * 20, "f"), (["a", "b"] * 20, "U")):
         assert read_labels(labels, 40).classes.dtype.kind == kind
     some = np.where(np.arange(40) < 30, y3, -1)
     model = MultipleKernelRidgeClassifier(p=np.inf, unlabeled=-1).fit(V, some)
