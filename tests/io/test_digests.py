@@ -7,7 +7,6 @@ import pytest
 import scipy.sparse as sp
 from sklearn.linear_model import Ridge
 from sklearn.metrics import f1_score, make_scorer
-from sklearn.pipeline import make_pipeline
 
 import consilience as cs
 from consilience.io._digests import digest_of
@@ -52,7 +51,7 @@ PAIRS = {
     "texts": (lambda: text_views("b"), lambda: text_views("c")),
     "names of samples": (lambda: cs.Views(a=DENSE, sample_names=list("xyz")), lambda: cs.Views(a=DENSE)),
     "a Gram matrix": (lambda: cs.Views(a=np.eye(3), precomputed=True), lambda: cs.Views(a=np.eye(3))),
-    "an estimator": (lambda: make_pipeline(cs.PerView(), Ridge(2)), lambda: make_pipeline(cs.PerView(), Ridge())),
+    "an estimator": (lambda: cs.EarlyFusion(Ridge(2)), lambda: cs.EarlyFusion(Ridge())),
     "a kernel": (lambda: RBF(0.1) * Linear(), lambda: RBF(0.2) * Linear()),
     "a scorer": (lambda: make_scorer(f1_score), lambda: make_scorer(f1_score, pos_label=0)),
     "a closure": (lambda: function(1), lambda: function(2)),
