@@ -215,7 +215,13 @@ def fuzz(session: nox.Session) -> None:
 
 @nox.session(python=PYTHONS[0])
 def security(session: nox.Session) -> None:
-    """Look for unsafe calls in the code, and for published holes in the packages that an installation brings."""
+    """Look for unsafe calls in the code, and for published holes in the packages that an installation brings.
+
+    The second needs a network. A package that it cannot look up is an error, so that a run without answers fails.
+    """
     session.install(".[cli,plot]", *tools("bandit", "pip-audit"))
     session.run("bandit", "--quiet", "--recursive", "--configfile", "pyproject.toml", "src")
-    session.run("pip-audit", "--skip-editable", "--local")
+    installed = session.run("python", "-m", "pip", "list", "--format=freeze", "--exclude", PROJECT["name"], silent=True)
+    pins = Path(session.create_tmp()) / "installed.txt"
+    pins.write_text(str(installed), encoding="utf-8")
+    session.run("pip-audit", "--strict", "--disable-pip", "--no-deps", "--requirement", str(pins))

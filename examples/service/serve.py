@@ -47,7 +47,7 @@ class Learner(threading.Thread):
                 try:
                     self.model.learn_one(views, label)
                     self.unsaved += 1
-                except (TypeError, ValueError):
+                except Exception:  # no sample may end the thread
                     self.refused += 1
             self.current = self.model.snapshot()
             if self.unsaved >= self.every or not going:
@@ -64,16 +64,22 @@ def new_model():
     return cs.OrthogonalPerceptron(average=True, prepare=["impute", "standardize"])
 
 
+def views_of(request):
+    if not isinstance(request["views"], dict):
+        raise TypeError("'views' is not an object with the values of views by name")
+    return request["views"]
+
+
 def predict(learner, request):
-    current = learner.current  # one snapshot for the whole answer
-    likely, label = current.predict_proba_one(request["views"]), current.predict_one(request["views"])
+    current, views = learner.current, views_of(request)  # one snapshot for the whole answer
+    likely, label = current.predict_proba_one(views), current.predict_one(views)
     label = label.item() if hasattr(label, "item") else label  # JSON has no numbers of NumPy
     return 200, {"label": label, "probabilities": {str(name): share for name, share in likely.items()}}
 
 
 def learn(learner, request):
     try:
-        learner.samples.put_nowait((request["views"], request["label"]))
+        learner.samples.put_nowait((views_of(request), request["label"]))
     except queue.Full:
         return 503, {"error": "the queue is full: send the sample again later"}
     return 202, {"waiting": learner.samples.qsize()}
@@ -94,7 +100,7 @@ class Handler(BaseHTTPRequestHandler):
             self.answer(*self.routes[self.path](self.server.learner, json.loads(self.rfile.read(size))))
         except KeyError as error:
             self.answer(400, {"error": f"{error} is missing"})
-        except (AttributeError, RecursionError, TypeError, ValueError) as error:  # not a sample: the sentence says why
+        except (ArithmeticError, AttributeError, RecursionError, TypeError, ValueError) as error:  # not a sample
             self.answer(400, {"error": str(error)})
 
     def do_GET(self):

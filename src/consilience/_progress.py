@@ -4,7 +4,7 @@ import sys
 import time
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 
 Show = Callable[[str, float | None], None]  # takes a text and the share of the work that is done, None if unknown
@@ -83,7 +83,8 @@ def _line_per_minute() -> Show:
             return
         last = now
         done = "" if share is None else f", {share:.0%} done"
-        print(f"{text}{done}, {(now - start) / 60:.0f} min", file=sys.stderr, flush=True)
+        with suppress(OSError):  # a pipe that nobody reads must not stop the work
+            print(f"{text}{done}, {(now - start) / 60:.0f} min", file=sys.stderr, flush=True)
 
     return show
 

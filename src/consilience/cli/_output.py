@@ -2,9 +2,11 @@
 
 import json
 import math
+import os
 import re
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -25,7 +27,66 @@ def printable(text: str) -> str:
 
 def say(text: str, *, err: bool = False) -> None:
     """Print text to standard output, or to standard error."""
-    print(printable(text), file=sys.stderr if err else sys.stdout)
+    _write(printable(text) + "\n", err=err)
+
+
+class OutputError(OSError):
+    """Standard output cannot be written."""
+
+
+_unread: list[bool] = []  # whether the reader of standard output has closed the pipe
+
+
+def _write(text: str, *, err: bool = False) -> None:
+    """Write text; messages that nobody can get do not stop the work, nor does a reader that has seen enough."""
+    stream = sys.stderr if err else sys.stdout
+    try:
+        stream.write(text)
+        if err:
+            stream.flush()
+    except OSError as error:
+        _drop(stream, error, err)
+
+
+def flush_output() -> bool:
+    """Write what was printed so far; return whether the reader of standard output had closed the pipe before."""
+    try:
+        sys.stdout.flush()
+    except OSError as error:
+        _drop(sys.stdout, error, err=False)
+    unread = bool(_unread)
+    _unread.clear()
+    return unread
+
+
+def _drop(stream: Any, error: OSError, err: bool) -> None:
+    """Let a stream that cannot be written go nowhere; raise if what was printed is lost though somebody wants it."""
+    with suppress(OSError, ValueError, AttributeError):  # otherwise Python tries again when the process ends
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, stream.fileno())
+        os.close(nowhere)
+        stream.flush()
+    if err:
+        return
+    if not isinstance(error, BrokenPipeError):
+        raise OutputError(f"The output cannot be written: {error.strerror}.") from error
+    _unread[:] = [True]
+
+
+def open_missing_streams() -> None:
+    """Open standard streams that were closed when the process began: nothing is read, and output goes nowhere.
+
+    Otherwise the next file that is opened gets the number of standard output, and with it what is printed.
+    """
+    for number, name in enumerate(("stdin", "stdout", "stderr")):
+        if getattr(sys, name) is not None:
+            continue
+        handle = os.open(os.devnull, os.O_RDWR)  # the lowest free number
+        if handle != number:
+            os.dup2(handle, number)
+            os.close(handle)
+        stream = os.fdopen(number, "w" if number else "r", encoding="utf-8", closefd=False)
+        setattr(sys, name, stream)
 
 
 class Use(NamedTuple):
@@ -118,14 +179,21 @@ def show(summary: dict[str, Any], as_json: bool, columns: list[str] | None = Non
             )
         for row in rows:
             table.add_row(*(_cell(row[column], 2 if column == "fit_time" else 4) for column in columns))
-        console.print(table)
+        _write(_rendered(console, table))
         return
     for name, value in summary.items():
         text = ", ".join(map(str, value)) if isinstance(value, (list, tuple)) else value
         if isinstance(value, dict):
             text = ", ".join(f"{k}={v!r}" for k, v in value.items())
         line = f"{name:<18} {text:.4g}" if isinstance(text, float) else f"{name:<18} {text}"
-        console.print(printable(line), markup=False, highlight=False, soft_wrap=True)
+        _write(_rendered(console, printable(line), markup=False, highlight=False, soft_wrap=True))
+
+
+def _rendered(console: Any, content: Any, **options: Any) -> str:
+    """Return what rich would print; it would end the process where nobody reads it."""
+    with console.capture() as captured:
+        console.print(content, **options)
+    return str(captured.get())
 
 
 def _plain(value: Any) -> Any:

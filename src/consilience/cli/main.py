@@ -1,12 +1,17 @@
 """The command line: demo, compare, fit, predict, evaluate, stream, inspect, reproduce, estimators and kernels.
 
 Exit codes: 0 done, 1 the data or the model cannot be used (one sentence says why), 2 the command was not understood,
-130 stopped by Ctrl-C. Heavy packages are imported only when a command runs.
+130 stopped by Ctrl-C, 143 stopped by SIGTERM, 141 done, but the reader of standard output had closed the pipe. Heavy
+packages are imported only when a command runs.
 """
 
 import os
+import signal
 import sys
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from typing import Any
 
 import typer
 
@@ -14,9 +19,11 @@ from . import _compare, _models, _reproduce, _streams  # noqa: F401  commands re
 from . import _options as option
 from ._app import Stopped, app, remember_words
 from ._estimators import all_estimators, task_of_class
-from ._output import say, show
+from ._output import flush_output, open_missing_streams, say, show
 
 __all__ = ["app", "main"]
+
+_STOPPED, _TERMINATED, _UNREAD = 130, 143, 141  # exit codes, those of shells for SIGINT, SIGTERM and SIGPIPE
 
 
 @app.command()
@@ -57,6 +64,21 @@ def kernels(json_out: option.JsonFlag = False) -> None:
 
 def main() -> None:
     """Run the command line; an error is one sentence unless --debug is given."""
+    terminated: list[bool] = []
+    try:
+        with _terminated_like_ctrl_c(terminated):
+            code = _run_words()
+    except KeyboardInterrupt:  # before the command or after it
+        say("Stopped.", err=True)
+        code = _STOPPED
+    with suppress(OSError):  # the error was told; otherwise Python would try again, and show a traceback
+        flush_output()
+    sys.exit(_TERMINATED if code == _STOPPED and terminated else code)
+
+
+def _run_words() -> int:
+    """Prepare the streams and the warnings, and run the command that the words of the shell name."""
+    open_missing_streams()
     words = [word for word in sys.argv[1:] if word != "--debug"]  # typer would accept it before the command only
     remember_words(words)
     if len(words) < len(sys.argv) - 1:
@@ -68,25 +90,60 @@ def main() -> None:
     if not debug:
         warnings.simplefilter("ignore", RuntimeWarning)  # numbers out of range get a sentence of their own
         warnings.showwarning = lambda message, *rest: say(f"Warning: {message}", err=True)
+    return _run(words, debug)
+
+
+def _run(words: list[str], debug: bool) -> int:
+    """Run a command; return its exit code."""
     try:
-        code = app(words, standalone_mode=False)  # otherwise typer prints errors its own way and exits
-        if code == 130:
+        code = _exit_code(words)
+        if code == _STOPPED:
             say("Stopped.", err=True)
-        sys.exit(code)
+        return _UNREAD if flush_output() and not code else code
     except (Stopped, typer.Abort, KeyboardInterrupt) as stopped:
         if isinstance(stopped.__cause__, EOFError):  # which typer considers the end of a dialog
             say(f"Error: A file ends too early: {stopped.__cause__}", err=True)
-            sys.exit(1)
+            return 1
         say(str(stopped) or "Stopped.", err=True)
-        sys.exit(130)
+        return _STOPPED
     except Exception as error:
         if hasattr(error, "show") and hasattr(error, "exit_code"):  # the command was not understood
-            error.show()
-            sys.exit(error.exit_code)
+            with suppress(OSError):
+                error.show()
+            return int(error.exit_code)
         if debug:
             raise
         say(f"Error: {_sentence(error)}", err=True)
-        sys.exit(1)
+        return 1
+
+
+def _exit_code(words: list[str]) -> int:
+    """Run a command by typer, which would otherwise print errors its own way and exit."""
+    try:
+        return app(words, standalone_mode=False) or 0
+    except SystemExit as end:
+        if isinstance(end.__context__, BrokenPipeError):  # help that nobody reads
+            return _UNREAD
+        raise
+
+
+@contextmanager
+def _terminated_like_ctrl_c(came: list[bool]) -> Iterator[None]:
+    """Let SIGTERM stop the work as Ctrl-C does, so that streams write their checkpoint; `came` gets True then."""
+
+    def stop(*given: Any) -> None:
+        came[:] = [True]
+        raise KeyboardInterrupt
+
+    try:
+        before = signal.signal(signal.SIGTERM, stop)
+    except ValueError:  # not in the main thread
+        yield
+        return
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def _sentence(error: Exception) -> str:

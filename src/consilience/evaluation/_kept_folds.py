@@ -25,7 +25,7 @@ from sklearn.model_selection import GridSearchCV, ParameterGrid
 from .. import __version__
 from ..io._digests import code_digest, differing, digest_of
 from ..io._locks import hold_lock
-from ..io.writing import check_output, write_atomically
+from ..io.writing import append_whole, check_output, naming_output, write_atomically
 from ._measures import HeldOutPart
 from ._running import FoldData, FoldPlan, FoldResult
 
@@ -96,7 +96,7 @@ def keep_folds(path: Path | None, folds: FoldPlan, described: Callable[[], Mappi
     ):
         head = json.dumps({"consilience": _KIND, "format": _FORMAT, "of": parts})
         known = _read(path, head, folds)
-        with path.open("ab") as file:
+        with path.open("ab", buffering=0) as file:
             yield Kept(known, lambda turn, result: _append(file, path, head, folds, turn, result))
 
 
@@ -172,11 +172,8 @@ def _append(file: Any, path: Path, head: str, folds: FoldPlan, turn: Turn, resul
         )
         return
     line = json.dumps({"digest": _line_digest(content, head), **content}) + "\n"
-    try:
-        file.write(line.encode())
-        file.flush()
-    except OSError as error:
-        raise type(error)(f"'{path}' cannot be written: {error.strerror}.") from error
+    with naming_output(path):
+        append_whole(file.fileno(), line.encode())
 
 
 def _line_digest(content: Mapping[str, Any], head: str) -> str:

@@ -139,7 +139,7 @@ def run_fold(
     try:
         # a clone, because all folds get the same search
         model = fit_part(clone(search), X, y, groups, train, sample_weight)
-        fit_time = time.perf_counter() - start
+        fit_time = max(time.perf_counter() - start, 0.0)
         test_views, weights = X[test], None if sample_weight is None else sample_weight[test]
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", message="The effects of batches")

@@ -10,25 +10,27 @@ from typing import Any
 import numpy as np
 
 from ..io._spreadsheets import csv_lines
-from ..io.writing import check_output, write_atomically
+from ..io.writing import append_whole, check_output, naming_output, write_atomically
 
 
 class LineFile:
     """A file of lines, or an open file object.
 
-    Lines are written by one call of the system each time, so a killed process leaves complete lines. A new stream
-    replaces the file. A stream that continues cuts it to the size that it had at the checkpoint.
+    Lines are written by one call of the system each time, so a killed process and a full disk leave complete lines. A
+    new stream replaces the file. A stream that continues cuts it to the size that it had at the checkpoint.
     """
 
     def __init__(self, given: Any, size: int | None = None):
         self._given: Any = given if hasattr(given, "write") else None
         self._handle: int | None = None
+        self._path = given
         if self._given is None:
             check_output(Path(given))
-            self._handle = os.open(given, os.O_WRONLY | os.O_CREAT | getattr(os, "O_BINARY", 0), 0o666)
-            if self._is_regular():
-                cut_file(given, 0 if size is None else size)
-                os.lseek(self._handle, 0, os.SEEK_END)
+            with naming_output(given):
+                self._handle = os.open(given, os.O_WRONLY | os.O_CREAT | getattr(os, "O_BINARY", 0), 0o666)
+                if self._is_regular():
+                    cut_file(given, 0 if size is None else size)
+                    os.lseek(self._handle, 0, os.SEEK_END)
 
     def _is_regular(self) -> bool:
         return self._handle is not None and stat.S_ISREG(os.fstat(self._handle).st_mode)
@@ -45,9 +47,8 @@ class LineFile:
             if hasattr(self._given, "flush"):
                 self._given.flush()
             return
-        left = memoryview(text.encode())
-        while left:
-            left = left[os.write(self._handle, left) :]
+        with naming_output(self._path):
+            append_whole(self._handle, text.encode())
 
     def close(self) -> None:
         """Close the file, unless it was given open."""
@@ -65,6 +66,20 @@ def cut_file(path: Any, size: int) -> None:
 def file_size(path: Any) -> int:
     """Return the number of bytes of a file; 0 if there is none, or if it is a device or a pipe."""
     return os.path.getsize(path) if os.path.isfile(path) else 0
+
+
+def last_row(path: Any) -> int | None:
+    """Return the row that the last JSON line of a file names; None if there is none."""
+    if hasattr(path, "write") or not os.path.isfile(path):
+        return None
+    with open(path, "rb") as file:
+        file.seek(max(os.path.getsize(path) - (1 << 20), 0))
+        lines = file.read().splitlines() or [b""]
+    try:
+        row = json.loads(lines[-1])["row"]
+    except (ValueError, TypeError, KeyError, RecursionError):
+        return None
+    return row if type(row) is int else None
 
 
 def drop_lines_from(path: Any, position: int, begin: int = 0) -> None:

@@ -14,7 +14,7 @@ from ..online._stream import uninterrupted
 from ..views._reading import is_missing
 from ..views.container import Views
 from ._pending import PendingLabels, Waiting
-from ._stream_files import LineFile, PredictionFile, as_python, drop_lines_from, file_size, json_line
+from ._stream_files import LineFile, PredictionFile, as_python, drop_lines_from, file_size, json_line, last_row
 from ._stream_items import Piece
 from ._stream_states import restored_count
 from .monitoring import StreamMonitor
@@ -63,6 +63,7 @@ class StreamRun:
         self._told = 0  # drifts in the log
         self._started, self._first = time.perf_counter(), 0
         self._log: LineFile | None = None
+        self._logged: int | None = None  # position of the last line of the log
         self._predictions: PredictionFile | None = None
         self._quarantined = 0  # bytes of the quarantine file that are of other streams
 
@@ -72,6 +73,7 @@ class StreamRun:
         self._first, given = self.position, self.options
         if given.log is not None:
             self._log = LineFile(given.log, sizes.get("log"))
+            self._logged = last_row(given.log) if sizes else None
         if given.predictions is not None:
             self._predictions = PredictionFile(given.predictions, sizes.get("predictions"))
         if given.quarantine is not None:  # rows are appended to those of other streams
@@ -256,7 +258,7 @@ class StreamRun:
     @property
     def seconds(self) -> float:
         """Time since the run began."""
-        return time.perf_counter() - self._started
+        return max(time.perf_counter() - self._started, 0.0)
 
     def result(self) -> Any:
         """Return the result so far."""
@@ -271,7 +273,7 @@ class StreamRun:
 
     def write_log(self) -> None:
         """Write a line with counts, measures, drifts since the last line, and the rate."""
-        if self._log is None:
+        if self._log is None or self._logged == self.position:  # a stream that had ended is resumed
             return
         result = self.result().to_dict()
         names = ("samples", "mistakes", "error", "baseline_error", "compared", "measures", "baseline", "fading",
@@ -281,6 +283,7 @@ class StreamRun:
         line = {"row": self.position, **{name: result[name] for name in names}, "window": self.monitor.last_window(),
                 "drifts": drifts, "seconds": round(self.seconds, 3), "rate": round(rate, 1)}  # fmt: skip
         self._log.write(json_line(line))
+        self._logged = self.position
 
     # -- checkpoints
     def state(self) -> dict[str, Any]:

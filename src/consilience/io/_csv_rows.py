@@ -9,7 +9,7 @@ from operator import methodcaller
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ._text import Form, look_at, open_lines, other_bytes, peeked, rewritten
+from ._text import Form, lines_before_damage, look_at, open_lines, other_bytes, peeked, rewritten
 from .tables import Source, naming_file
 
 
@@ -127,6 +127,7 @@ class _RowReader:
         self.row, self.number = 0, first - 1  # rows and lines so far
         self.width = 0
         self.waiting: deque[str] = deque()  # lines that were read ahead
+        self.damage: Exception | None = None  # what is raised after the rows before it
 
     def header(self) -> str:
         """Return the line of column names."""
@@ -137,18 +138,25 @@ class _RowReader:
         return found.texts[0] if found else ""
 
     def take(self, n: int) -> CsvRows:
-        """Return the next n rows, or those that are left."""
+        """Return the next n rows, or those that are left; an error is raised after the rows before it."""
+        if self.damage is not None:
+            raise self.damage
         found = CsvRows()
-        while len(found) < n:
-            batch = list(islice(chain(_drained(self.waiting), self.lines), n - len(found)))
+        while len(found) < n and self.damage is None:
+            batch, self.damage = lines_before_damage(chain(_drained(self.waiting), self.lines), n - len(found))
             if not batch:
                 break
             if self._add_plain(found, batch):
                 continue
             self.waiting.extendleft(reversed(batch))
-            for _ in range(len(batch)):
-                if not self.waiting or not self._add_row(found):
-                    break
+            try:
+                for _ in range(len(batch)):
+                    if not self.waiting or not self._add_row(found):
+                        break
+            except (ValueError, EOFError, OSError, csv.Error) as error:
+                self.damage = error
+        if self.damage is not None and not found:
+            raise self.damage
         return found
 
     def _add_plain(self, found: CsvRows, batch: list[str]) -> bool:

@@ -4,14 +4,14 @@ import json
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import chain, islice
+from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from ._nested import REMEDY
-from ._text import open_lines, other_bytes
+from ._text import lines_before_damage, open_lines, other_bytes
 from .tables import Source, Table, is_among, missing_among, naming_file_of, objects
 
 _decode = json.JSONDecoder().decode
@@ -73,23 +73,33 @@ def read_json_lines(source: Source) -> Iterator[Table]:
     records = _Records()
     required: list[str] | None = None
     row, number, taught = 0, 0, False  # rows and lines so far; whether the first rows have told the kinds
-    while batch := list(islice(lines, None if source.chunk is None else source.chunk - len(records))):
+    damage: Exception | None = None
+    while damage is None:
+        batch, damage = lines_before_damage(lines, None if source.chunk is None else source.chunk - len(records))
+        if not batch:
+            break
         if taught and row + len(batch) <= source.start:
             row, number = row + sum(1 for line in batch if line.strip()), number + len(batch)
             continue
         if required is None or not _add_batch(records, batch, row, number + 1, required):
-            for k, line in enumerate(batch):
-                if line.strip():
-                    required = _add_line(records, line, row, number + k + 1, required, source)
-                    row += 1
+            try:
+                for k, line in enumerate(batch):
+                    if line.strip():
+                        required = _add_line(records, line, row, number + k + 1, required, source)
+                        row += 1
+            except ValueError as error:
+                damage = error
+                break
         else:
             row += len(batch)
         number += len(batch)
         if len(records) == source.chunk:
             yield _table_of_records(records, kinds, source, row)
             records, taught = _Records(), True
-    if records:
+    if records and (damage is None or source.chunk is not None):  # a stream learns the rows before the damage
         yield _table_of_records(records, kinds, source, row)
+    if damage is not None:
+        raise damage
 
 
 def _add_batch(records: _Records, batch: list[str], row: int, number: int, required: Sequence[str]) -> bool:

@@ -93,6 +93,16 @@ def open_lines(source: Source) -> Iterator[Iterator[str]]:
         yield lines
 
 
+def lines_before_damage(lines: Iterator[str], n: int | None) -> tuple[list[str], Exception | None]:
+    """Return the next n lines, or all of them, and the error that came before their end."""
+    found: list[str] = []
+    try:
+        found.extend(islice(lines, n))  # which keeps what came before an error
+    except (ValueError, EOFError, OSError) as error:
+        return found, error
+    return found, None
+
+
 def other_bytes(line: str) -> bool:
     """Tell whether a line was opened with bytes that are not of its encoding."""
     if line.isascii():

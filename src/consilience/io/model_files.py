@@ -9,6 +9,7 @@ explicit list before anything is built, and states (shapes, index ranges) before
 import hashlib
 import json
 import os
+import time
 import warnings
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
@@ -110,6 +111,9 @@ def save(
             f"Not saved: {type(model).__name__} holds a boosted model of categories, which `load` would refuse. Encode "
             "categories as columns of numbers: data frames and files do so by themselves."
         )
+    year = time.localtime(time.time()).tm_year
+    if not 1980 <= year <= 2107:  # of archives
+        raise OSError(f"Not saved: the clock of this machine says {year}, which model files cannot hold. Set it first.")
     packed = _skops().dumps(model)
     payload, own = to_file_names(packed)
     foreign = _untrusted(packed, [*own, *trusted])  # an error at save is better than a file that cannot be loaded

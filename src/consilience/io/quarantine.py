@@ -4,13 +4,14 @@ import json
 import os
 import warnings
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any
 
-from .writing import check_output
+from .writing import append_whole, check_output, naming_output
 
 __all__ = ["Quarantine"]
 
 _LONGEST = 10_000  # characters of a row that are written
+_APPEND = os.O_WRONLY | os.O_CREAT | os.O_APPEND | getattr(os, "O_BINARY", 0)
 
 
 class Quarantine:
@@ -46,7 +47,7 @@ class Quarantine:
     def __init__(self, path: str | os.PathLike[str] | None = None):
         self.path = None if path is None else Path(path)
         self.count = 0
-        self._file: TextIO | None = None
+        self._handle: int | None = None
         if self.path is not None:
             check_output(self.path)  # before the stream is read
 
@@ -65,18 +66,19 @@ class Quarantine:
         self.count += 1
         if self.path is None:
             return
-        if self._file is None:
-            self._file = open(self.path, "a", encoding="utf-8", errors="backslashreplace")  # noqa: SIM115
         content = content[:_LONGEST] if isinstance(content, str) else content
         record = {"row": int(row), "error": str(error), "content": content}
-        self._file.write(json.dumps(record, ensure_ascii=False, default=str, skipkeys=True) + "\n")
-        self._file.flush()
+        line = json.dumps(record, ensure_ascii=False, default=str, skipkeys=True) + "\n"
+        with naming_output(self.path):
+            if self._handle is None:
+                self._handle = os.open(self.path, _APPEND, 0o666)
+            append_whole(self._handle, line.encode(errors="backslashreplace"))
 
     def close(self) -> None:
         """Close the file; a later row opens it again."""
-        if self._file is not None:
-            self._file.close()
-            self._file = None
+        if self._handle is not None:
+            os.close(self._handle)
+            self._handle = None
 
     def __enter__(self) -> "Quarantine":
         return self

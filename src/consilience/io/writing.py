@@ -7,8 +7,8 @@ import secrets
 import stat
 import sys
 import time
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO
 
@@ -29,7 +29,7 @@ def write_atomically(path: Path, write: Callable[[IO[bytes]], object], *, sync_f
     links) keep the old content. A device or a pipe is written to; a pipe without a reader makes the writer wait.
     Without `sync_folder` it takes half the time, and the old file may be there again after a power cut.
     """
-    try:
+    with naming_output(path):
         check_output(path)
         status = _status(path)
         if is_standard_output(path) or (status is not None and not stat.S_ISREG(status.st_mode)):
@@ -39,10 +39,32 @@ def write_atomically(path: Path, write: Callable[[IO[bytes]], object], *, sync_f
             _replace(target, write)
             if sync_folder:
                 _sync_folder(target.parent)
+
+
+@contextmanager
+def naming_output(path: str | os.PathLike[str]) -> Iterator[None]:
+    """Turn errors of the system into sentences that name the file which cannot be written."""
+    try:
+        yield
     except OSError as error:
         if error.strerror is None:  # the error has its own sentence
             raise
         raise type(error)(f"'{path}' cannot be written: {error.strerror}.") from error
+
+
+def append_whole(handle: int, content: bytes) -> None:
+    """Append to an open file all of the content or, after an error such as a full disk, nothing."""
+    before = os.fstat(handle)
+    left = memoryview(content)
+    try:
+        while left:
+            left = left[os.write(handle, left) :]
+    except OSError:
+        if stat.S_ISREG(before.st_mode):
+            with suppress(OSError):
+                os.ftruncate(handle, before.st_size)
+                os.lseek(handle, 0, os.SEEK_END)
+        raise
 
 
 def check_output(path: Path) -> None:

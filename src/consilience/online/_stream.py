@@ -20,18 +20,26 @@ from ..views.row_blocks import RowBlocks
 
 @contextmanager
 def uninterrupted() -> Iterator[None]:
-    """Delay Ctrl-C until the block ends, so that a chunk is learned completely or not at all."""
+    """Delay Ctrl-C until the block ends, so that a chunk is learned completely or not at all.
+
+    SIGTERM is delayed too if the program handles it, as the command line does.
+    """
     if threading.current_thread() is not threading.main_thread():  # only the main thread may handle signals
         yield
         return
     asked: list[Any] = []
-    before = signal.signal(signal.SIGINT, lambda *given: asked.append(given))
+    before: dict[int, Any] = {}
+    for number in (signal.SIGINT, signal.SIGTERM):
+        if callable(handler := signal.getsignal(number)):
+            before[number] = handler
+            signal.signal(number, lambda *given: asked.append(given))
     try:
         yield
     finally:
-        signal.signal(signal.SIGINT, before)
-        if asked and callable(before):  # Ctrl-C came meanwhile
-            before(*asked[0])
+        for number, handler in before.items():
+            signal.signal(number, handler)
+        if asked:  # it came meanwhile
+            before[asked[0][0]](*asked[0])
 
 
 def learn_blocks(estimator: Any, blocks: RowBlocks, y: Any, classes: Any) -> Any:
