@@ -264,10 +264,11 @@ def new_jobs(mutants: Sequence[Mutant], recorded: Recorded, results: Path = RESU
 
 
 # -- the check
-def read_equivalent() -> dict[tuple[str, ...], str]:
-    """Return reasons by file, function, text before and after."""
+def read_equivalent() -> dict[tuple[Any, ...], str]:
+    """Return reasons by file, function, text before and after, and number."""
     table = tomllib.loads(EQUIVALENT.read_text(encoding="utf-8"))["mutant"]
-    return {tuple(row[key] for key in ("file", "function", "before", "after")): row["reason"] for row in table}
+    fields = ("file", "function", "before", "after", "number")
+    return {tuple(row.get(field, 1) for field in fields): row["reason"] for row in table}
 
 
 def wilson(k: int, n: int, z: float = 1.96) -> tuple[float, float]:
@@ -283,8 +284,8 @@ def summarize(mutants: Sequence[Mutant], outcomes: dict[str, Outcome]) -> Found:
     for mutant in mutants:
         rooms["certificates" if mutant.file in CERTIFICATES else mutant.file.partition("/")[0]].append(mutant)
     for room, own in sorted(rooms.items()):
-        named = [mutant for mutant in own if mutant[:4] in equivalent]
-        tried = [m for m in own if m[:4] not in equivalent and outcomes[m.key].status != "not run"]
+        named = [mutant for mutant in own if mutant[:5] in equivalent]
+        tried = [m for m in own if m[:5] not in equivalent and outcomes[m.key].status != "not run"]
         alive = [mutant for mutant in tried if outcomes[mutant.key].status == "survived"]
         if not tried:
             continue
