@@ -44,6 +44,8 @@ SHORT = "solvers/bounds.py", "src/consilience/solvers/bounds.py", 12  # mutants 
 LEAST = 0.85  # share of mutants that the tests must kill
 SECONDS, TESTS = 30.0, 400  # of tests per mutant: seconds as recorded, and number
 HANG = 20  # seconds of the processor, and five times what was recorded, after which a test hangs
+WARM = ("tests/solvers", "tests/kernels", "tests/batch", "tests/online")  # tests that start no threads
+WARM_SECONDS = 60
 BATCH = 200  # mutants of one process of pytest
 WAIT = 400  # seconds without the end of a test after which it waits forever
 
@@ -65,9 +67,9 @@ def pytest_runtestloop(session: Any) -> bool:
     for file in {mutant.file for mutant, _ in jobs}:
         __import__(f"{root.name}.{file.removesuffix('.py').replace('/', '.')}")
     functions = functions_by_code()
+    trusted = warm_up([items[name] for _, tests in jobs for name in tests[:1] if name in items])
     gc.collect()
     gc.freeze()  # children share these pages
-    trusted: dict[str, bool] = {}
     with open(given["results"], "a", encoding="utf-8") as results:
         for mutant, tests in jobs:
             if time.time() > given["end"]:
@@ -79,6 +81,18 @@ def pytest_runtestloop(session: Any) -> bool:
             results.write(json.dumps({**line, "passed": passed}) + "\n")
             results.flush()
     return True
+
+
+def warm_up(items: Sequence[Any]) -> dict[str, bool]:
+    """Run tests here, so that children find loaded what these import; return those that fail, as not to be trusted."""
+    from _pytest.runner import runtestprotocol
+
+    quiet = [item for item in items if item.nodeid.startswith(WARM) and "dask" not in item.nodeid]
+    start, found = time.process_time(), {}
+    for item, _ in Counter(quiet).most_common():
+        if time.process_time() - start < WARM_SECONDS:
+            found[item.nodeid] = not any(report.failed for report in runtestprotocol(item, log=False, nextitem=None))
+    return {name: False for name, passed in found.items() if not passed}
 
 
 def try_mutant(change: Callable[[], None], items: list[Any], limits: dict, trusted: dict[str, bool]) -> Outcome:
@@ -264,10 +278,11 @@ def new_jobs(mutants: Sequence[Mutant], recorded: Recorded, results: Path = RESU
 
 
 # -- the check
-def read_equivalent() -> dict[tuple[str, ...], str]:
-    """Return reasons by file, function, text before and after."""
+def read_equivalent() -> dict[tuple[Any, ...], str]:
+    """Return reasons by file, function, text before and after, and number."""
     table = tomllib.loads(EQUIVALENT.read_text(encoding="utf-8"))["mutant"]
-    return {tuple(row[key] for key in ("file", "function", "before", "after")): row["reason"] for row in table}
+    fields = ("file", "function", "before", "after", "number")
+    return {tuple(row.get(field, 1) for field in fields): row["reason"] for row in table}
 
 
 def wilson(k: int, n: int, z: float = 1.96) -> tuple[float, float]:
@@ -283,8 +298,8 @@ def summarize(mutants: Sequence[Mutant], outcomes: dict[str, Outcome]) -> Found:
     for mutant in mutants:
         rooms["certificates" if mutant.file in CERTIFICATES else mutant.file.partition("/")[0]].append(mutant)
     for room, own in sorted(rooms.items()):
-        named = [mutant for mutant in own if mutant[:4] in equivalent]
-        tried = [m for m in own if m[:4] not in equivalent and outcomes[m.key].status != "not run"]
+        named = [mutant for mutant in own if mutant[:5] in equivalent]
+        tried = [m for m in own if m[:5] not in equivalent and outcomes[m.key].status != "not run"]
         alive = [mutant for mutant in tried if outcomes[mutant.key].status == "survived"]
         if not tried:
             continue

@@ -209,9 +209,10 @@ def test_the_bound_on_losses_is_the_smaller_one_at_the_best_step(C, norm, p):
 
 def test_bounds_where_a_loss_cannot_be_removed_and_where_there_is_nothing():
     """A sample of length 0 with a loss, among others; no samples of any length; no limit and another slope."""
-    for bound in (certificates.loss_bound, partial(certificates.passive_aggressive_bound, variant="PA")):
-        assert bound([1.0, 0.5], [0.0, 1.0], 1.0, C=np.inf) == np.inf
-        assert bound([0.0, 0.5], [0.0, 1.0], 1.0, C=np.inf) < np.inf
+    with np.errstate(all="raise"):
+        for bound in (certificates.loss_bound, partial(certificates.passive_aggressive_bound, variant="PA")):
+            assert bound([1.0, 0.5], [0.0, 1.0], 1.0, C=np.inf) == np.inf
+            assert bound([0.0, 0.5], [0.0, 1.0], 1.0, C=np.inf) < np.inf
     assert certificates.loss_bound([0.5], [1.0], 1.0, C=np.inf, slope=0.8) == np.inf
     # the sum of c_t is 0: B/(2a) at a = C/2 is 6, the regret is 3
     assert certificates.loss_bound([2.0, 0.0], [0.0, 0.0], 1.0, C=0.5) == 2 + 1

@@ -231,6 +231,6 @@ def test_too_many_survivors_fail_and_are_listed():
 def test_equivalent_mutants_are_mutants_of_the_present_source():
     named = mutants.read_equivalent()
     files = {mutants.PACKAGE / key[0] for key in named}
-    found = {mutant[:4] for file in files for mutant in mutants.mutants_of(file, mutants.PACKAGE)}
+    found = {mutant[:5] for file in files for mutant in mutants.mutants_of(file, mutants.PACKAGE)}
     assert set(named) <= found
     assert all(len(reason) > 20 and reason.endswith(".") for reason in named.values())

@@ -342,3 +342,15 @@ def test_numbers_up_to_the_limit_are_taken_also_beside_missing_rows():
             check_numbers(Views(a=[[value * 1.0001], [1.0]]))
     with pytest.raises(ValueError, match=r"Scale it, or give float64 data\.$"):
         check_numbers(Views(a=np.array([[1e15], [1.0]], dtype=np.float32)))
+
+
+def test_tags_of_regressors_tell_of_several_outputs():
+    assert ridge().__sklearn_tags__().target_tags.multi_output
+
+
+def test_sets_of_labels_of_arrow_are_those_of_lists():
+    lists = [["a"], ["b", "a"], [], ["c"]] * 10
+    model = OnlinePerceptron(random_state=0).fit(V, lists)
+    again = OnlinePerceptron(random_state=0).fit(V, pa.array(lists))
+    assert again.classes_.tolist() == model.classes_.tolist() == ["a", "b", "c"]
+    assert np.array_equal(again.decision_function(V), model.decision_function(V))

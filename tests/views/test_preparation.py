@@ -414,3 +414,29 @@ def test_names_of_batches_are_written_without_a_point_where_they_are_whole():
 
     given = [2.0, 2.5, "x", 3, np.nan, np.inf, None]
     assert category_names(np.array(given, dtype=object)).tolist() == ["2", "2.5", "x", "3", None, "inf", None]
+
+
+def test_tests_of_columns_do_not_depend_on_units():
+    from consilience.views.recipes import _class_tests, _regression_tests, _weights
+
+    for test, weights in ((_regression_tests, _weights(TARGET, None)), (_class_tests, _weights(LABELS, None))):
+        expected = test(A, weights)
+        np.testing.assert_allclose(test(A * 1e-4, weights), expected)
+        np.testing.assert_allclose(test(sp.csr_array(A), weights), expected)
+    np.testing.assert_allclose(
+        _regression_tests(A, _weights(TARGET * 1e-4, None)), _regression_tests(A, _weights(TARGET, None))
+    )
+
+
+def test_targets_of_several_columns_are_numbers_whatever_the_task():
+    from consilience.views.recipes import _weights
+
+    Y = np.column_stack([CODES, CODES[::-1]])
+    for task in (None, "regression", "classification"):
+        assert np.array_equal(_weights(Y, task), Y - Y.mean(axis=0))
+    assert _weights(CODES, None).shape == (N, 3)
+    assert _weights(CODES, "regression").shape == (N, 1)
+    assert _weights(CODES + 0.5, None).shape == (N, 1)
+    for task in ("regression", None):
+        with pytest.raises(ValueError, match="The recipe 'top_k' for regression needs numbers as targets; y has "):
+            _weights(np.column_stack([LABELS, LABELS]), task)

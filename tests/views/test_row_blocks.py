@@ -2,6 +2,7 @@
 
 import re
 import tracemalloc
+from itertools import pairwise
 
 import numpy as np
 import pandas as pd
@@ -9,7 +10,7 @@ import pytest
 import scipy.sparse as sp
 
 from consilience import RowBlocks, Views
-from consilience.views.row_blocks import random_keys, sample_rows, sample_size
+from consilience.views.row_blocks import RowSample, random_keys, sample_rows, sample_size
 
 rng = np.random.default_rng(0)
 A, B = rng.normal(size=(23, 3)), rng.normal(size=(23, 2))
@@ -229,3 +230,28 @@ def test_random_keys_are_a_bijection_and_their_smallest_are_a_sample():
         assert sample_rows(np.arange(5000), size, 3).tolist() == np.sort(np.argsort(keys)[:size]).tolist()
     for size in (5000, 5001):
         assert sample_rows(np.arange(5000), size, 3).tolist() == list(range(5000))
+
+
+@pytest.mark.parametrize("size", [1, 5, 30])
+def test_samples_of_rows_are_those_with_the_smallest_keys_by_any_blocks(size):
+    rows = np.arange(40.0)[:, None]
+    best = sample_rows(np.arange(40), size, 7)
+    near = np.flatnonzero(random_keys(np.arange(40), 7) < np.uint64(2**62))  # a quarter of all keys
+    for cuts in ([0, 40], [0, 3, 40], [0, 1, 2, 20, 21, 40]):
+        whole, parts, few = RowSample(size, 7), [RowSample(size, 7), RowSample(size, 7)], RowSample(size, 7, share=0.25)
+        for k, (first, last) in enumerate(pairwise(cuts)):
+            block = Views(a=rows[first:last]), np.arange(first, last)
+            for sample in (whole, parts[2 * k >= len(cuts) - 1], few):
+                sample.add(*block)
+        assert whole.complete
+        for sample in (whole, parts[0] + parts[1]):
+            assert len(sample.positions) <= 2 * size
+            assert sample.offered == 40
+            X, positions = sample.rows()
+            assert positions.tolist() == best.tolist()
+            assert X["a"][:, 0].tolist() == best.tolist()
+        assert few.complete == (len(near) >= size)
+        if len(near):
+            assert few.rows()[1].tolist() == near[sample_rows(near, size, 7)].tolist()
+    both = RowSample(3, 7, share=0.5) + RowSample(4, 7)
+    assert (both.size, both.seed, both.share) == (4, 7, 0.5)

@@ -600,3 +600,14 @@ def test_docstrings_repeat_shared_texts_with_their_indentation():
     lines = _TEXTS["kernel"].strip("\n").split("\n")
     expected = "\n".join(f"    {line}" if line else "" for line in lines)
     assert _filled("A.\n\n    {kernel}\n    {not this}\n") == f"A.\n\n{expected}\n    {{not this}}\n"
+
+
+def test_tables_are_put_together_tile_by_tile():
+    from consilience.views._frames import _side_by_side
+
+    table = np.arange(35.0).reshape(7, 5)
+    parts = [table[:, :1], table[:, 1:3].astype(int), table[:, 3:4], table[:, 4:]]
+    for size in (1, 2, 3, 7, 256):
+        assert np.array_equal(_side_by_side(parts, size), table)
+    assert _side_by_side([part.astype(np.float32) for part in parts]).dtype == np.float32
+    assert _side_by_side([parts[1]]).dtype == np.float64
