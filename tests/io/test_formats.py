@@ -15,7 +15,7 @@ import pyarrow.feather
 import pyarrow.parquet as pq
 import pytest
 
-from consilience import Views
+from consilience import Views, read_blocks
 from consilience.io import read_samples, read_stream
 
 VALUES = [[1.5, -2.0], [0.25, 1000.0], [3.0, np.nan]]
@@ -440,3 +440,13 @@ def test_streams_take_the_form_of_files(commands, tmp_path):
     text = "a__1,y\n" + "1,é\n" * 5
     options = ["--format", "csv", "--encoding", "latin-1", "-e", "OnlinePerceptron"]
     assert commands.summary("stream", "-", *options, text=text.encode("latin-1"))["samples"] == 5
+
+
+@pytest.mark.parametrize("na_values", [(), ("1",)])
+def test_large_integers_next_to_missing_ones_are_rounded(na_values, tmp_path):
+    path = tmp_path / "large.parquet"
+    x = pa.array([2**63, None, 3, 4], pa.uint64())
+    pq.write_table(pa.table({"x": x, "z": [1.5, 2.5, 3.5, 4.5], "y": ["u", "v", "u", "v"]}), path)
+    X = read_samples([path], target="y", na_values=na_values).X
+    parts = [part for part, *_ in read_blocks(path, target="y", na_values=na_values)]
+    assert X["large"][0, 0] == parts[0][parts[0].names[0]][0, 0] == 2.0**63

@@ -274,7 +274,8 @@ def values_of(column: Any, where: str, kind: str, exact: bool) -> np.ndarray:
         if truth and not exact:
             return column.cast(pa.int8()).cast(pa.float64()).to_numpy(zero_copy_only=False)
         if pa.types.is_floating(arrow_type) or pa.types.is_decimal(arrow_type) or (integer and not exact):
-            column = column if arrow_type == pa.float64() else column.cast(pa.float64())
+            if arrow_type != pa.float64():  # integers above 2^53 are rounded, as NumPy does it
+                column = column.cast(pa.float64(), safe=not integer)
             return column.to_numpy(zero_copy_only=False)
         if pa.types.is_dictionary(arrow_type) and _is_text(arrow_type.value_type):
             column = column.cast(arrow_type.value_type)

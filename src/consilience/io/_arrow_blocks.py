@@ -307,6 +307,10 @@ def _array_of(values: np.ndarray, name: str, where: str) -> Any:
         return pa.array(values, from_pandas=True)
     try:
         return pa.array(values.tolist())
+    except UnicodeEncodeError as error:  # which JSON can write, but no encoding
+        raise ValueError(
+            f"Column '{name}' of {where} has half of a character, {error.object[error.start]!a}. Write whole ones."
+        ) from error
     except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError) as error:
         raise ValueError(
             f"Column '{name}' of {where} has values of several kinds, such as numbers and strings. Write one kind."

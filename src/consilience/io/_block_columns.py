@@ -139,7 +139,8 @@ def mask_cells(
         if kind == "strings":
             hit = pc.is_in(column.cast(pa.string()), value_set=texts)
         elif kind == "numbers" and not pa.types.is_boolean(column.type):
-            hit = pc.is_in(column.cast(pa.float64()), value_set=numbers)
+            rounded = column.cast(pa.float64(), safe=not pa.types.is_integer(column.type))  # integers above 2^53 too
+            hit = pc.is_in(rounded, value_set=numbers)
         else:
             continue
         found = pc.sum(hit).as_py() or 0

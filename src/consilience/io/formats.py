@@ -7,7 +7,6 @@ import zipfile
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
-from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +30,9 @@ def _read_txt(source: Source) -> Iterator[Table]:
 
 
 # -- Excel
+_SHEET_ROWS = 1_048_576
+
+
 def _read_excel(source: Source) -> Iterator[Table]:
     """Yield the tables of the first sheet of a workbook; its cells follow the rules of CSV files."""
     try:
@@ -62,17 +64,20 @@ def _lines_of_sheet(sheet: Any, where: str) -> Iterator[str]:
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
     width = None
-    rows = sheet.iter_rows(values_only=True)
-    for number in count(1):
+    rows = enumerate(sheet.iter_rows(values_only=True), start=1)
+    full = ((k, row) for k, row in rows if k > _SHEET_ROWS or any(cell is not None for cell in row))
+    while True:
         with naming_file(where, "an Excel workbook"), quiet():
-            row = next(rows, None)
+            number, row = next(full, (0, None))
         if row is None:
             return
+        if number > _SHEET_ROWS:  # the number of a row in a damaged file may be any, with empty rows before it
+            raise ValueError(
+                f"{where} has more than {_SHEET_ROWS:,} rows, the most of an Excel sheet. It may be damaged."
+            )
         cells = [cell.isoformat() if hasattr(cell, "isoformat") else cell for cell in row]
-        while cells and cells[-1] is None:
+        while cells[-1] is None:
             cells.pop()
-        if not cells:
-            continue
         width = len(cells) if width is None else width
         if len(cells) > width:
             raise ValueError(

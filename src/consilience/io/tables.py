@@ -70,8 +70,12 @@ def naming_file(where: str, kind: str, errors: Any = Exception) -> Iterator[None
     """Turn whatever a package raises on a damaged file into one sentence that names the file."""
     try:
         yield
-    except (ImportError, MemoryError):  # messages that say which package to install, or what to do
-        raise
+    except (ImportError, MemoryError) as error:  # messages that say which package to install, or what to do
+        if not type(error).__module__.startswith("pyarrow"):
+            raise
+        raise ValueError(
+            f"{where} cannot be read as {kind}: it needs more memory than there is ({error}). It may be damaged."
+        ) from error
     except errors as error:
         if isinstance(error, OSError) and error.errno is not None and error.strerror:
             raise type(error)(f"{where} cannot be read: {error.strerror}.") from error
