@@ -39,7 +39,7 @@ from consilience.io._spreadsheets import csv_lines
 from fuzzing.commands import call, working_in
 from fuzzing.properties import check_sentence, explain
 
-MEGABYTES = 48  # of memory that a child may use for bombs
+MEGABYTES = 24  # of memory that a child may use for bombs
 GROWTH = 6 * MEGABYTES  # lines and cells of text take several times their bytes
 
 
@@ -389,7 +389,7 @@ def import_readers(folder):
 def try_bombs(long, rng):
     """Read files that unpack to far more than the memory."""
     tally = Tally(f"packed files that unpack to more than {MEGABYTES} MB of memory: refused before it is used")
-    bombs = _hostile.bombs(20 * MEGABYTES) if long else _hostile.few_bombs(5 * MEGABYTES)
+    bombs = _hostile.bombs(40 * MEGABYTES) if long else _hostile.few_bombs(10 * MEGABYTES)
     with tempfile.TemporaryDirectory() as name:
         import_readers(Path(name))
         for file in bombs:
