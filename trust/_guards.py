@@ -19,7 +19,7 @@ FORBIDDEN = {
 NETWORK = {event for event in FORBIDDEN if event.split(".")[0] in ("socket", "urllib", "ftplib", "smtplib")}
 # Python's own modules that build classes from text of the program, and packages that load compiled functions
 BUILDERS = ("importlib", "/numba/", "/llvmlite/", "collections/__init__.py", "dataclasses.py", "/typing.py",
-            "attr/_make", "/enum.py", "functools.py", "_decorator.py", "/decorator.py", "/pluggy/")  # fmt: skip
+            "attr/_make", "/enum.py", "functools.py", "_decorator.py", "/decorator.py")  # fmt: skip
 _WRITES = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
 
 
@@ -32,7 +32,7 @@ def guard(folder: Path, meet: Callable[[str], None], *, forbidden: set[str] = FO
 
     def hook(event: str, given: Any) -> None:
         if event in forbidden:
-            if not _built_by_python(sys._getframe(1)):
+            if not _built_by_python(sys._getframe().f_back):
                 meet(f"{event} {str(given)[:200]}")
         elif event == "open" and given and isinstance(given[0], (str, bytes)):
             path, mode, flags = os.path.abspath(os.fsdecode(given[0])), given[1], given[2]
@@ -45,12 +45,11 @@ def guard(folder: Path, meet: Callable[[str], None], *, forbidden: set[str] = FO
 
 def _built_by_python(frame: Any) -> bool:
     """Tell whether an event comes from an import, or from a class that Python or numba builds."""
-    depth = 0
-    while frame is not None and depth < 60:
+    while frame is not None and frame.f_code.co_filename != __file__:  # up to the work itself
         name = frame.f_code.co_filename
-        if any(part in name for part in BUILDERS) or name.startswith("<frozen"):
+        if any(part in name for part in BUILDERS) or name.startswith("<frozen importlib"):
             return True
-        frame, depth = frame.f_back, depth + 1
+        frame = frame.f_back
     return False
 
 

@@ -39,8 +39,8 @@ from consilience.io._spreadsheets import csv_lines
 from fuzzing.commands import call, working_in
 from fuzzing.properties import check_sentence, explain
 
-MEGABYTES = 48  # of memory that a child may use for bombs
-GROWTH = 3 * MEGABYTES  # what is read at once, unpacked and parsed
+MEGABYTES = 24  # of memory that a child may use for bombs
+GROWTH = 6 * MEGABYTES  # lines and cells of text take several times their bytes
 
 
 class Tally:
@@ -365,7 +365,8 @@ def try_bomb(path):
         except (ValueError, MemoryError, OSError) as error:
             check_sentence(error)
             return
-        raise AssertionError("the file was not refused")
+        if not path.name.startswith("laughs"):  # entities may be left as they are
+            raise AssertionError("the file was not refused")
 
     status, growth = _guards.peak_growth(work)
     if status:
@@ -373,11 +374,24 @@ def try_bomb(path):
     return f"memory grew by {growth:.0f} MB" if growth > GROWTH else None
 
 
+def import_readers(folder):
+    """Read small files in this process, so that the memory of packages is not that of a bomb."""
+    X, _ = data_of(["a", "b", "c"])
+    cs.save(X, folder / "small.cons")
+    cs.load(folder / "small.cons")
+    (folder / "small.npz").write_bytes(_hostile.npz_bytes(a=np.ones((3, 2)), y=np.arange(3)))
+    (folder / "small.csv").write_text("a,y\n1,0\n2,1\n")
+    (folder / "small.xlsx").write_bytes(_hostile.workbook_with(b""))
+    for name in ("small.npz", "small.csv", "small.xlsx"):
+        cs.read_samples(folder / name, target="y")
+
+
 def try_bombs(long, rng):
     """Read files that unpack to far more than the memory."""
     tally = Tally(f"packed files that unpack to more than {MEGABYTES} MB of memory: refused before it is used")
-    bombs = _hostile.bombs(1024) if long else _hostile.few_bombs(5 * MEGABYTES)
+    bombs = _hostile.bombs(40 * MEGABYTES) if long else _hostile.few_bombs(10 * MEGABYTES)
     with tempfile.TemporaryDirectory() as name:
+        import_readers(Path(name))
         for file in bombs:
             path = Path(name) / file
             path.write_bytes(bombs[file])
