@@ -43,7 +43,8 @@ def fit(name: str, how: dict[str, Any]) -> Any:
     X, y, _ = given_samples(name, how)
     size = how.get("chunk")
     if how.get("way") in ("row blocks", "dask") and name in ONLINE:  # as a stream
-        return model.partial_fit(X, y)
+        known = {} if is_regressor(model) else {"classes": np.unique(samples(name, how["n"])[1])}
+        return model.partial_fit(X, y, **known)
     if size is None:
         return model.fit(X, y) if y is not None else model.fit(X)
     known = {} if is_regressor(model) else {"classes": np.unique(y)}
