@@ -440,3 +440,18 @@ def test_streams_take_the_form_of_files(commands, tmp_path):
     text = "a__1,y\n" + "1,é\n" * 5
     options = ["--format", "csv", "--encoding", "latin-1", "-e", "OnlinePerceptron"]
     assert commands.summary("stream", "-", *options, text=text.encode("latin-1"))["samples"] == 5
+
+
+def test_lists_have_the_length_of_most_and_of_the_first_among_equals():
+    from consilience.io._nested import ListKind, _decide
+
+    def decided(*lengths, keep=False, integers=False):
+        return _decide(np.array(lengths, dtype=int), keep, integers)
+
+    assert decided(3, 2, 3, -1) == decided(3, -1, integers=True) == ListKind(True, 3)
+    assert decided(2, 3, 3, 2) == decided(-1, 2) == ListKind(True, 2)
+    assert decided(3, 2, 2, 3) == ListKind(True, 3)
+    assert decided(0, 1) == ListKind(True, 0)
+    assert decided(1, 0, 1, -1) == ListKind(True, 1)
+    assert decided(3, 2, integers=True) == decided(3, keep=True) == decided(0, 0) == ListKind(False)
+    assert decided(-1, -1) is decided() is None
