@@ -379,6 +379,10 @@ EVIL = {
     "columns elsewhere": ("linear", lambda model: long_offsets(model._machine)),
     "columns of a norm elsewhere": ("link", lambda model: long_offsets(model._machine)),
     "more columns than there are": ("linear", lambda model: other_widths(model._machine)),
+    "changes that are not sparse": (
+        "link, voted",
+        lambda model: setattr(model._machine, "changes", [np.zeros((1, 4))]),
+    ),
     "sparse changes elsewhere": ("link, voted", lambda model: far_columns(model._machine)),
     "more outputs than there are": ("linear", lambda model: setattr(model._machine, "n_outputs", 10**6)),
     "more outputs of a kernel": ("kernel", lambda model: setattr(model._machine, "n_outputs", 7)),
