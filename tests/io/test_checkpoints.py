@@ -239,3 +239,13 @@ def test_a_failed_write_leaves_the_file_of_before(path, monkeypatch):
         write_checkpoint({"position": 2}, path)
     assert read_checkpoint(path) == {"position": 1}
     assert [one.name for one in path.parent.iterdir()] == [path.name]
+
+
+def test_types_of_numbers_that_differ_between_machines_are_foreign():
+    from consilience.io.checkpoints import _Foreign, _number_type
+
+    for text in ("<f8", "float32", "int64", "uint8", "bool", "<U3", "float16"):
+        assert _number_type(text) == np.dtype(text)
+    for text in ("longdouble", "complex128", "object", "datetime64[s]", "V3", "S2"):
+        with pytest.raises(_Foreign):
+            _number_type(text)

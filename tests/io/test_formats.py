@@ -450,3 +450,57 @@ def test_large_integers_next_to_missing_ones_are_rounded(na_values, tmp_path):
     X = read_samples([path], target="y", na_values=na_values).X
     parts = [part for part, *_ in read_blocks(path, target="y", na_values=na_values)]
     assert X["large"][0, 0] == parts[0][parts[0].names[0]][0, 0] == 2.0**63
+
+
+def test_lists_have_the_length_of_most_and_of_the_first_among_equals():
+    from consilience.io._nested import ListKind, _decide
+
+    def decided(*lengths, keep=False, integers=False):
+        return _decide(np.array(lengths, dtype=int), keep, integers)
+
+    assert decided(3, 2, 3, -1) == decided(3, -1, integers=True) == ListKind(True, 3)
+    assert decided(2, 3, 3, 2) == decided(-1, 2) == ListKind(True, 2)
+    assert decided(3, 2, 2, 3) == ListKind(True, 3)
+    assert decided(0, 1) == ListKind(True, 0)
+    assert decided(1, 0, 1, -1) == ListKind(True, 1)
+    assert decided(3, 2, integers=True) == decided(3, keep=True) == decided(0, 0) == ListKind(False)
+    assert decided(-1, -1) is decided() is None
+
+
+def test_tables_of_r_have_a_name_fewer_than_cells():
+    from consilience.io._text import _is_short
+
+    for lines, sign, short in (
+        (["a\tb", "r1\t1\t2", "r2\t3\t4"], "\t", True),
+        (["a b", "r1 1 2", "r2 3 4"], " ", True),
+        (["a\tb", "r1\t1\t2", "r2\t3"], "\t", False),
+        (["a\tb", "r1\t1\t2", "7\t3\t4"], "\t", False),
+        (["a\tb", "r1\t1\t2", "r2\t3\t"], "\t", False),
+        (["a,b", "r1,1,2", "r2,3,4"], ",", False),
+        (["a\tb"], "\t", False),
+    ):
+        assert bool(_is_short(lines, sign)) == short, lines
+
+
+def test_objects_of_lines_keep_their_rows_and_lines():
+    from consilience.io._json_lines import _Records
+
+    records = _Records()
+    records.add([{"a": 1}, {"a": 2}], ["x", "y"], 5, 8)
+    records.add([{"a": 3}], ["z"], 7, 11)
+    assert (records.rows, records.numbers, records.texts) == ([5, 6, 7], [8, 9, 11], ["x", "y", "z"])
+    kept = records.without({1})
+    assert (kept.values, kept.rows, kept.numbers, kept.texts) == ([{"a": 1}, {"a": 3}], [5, 7], [8, 11], ["x", "z"])
+
+
+def test_layouts_that_are_not_there_or_not_layouts_are_named(tmp_path):
+    from consilience.io.layout import read_layout
+
+    with pytest.raises(FileNotFoundError, match=r"^There is no file '.*nowhere\.toml'\.$"):
+        read_layout(tmp_path / "nowhere.toml")
+    for text in ("x = 1", "views = 3", "[views]"):
+        (tmp_path / "l.toml").write_text(text)
+        with pytest.raises(ValueError, match=r"l\.toml' has no table \[views\] with columns or patterns by view\.$"):
+            read_layout(tmp_path / "l.toml")
+    with pytest.raises(ValueError, match=r"`views` is a dict of view -> columns, .*; got 3\.$"):
+        read_layout(3)

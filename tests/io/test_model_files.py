@@ -365,6 +365,11 @@ def far_columns(machine):
         change.indices = np.full(len(change.indices), 2**30, dtype=np.int32)
 
 
+def rename_classes(cue):
+    cue.classes_ = cue.classes_ + 5
+    cue._codes = {label + 5: code for label, code in cue._codes.items()}
+
+
 def other_widths(machine):
     machine.columns.widths = {name: width + 10**6 for name, width in machine.columns.widths.items()}
 
@@ -375,6 +380,10 @@ EVIL = {
     "columns elsewhere": ("linear", lambda model: long_offsets(model._machine)),
     "columns of a norm elsewhere": ("link", lambda model: long_offsets(model._machine)),
     "more columns than there are": ("linear", lambda model: other_widths(model._machine)),
+    "changes that are not sparse": (
+        "link, voted",
+        lambda model: setattr(model._machine, "changes", [np.zeros((1, 4))]),
+    ),
     "sparse changes elsewhere": ("link, voted", lambda model: far_columns(model._machine)),
     "more outputs than there are": ("linear", lambda model: setattr(model._machine, "n_outputs", 10**6)),
     "more outputs of a kernel": ("kernel", lambda model: setattr(model._machine, "n_outputs", 7)),
@@ -389,6 +398,7 @@ EVIL = {
     "more classes than outputs": ("kernel", lambda model: setattr(model, "classes_", np.arange(9))),
     "classes out of order": ("linear", lambda model: setattr(model, "classes_", np.array([2, 0, 1]))),
     "a layer of other outputs": ("cues", lambda model: setattr(model._machine, "n_outputs", 5)),
+    "classes of one cue": ("cues", lambda model: rename_classes(next(iter(model.estimators_.values())))),
     "classes of samples elsewhere": ("vector, kernel", lambda model: shifted(model._machine, "codes", 10**9)),
     "codes of labels elsewhere": ("linear", lambda model: setattr(model, "_codes", {0: 0, 1: 10**9, 2: 2})),
     "settings that were never checked": ("linear", lambda model: model._began_with.clear()),
@@ -403,6 +413,18 @@ def test_files_that_would_read_or_write_elsewhere_are_refused(name, path):
     damage(model)
     save(model, path)
     refused(path)
+
+
+def test_views_with_other_names_of_columns_than_columns_are_refused(path):
+    for names in (("x",), ("x", "y", "z", "w", "v"), ["x", "y"], ("x", 2)):
+        V = Views(a=A[:, :2])
+        save(V, path)
+        V.feature_names["a"] = names
+        save(V, path)
+        refused(path)
+    V.feature_names["a"] = ("x", "y")
+    save(V, path)
+    assert load(path).feature_names["a"] == ("x", "y")
 
 
 def test_views_with_sparse_indices_elsewhere_are_refused(path):

@@ -323,3 +323,10 @@ def test_forged_states_are_refused(k):
     change()
     with pytest.raises(BadState, match=what):
         check_state(model)
+
+
+def test_texts_name_one_view_or_several():
+    from consilience.io._shared_consensus import _views_text
+
+    assert _views_text(["a"]) == "the view 'a'"
+    assert _views_text(["a", "b"]) == "the views 'a', 'b'"

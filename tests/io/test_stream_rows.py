@@ -407,3 +407,13 @@ def test_views_of_libsvm_columns(views, tmp_path):
     for odd, message in (("word", "have no names. Give their numbers"), (slice(3, 3), "are not columns of")):
         with pytest.raises(ValueError, match=message):
             read_samples([path], views={"a": odd})
+
+
+def test_rows_in_quarantine_are_written_as_they_are(tmp_path):
+    with Quarantine(tmp_path / "q.jsonl") as quarantine:
+        quarantine.add(0, "Größe", "é" * 20_000)
+        quarantine.add(1, "No.", {(1, 2): 3, "b": 4})
+    first, second = (tmp_path / "q.jsonl").read_text(encoding="utf-8").splitlines()
+    assert first.startswith('{"row": 0, "error": "Größe", "content": "éé')
+    assert len(first) < 20_000
+    assert second == '{"row": 1, "error": "No.", "content": {"b": 4}}'

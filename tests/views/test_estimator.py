@@ -354,3 +354,11 @@ def test_sets_of_labels_of_arrow_are_those_of_lists():
     again = OnlinePerceptron(random_state=0).fit(V, pa.array(lists))
     assert again.classes_.tolist() == model.classes_.tolist() == ["a", "b", "c"]
     assert np.array_equal(again.decision_function(V), model.decision_function(V))
+
+
+def test_balanced_weights_of_a_class_without_weight_are_one():
+    labels = read_labels([0, 1, 1, 2, 0, np.nan], 6)
+    with np.errstate(all="raise"):
+        found = class_weights("balanced", labels, np.array([1.0, 1, 2, 0, 1, 5]))
+    assert found == pytest.approx([2.5 / 2, 2.5 / 3, 2.5 / 3, 1, 2.5 / 2, 1])
+    assert class_weights("balanced", labels, np.zeros(6)).tolist() == [1] * 6

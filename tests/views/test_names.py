@@ -387,3 +387,16 @@ def test_lacking_and_ambiguous_columns_are_named():
     model = cs.CoRegularizedRidge().fit(Views(a=A, b=B), TARGET)
     with pytest.raises(ValueError, match=r"Column 'u' may be of the views 'a', 'b'.* 'a__u' and 'b__u'\.$"):
         model.predict(pd.concat([A, B[["y", "z"]]], axis=1))
+
+
+def test_columns_without_names_are_taken_by_position_and_this_is_told():
+    model = cs.CoRegularizedRidge().fit(Views(a=A, b=B), TARGET)
+    with pytest.warns(
+        UserWarning, match="View 'a' has no column names, but had some when CoRegularizedRidge was fitted"
+    ):
+        found = model.predict(Views(a=A.to_numpy(), b=B))
+    assert np.array_equal(found, model.predict(Views(a=A, b=B)))
+    with pytest.raises(
+        ValueError, match="View 'a' of X has 3 features, but CoRegularizedRidge is expecting 4 features"
+    ):
+        model.predict(Views(a=A.to_numpy()[:, :3], b=B))
