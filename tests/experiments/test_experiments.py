@@ -98,14 +98,15 @@ def test_the_page_is_made_from_the_committed_results():
 
 
 # -- running
-def test_a_run_that_was_stopped_continues_and_ends_in_the_same_file(tmp_path):
+@pytest.mark.parametrize("last", ['{"cell": {"se', '{"cell": {"seed": 2}, "found": {"seconds": 1e999}}\n'])
+def test_a_run_that_was_stopped_continues_and_ends_in_the_same_file(last, tmp_path):
     whole = _run.run(tiny(), tmp_path / "whole")
     CALLS.clear()
     stopping = tiny(stop=2)
     with pytest.raises(KeyboardInterrupt):
         _run.run(stopping, tmp_path / "stopped")
     kept = tmp_path / "stopped" / "tiny.partial.jsonl"
-    kept.write_text(kept.read_text().replace('"stop": 2', '"stop": null') + '{"cell": {"se')  # killed within a line
+    kept.write_text(kept.read_text().replace('"stop": 2', '"stop": null') + last)  # killed within a line, or damaged
     assert CALLS == [0, 1, 2]
     CALLS.clear()
     again = _run.run(tiny(), tmp_path / "stopped")

@@ -20,7 +20,9 @@ RAW = (
 )  # fmt: skip
 RAW_STARTS = ("setting an array element", "could not convert", "invalid literal", "'utf-8' codec")  # fine as a reason
 # what another library says about a damaged file is fine as a reason, next to the file and what may have happened
-DAMAGED = re.compile(r"(?<=cannot be read as )[^:]*: .*(cannot reshape|out of bounds).*(?=\. it may be empty, cut off)")
+DAMAGED = re.compile(
+    r"(?<=cannot be read as )[^:]*: .*(cannot reshape|out of bounds|not aligned).*(?=\. it may be empty, cut off)"
+)
 # files of this process, in memory where the system has such a folder
 FOLDER = tempfile.TemporaryDirectory(prefix="fuzz", dir="/dev/shm" if os.path.isdir("/dev/shm") else None)
 

@@ -264,10 +264,11 @@ def _known(partial: Path, digest: str) -> dict[str, Found]:
     kept: list[dict[str, Any]] = []
     for line in rest:
         try:
-            kept.append(json.loads(line))
-            json.dumps(kept[-1], allow_nan=False)
+            value = json.loads(line)
+            json.dumps(value, allow_nan=False)
         except (ValueError, RecursionError):  # the last line of a run that was killed
             break
+        kept.append(value)
     kept = [line for line in kept if _is_measurement(line)]
     text = "".join(f"{line}\n" for line in (head, *map(json.dumps, kept)))
     write_atomically(partial, lambda out: out.write(text.encode()))
