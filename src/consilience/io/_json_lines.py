@@ -67,8 +67,7 @@ def read_json_lines(source: Source) -> Iterator[Table]:
         with open_lines(source) as lines:
             yield from read_json_lines(replace(source, data=lines))
             return
-    damage = (UnicodeError, EOFError, OSError)
-    lines = naming_file_of(source.data, source.where, "JSON lines", damage)
+    lines = naming_file_of(source.data, source.where, "JSON lines", (UnicodeError, EOFError, OSError))
     kinds: dict[str, Kind] = {}
     records = _Records()
     required: list[str] | None = None

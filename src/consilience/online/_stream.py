@@ -36,8 +36,8 @@ def uninterrupted() -> Iterator[None]:
     try:
         yield
     finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
+        for known, handler in before.items():
+            signal.signal(known, handler)
         if asked:  # it came meanwhile
             before[asked[0][0]](*asked[0])
 
