@@ -193,3 +193,21 @@ def test_the_display_shows_the_parts_of_r2_and_their_sum():
     assert (np.diff(whole) <= 0).all()
     with pytest.raises(TypeError, match="BandedRidgeCV, alone or at the end of a pipeline"):
         cs.BandedR2Display.from_estimator(cs.LateFusion(RidgeCV()).fit(X, Y[:, 0]), X, Y)
+
+
+def test_small_penalties_do_not_enlarge_the_rounding_of_the_centers():
+    rng = np.random.default_rng(0)
+    A, new = rng.normal(size=(150, 3)), rng.normal(size=(20, 3))
+    y = A[:, 0] + 0.1 * rng.normal(size=150)
+    model = BandedRidgeCV(RBF(0.5), alphas=(1e-3,), random_state=0).fit({"a": A}, y)
+    # coefficients of the centered kernel may move by a constant, which rounding divided by the penalty does
+    moved = BandedRidgeCV(RBF(0.5), alphas=(1e-3,), random_state=0).fit({"a": A}, y)
+    moved.dual_coef_ = moved.dual_coef_ + 1e-6
+    moved._dual_sums = moved._dual_sums + 150e-6
+    K, k = RBF(0.5)(A), RBF(0.5)(new, A)
+    centered = K - K.mean(axis=0) - K.mean(axis=1)[:, None] + K.mean()
+    scale = np.trace(centered) / 150
+    dual = np.linalg.solve(centered / scale + 1e-3 * np.eye(150), y - y.mean())
+    expected = y.mean() + (k - K.mean(axis=0) - k.mean(axis=1)[:, None] + K.mean()) @ dual / scale
+    np.testing.assert_allclose(model.predict({"a": new}), expected, rtol=0, atol=1e-11)
+    np.testing.assert_allclose(moved.predict({"a": new}), expected, rtol=0, atol=1e-11)

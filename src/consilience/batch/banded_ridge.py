@@ -254,10 +254,11 @@ class BandedRidgeCV(ViewRegressor, BatchEstimator):
         return all(type(kernel) is Linear for kernel in self.kernels_.values())
 
     def _duals(self, v: int, columns: slice = slice(None)) -> np.ndarray:
-        """Return the coefficients of one view's function with its kernel as given, centered where it is missing."""
+        """Return the coefficients of one view's function with its kernel as given, centered over its samples."""
         dual = self.dual_coef_[:, columns] / self._scales[v]
-        if self._dual_sums[v].any() and not self._shares[v].all():
-            dual = np.where((self._shares[v] > 0)[:, None], dual, 0)
+        if self._dual_sums[v].any():  # also by rounding, which small penalties enlarge
+            if not self._shares[v].all():
+                dual = np.where((self._shares[v] > 0)[:, None], dual, 0)
             dual = dual - self._shares[v][:, None] * (self._dual_sums[v, columns] / self._scales[v])
         return dual
 
