@@ -209,6 +209,12 @@ def test_consensus_estimators_come_back_and_damage_is_refused(path):
         check_state(regressor)
     regressor._models = models
     check_state(regressor)
+    weights = regressor._whole.weights
+    weights[0, 0], before = np.nan, weights[0, 0]
+    with pytest.raises(BadState, match="weights"):
+        check_state(regressor)
+    weights[0, 0] = before
+    check_state(regressor)
     regressor._mean = regressor._mean[:-1]
     with pytest.raises(BadState, match="means of targets"):
         check_state(regressor)
