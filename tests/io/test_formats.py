@@ -494,6 +494,12 @@ def test_layouts_that_are_not_there_or_not_layouts_are_named(tmp_path):
             read_layout(tmp_path / "l.toml")
     with pytest.raises(ValueError, match=r"`views` is a dict of view -> columns, .*; got 3\.$"):
         read_layout(3)
+    for chosen in ([True], [], [1, "x"], {"x": 1}, 2.5, [None]):
+        with pytest.raises(ValueError, match=r"gives the view 'a' as .*; give a column name"):
+            read_layout({"a": chosen})
+    views, target, ids = read_layout({"a": [0, np.int64(2)], "b": "x*", "c": slice(0, 3), "d": 4}, "y", "name")
+    assert views == {"a": [0, 2], "b": ["x*"], "c": slice(0, 3), "d": [4]}
+    assert (target, ids) == ("y", "name")
 
 
 def test_values_go_to_their_rows_also_where_these_are_only_out_of_order():
