@@ -28,7 +28,7 @@ FOLDER = ROOT / "build" / "coverage"
 LEAST = 0.95  # share of lines and of branches
 SHORT = "tests/io/test_writing.py", "io/writing.py"
 BY_FILE = ("solvers", "views", "io", "batch")  # each file is a part of its own: what has changed is soon measured
-SECONDS = 20  # of the processor for a test with the compiler off
+SECONDS = 4  # of the processor for a test with the compiler off
 
 # the tests that reach compiled loops on small arrays
 WITHOUT_COMPILER = (

@@ -1,7 +1,8 @@
 """Do the tests notice a changed library? Each mutant is one change of the source; a good test fails with it.
 
     python trust/mutants.py            some mutants of one module
-    python trust/mutants.py --long     a sample of all mutants, for MUTANTS_MINUTES (120); a later run continues
+    python trust/mutants.py --long     a sample of all mutants, for MUTANTS_MINUTES (120); a later run continues;
+                                       with 0 minutes it sums up what earlier ones found
 
 `coverage_of_tests` records once which tests reach which line. One process of pytest collects these tests. For each
 mutant it forks, and the child replaces the code of the mutated function and runs the tests of the line until one fails.
@@ -296,7 +297,7 @@ def summarize(mutants: Sequence[Mutant], outcomes: dict[str, Outcome]) -> Found:
     equivalent, figures, survivors = read_equivalent(), [], []
     rooms = defaultdict(list)
     for mutant in mutants:
-        rooms["certificates" if mutant.file in CERTIFICATES else mutant.file.partition("/")[0]].append(mutant)
+        rooms[room_of(mutant)].append(mutant)
     for room, own in sorted(rooms.items()):
         named = [mutant for mutant in own if mutant[:5] in equivalent]
         tried = [m for m in own if m[:5] not in equivalent and outcomes[m.key].status != "not run"]
@@ -315,7 +316,7 @@ def summarize(mutants: Sequence[Mutant], outcomes: dict[str, Outcome]) -> Found:
 
 
 def run(long: bool) -> Found:
-    """Try mutants until the time is over, in their order, and sum up those tried without a gap in this order."""
+    """Try mutants until the time is over, and sum up those of each room that were tried without a gap in the order."""
     from coverage_of_tests import all_parts, measure
 
     if not long:
@@ -326,15 +327,31 @@ def run(long: bool) -> Found:
             results = Path(folder) / "results"
             try_jobs(new_jobs(mutants, recorded, results), recorded, math.inf, results)
             return summarize(mutants, read_results(mutants, results)[0])
-    parts = {compiler: [measure(*part) for part in all_parts() if part[1] == compiler] for compiler in (True, False)}
-    recorded, end = Recorded(parts), time.time() + 60 * float(os.environ.get("MUTANTS_MINUTES", 120))
-    order = whole_order()
-    for first in range(0, len(order), BATCH):
-        if time.time() < end:
-            try_jobs(new_jobs(order[first : first + BATCH], recorded), recorded, end)
+    order, minutes = whole_order(), float(os.environ.get("MUTANTS_MINUTES", 120))
+    if minutes > 0:
+        parts = {on: [measure(*part) for part in all_parts() if part[1] == on] for on in (True, False)}
+        recorded, end = Recorded(parts), time.time() + 60 * minutes
+        for first in range(0, len(order), BATCH):
+            if time.time() < end:
+                try_jobs(new_jobs(order[first : first + BATCH], recorded), recorded, end)
     outcomes, _ = read_results(order)
-    first_missing = next((k for k, mutant in enumerate(order) if mutant.key not in outcomes), len(order))
-    return summarize(order[:first_missing], outcomes)
+    return summarize(without_gaps(order, outcomes), outcomes)
+
+
+def room_of(mutant: Mutant) -> str:
+    """Return the room of a mutant; certificates count as one."""
+    return "certificates" if mutant.file in CERTIFICATES else mutant.file.partition("/")[0]
+
+
+def without_gaps(order: Sequence[Mutant], outcomes: dict[str, Outcome]) -> list[Mutant]:
+    """Return of each room the mutants before the first that was not tried, so that the sample stays random."""
+    found, ended = [], set()
+    for mutant in order:
+        if mutant.key not in outcomes:
+            ended.add(room_of(mutant))
+        elif room_of(mutant) not in ended:
+            found.append(mutant)
+    return found
 
 
 def whole_order() -> list[Mutant]:

@@ -249,3 +249,17 @@ def test_types_of_numbers_that_differ_between_machines_are_foreign():
     for text in ("longdouble", "complex128", "object", "datetime64[s]", "V3", "S2"):
         with pytest.raises(_Foreign):
             _number_type(text)
+
+
+def test_counts_of_streamed_transformers_are_validated():
+    from consilience.io._states import BadState, check_state
+
+    preparation = cs.PerView("standardize").partial_fit(X)
+    check_state(preparation)
+    for seen in (-1, 60.0, True, None):
+        preparation.n_samples_seen_ = seen
+        with pytest.raises(BadState, match="n_samples_seen_"):
+            check_state(preparation)
+    preparation.n_samples_seen_, preparation.transformers_ = 60, list(preparation.transformers_)
+    with pytest.raises(BadState, match="n_samples_seen_"):
+        check_state(preparation)

@@ -504,3 +504,35 @@ def test_layouts_that_are_not_there_or_not_layouts_are_named(tmp_path):
             read_layout(tmp_path / "l.toml")
     with pytest.raises(ValueError, match=r"`views` is a dict of view -> columns, .*; got 3\.$"):
         read_layout(3)
+    for chosen in ([True], [], [1, "x"], {"x": 1}, 2.5, [None]):
+        with pytest.raises(ValueError, match=r"gives the view 'a' as .*; give a column name"):
+            read_layout({"a": chosen})
+    views, target, ids = read_layout({"a": [0, np.int64(2)], "b": "x*", "c": slice(0, 3), "d": 4}, "y", "name")
+    assert views == {"a": [0, 2], "b": ["x*"], "c": slice(0, 3), "d": [4]}
+    assert (target, ids) == ("y", "name")
+
+
+def test_values_go_to_their_rows_also_where_these_are_only_out_of_order():
+    from consilience.io.tables import placed
+
+    values, there = placed(np.array([[1.0], [2.0], [3.0]]), np.array([0, 2, 1]), 3)
+    assert values[:, 0].tolist() == [1, 3, 2]
+    assert there.all()
+    same = np.array([1.0, 2.0])
+    assert placed(same, np.arange(2), 2)[0] is same
+    assert placed(same, np.arange(2), 2)[1] is None
+    values, there = placed(same, np.array([2, 0]), 3)
+    assert np.array_equal(values, [2, np.nan, 1], equal_nan=True)
+    assert there.tolist() == [True, False, True]
+    assert placed(np.array(["a"]), np.array([1]), 2)[0].tolist() == [None, "a"]
+    with pytest.raises(ValueError, match="A column has 2 values for 3 samples"):
+        placed(same, np.arange(3), 4)
+
+
+def test_kinds_of_csv_columns_have_words():
+    import pyarrow as pa
+
+    from consilience.io._delimited import _kind
+
+    kinds = [pa.null(), pa.int64(), pa.float64(), pa.bool_(), pa.string(), pa.date32()]
+    assert [_kind(kind) for kind in kinds] == [None, "numbers", "numbers", "true or false", "text", "date32[day]"]

@@ -57,3 +57,16 @@ def test_a_stream_of_both_kinds_of_lines(tmp_path):
     ((X, labels),) = read_stream(path)
     assert labels == [1, -1, 1]
     np.testing.assert_array_equal(X[X.names[0]].toarray(), [[0.1, 0, 2], [0, 0.12345678901234567890, 0], [1, 0, 0]])
+
+
+def test_errors_name_the_line_in_every_piece_of_a_file(tmp_path, monkeypatch):
+    from consilience.io import _libsvm
+
+    monkeypatch.setattr(_libsvm, "_PIECE", 12)  # bytes: two lines
+    path = tmp_path / "rows.svm"
+    for bad in (2, 3, 5, 7):
+        lines = ["# a comment"] + [f"1 1:{k}" for k in range(7)]
+        lines[bad] = "1 x:y"
+        path.write_text("\n".join(lines) + "\n")
+        with pytest.raises(ValueError, match=rf"\b[Ll]ine {bad + 1}\b"):
+            list(read_stream(path, chunk=2))

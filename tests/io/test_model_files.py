@@ -1,5 +1,6 @@
 """Model files: the same model back, no code run, damage and strangers refused, writes whole or not at all."""
 
+import contextlib
 import hashlib
 import io
 import json
@@ -352,6 +353,32 @@ def test_states_that_no_fit_leaves_are_refused(name, path):
     assert not accepted
 
 
+MARGIN = ("dual_coef_", "_support_labels", "support_", "_in_fit", "_fit_weights", "intercept_", "_score_map")
+
+
+@pytest.mark.parametrize("name", ["two classes", "three classes", "numbers"])
+def test_states_of_maximum_margin_estimators_that_no_fit_leaves_are_refused(name):
+    from consilience.io._states import BadState, check_state
+
+    y = {"two classes": TWO, "three classes": THREE, "numbers": NUMBERS}[name]
+    model = (cs.MaxMarginRegressor if name == "numbers" else cs.MaxMarginClassifier)(RBF(0.5)).fit(X, y)
+    check_state(model)
+    tried, accepted = 0, []
+    for key in MARGIN:
+        array = vars(model).get(key)
+        for title, changed in crafted(array) if isinstance(array, np.ndarray) else ():
+            if key == "_in_fit" and title in ("shorter", "longer"):  # some rows, of any number
+                continue
+            setattr(model, key, changed)
+            tried += 1
+            with contextlib.suppress(BadState):
+                check_state(model)
+                accepted.append(f"{key} {title}")
+        setattr(model, key, array) if key in vars(model) else None
+    assert tried > 20
+    assert not accepted
+
+
 def shifted(owner, name, by):
     setattr(owner, name, getattr(owner, name) + by)
 
@@ -402,6 +429,10 @@ EVIL = {
     "classes of samples elsewhere": ("vector, kernel", lambda model: shifted(model._machine, "codes", 10**9)),
     "codes of labels elsewhere": ("linear", lambda model: setattr(model, "_codes", {0: 0, 1: 10**9, 2: 2})),
     "settings that were never checked": ("linear", lambda model: model._began_with.clear()),
+    "factors of views in another order": (
+        "linear, a weight per view",
+        lambda model: setattr(model._machine.factors, "names", model._machine.factors.names[::-1]),
+    ),
     "factors of other views": ("linear, a weight per view", lambda model: setattr(model._machine.factors, "names", ())),
 }
 

@@ -330,3 +330,22 @@ def test_texts_name_one_view_or_several():
 
     assert _views_text(["a"]) == "the view 'a'"
     assert _views_text(["a", "b"]) == "the views 'a', 'b'"
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+def test_groups_of_similar_samples_have_their_sizes_also_after_halving(sparse, monkeypatch):
+    import scipy.sparse as sp
+
+    from consilience.io import _averages
+
+    monkeypatch.setattr(_averages, "_PIECE", 8)
+    points = np.random.default_rng(0).normal(size=(57, 2)) + 5
+    for size in (1, 2, 5):
+        labels = _averages.similar_groups(sp.csr_array(points) if sparse else points, size)
+        counts = np.bincount(labels)
+        assert size <= counts.min()
+        assert counts.max() <= 2 * size - 1
+    # far groups stay apart
+    points = np.repeat(np.array([[0.0, 0], [100, 0], [0, 100], [100, 100]]), 5, axis=0)
+    labels = _averages.similar_groups(sp.csr_array(points) if sparse else points, 5)
+    assert sorted(map(tuple, np.unique(labels.reshape(4, 5), axis=1).tolist())) == [(0,), (1,), (2,), (3,)]

@@ -413,6 +413,8 @@ def test_rows_in_quarantine_are_written_as_they_are(tmp_path):
     with Quarantine(tmp_path / "q.jsonl") as quarantine:
         quarantine.add(0, "Größe", "é" * 20_000)
         quarantine.add(1, "No.", {(1, 2): 3, "b": 4})
+        file = quarantine._file
+    assert file.closed
     first, second = (tmp_path / "q.jsonl").read_text(encoding="utf-8").splitlines()
     assert first.startswith('{"row": 0, "error": "Größe", "content": "éé')
     assert len(first) < 20_000

@@ -201,6 +201,20 @@ def test_consensus_estimators_come_back_and_damage_is_refused(path):
     regressor = cs.ConsensusRegressor().fit(X, SIZE)
     cs.save(regressor, path)
     np.testing.assert_array_equal(cs.load(path).predict_interval(X[:9]), regressor.predict_interval(X[:9]))
+    models, regressor._models = regressor._models, [*regressor._models[:-1], None]
+    with pytest.raises(BadState, match="base models"):
+        check_state(regressor)
+    regressor._models = tuple(models)
+    with pytest.raises(BadState, match="base models"):
+        check_state(regressor)
+    regressor._models = models
+    check_state(regressor)
+    weights = regressor._whole.weights
+    weights[0, 0], before = np.nan, weights[0, 0]
+    with pytest.raises(BadState, match="weights"):
+        check_state(regressor)
+    weights[0, 0] = before
+    check_state(regressor)
     regressor._mean = regressor._mean[:-1]
     with pytest.raises(BadState, match="means of targets"):
         check_state(regressor)

@@ -208,6 +208,16 @@ def test_the_order_begins_with_certificates_as_every_ninth_mutant():
     assert sum(own) == 100
 
 
+def test_mutants_of_a_room_count_up_to_the_first_that_was_not_tried():
+    order = mutants.whole_order()[:60]
+    killed = mutants.Outcome("killed", "failed: t")
+    views = [mutant for mutant in order if mutants.room_of(mutant) == "views"]
+    outcomes = {mutant.key: killed for mutant in order if mutant != views[2]}
+    found = mutants.without_gaps(order, outcomes)
+    assert found == [mutant for mutant in order if mutant not in views[2:]]
+    assert {mutants.room_of(mutant) for mutant in order} == {"certificates", "io", "solvers", "views"}
+
+
 def test_intervals_are_wilsons():
     from scipy.stats import binomtest
 
