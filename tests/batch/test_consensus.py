@@ -550,3 +550,14 @@ def test_the_honest_score_is_honest():
         noise.append(cs.ConsensusRegressor().fit(X[:60], np.random.default_rng(seed).normal(size=60)).loo_score_)
     assert abs(np.mean(differences)) < 0.05
     assert np.mean(noise) < 0.02
+
+
+def test_a_kernel_without_features_leaves_the_mean():
+    rng = np.random.default_rng(0)
+    X = cs.Views({"a": rng.normal(size=(12, 2)), "d": np.zeros((12, 12))}, precomputed="d")
+    y = X["a"][:, 0]
+    kernels = {"a": "linear", "d": "precomputed"}
+    model = cs.ConsensusRegressor(kernel=kernels, n_components=2).fit(X, y)
+    assert np.isfinite(model.predict(X)).all()
+    fit = fit_features(np.empty((12, 0)), y[:, None], np.ones(12))
+    assert fit.coefficients.shape == (0, 1)

@@ -290,7 +290,7 @@ def fit_features(F: Any, Y: np.ndarray, s: np.ndarray, folds: Folds = None) -> B
     centered = (F - means) * like(root, F)
     values, vectors = eigh(gram_of(centered), driver="evd")
     values = to_numpy(values)
-    kept = values > max(values[-1], 0.0) * 1e-12
+    kept = values > max([0.0, *values[-1:]]) * 1e-12  # a kernel of zeros has no features at all
     if not kept.any():
         fit = _constant(Y, s, folds)
         return fit._replace(coefficients=like(np.zeros((F.shape[1], Y.shape[1])), F))
