@@ -9,9 +9,11 @@ import consilience as cs
 from consilience.kernels import RBF
 from consilience.solvers.design import view_columns
 from consilience.solvers.design_matrix import MetricSpectrum
+from consilience.solvers.hinge import HingeLoss
 from consilience.solvers.linalg import without_rounding
 from consilience.solvers.margin_labels import LabelKernel
-from consilience.solvers.metric import RootBounds, direct_metric, metric_roots, rank_one_metric
+from consilience.solvers.metric import RootBounds, direct_metric, dual_value, metric_roots, rank_one_metric
+from consilience.solvers.vector_valued import _is_diagonal
 
 rng = np.random.default_rng(0)
 
@@ -114,3 +116,32 @@ def test_the_gap_of_learned_kernel_weights_is_not_below_the_true_one():
             early = cs.MultipleKernelRidge(RBF(0.5), p=1.5, tol=1e-15, max_iter=max_iter).fit(X, y).certificate()
         assert early.gap >= early.objective - best.objective - 1e-12
         assert early.gap >= 0
+
+
+def test_matrices_are_diagonal_to_rounding_or_not():
+    D = np.diag([1.0, 2.0, -3.0])
+    assert _is_diagonal(D)
+    assert _is_diagonal(D + 1e-13)
+    for off in (1e-3, -1e-3, 5.0):
+        assert not _is_diagonal(D + off * (1 - np.eye(3)))
+
+
+def test_dual_values_of_metrics_are_bounds_at_their_best_multiple():
+    for products, losses, fourth, kappa in ((2.0, 1.5, 0.7, 0.9), (1.0, 1.0, 1e-3, 2.0), (3.0, 0.5, 4.0, 1.3)):
+        t = np.linspace(0, 5, 200_001)
+        best = np.max(2 * t * products - t**2 * losses - t**4 * 27 / 16 * fourth / kappa**3)
+        found = float(dual_value(np.array(products), np.array(losses), np.array(fourth), kappa))
+        assert found <= best + 1e-9
+        assert found >= 2 * products - losses - 27 / 16 * fourth / kappa**3
+        assert found == pytest.approx(best, rel=0.02)
+    # where the residuals are the best ones, the value at them is returned
+    assert float(dual_value(np.array(2.0), np.array(1.0), np.array(0.0), 1.0)) == pytest.approx(4.0)
+
+
+def test_programs_over_all_pairs_that_would_not_fit_are_refused(monkeypatch):
+    loss = object.__new__(HingeLoss)
+    monkeypatch.setattr(HingeLoss, "signs", np.zeros((10_000, 3)), raising=False)
+    with pytest.raises(ValueError, match=r"10000 labeled samples and 3 classes has a matrix of 7\.2 GB; at most 4 GB"):
+        loss.check_size()
+    monkeypatch.setattr(HingeLoss, "signs", np.zeros((7000, 3)), raising=False)
+    loss.check_size()

@@ -32,3 +32,9 @@ def test_optimality_conditions_of_learned_metrics_hold(metric, shared, outputs, 
     assert proof.status in ("exact", "converged")
     assert proof.gap <= 1e-11 * proof.objective
     assert proof.residual <= 1e-6 * proof.objective  # the root of the relative gap
+
+
+def test_alternation_ends_where_the_objective_rests():
+    model = cs.ViewMetricRidge(RBF(0.3), solver="alternating", tol=1e-4, max_iter=500).fit(VIEWS["all views"], Y[:, :1])
+    assert model.certificate().status == "settled"
+    assert 1 <= model.n_iter_ < 500

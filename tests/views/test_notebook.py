@@ -29,10 +29,13 @@ def test_kernels_by_view_before_and_after_and_names():
     assert set(kernels_of(model)) == set(X.names)
 
 
-def test_streams_fusion_and_leaderboards():
+def test_streams_tell_their_share_of_mistakes():
     model = cs.OrthogonalPerceptron().partial_fit(X, y)
     rate = 100 * model.n_mistakes_ / 80
     assert f"80 samples learned; {model.n_mistakes_} mistakes ({rate:.1f}%) before learning." in model._repr_html_()
+
+
+def test_fusion_and_leaderboards():
     shown = cs.LateFusion(LogisticRegression()).fit(X, y)._repr_html_()
     assert "<th>weight</th>" in shown
     assert "<th>kernel</th>" not in shown

@@ -126,3 +126,9 @@ def test_tags_tell_that_missing_values_and_sparse_views_are_taken():
     tags = PerView("standardize").__sklearn_tags__().input_tags
     assert tags.sparse
     assert tags.allow_nan
+
+
+def test_parameters_are_validated_by_every_way_to_fit():
+    for method in ("fit", "fit_transform", "partial_fit", "learn_transform"):
+        with pytest.raises(ValueError, match="The 'transformers' parameter of PerView must be an instance of"):
+            getattr(PerView(3), method)(X)

@@ -438,5 +438,7 @@ def test_targets_of_several_columns_are_numbers_whatever_the_task():
     assert _weights(CODES, "regression").shape == (N, 1)
     assert _weights(CODES + 0.5, None).shape == (N, 1)
     for task in ("regression", None):
-        with pytest.raises(ValueError, match="The recipe 'top_k' for regression needs numbers as targets; y has "):
+        with pytest.raises(ValueError, match="The recipe 'top_k' for regression needs numbers as targets; y has 'x'"):
             _weights(np.column_stack([LABELS, LABELS]), task)
+    with pytest.raises(ValueError, match=r"but y has only the class 'x'\. Give two\.$"):
+        _weights(np.array(["x", "x"]), None)

@@ -255,3 +255,11 @@ def test_samples_of_rows_are_those_with_the_smallest_keys_by_any_blocks(size):
             assert few.rows()[1].tolist() == near[sample_rows(near, size, 7)].tolist()
     both = RowSample(3, 7, share=0.5) + RowSample(4, 7)
     assert (both.size, both.seed, both.share) == (4, 7, 0.5)
+
+
+def test_other_samples_at_a_later_pass_are_noticed_also_where_numbers_are_small():
+    passes = iter([1.0, 1.0, 1.01])
+    blocks = RowBlocks(lambda: iter([{"a": A * 1e-9 * next(passes)}]))
+    list(iter(blocks))
+    list(iter(blocks))
+    refused("Sample 0 of the blocks is not the one that it was at an earlier pass", lambda: list(iter(blocks)))

@@ -190,7 +190,8 @@ def _check_margin(estimator: MaxMarginClassifier | MaxMarginRegressor) -> None:
         values = check_array(estimator, name, (S,), "iu")
         require(not S or (values.min() >= 0 and values.max() < limit), name)
     if "_in_fit" in vars(estimator):
-        inside, n = check_array(estimator, "_in_fit", (None,), "iu"), len(estimator.X_fit_)
+        root = vars(estimator).get("_landmark_root")  # of landmarks; otherwise the support is found by them
+        inside, n = check_array(estimator, "_in_fit", (S if root is None else len(root),), "iu"), len(estimator.X_fit_)
         require(not len(inside) or (inside.min() >= 0 and inside.max() < n), "_in_fit")
         check_array(estimator, "_fit_weights", (n,))
     outputs = len(estimator.candidates_) if regresses else labels

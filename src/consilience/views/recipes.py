@@ -160,14 +160,17 @@ def _weights(y: np.ndarray, task: str | None) -> np.ndarray:
         task = "regression" if y.ndim == 2 or (y.dtype.kind == "f" and (y != np.round(y)).any()) else "classification"
     if task == "regression" or y.ndim == 2:
         if not numeric:
-            raise ValueError(f"The recipe 'top_k' for regression needs numbers as targets; y has {y.flat[0]!r}.")
+            first = y.ravel()[:1].tolist()[0]
+            raise ValueError(f"The recipe 'top_k' for regression needs numbers as targets; y has {first!r}.")
         Y = y.reshape(len(y), -1).astype(np.float64)
         if not np.ptp(Y, axis=0).any():
             raise ValueError("The recipe 'top_k' ranks columns by their association with y, but y is constant.")
         return Y - Y.mean(axis=0)
     classes, codes = np.unique(y, return_inverse=True)
     if len(classes) < 2:
-        raise ValueError(f"The recipe 'top_k' compares classes, but y has only the class {classes[0]!r}. Give two.")
+        raise ValueError(
+            f"The recipe 'top_k' compares classes, but y has only the class {classes.tolist()[0]!r}. Give two."
+        )
     return np.asarray(codes[:, None] == np.arange(len(classes)))
 
 
