@@ -248,7 +248,7 @@ def test_lost_memory_is_a_failure(monkeypatch):
     monkeypatch.setattr(fuzz, "GROWTH", 4 << 20)
     replace(monkeypatch, "json", lambda rng: None)
     assert not fuzz.failures(fuzz.run("json", range(40)))
-    replace(monkeypatch, "json", lambda rng: held.append(rng.random(1 << 16)))
+    replace(monkeypatch, "json", lambda rng: held.append(properties.taken(1 << 19)))
     assert "of memory" in fuzz.failures(fuzz.run("json", range(40)))[39]
 
 

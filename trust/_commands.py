@@ -16,6 +16,7 @@ from consilience.cli import main as entry
 
 Fault = Callable[[], object]
 LONGEST = 120  # seconds of a command
+BEFORE: list[Fault] = []  # called in every child
 _ROOM = 1 << 20  # bytes of a pipe, so that nobody needs to read it before the child ends
 
 
@@ -96,8 +97,8 @@ def _status(words: list[str], fault: Fault | None) -> int:
     """Run a command as Python would: return the exit status, also that of output which cannot be written at the end."""
     sys.argv, status = ["consilience", *words], 0
     try:
-        if fault is not None:
-            fault()
+        for call in (*BEFORE, *filter(None, [fault])):
+            call()
         entry.main()
     except SystemExit as end:
         status = end.code if isinstance(end.code, int) else 0 if end.code is None else 1

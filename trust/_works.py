@@ -64,9 +64,15 @@ EXPERIMENT = Experiment(
     seeds=6, minutes=0.1, cells=lambda seeds, quick: [{"seed": seed} for seed in range(seeds)], measure=measure,
     tables=lambda results: [], claims=lambda results: [], differences=(),
 )  # fmt: skip
-consilience.experiments.all_experiments = lambda known=consilience.experiments.all_experiments: {
-    **known(), "tiny": EXPERIMENT,
-}  # fmt: skip
+
+
+def add_experiment() -> None:
+    """Make the tiny experiment known to the commands of this process."""
+    known = {**consilience.experiments.all_experiments(), "tiny": EXPERIMENT}
+    consilience.experiments.all_experiments = lambda: known
+
+
+_commands.BEFORE.append(add_experiment)
 
 
 # -- files

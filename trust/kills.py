@@ -527,22 +527,15 @@ def kill_comparisons(kills, rng):
     return figure("`consilience compare --resume`", done, wrong, seconds, note)
 
 
-class CutFile:
-    """A file whose process is killed when a part of one of its lines is written."""
-
-    def __init__(self, file, share):
-        self.file, self.share, self.flush = file, share, file.flush
-
-    def write(self, line):
-        """Write a share of a line, and end this process."""
-        self.file.write(line[: round(self.share * len(line))])
-        self.file.flush()
-        os.kill(os.getpid(), 9)
+def write_a_part(share, handle, line):
+    """Write a share of a line, and end this process."""
+    os.write(handle, line[: round(share * len(line))])
+    os.kill(os.getpid(), 9)
 
 
 def kill_comparison_in_lines(shares, every=1):
     """Kill a comparison while it writes its folds, after a share of the line; the next run ends the same."""
-    append, done = _kept_folds._append, 0
+    append, done = _kept_folds.append_whole, 0
     with tempfile.TemporaryDirectory() as name:
         comparisons = Comparisons(Path(name))
         wrong = [] if comparisons.whole else ["no fold is kept"]
@@ -550,12 +543,12 @@ def kill_comparison_in_lines(shares, every=1):
         def work(number, share):
             count = 0
 
-            def cut(file, *given):
+            def cut(handle, line):
                 nonlocal count
                 count += 1
-                append(CutFile(file, share) if count == number else file, *given)
+                write_a_part(share, handle, line) if count == number else append(handle, line)
 
-            with mock.patch.object(_kept_folds, "_append", cut):
+            with mock.patch.object(_kept_folds, "append_whole", cut):
                 comparisons.work()
 
         for number, share in itertools.product(range(1, len(comparisons.whole) + 1, every), shares):

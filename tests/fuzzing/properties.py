@@ -1,5 +1,6 @@
 """What must hold for every random case: a result, or a refusal in a sentence of the library."""
 
+import mmap
 import os
 import re
 import tempfile
@@ -117,3 +118,10 @@ def show(value):
     if hasattr(value, "get_params"):
         return " ".join(value.__repr__(N_CHAR_MAX=2000).split())
     return " ".join(repr(value).split()) if isinstance(value, Views) else repr(value)[:200]
+
+
+def taken(size):
+    """Return memory that this process did not have before; a list or an array may use what was freed."""
+    memory = mmap.mmap(-1, size)
+    memory.write(b"x" * size)
+    return memory

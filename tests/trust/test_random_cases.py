@@ -3,11 +3,11 @@
 import ctypes
 import time
 
-import numpy as np
 import pytest
 
 import fuzz
 import random_cases
+from fuzzing.properties import taken
 
 
 @pytest.fixture(autouse=True)
@@ -48,7 +48,7 @@ def crash(rng):
     ctypes.string_at(0)
 
 
-HELD: list[np.ndarray] = []
+HELD: list[object] = []
 FAULTS = {"error": broken, "crash": crash, "hang": lambda rng: time.sleep(60)}
 
 
@@ -64,7 +64,7 @@ def test_faults_are_counted(way, monkeypatch, capsys):
 def test_a_leak_is_counted(monkeypatch):
     monkeypatch.setattr(fuzz, "LEAST", 40)
     monkeypatch.setattr(fuzz, "GROWTH", 4 << 20)
-    plan(monkeypatch, lambda rng: HELD.append(rng.random(1 << 16)), cases=40)
+    plan(monkeypatch, lambda rng: HELD.append(taken(1 << 19)), cases=40)
     found = random_cases.run(False)
     assert found.figures[0].failed == 1
     assert "1 leaks" in found.figures[0].note

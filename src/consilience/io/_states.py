@@ -14,6 +14,7 @@ from sklearn.base import BaseEstimator
 
 from ..batch._partial import has_valid_sums
 from ..batch._terms import names_of_terms
+from ..batch.banded_ridge import BandedRidgeCV
 from ..batch.fusion import EarlyFusion, LateFusion
 from ..batch.max_margin import MaxMarginClassifier
 from ..batch.max_margin_outputs import MaxMarginRegressor
@@ -162,7 +163,8 @@ def _check_batch(estimator: Any) -> None:
     names = names_of_terms(estimator)
     require(names, "kernels_")
     if "dual_coef_" in fitted and not isinstance(estimator, (MaxMarginClassifier, MaxMarginRegressor)):
-        check_array(estimator, "dual_coef_", (len(names), len(estimator.X_fit_), None))
+        terms = () if isinstance(estimator, BandedRidgeCV) else (len(names),)  # it scales those of all views
+        check_array(estimator, "dual_coef_", (*terms, len(estimator.X_fit_), None))
         require(estimator.X_fit_.names == estimator._used_views, "X_fit_")
     for name in fitted.keys() & {"combination_", "cv_scores_"}:
         require(estimator._is_consistent(), name)
