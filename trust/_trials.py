@@ -12,7 +12,7 @@ from sklearn.exceptions import ConvergenceWarning
 import consilience as cs
 from consilience.online._frame import OnlineEstimator
 from fuzzing.estimators import frozen
-from fuzzing.properties import attempt
+from fuzzing.properties import PACKAGE, attempt
 
 PROVED = ("exact", "converged")
 
@@ -147,7 +147,7 @@ def _check_warnings(told: list[Any], foreign: bool) -> str:
     weak = []
     for each in told:
         text = str(each.message)
-        ours = "/consilience/" in each.filename
+        ours = each.filename.startswith(PACKAGE)
         if issubclass(each.category, ConvergenceWarning):
             weak.append(text)
         elif issubclass(each.category, UserWarning):

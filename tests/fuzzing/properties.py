@@ -10,6 +10,7 @@ from types import SimpleNamespace
 import numpy as np
 import scipy.sparse as sp
 
+import consilience
 from consilience import Views
 
 # Texts of NumPy, SciPy, LAPACK and Python that say nothing to a reader of ours.
@@ -27,6 +28,7 @@ DAMAGED = re.compile(
 # files of this process, in memory where the system has such a folder
 FOLDER = tempfile.TemporaryDirectory(prefix="fuzz", dir="/dev/shm" if os.path.isdir("/dev/shm") else None)
 
+PACKAGE = os.path.join(os.path.dirname(consilience.__file__), "")  # the library, whatever the name of the repository
 # -- properties that all kinds share
 # what: a function that describes the case; file: what the case reads; tell: where it may crash, sends a message
 CASE = SimpleNamespace(tell=None, what=lambda: "", file=None)
@@ -59,7 +61,7 @@ def attempt(call, *, doing="", also=(), foreign=False, any_text=False):
 
 def is_ours(error):
     """Tell whether an exception was raised by a line of the library."""
-    return "/consilience/" in traceback.extract_tb(error.__traceback__)[-1].filename
+    return traceback.extract_tb(error.__traceback__)[-1].filename.startswith(PACKAGE)
 
 
 class Refused(Exception):
@@ -101,8 +103,8 @@ def check_sentence(error, foreign=False):
 
 def explain(error):
     """Return the type of an exception, the last place in the library that it went through, and its text."""
-    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if "/consilience/" in frame.filename]
-    place = f" at {frames[-1].filename.rpartition('/consilience/')[2]}:{frames[-1].lineno}" if frames else ""
+    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename.startswith(PACKAGE)]
+    place = f" at {frames[-1].filename.removeprefix(PACKAGE)}:{frames[-1].lineno}" if frames else ""
     return f"{type(error).__name__}{place}: {str(error)[:300]!r}"
 
 

@@ -1,6 +1,7 @@
 """Rows of streams: numbered, started from anywhere, left out where they cannot be read; lists, maps and columns."""
 
 import json
+import os
 import re
 
 import numpy as np
@@ -413,8 +414,9 @@ def test_rows_in_quarantine_are_written_as_they_are(tmp_path):
     with Quarantine(tmp_path / "q.jsonl") as quarantine:
         quarantine.add(0, "Größe", "é" * 20_000)
         quarantine.add(1, "No.", {(1, 2): 3, "b": 4})
-        file = quarantine._file
-    assert file.closed
+        handle = quarantine._handle
+    with pytest.raises(OSError):  # closed
+        os.fstat(handle)
     first, second = (tmp_path / "q.jsonl").read_text(encoding="utf-8").splitlines()
     assert first.startswith('{"row": 0, "error": "Größe", "content": "éé')
     assert len(first) < 20_000

@@ -133,7 +133,7 @@ def test_bounds_hold_for_prior_norms(drawn, rng, p, prior, adversary, more):
     if adversary:  # the label that the model does not expect
         for i in range(len(y)):
             part = X[[i]]
-            if i:
+            if i and (X.mask is None or X.mask[i, [X.names.index(name) for name in model._used_views]].any()):
                 y[i] = (int(model.predict(part)[0]) + 1 + rng.integers(n_classes - 1)) % n_classes
             model.partial_fit(part, y[[i]], classes=range(n_classes) if i == 0 else None)
     else:
