@@ -47,7 +47,8 @@ def _overview(check: Check, record: dict | None) -> list[str]:
 
 
 def _section(check: Check, record: dict | None) -> str:
-    parts = [f"(trust-{check.name})=", f"## {check.title}", "", check.property, ""]
+    parts = [f"(trust-{check.name})=", f"## {check.title}", ""]
+    parts += [check.property if record else f"To be shown: {check.property}", ""]
     if record is None:
         parts += [f"`python trust/{check.name}.py --long` has no record yet.", ""]
     else:

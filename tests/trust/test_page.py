@@ -19,11 +19,14 @@ def test_a_failed_case_is_the_exit_status(capsys, tmp_path):
 
 
 def test_a_long_run_is_recorded_and_shown(tmp_path):
-    assert "no long run yet" in page.page([tiny(0)], tmp_path)
+    before = page.page([tiny(0)], tmp_path)
+    assert "no long run yet" in before
+    assert "To be shown: A week has seven days." in before
     check.main(tiny(0), ["--long"], tmp_path)
     assert [path.name for path in tmp_path.iterdir()] == ["tiny.json"]
     text = page.page([tiny(0)], tmp_path)
     assert "| days | 7 | 0 | one week |" in text
+    assert "To be shown" not in text
     assert "`python trust/tiny.py --long`" in text
     assert "What this does not show: Other weeks." in text
 
