@@ -232,12 +232,12 @@ def stacked(grams, w, present=None):
 
 
 def metric_coefficients(M, y, alpha, metric_penalty):
-    """g of ‖y - Mg‖² + κ‖g‖^(4/3) by bisection on ρ = (2κ/3)‖g‖^(-2/3), a linear system each."""
+    """g of ‖y - Mg‖² + κ‖g‖^(4/3) by bisection on ρ = (2κ/3)‖g‖^(-2/3), a problem of least squares each."""
     goal = 2 * metric_penalty ** (1 / 3) * (alpha / 2) ** (2 / 3)
-    low, high = -60.0, 60.0
+    low, high, n = -60.0, 60.0, M.shape[1]
     for _ in range(200):
         rho = np.exp((low + high) / 2)
-        g = M.T @ np.linalg.solve(M @ M.T + rho * np.eye(len(M)), y)
+        g = np.linalg.lstsq(np.vstack([M, np.sqrt(rho) * np.eye(n)]), np.r_[y, np.zeros(n)])[0]
         low, high = ((low + high) / 2, high) if rho * np.linalg.norm(g) ** (2 / 3) < goal else (low, (low + high) / 2)
     return g
 
