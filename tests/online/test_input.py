@@ -305,3 +305,22 @@ def test_a_view_of_none_only_is_a_missing_view(name):
     same_state(model, same, X)
     none = {"v0": X["v0"], "v1": [None] * 12}
     np.testing.assert_array_equal(model.decision_function(none), same.decision_function({"v0": X["v0"]}))
+
+
+@pytest.mark.parametrize("x", [None, 3, "text", [1.0, 2.0], [("a", [1.0])]])
+@pytest.mark.parametrize("prepare", [None, {"a": "hash"}])
+def test_a_sample_that_is_not_a_dict_is_refused(x, prepare):
+    model = cs.PassiveAggressive(prepare=prepare).learn_one({"a": ["u"] if prepare else [1.0]}, 0)
+    before = model.n_samples_seen_
+    for call in (lambda: model.learn_one(x, 1), lambda: model.predict_one(x), lambda: model.snapshot().predict_one(x)):
+        with pytest.raises(TypeError, match="A sample is a dict of the rows of its views by name; got "):
+            call()
+    assert model.n_samples_seen_ == before
+
+
+def test_a_number_in_a_map_that_no_float_holds_is_refused():
+    model = cs.PassiveAggressive(prepare={"a": "hash"}).learn_one({"a": {"x": 1.0}}, 0)
+    for call in (lambda x: model.learn_one(x, 1), model.predict_one):
+        with pytest.raises(ValueError, match="View 'a': A map has a number for the key 'x' that no float64 holds"):
+            call({"a": {"x": -(10**400)}})
+    assert model.n_samples_seen_ == 1

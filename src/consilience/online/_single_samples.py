@@ -6,13 +6,14 @@ from typing import Any
 import numpy as np
 
 from ..views._streamed_views import learn_row_undoable
-from ._stream import one_row
+from ._stream import check_sample, one_row
 
 _NUMBERS = {int, float, bool, np.float64, np.float32, np.int64}
 
 
 def learn_single(estimator: Any, x: Mapping[str, Any], y: Any, weight: float) -> Any:
     """Learn one sample; what must be validated goes the long way, as a chunk. Return the estimator."""
+    check_sample(x)
     known = hasattr(estimator, "_machine") and weight > 0 and estimator._targets.is_open(estimator)
     lesson = estimator._targets.lesson_of_one(estimator, y, weight) if known else None
     row, undo = (None, _nothing) if lesson is None else _read_to_learn(estimator, x)
@@ -31,6 +32,7 @@ def learn_single(estimator: Any, x: Mapping[str, Any], y: Any, weight: float) ->
 
 def score_single(estimator: Any, x: Mapping[str, Any]) -> np.ndarray | None:
     """Return the scores of one sample; None before a sample was learned."""
+    check_sample(x)
     if not hasattr(estimator, "n_samples_seen_"):
         return None
     row = None

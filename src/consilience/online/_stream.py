@@ -87,8 +87,15 @@ def check_kernel(kernel: Kernel, name: str, X: Views) -> None:
 
 
 # -- samples
+def check_sample(x: Any) -> None:
+    """Refuse what is not a dict of rows by view."""
+    if type(x) is not dict and not isinstance(x, Mapping):
+        raise TypeError(f"A sample is a dict of the rows of its views by name; got {repr(x)[:80]}. Give {{name: row}}.")
+
+
 def one_row(x: Mapping[str, Any]) -> Views:
     """Return one sample, given as a dict of rows by view, as Views."""
+    check_sample(x)
     rows = {}
     for name, row in x.items():
         if hasattr(row, "to_numpy"):

@@ -130,18 +130,17 @@ class Moments:
     outer: bool = False
     parts: dict[Any, RowSums] = field(default_factory=dict)
 
-    def add(self, rows: FeatureRows) -> "Moments":
+    def add(self, rows: FeatureRows) -> None:
         """Add rows."""
         if rows.present.all():
             self._part((True,) * len(self.sizes), rows.Phi).add(rows, None)
-            return self
+            return
         patterns, which = np.unique(rows.present, axis=0, return_inverse=True)
         for k, pattern in enumerate(patterns.tolist()):
             own = np.flatnonzero(which.ravel() == k)
             block = FeatureRows(_take(rows.Phi, own), *(part[own] for part in rows[1:]))
             nu = None if self.c is None else row_scale(block.present, self.c)
             self._part(tuple(pattern), rows.Phi).add(block, nu)
-        return self
 
     def _part(self, pattern: Pattern, Phi: Any) -> RowSums:
         key: Any = pattern if self.c is None else sum(pattern)

@@ -60,7 +60,7 @@ class HashedTokens(TransformerMixin, BaseEstimator):
                 if not isinstance(value, (str, Real)) and not is_missing(value):
                     raise TypeError(f"A map has {value!r} for the key {key!r}. Give a number or a string for each key.")
                 if not is_missing(value):
-                    yield _token(key), value if isinstance(value, str) else float(value)
+                    yield _token(key), value if isinstance(value, str) else _number(key, value)
         elif isinstance(row, (list, tuple, set, frozenset, np.ndarray)):
             yield from ((_token(token), 1) for token in row if not is_missing(token))
         elif not is_missing(row):
@@ -71,6 +71,13 @@ class HashedTokens(TransformerMixin, BaseEstimator):
         tags.requires_fit = False
         tags.input_tags.string = tags.input_tags.dict = tags.input_tags.allow_nan = True
         return tags
+
+
+def _number(key: Any, value: Any) -> float:
+    try:
+        return float(value)
+    except OverflowError:
+        raise ValueError(f"A map has a number for the key {key!r} that no float64 holds. Scale it.") from None
 
 
 def _token(value: Any) -> str:
