@@ -1,8 +1,10 @@
 """Commands that write files, and what these must be: whole, old or new, and equal in the end."""
 
+import contextlib
 import json
 import os
 import shutil
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -73,6 +75,17 @@ def add_experiment() -> None:
 
 
 _commands.BEFORE.append(add_experiment)
+
+
+@contextlib.contextmanager
+def with_experiment() -> Iterator[None]:
+    """Make the tiny experiment known for a while."""
+    before = consilience.experiments.all_experiments
+    add_experiment()
+    try:
+        yield
+    finally:
+        consilience.experiments.all_experiments = before
 
 
 # -- files

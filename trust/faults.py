@@ -314,7 +314,7 @@ def warm_up(inputs, home, long):
     from fuzzing.commands import call, working_in  # commands in this process
 
     for name in WORKS if long else ("fit", "predict", "stream"):
-        with working_in(_works.fresh(home / "work", inputs)):
+        with working_in(_works.fresh(home / "work", inputs)), _works.with_experiment():
             done = call([*WORKS[name].words])
         if done.code:
             raise RuntimeError(f"{name} failed without being disturbed: {done.errors}")

@@ -912,6 +912,8 @@ def test_both_forms_are_the_same_problem(missing):
     for one in (dual, primal):
         G = one.from_spectrum(w, spectrum := one.spectrum(w), spectrum.turned)
         np.testing.assert_allclose(G, M.T @ scaled, atol=1e-10)  # V√e R' turned back
+        unreached = np.sum((scaled - M @ np.linalg.lstsq(M, scaled)[0]) ** 2, axis=0)
+        np.testing.assert_allclose(spectrum.rest, unreached, atol=1e-10)
         G = 0.1 * G
         left = scaled - M @ G
         for measured in [one.measure(w, G), *([primal._measured_by_rows(w, G)] if one is primal else [])]:
