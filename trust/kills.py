@@ -579,7 +579,7 @@ def kill_workers(kills, rng):
     views = {view: data.normal(size=(6000, 8)) for view in "ab"}
     y = views["a"][:, 0] + views["b"][:, 1] ** 2
     X = {view: da.from_array(own, chunks=(300, 8)) for view, own in views.items()}
-    # with three of four at work, whether Dask replaces the fourth in time is not asked here
+    # at most three of four are killed: whether Dask replaces them in time is not asked here
     options = {"n_workers": 4, "threads_per_worker": 1, "processes": True, "dashboard_address": ":0"}
     limits = {"distributed.scheduler.no-workers-timeout": "60s", "distributed.scheduler.allowed-failures": 20}
     limits |= {"distributed.comm.timeouts.connect": "5s"}  # a worker that was killed does not answer
@@ -591,14 +591,14 @@ def kill_workers(kills, rng):
             distributed.LocalCluster(**options) as cluster,
             distributed.Client(cluster) as client,
         ):
-            more, failed, seconds = kill_on_cluster(client, X, y, min(15, kills - done), rng)
+            more, failed, seconds = kill_on_cluster(client, X, y, min(3, kills - done), rng)
         done, wrong = done + more, wrong + failed
     note = f"{clusters} clusters of four workers; coefficients equal bit for bit"
     return figure("a Dask fit, of which a worker is killed", done, wrong, seconds, note)
 
 
 def kill_on_cluster(client, X, y, kills, rng):
-    """Kill workers of one cluster, each time when three are at work; return kills, failures and seconds."""
+    """Kill workers of one cluster, one after the other; return kills, failures and seconds."""
     model = cs.CoRegularizedRidge(n_components=60, agreement_penalty=1e-3, random_state=0)
 
     def fitted():
@@ -608,10 +608,8 @@ def kill_on_cluster(client, X, y, kills, rng):
     fitted()  # imported and compiled by the workers
     (expected, seconds), done, wrong = fitted(), 0, []
     while done < kills:
-        with contextlib.suppress(TimeoutError):
-            client.wait_for_workers(3, timeout=60)
         workers = sorted(client.run(os.getpid, on_error="ignore").values())
-        if len(workers) < 3:  # Dask did not replace the others
+        if len(workers) < 2:
             break
         timer = threading.Timer(rng.random() * seconds, os.kill, (rng.choice(workers), 9))
         timer.start()
@@ -635,7 +633,7 @@ def run(long):
     figures.append(kill_comparisons(200 if long else 2, rng))
     figures.append(kill_comparison_in_lines((0, 0.3, 0.99, 1)) if long else kill_comparison_in_lines((0.5,), 11))
     if long:
-        figures.append(kill_workers(60, rng))
+        figures.append(kill_workers(45, rng))
     return Found(figures)
 
 
