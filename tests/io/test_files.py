@@ -323,7 +323,7 @@ def test_a_view_of_one_column_without_a_name_is_the_column_of_its_name(tmp_path)
     read = read_samples([path], known=known).X
     assert (read["a"].tolist(), read["c"].tolist(), read["w"].tolist()) == ([[1], [4]], [[3], [6]], ["x", "z"])
     # a column is not a view of several
-    with pytest.raises(ValueError, match="none of which is in 't.csv'"):
+    with pytest.raises(ValueError, match=r"none of which is in 't\.csv'"):
         read_samples([path], known={"a": numbers(width=2), "c": numbers(width=2)})
 
 

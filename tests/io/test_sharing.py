@@ -480,7 +480,9 @@ REFUSED = {
         "QuantileTransformer of the view '[ab]' keeps training samples in its attribute `quantiles_`",
     ),
     "samples themselves": (lambda: {"model": cs.OnlinePerceptron().fit(X, TWO), "data": X}, "there are samples"),
-    "samples next to a Gram matrix": (lambda: {"model": cs.OnlinePerceptron().fit(X, TWO), "data": GRAM}, "there are sam"),
+    "samples next to a Gram matrix": (
+        lambda: {"model": cs.OnlinePerceptron().fit(X, TWO), "data": GRAM}, "there are samples"
+    ),
     "a graph between samples": (
         lambda: cs.CoRegularizedRidge(graph_penalty=1e-3, graph={"a": np.eye(N), "b": "knn"}).fit(X, TARGETS),
         r"the parameter `graph` of CoRegularizedRidge .*model.set_params\(graph=...\)",
