@@ -165,6 +165,18 @@ def test_text_is_not_read_as_categories_and_categories_not_as_text(tmp_path):
             views={"all": ["a", "word"]})  # fmt: skip
 
 
+@pytest.mark.parametrize("name", ["t.csv", "t.parquet"])
+def test_the_limit_of_categories_is_the_number_that_it_says(tmp_path, monkeypatch, name):
+    monkeypatch.setattr("consilience.io._block_survey._MOST_VALUES", 3)
+    frame = pd.DataFrame({"a": np.arange(8.0), "kind": list("xyzxyzxy"), "y": list("pq") * 4})
+    options = {"target": "y", "views": {"v": ["a", "kind"]}}
+    X, _, _ = joined(as_table(tmp_path / name, frame), **options)
+    assert X.categories == {"v": {"kind": ("x", "y", "z")}}
+    np.testing.assert_array_equal(X["v"][:, 1:].argmax(axis=1), np.arange(8) % 3)
+    frame.loc[7, "kind"] = "w"
+    refused("column 'kind' has more than 3 different values", as_table(tmp_path / name, frame), **options)
+
+
 def test_a_column_without_values_in_a_block_stays(tmp_path):
     frame = FRAME[["a", "sex"]].copy()
     frame.loc[50:149, :] = None

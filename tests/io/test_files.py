@@ -316,6 +316,17 @@ def test_views_without_column_names_are_found_by_their_own(data, tmp_path):
     assert words["q"].tolist() == LABELS.tolist()
 
 
+def test_a_view_of_one_column_without_a_name_is_the_column_of_its_name(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text("a,b,c,w\n1,2,3,x\n4,5,6,z\n")
+    known = {"a": numbers(width=1), "c": numbers(width=1), "w": ("objects", None, None)}
+    read = read_samples([path], known=known).X
+    assert (read["a"].tolist(), read["c"].tolist(), read["w"].tolist()) == ([[1], [4]], [[3], [6]], ["x", "z"])
+    # a column is not a view of several
+    with pytest.raises(ValueError, match=r"none of which is in 't\.csv'"):
+        read_samples([path], known={"a": numbers(width=2), "c": numbers(width=2)})
+
+
 def test_text_stays_text_where_a_file_has_digits_in_it(data):
     data.write_text("word,n\n007,1.0\n008,2.0\n")
     known = {"text": ("objects", 1, ("word",)), "n": numbers("n")}

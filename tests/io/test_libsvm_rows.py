@@ -70,3 +70,13 @@ def test_errors_name_the_line_in_every_piece_of_a_file(tmp_path, monkeypatch):
         path.write_text("\n".join(lines) + "\n")
         with pytest.raises(ValueError, match=rf"\b[Ll]ine {bad + 1}\b"):
             list(read_stream(path, chunk=2))
+
+
+def test_powers_of_ten_are_read_as_python_reads_them_as_long_as_they_are_exact():
+    numbers = ["1e22", "7e22", "-9007199254740991e22", "3e-22", "9007199254740991e-22", "0.5e+23"]
+    line = "1e22" + "".join(f" {k}:{number}" for k, number in enumerate(numbers)) + "\n"
+    X, y = parse_plain_lines(line.encode(), WIDTH)
+    assert X.data.tolist() == [float(number) for number in numbers]
+    assert y.tolist() == [1e22]
+    for number in ("1e23", "1e-23", "0.1e-22"):
+        assert parse_plain_lines(f"1 1:{number}\n".encode(), WIDTH) is None

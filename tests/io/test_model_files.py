@@ -614,3 +614,9 @@ def test_coefficients_of_another_shape_are_refused(cls, change):
     model.dual_coef_ = changed
     with pytest.raises(ValueError):
         check_state(model)
+
+
+def test_the_sizes_of_a_refused_file_are_in_megabytes(path):
+    payload = packed({"schema.json": schema(), "else": SPACES})
+    rewrite(path, {"format": 1, "version": "1.0"}, payload)
+    refused(path, rf"its {len(payload) / 2**20:.1f} MB unpack to 192 MB, which no model does")

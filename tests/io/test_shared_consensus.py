@@ -349,3 +349,16 @@ def test_groups_of_similar_samples_have_their_sizes_also_after_halving(sparse, m
     points = np.repeat(np.array([[0.0, 0], [100, 0], [0, 100], [100, 100]]), 5, axis=0)
     labels = _averages.similar_groups(sp.csr_array(points) if sparse else points, 5)
     assert sorted(map(tuple, np.unique(labels.reshape(4, 5), axis=1).tolist())) == [(0,), (1,), (2,), (3,)]
+
+
+def test_similar_samples_of_sparse_views_are_averaged():
+    kinds = np.arange(40) % 2  # neighbors among the samples differ
+    block = np.zeros((40, 4))
+    block[np.arange(40), 2 * kinds] = 1 + 0.1 * np.random.default_rng(0).random(40)
+    (part,) = _averages(Views(s=sp.csr_array(block)), [("s",)], 5)
+    assert len(part["s"].toarray()) >= 4
+    assert (np.count_nonzero(part["s"].toarray(), axis=1) == 1).all()  # no average of both kinds
+    # the unit of a view does not change which samples are similar
+    dense = np.random.default_rng(1).normal(size=(40, 2))
+    small, large = (_averages(Views(s=sp.csr_array(c * block), d=dense), [("s", "d")], 5)[0] for c in (1e-3, 1e3))
+    np.testing.assert_allclose(small["d"], large["d"])

@@ -232,6 +232,13 @@ def test_regression_says_how_far_predictions_moved():
     assert f"{shared.before:.4f} before, {shared.after:.4f} after" in str(shared)
 
 
+@pytest.mark.parametrize("estimator", [cs.ViewMetricRidge(), cs.CoRegularizedRidge(n_components=12, random_state=0)])
+def test_predictions_that_are_all_zero_do_not_move(estimator):
+    shared = shareable(clone(estimator).fit(X, np.zeros(N)))
+    assert shared.change == 0
+    assert "moved by 0% of their standard deviation" in str(shared)
+
+
 def test_larger_averages_lose_more():
     model = cs.CoRegularizedRidge(alpha=1e-3).fit(X, TARGETS)
     small, large = shareable(model), shareable(model, min_samples=20)
@@ -473,6 +480,9 @@ REFUSED = {
         "QuantileTransformer of the view '[ab]' keeps training samples in its attribute `quantiles_`",
     ),
     "samples themselves": (lambda: {"model": cs.OnlinePerceptron().fit(X, TWO), "data": X}, "there are samples"),
+    "samples next to a Gram matrix": (
+        lambda: {"model": cs.OnlinePerceptron().fit(X, TWO), "data": GRAM}, "there are samples"
+    ),
     "a graph between samples": (
         lambda: cs.CoRegularizedRidge(graph_penalty=1e-3, graph={"a": np.eye(N), "b": "knn"}).fit(X, TARGETS),
         r"the parameter `graph` of CoRegularizedRidge .*model.set_params\(graph=...\)",

@@ -358,6 +358,13 @@ def test_columns_of_json_lines_may_come_late():
     assert pieces[3][0].mask.tolist() == [[False, False, False, True]]
 
 
+def test_columns_of_a_stream_keep_the_order_of_the_first_rows(tmp_path):
+    as_folder(tmp_path / "folder")  # whose second file has the columns in another order
+    parts = [X for X, _ in read_stream(tmp_path / "folder")]
+    assert [X.feature_names["a"] for X in parts] == [parts[0].feature_names["a"]] * 3
+    np.testing.assert_array_equal(np.vstack([X["a"] for X in parts]), Z[:, :2])
+
+
 def test_files_of_a_folder_have_the_same_columns(tmp_path):
     as_parquet(tmp_path / "1.parquet", a__1=[1.0], a__2=[2.0], y=[0])
     as_parquet(tmp_path / "2.parquet", a__1=[1.0], y=[0])

@@ -4,6 +4,7 @@ import hashlib
 import io
 import json
 import zipfile
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -151,6 +152,15 @@ def test_forests_whose_trees_read_other_columns_are_refused():
         check_state(model)
 
 
+@pytest.mark.parametrize(("name", "value"), [("n_features_in_", 3), ("n_outputs_", 2)])
+def test_a_tree_that_reads_other_columns_than_its_estimator_is_refused(name, value):
+    model = DecisionTreeClassifier(random_state=0).fit(X["mean"], y)
+    check_state(model)
+    setattr(model, name, value)
+    with pytest.raises(BadState, match="columns of a tree"):
+        check_state(model)
+
+
 @pytest.mark.parametrize(("field", "value"), [
     ("left", 10**6), ("right", 0), ("feature_idx", 30), ("feature_idx", -1), ("is_categorical", 1), ("is_leaf", 2),
 ])  # fmt: skip
@@ -218,6 +228,19 @@ def test_consensus_estimators_come_back_and_damage_is_refused(path):
     regressor._mean = regressor._mean[:-1]
     with pytest.raises(BadState, match="means of targets"):
         check_state(regressor)
+
+
+def test_held_out_scores_that_do_not_fit_their_samples_are_refused():
+    model = cs.ConsensusRegressor().fit(X, SIZE)
+    whole = model._whole
+    beyond, before = whole.rows.copy(), whole.rows.copy()
+    beyond[-1], before[0] = len(y), -1  # one sample that is not there
+    for change in ({"rows": beyond}, {"rows": before}, {"held": whole.held[:-1]}, {"held": whole.held.astype(int)}):
+        model._whole = replace(whole, **change)
+        with pytest.raises(BadState, match="held-out scores"):
+            check_state(model)
+    model._whole = whole
+    check_state(model)
 
 
 # -- categories

@@ -7,6 +7,7 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
+import scipy.sparse as sp
 from hypothesis import given
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning, DataConversionWarning, NotFittedError
@@ -16,7 +17,15 @@ from sklearn.linear_model import LogisticRegression
 import cases
 import reference
 import strategies
-from consilience import LateFusion, MultipleKernelRidge, MultipleKernelRidgeClassifier, OnlinePerceptron, Views
+from consilience import (
+    ConsensusRegressor,
+    KernelPerceptron,
+    LateFusion,
+    MultipleKernelRidge,
+    MultipleKernelRidgeClassifier,
+    OnlinePerceptron,
+    Views,
+)
 from consilience.kernels import RBF, Laplacian, Linear
 from consilience.online._counting import count
 from consilience.solvers.certificates import STATUSES, Certificate, Solution, warn_unless_converged
@@ -362,3 +371,27 @@ def test_balanced_weights_of_a_class_without_weight_are_one():
         found = class_weights("balanced", labels, np.array([1.0, 1, 2, 0, 1, 5]))
     assert found == pytest.approx([2.5 / 2, 2.5 / 3, 2.5 / 3, 1, 2.5 / 2, 1])
     assert class_weights("balanced", labels, np.zeros(6)).tolist() == [1] * 6
+
+
+@pytest.mark.parametrize("shape", [(80,), (20,), (40, 1, 1), (40, 2, 1), (20, 2), ()])
+def test_targets_of_another_shape_are_refused(shape):
+    with pytest.raises(ValueError, match="X has 40, y has shape"):
+        ridge().fit(V, np.ones(shape))
+
+
+def test_an_online_estimator_takes_a_square_array_as_a_gram_matrix():
+    K = RBF(0.5)(A)
+    data = KernelPerceptron(RBF(0.5), shuffle=False).fit(A, y3)
+    given = KernelPerceptron("precomputed", shuffle=False).fit(K, y3)
+    np.testing.assert_allclose(given.decision_function(K), data.decision_function(A))
+    with pytest.raises(ValueError, match="a stream needs kernels between samples of all chunks"):
+        KernelPerceptron("precomputed").partial_fit(K, y3)
+
+
+@pytest.mark.parametrize("form", [np.asarray, sp.csr_array])
+def test_single_missing_values_become_the_means_of_the_known_ones(form):
+    holed, known = A.copy(), A.copy()
+    holed[::4, 1], known[::4, 1] = np.nan, np.delete(A[:, 1], np.arange(0, 40, 4)).mean()
+    model, expected = (ConsensusRegressor(Linear()).fit(Views(a=form(own), b=B), target) for own in (holed, known))
+    assert model.n_filled_ == {"a": 10, "b": 0}
+    np.testing.assert_allclose(model.predict({"a": form(holed), "b": B}), expected.predict({"a": known, "b": B}))

@@ -400,3 +400,13 @@ def test_columns_without_names_are_taken_by_position_and_this_is_told():
         ValueError, match="View 'a' of X has 3 features, but CoRegularizedRidge is expecting 4 features"
     ):
         model.predict(Views(a=A.to_numpy()[:, :3], b=B))
+
+
+def test_of_many_columns_the_first_five_are_named():
+    wide = pd.DataFrame(np.eye(8), columns=[f"c{k}" for k in range(8)])
+    more = wide.assign(**{f"d{k}": 1.0 for k in range(6)})
+    model = cs.CoRegularizedRidge(missing_columns="fill").fit(Views(a=wide), np.arange(8.0))
+    with pytest.warns(UserWarning, match=r"lacks 6 of 8 columns \(c2, c3, c4, c5, c6 and 1 more\); they are filled"):
+        model.predict(Views(a=wide[["c0", "c1"]]))
+    with pytest.warns(UserWarning, match=r"has 6 columns that .* \(d0, d1, d2, d3, d4 and 1 more\); ignored"):
+        model.predict(Views(a=more))

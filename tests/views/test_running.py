@@ -479,3 +479,50 @@ def test_one_infinite_number_of_a_sparse_row_is_refused():
     with pytest.raises(ValueError, match="infinity"):
         model.learn_one({"s": row}, 1)
     assert model.n_samples_seen_ == 4
+
+
+def test_one_infinite_number_of_a_sparse_row_is_refused_by_a_preparation():
+    prepare = PerView("standardize").partial_fit(Views(s=S))
+    before = state(prepare)
+    row = sp.csr_array(np.array([[1.0, np.inf, 0, 0, 0, 2.0, 0]]))
+    for call in (prepare.learn_transform_one, prepare.transform_one):
+        with pytest.raises(ValueError, match="View 's' contains infinity in row 0, column 1"):
+            call({"s": row})
+    assert state(prepare) == before
+
+
+def test_scores_of_a_column_do_not_depend_on_other_columns():
+    gaps = np.where(np.arange(N) % 3 == 1, np.nan, 1.0)  # rows with and without NaN take different loops
+    both = PerView("standardize").learn_transform(Views(a=np.column_stack([A, gaps])))["a"]
+    alone = PerView("standardize").learn_transform(Views(a=A))["a"]
+    np.testing.assert_array_equal(both[:, :4], alone)
+
+
+def test_a_sample_that_the_estimator_refuses_leaves_its_preparation():
+    learned = cs.KernelPerceptron(RBF(0.5), prepare=["impute", "standardize"])
+    for k in range(6):
+        learned.learn_one({"a": HOLED[k]}, k % 2)
+    before = state(learned.preparation_)
+
+    def fail(*args):
+        raise FloatingPointError("overflow")
+
+    learned._machine.learn = fail  # such as a kernel that overflows
+    with pytest.raises(FloatingPointError):
+        learned.learn_one({"a": HOLED[6]}, 1)
+    assert state(learned.preparation_) == before
+
+
+def test_names_of_columns_follow_the_steps_that_move_them():
+    turned = FunctionTransformer(lambda X: X[:, ::-1], feature_names_out=lambda _, names: names[::-1])
+    frame = pd.DataFrame(np.abs(A), columns=list("pqrs"))
+    prepare = PerView([turned, "log", "standardize"])
+    Z = prepare.learn_transform({"a": frame})
+    assert Z.feature_names["a"] == tuple("srqp")
+    assert PerView("log").learn_transform({"a": frame}).feature_names["a"] == tuple("pqrs")
+    bad = pd.DataFrame({"p": [1.0, 1], "q": [1.0, -2], "r": [1.0, 1], "s": [1.0, 1]})
+    with pytest.raises(ValueError, match=r"View 'a' has -2 in row 1, column ('q'|2), but the recipe 'log'"):
+        prepare.learn_transform({"a": bad})  # by its name, or its place after the step, but not by another name
+    double = FunctionTransformer(lambda X: 2 * X, feature_names_out=lambda _, names: [f"2 {name}" for name in names])
+    with pytest.raises(ValueError, match="View 'a' has -4 in row 1, column '2 q', but the recipe 'log'"):
+        PerView([double, "log"]).learn_transform({"a": bad[["q"]]})
