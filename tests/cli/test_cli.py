@@ -369,3 +369,11 @@ def test_numbers_are_cells_as_they_are():
     text, changed = csv_lines(values)
     assert text.splitlines() == ["-1.5,-3", "-inf,-1e-300", "-1e5,+.5", "'-1e,'+-5", "'-,'--"]
     assert changed == 4
+
+
+@pytest.mark.parametrize("word", ["--\u2029", "--\u2066isolate", "--\U000e0041tag", "--\x1b[2Jclear"])
+def test_words_that_are_not_understood_are_printed_without_control_characters(word):
+    code, told = ended("fit", word)
+    assert code == 2
+    assert word.encode("unicode_escape").decode() in told
+    assert not any(sign in told for sign in "\u2029\u2066\U000e0041\x1b")

@@ -41,3 +41,9 @@ def test_no_partition_is_left_out_where_values_for_some_are_lacking():
         for run in (parts.map, parts.reduce):
             with pytest.raises(ValueError, match="zip"):
                 run(rows_times, 1, [1, 1, 1])
+
+
+def test_no_rows_of_partitions_are_refused_in_a_sentence():
+    blocks = cs.RowBlocks.of({"a": da.from_array(FRAME.to_numpy(), chunks=(17, 3))}, TARGET)
+    with dask.config.set(scheduler="synchronous"), pytest.raises(ValueError, match="The samples have no samples"):
+        cs.CoRegularizedRidge("linear", n_components=3).fit(blocks[np.arange(0)])

@@ -521,7 +521,7 @@ def test_names_of_columns_follow_the_steps_that_move_them():
     assert Z.feature_names["a"] == tuple("srqp")
     assert PerView("log").learn_transform({"a": frame}).feature_names["a"] == tuple("pqrs")
     bad = pd.DataFrame({"p": [1.0, 1], "q": [1.0, -2], "r": [1.0, 1], "s": [1.0, 1]})
-    with pytest.raises(ValueError, match=r"View 'a' has -2 in row 1, column ('q'|2), but the recipe 'log'"):
+    with pytest.raises(ValueError, match=r"View 'a' has -2 in row 1, column 'q', but the recipe 'log'"):
         prepare.learn_transform({"a": bad})  # by its name, or its place after the step, but not by another name
     double = FunctionTransformer(lambda X: 2 * X, feature_names_out=lambda _, names: [f"2 {name}" for name in names])
     with pytest.raises(ValueError, match="View 'a' has -4 in row 1, column '2 q', but the recipe 'log'"):

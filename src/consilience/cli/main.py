@@ -5,6 +5,7 @@ Exit codes: 0 done, 1 the data or the model cannot be used (one sentence says wh
 packages are imported only when a command runs.
 """
 
+import io
 import os
 import signal
 import sys
@@ -108,8 +109,10 @@ def _run(words: list[str], debug: bool) -> int:
         return _STOPPED
     except Exception as error:
         if hasattr(error, "show") and hasattr(error, "exit_code"):  # the command was not understood
+            told = io.StringIO()
+            error.show(file=told)
             with suppress(OSError):
-                error.show()
+                say(told.getvalue().rstrip("\n"), err=True)
             return int(error.exit_code)
         if debug:
             raise

@@ -51,7 +51,8 @@ class Partitions:
 
     def starts(self) -> list[int]:
         """Return the position of the first row of each partition."""
-        return np.concatenate([[0], np.cumsum(self.known_lengths())[:-1]]).astype(int).tolist()
+        lengths = self.known_lengths()
+        return (np.cumsum(lengths) - lengths).astype(int).tolist()
 
     def load(self) -> Iterator[PartBlock]:
         """Bring the partitions to this process, one after the other."""

@@ -334,7 +334,7 @@ def plain_result(result: Any) -> Any:
 def output_names(transformer: Any, names_in: tuple[str, ...] | None) -> tuple[str, ...] | None:
     """Return the names of a transformer's output columns, or None if it has none."""
     try:
-        given = transformer.get_feature_names_out(names_in and np.asarray(names_in, dtype=object))
+        given = transformer.get_feature_names_out(None if names_in is None else np.asarray(names_in, dtype=object))
     except (AttributeError, TypeError, ValueError):  # the transformer does not name its outputs
         return None
     if given is None:
