@@ -475,11 +475,11 @@ def test_sums_travel_as_triangles():
     rng = np.random.default_rng(0)
     rows = [rng.normal(size=(50, 40)) for _ in range(2)]
     every, ones, Y = np.ones((50, 1), dtype=bool), np.ones(50), rng.normal(size=(50, 2))
-    sums = [Moments([40], 2).add(FeatureRows(Phi, every, ones, ones, Y)) for Phi in rows]
+    sums, expected = [Moments([40], 2) for _ in rows], Moments([40], 2)
+    for own, Phi in zip(sums, rows, strict=True):
+        own.add(FeatureRows(Phi, every, ones, ones, Y))
+        expected.add(FeatureRows(Phi, every, ones, ones, Y))
     sent = [pickle.loads(pickle.dumps(own)) for own in sums]
-    expected = Moments([40], 2).add(
-        FeatureRows(np.vstack(rows), *(np.concatenate([own, own]) for own in (every, ones, ones, Y)))
-    )
     for total in (sums[0] + sums[1], sent[0] + sums[1], sums[0] + sent[1]):
         (own,), (other,) = total.finish().parts.values(), expected.finish().parts.values()
         np.testing.assert_allclose(own.X, rows[0].T @ rows[0] + rows[1].T @ rows[1], atol=1e-12)
