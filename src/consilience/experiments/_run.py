@@ -12,7 +12,8 @@ from contextlib import AbstractContextManager, suppress
 from functools import cache
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import IO, Any
 
 import numpy as np
 from joblib import Parallel, delayed
@@ -156,10 +157,15 @@ def cached_in(folder: Path, digest: str) -> Callable[[str, Callable[[], np.ndarr
         if not file.exists():
             folder.mkdir(parents=True, exist_ok=True)
             array = np.ascontiguousarray(make())
-            write_atomically(file, lambda out: np.save(out, array, allow_pickle=False), sync_folder=False)
+            write_atomically(file, lambda out: _write_array(out, array), sync_folder=False)
         return np.load(file, allow_pickle=False)
 
     return cached
+
+
+def _write_array(out: IO[bytes], array: np.ndarray) -> None:
+    """Write an array as `np.save` does, which on a full disk would say nothing of a short array: C writes it there."""
+    np.lib.format.write_array(SimpleNamespace(write=out.write), array, allow_pickle=False)  # type: ignore[arg-type]
 
 
 def _measure_all(experiment: Experiment, cells: list[Cell], folder: Path, n_jobs: int) -> Iterator[tuple[Cell, Found]]:
