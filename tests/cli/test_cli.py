@@ -377,3 +377,16 @@ def test_words_that_are_not_understood_are_printed_without_control_characters(wo
     assert code == 2
     assert word.encode("unicode_escape").decode() in told
     assert not any(sign in told for sign in "\u2029\u2066\U000e0041\x1b")
+
+
+def test_an_error_that_follows_ctrl_c_is_not_one_of_the_data(monkeypatch):
+    """As where an archive is closed before the file in it."""
+
+    def stopped(*given, **more):
+        try:
+            raise KeyboardInterrupt
+        finally:
+            raise ValueError("Can't close the file.")
+
+    monkeypatch.setattr("consilience.cli.main.app", stopped)
+    assert ended("estimators") == (130, "Stopped.\n")

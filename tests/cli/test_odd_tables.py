@@ -214,7 +214,7 @@ REFUSED = {
     "compare t.csv -y y --report .": "is a folder. Name a file to write.",
     "fit t.csv -y y -e LateFusion --save no/m.cons": "does not exist. Create it first.",
     "stream t.csv --report no/r.html": "does not exist. Create it first.",
-    f"compare t.csv {COMPARE} --groups doctor": "No column 'doctor' is in 't.csv', only p, q, r.",
+    f"compare t.csv {COMPARE} --groups doctor": "No column 'doctor' is in 't.csv', only 'p', 'q', 'r'.",
     f"compare groups.csv {COMPARE} --groups group": "1 samples have no group. Complete the column of --groups.",
     "compare t.csv -y y --views odd": "`views` is a dict of view -> columns, 'prefix', a .toml file or None",
     "compare t.csv -y y --views prefix": "Column 'p' has no view prefix. With views='prefix', columns of the view "
@@ -257,7 +257,9 @@ def test_errors_of_a_process(folder, monkeypatch):
     words = ("fit", "t.csv", "-y", "none", "-e", "LateFusion", "--save", "m.cons")
     done = subprocess.run([sys.executable, "-m", "consilience.cli.main", *words], capture_output=True, text=True)
     assert (done.returncode, done.stdout) == (1, "")
-    assert done.stderr.startswith("Error: No column 'none' is in 't.csv', only p, q, r, y. Give the name of a column")
+    assert done.stderr.startswith(
+        "Error: No column 'none' is in 't.csv', only 'p', 'q', 'r', 'y'. Give the name of a column"
+    )
     assert "Traceback" not in done.stderr
     assert not os.path.exists("m.cons")
     for unknown in (("fit",), ("compare", "t.csv", "-y", "y", "--task", "numbers")):

@@ -246,6 +246,9 @@ def fuzz_chunks(rng):
     parts, no = attempt(lambda: learn_pieces(clone(model), X, y, classes, sizes, single))
     assert no is None, f"learned at once, but refused in pieces ({no})"
     same = counts(once) == counts(parts)
+    if not same and not regresses and counts(once)[1:] == counts(parts)[1:]:
+        # scores agree up to rounding, and so a score of 0 may count as a mistake or not
+        same = abs(once.n_mistakes_ - parts.n_mistakes_) <= n_ties(model, X, y)
     assert same, f"mistakes, updates, samples, classes are {counts(once)} and {counts(parts)}"
     shown = X[[v for v in X.names if X.present(v).any()]]
     one, two = take_both(lambda: scores(once, shown), lambda: scores(parts, shown))
@@ -253,6 +256,19 @@ def fuzz_chunks(rng):
     limit = 1e-4 if any(X.block(v) is not None and X.block(v).dtype == np.float32 for v in X.names) else 1e-8
     difference = np.abs(one - two).max() / max(np.abs(one).max(), 1.0)
     assert difference <= limit, f"scores differ by {difference:.2g}"
+
+
+def n_ties(model, X, y):
+    """Return how many samples have, up to rounding, the same score for two classes when they are learned."""
+    learned, found = clone(model).set_params(average=False), 0
+    for i in range(len(y)):
+        row = X[[i]]
+        if i > 0:
+            scores, no = attempt(lambda row=row: np.ravel(learned.decision_function(row)))
+            highest = [] if no else np.sort(scores)[-2:] if len(scores) > 1 else [0.0, *scores]
+            found += len(highest) == 2 and abs(highest[1] - highest[0]) <= 1e-12
+        learned.partial_fit(row, y[[i]])
+    return found
 
 
 def learn_pieces(model, X, y, classes, sizes, single):

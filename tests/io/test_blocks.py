@@ -315,8 +315,8 @@ def test_refusals(tmp_path):
     refused("'t.npz' is not read by blocks", as_npz(tmp_path / "t.npz"))
     refused("column 'day' has dates or times", path)
     views = {"x": ["a", "b"]}
-    refused("No column 'z' is in 't.parquet', only a, b, sex", path, views=views, target="z")
-    refused("View 'x' has no column 'q' in 't.parquet', only a", path, views={"x": ["a", "q"]})
+    refused("No column 'z' is in 't.parquet', only 'a', 'b', 'sex", path, views=views, target="z")
+    refused("View 'x' has no column 'q' in 't.parquet', only 'a'", path, views={"x": ["a", "q"]})
     refused("Row 0 of 't.parquet' does not have a weight in column 'w'", path, views=views, weight="w")
     refused("Row 3 of 't.parquet' does not have a sample name in column 'sex'", path, views=views, ids="sex", size=2)
     refused("Column 'sex' of 't.parquet' has strings; weights must be numbers", path, views=views, weight="sex")

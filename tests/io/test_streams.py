@@ -171,7 +171,7 @@ def test_sample_names_are_not_a_feature(tmp_path):
         assert X.sample_names.tolist() == [name]
     lines = path.read_text().splitlines()
     assert next(read_stream(lines, format="csv", ids="id"))[0].feature_names == {"view0": ("a",)}
-    with pytest.raises(ValueError, match=r"No column 'who' is in 't.csv', only id, a"):
+    with pytest.raises(ValueError, match=r"No column 'who' is in 't.csv', only 'id', 'a"):
         list(read_stream(path, ids="who"))
 
 
@@ -187,7 +187,7 @@ REFUSED = {
     "csv, blank lines": (b"\n\n", "'t.csv' cannot be read as CSV: .*Empty CSV file"),
     "csv, control codes": (b"a,b\n\x1b[2J\x07\n", "'t.csv' cannot be read as CSV"),
     "csv, dates": (b"d,y\n2020-01-01,0\n", "'t.csv': column 'd' has dates or times. Make numbers of them"),
-    "csv, no target": (b"a,b\n1,2\n", "No column 'y' is in 't.csv', only a, b. Give the name of a column"),
+    "csv, no target": (b"a,b\n1,2\n", "No column 'y' is in 't.csv', only 'a', 'b'. Give the name of a column"),
     "csv, no view": (b"y\n1\n2\n", "No view is left: 't.csv' has no columns besides target and names"),
     "csv, other bytes": (b"a,y\n1,\xe9\n", "'t.csv' is not encoded in UTF-8: (In CSV column #1|invalid)"),
     "csv, other bytes in a view": (
@@ -196,7 +196,7 @@ REFUSED = {
     "csv, other bytes in a name": (b"\xe9,y\n1,2\n", "'t.csv' is not encoded in UTF-8: .* Save it as UTF-8."),
     "jsonl, other bytes": (b'{"a": [1], "y": "\xe9"}\n', "'t.jsonl' is not encoded in UTF-8: .* Save it as UTF-8."),
     "jsonl, half a line": (b'{"a": [1], "y": 0}\n{', "Line 2 of 't.jsonl' is not JSON"),
-    "jsonl, no target": (b'{"a": 1}\n', "No column 'y' is in 't.jsonl', only a."),
+    "jsonl, no target": (b'{"a": 1}\n', "No column 'y' is in 't.jsonl', only 'a'."),
     "jsonl, lost target": (b'{"a": 1, "y": 0}\n{"a": 1}\n', "Line 2 of 't.jsonl' has no key 'y'. Write null where"),
     "jsonl, lengths": (
         b'{"v": [1.5], "y": 0}\n{"v": [1, 2], "y": 0}\n',

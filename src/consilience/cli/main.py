@@ -108,6 +108,9 @@ def _run(words: list[str], debug: bool) -> int:
         say(str(stopped) or "Stopped.", err=True)
         return _STOPPED
     except Exception as error:
+        if _is_interrupted(error):
+            say("Stopped.", err=True)
+            return _STOPPED
         if hasattr(error, "show") and hasattr(error, "exit_code"):  # the command was not understood
             told = io.StringIO()
             error.show(file=told)
@@ -118,6 +121,13 @@ def _run(words: list[str], debug: bool) -> int:
             raise
         say(f"Error: {_sentence(error)}", err=True)
         return 1
+
+
+def _is_interrupted(error: BaseException | None) -> bool:
+    """Return whether an error came of Ctrl-C, such as that of an archive which is closed before its file is."""
+    while error is not None and not isinstance(error, KeyboardInterrupt):
+        error = error.__context__
+    return error is not None
 
 
 def _exit_code(words: list[str]) -> int:

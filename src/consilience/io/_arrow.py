@@ -114,9 +114,10 @@ def _batches_of(file: Any, where: str, source: Source, before: int) -> Iterator[
     nbytes = sum(file.metadata.row_group(g).total_byte_size for g in range(len(groups)))
     size = max(source.chunk or 1, min(_ROWS, _BYTES * n // max(nbytes, 1)))
     if before == 0 and start > 0 and n:
-        batch = next(naming_rows(_rows_from(file, groups, 0, size), where, "Parquet"))
-        yield batch, 0
-        start = max(start, batch.num_rows)
+        for batch in naming_rows(_rows_from(file, groups, 0, size), where, "Parquet"):
+            yield batch, 0
+            start = max(start, batch.num_rows)
+            break
     for batch in naming_rows(_rows_from(file, groups, max(start, 0), size), where, "Parquet", max(start, 0)):
         yield batch, max(start, 0)
         start = max(start, 0) + batch.num_rows

@@ -1,7 +1,7 @@
 """What must be known of files before their blocks are read: kinds of columns, categories, and views."""
 
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -147,7 +147,7 @@ def _settle_roles(survey: FileSurvey) -> Roles:
     for name in roles.every:
         if name not in survey.types:
             raise ValueError(
-                f"No column '{name}' is in {survey.where}, only {some([own for own in survey.types if own])}. Give the "
+                f"No column '{name}' is in {survey.where}, only {_listed(survey.types)}. Give the "
                 "name of a column; the target is named by `target`, weights by `weight`, sample names by `ids`."
             )
     twice = next((name for name, count in Counter(roles.every).items() if count > 1), None)
@@ -191,13 +191,17 @@ def _views_by_names(survey: FileSurvey, features: Sequence[str], spec: Any) -> d
     return {}
 
 
+def _listed(names: Iterable[str]) -> str:
+    return some([f"'{name}'" for name in names if name])
+
+
 def _chosen_columns(survey: FileSurvey, view: str, patterns: Any, features: Sequence[str]) -> list[str]:
     if isinstance(patterns, slice):
         raise ValueError(f"View '{view}' of {survey.where} is given as a slice; give the names of its columns.")
     chosen = names_matching(features, patterns)
     lost = next((name for name in patterns if name not in features and not names_matching(features, [name])), None)
     if lost is not None:
-        raise ValueError(f"View '{view}' has no column '{lost}' in {survey.where}, only {some(features)}.")
+        raise ValueError(f"View '{view}' has no column '{lost}' in {survey.where}, only {_listed(features)}.")
     lists = [name for name in chosen if survey.kind(name) == "lists"]
     if lists and len(chosen) > 1:
         raise ValueError(

@@ -160,7 +160,8 @@ def quoted_files(tables: Iterable[Table]) -> str:
 def listed(table: Table) -> str:
     """Return the first columns of a table, for messages."""
     named = [name for block in table.blocks for name in table.names.get(block, (block,))]
-    text = some([*named, *table.columns] if table.annotations else [*table.columns, *named])
+    names = [*named, *table.columns] if table.annotations else [*table.columns, *named]
+    text = some([f"'{name}'" for name in names])
     return "".join(sign if sign.isprintable() else " " for sign in text)  # no control codes for terminals
 
 
