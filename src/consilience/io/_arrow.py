@@ -139,7 +139,7 @@ def _batches_of(file: Any, path: Path, where: str, source: Source, before: int) 
     n, start = sum(groups), source.start - before
     nbytes = sum(file.metadata.row_group(g).total_byte_size for g in range(len(groups)))
     size = max(source.chunk or 1, min(_ROWS, _BYTES * n // max(nbytes, 1)))
-    batches = partial(bounded_batches, file, path, where, size)
+    batches = partial(bounded_batches, file, path, where, size, needed=source.chunk)
     if before == 0 and start > 0 and n:
         batch = next(naming_rows(_rows_from(batches, groups, 0), where, "Parquet"))
         yield batch, 0

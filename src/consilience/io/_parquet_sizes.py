@@ -51,10 +51,14 @@ def bounded_batches(
     where: str,
     size: int,
     *,
+    needed: int | None = None,
     columns: Sequence[str] | None = None,
     row_groups: Sequence[int] | None = None,
 ) -> Iterator[Any]:
-    """Yield the rows of an open Parquet file by `size`; refuse so many if they do not fit into memory."""
+    """Yield the rows of an open Parquet file by `size`, or by those that are `needed` if so many might not fit.
+
+    What is needed and does not fit into memory is refused.
+    """
     most, named = available_memory(), {"columns": columns, "row_groups": row_groups}
     leaves, rows = _leaves(file, columns), [min(group.num_rows, size) for group in _groups(file)]
     for group in _groups(file):
@@ -65,6 +69,7 @@ def bounded_batches(
     if _rows_within(most, largest) >= size:
         yield from file.iter_batches(batch_size=size, **named)
         return
+    size = min(size, needed or size)
     kept: list[Any] = []
     n_rows = n_bytes = 0
     for batch in file.iter_batches(batch_size=min(_rows_within(most // 4, largest), size), **named):
