@@ -90,7 +90,7 @@ def replay(path):
     """Read a file by every reader of its format; return the sentences of those that refuse it."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        answers = [attempt(lambda read=read: read(path), also=(OSError,)) for read in READERS[path.suffix]]
+        answers = [attempt(lambda read=read: read(path), also=(OSError, MemoryError)) for read in READERS[path.suffix]]
     return [sentence for _, sentence in answers if sentence is not None]
 
 

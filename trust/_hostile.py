@@ -274,19 +274,45 @@ def workbook_bomb(content: bytes) -> bytes:
 
 
 def arrow_bombs(megabytes: int) -> dict[str, bytes]:
-    """Return files of Arrow with columns that are equal numbers."""
+    """Return files of Arrow with columns that are equal numbers, or one long string in many rows."""
     try:
         import pyarrow as pa
-        from pyarrow import feather, parquet
+        from pyarrow import feather, ipc, parquet
     except ImportError:
         return {}
     n = (megabytes << 20) // 8
     table = pa.table({"a": np.zeros(n), "y": np.zeros(n, dtype=np.int8)})
-    files = {}
+    none = np.zeros(n // 40 + 1, dtype=np.int32)  # 40 numbers in a list
+    lists = pa.ListArray.from_arrays(np.arange(len(none) + 1, dtype=np.int32) * 40, np.zeros(40 * len(none)))
+    one_list = pa.ListArray.from_arrays(np.array([0, n], dtype=np.int32), np.zeros(n))
+    rows = np.zeros(megabytes, dtype=np.int32)  # of 1 MB each
+    strings = pa.DictionaryArray.from_arrays(rows, ["x" * (1 << 20)])
+    tokens = pa.ListArray.from_arrays(np.arange(len(rows) + 1, dtype=np.int32), strings)
+    long, plain = (
+        {"compression": "zstd", "store_schema": False, "dictionary_pagesize_limit": 1 << 22},
+        {"store_schema": False},
+    )
+    files = {
+        "bomb.parquet": _written(parquet.write_table, table, compression="zstd"),
+        "bomb.feather": _written(feather.write_feather, table, compression="zstd"),
+        "lists.parquet": _written(parquet.write_table, pa.table({"a": lists, "y": none}), compression="zstd"),
+        "one list.parquet": _written(parquet.write_table, pa.table({"a": one_list, "y": [0]}), compression="zstd"),
+        "lists.feather": _written(feather.write_feather, pa.table({"a": lists, "y": none}), compression="lz4"),
+        "strings.parquet": _written(parquet.write_table, pa.table({"a": strings, "y": rows}), **long),
+        "tokens.parquet": _written(parquet.write_table, pa.table({"a": tokens, "y": rows}), **long),
+        "prefixes.parquet": _written(
+            parquet.write_table, pa.table({"a": strings.cast(pa.string())[: min(megabytes, 256)], "y": rows[:256]}),
+            use_dictionary=False, column_encoding={"a": "DELTA_BYTE_ARRAY"}, **plain),
+        "strings.feather": _written(feather.write_feather, pa.table({"a": strings, "y": rows}), compression="lz4"),
+        "nulls.feather": _written(feather.write_feather, pa.table({"a": pa.nulls(n), "y": pa.nulls(n)})),
+    }  # fmt: skip
     out = io.BytesIO()
-    parquet.write_table(table, out, compression="zstd")
-    files["bomb.parquet"] = out.getvalue()
+    with ipc.new_stream(out, table.schema, options=ipc.IpcWriteOptions(compression="zstd")) as writer:
+        writer.write_table(table)
+    return files | {"bomb.arrow": out.getvalue()}
+
+
+def _written(write: Any, table: Any, **options: Any) -> bytes:
     out = io.BytesIO()
-    feather.write_feather(table, out, compression="zstd")
-    files["bomb.feather"] = out.getvalue()
-    return files
+    write(table, out, **options)
+    return out.getvalue()

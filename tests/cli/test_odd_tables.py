@@ -84,8 +84,8 @@ def test_names_of_columns_decide_where_there_is_one_view(how, table):
     written(TABLE.rename(columns={"p": "p_cm", "q": "q_cm", "r": "r_kg"}), new)
     view = "train" if how != "stream" else "view0"
     assert refused("predict", model, new) == (
-        f"The model was fitted on the view '{view}' with the column 'p', which 'new.csv' does not have: it has p_cm, "
-        "q_cm, r_kg, y. Give the columns by the names they had at fit."
+        f"The model was fitted on the view '{view}' with the column 'p', which 'new.csv' does not have: it has 'p_cm', "
+        "'q_cm', 'r_kg', 'y'. Give the columns by the names they had at fit."
     )
     written(TABLE[["p", "r"]].assign(q_cm=TABLE["q"]), new)
     assert f"View '{view}' has no column 'q'" in refused("predict", model, new)
@@ -152,7 +152,7 @@ def test_a_view_that_no_file_has_is_told(tmp_path):
             assert told.startswith("Views" if printed else "Read ")
     np.savez(other, other=arrays["noise"], y=arrays["y"])
     sentence = refused("predict", model, other)
-    assert "fitted on the views 'noise', 'signal', none of which is in 'other.npz': it has y, other." in sentence
+    assert "fitted on the views 'noise', 'signal', none of which is in 'other.npz': it has 'y', 'other'." in sentence
     np.savez(other, signal=arrays["noise"][:, :1], y=arrays["y"])
     sentence = refused("predict", model, other)
     assert "View 'signal' has 1 columns in 'other.npz', but the model was fitted on 2" in sentence

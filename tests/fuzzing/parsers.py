@@ -154,7 +154,7 @@ def read_drawn(rng, path, content, formats=("jsonl", "csv", "tsv"), blocks=False
             return [X for X, _ in cs.io.read_stream(lines, format=format, **stream, **chosen)]
         return [X for X, _ in cs.io.read_stream(path, **stream, **options)]
 
-    for X in take(read, also=(OSError,)):
+    for X in take(read, also=(OSError, MemoryError)):
         assert isinstance(X, (Views, dict)), f"{type(X).__name__} in place of Views"
         for name in X.names if isinstance(X, Views) else ():
             block = X[name]

@@ -279,7 +279,7 @@ def test_columns_that_a_file_lacks_are_left_to_the_estimator(data):
 
 
 KNOWN_ERRORS = {
-    "The model was fitted on the view 'q' with the column 'q1', which 't.csv' does not have: it has a__1, a__2, b__1":
+    "The model was fitted on the view 'q' with the column 'q1', which 't.csv' does not have: it has 'a__1', 'a__2'":
         {"q": numbers("q1", "q2")},
     "The model was fitted on the views 'q', 'r', none of which is in 't.csv'":
         {"q": numbers("q1"), "r": numbers(width=2)},

@@ -1,12 +1,18 @@
 """Parquet and Arrow files as tables, read by pyarrow: at once, or a part of the rows at a time."""
 
-from collections.abc import Iterator, Sequence
+import json
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from .._backend import available_memory
+from ._arrow_sizes import check_each, check_whole
 from ._nested import ListKind, is_list_of_numbers, read_nested
-from .tables import Source, Table, check_unique, naming_file, objects
+from ._parquet_sizes import bounded_batches, read_bounded
+from .tables import IN_PARTS, Source, Table, check_unique, naming_file, objects, too_large
 
 _ROWS = 8_192  # that are read at a time, unless they have more than so many bytes, and cut into chunks afterwards
 _BYTES = 1 << 24
@@ -51,24 +57,43 @@ def _load_arrow(source: Source) -> Iterator[_Rows]:
         with naming_file(where, "Arrow"):
             try:
                 opened = pa.ipc.open_file(file)
-                batches: Any = (checked(opened.get_batch(k)) for k in range(opened.num_record_batches))
+                batches: Any = (opened.get_batch(k) for k in range(opened.num_record_batches))
             except pa.ArrowInvalid:  # the other form of Arrow files, whose parts follow each other as in a stream
                 file.seek(0)
-                opened = pa.ipc.open_stream(file)
-                batches = map(checked, opened)
+                opened = batches = pa.ipc.open_stream(file)
             check_unique(opened.schema.names, where)
+        footer = opened is not batches
         if source.chunk is None:
             with naming_file(where, "Arrow"):
+                check_whole(source.data, where, footer, row_bytes(opened.schema))
                 whole = checked(opened.read_all())
             yield _Rows(whole, where, 0)
             return
-        for batch in naming_rows(batches, where, "Arrow"):
+        batches = measured(iter(batches), check_each(source.data, where, footer))
+        for batch in naming_rows(map(checked, batches), where, "Arrow"):
             size = max(source.chunk, min(_ROWS, _BYTES * batch.num_rows // max(batch.nbytes, 1)))
             for place in range(0, batch.num_rows, size):
                 part = batch.slice(place, size)
                 if not first or first + part.num_rows > source.start:  # the first rows tell what the columns are
                     yield _Rows(part, where, first)
                 first += part.num_rows
+
+
+def row_bytes(schema: Any) -> int:
+    """Return the bytes that a row needs besides its columns: for its number, and for columns that have no bytes."""
+    import pyarrow as pa
+
+    return 8 * (1 + sum(pa.types.is_null(kind) for kind in schema.types))
+
+
+def measured(batches: Iterator[Any], sizes: Iterator[bool]) -> Iterator[Any]:
+    """Yield batches; `sizes` refuses one that is too large before it is read."""
+    while True:
+        next(sizes, None)
+        batch = next(batches, None)
+        if batch is None:
+            return
+        yield batch
 
 
 def checked(data: Any) -> Any:
@@ -82,7 +107,8 @@ def _load_parquet(source: Source) -> Iterator[_Rows]:
     files = sorted(path.glob("*.parquet")) if path.is_dir() else [path]
     if not files:
         raise FileNotFoundError(f"The folder '{path}' has no .parquet file.")
-    whole, before = [], 0
+    whole: list[Any] = []
+    before, most = 0, available_memory()
     for one in files:
         where = f"'{one.name}'"
         with naming_file(where, "Parquet"):
@@ -92,9 +118,9 @@ def _load_parquet(source: Source) -> Iterator[_Rows]:
             check_unique(file.schema_arrow.names, where)
             if chunk is None:
                 with naming_file(where, "Parquet"):
-                    whole.append(file.read())
+                    whole.append(read_bounded(file, one, where, most - sum(own.nbytes for own in whole)))
                 continue
-            for batch, first in _batches_of(file, where, source, before):
+            for batch, first in _batches_of(file, one, where, source, before):
                 yield _Rows(batch, where, before + first)
             before += file.metadata.num_rows
     if whole:
@@ -103,7 +129,7 @@ def _load_parquet(source: Source) -> Iterator[_Rows]:
         yield _Rows(data, f"'{path.name}'", 0)
 
 
-def _batches_of(file: Any, where: str, source: Source, before: int) -> Iterator[tuple[Any, int]]:
+def _batches_of(file: Any, path: Path, where: str, source: Source, before: int) -> Iterator[tuple[Any, int]]:
     """Yield the batches of a Parquet file with the rows before them; `before` counts the rows of other files.
 
     The first batch of the source is always among them, since it tells what the columns are. Row groups between it and
@@ -113,22 +139,23 @@ def _batches_of(file: Any, where: str, source: Source, before: int) -> Iterator[
     n, start = sum(groups), source.start - before
     nbytes = sum(file.metadata.row_group(g).total_byte_size for g in range(len(groups)))
     size = max(source.chunk or 1, min(_ROWS, _BYTES * n // max(nbytes, 1)))
+    batches = partial(bounded_batches, file, path, where, size, needed=source.chunk)
     if before == 0 and start > 0 and n:
-        for batch in naming_rows(_rows_from(file, groups, 0, size), where, "Parquet"):
+        for batch in naming_rows(_rows_from(batches, groups, 0), where, "Parquet"):
             yield batch, 0
             start = max(start, batch.num_rows)
             break
-    for batch in naming_rows(_rows_from(file, groups, max(start, 0), size), where, "Parquet", max(start, 0)):
+    for batch in naming_rows(_rows_from(batches, groups, max(start, 0)), where, "Parquet", max(start, 0)):
         yield batch, max(start, 0)
         start = max(start, 0) + batch.num_rows
 
 
-def _rows_from(file: Any, groups: Sequence[int], start: int, size: int) -> Iterator[Any]:
+def _rows_from(batches: Callable[..., Iterator[Any]], groups: Sequence[int], start: int) -> Iterator[Any]:
     """Yield the rows of a Parquet file from `start` on, without reading the row groups before."""
     ends = np.cumsum([0, *groups])
     first = int(np.searchsorted(ends, start, side="right")) - 1
     skip = start - int(ends[first])
-    for batch in file.iter_batches(batch_size=size, row_groups=range(first, len(groups))):
+    for batch in batches(row_groups=range(first, len(groups))):
         if skip < batch.num_rows:
             yield batch.slice(skip)
         skip = max(skip - batch.num_rows, 0)
@@ -154,13 +181,48 @@ class _Step(NamedTuple):
     what: str  # "index", "lists", "fields", "dictionary", "categories" or "values"
 
 
-def _plan(schema: Any, source: Source) -> list[_Step]:
+class PandasNote(NamedTuple):
+    """What pandas wrote about its columns."""
+
+    named: list[Any] = []  # columns of the index, or a dict for a range
+    categorical: frozenset[str] = frozenset()
+
+
+def pandas_note(schema: Any, where: str) -> PandasNote:
+    """Return what pandas wrote about the columns of a file, if it did; refuse what pandas does not write."""
+    text = (schema.metadata or {}).get(b"pandas")
+    if text is None:
+        return PandasNote()
+    try:
+        note = json.loads(text.decode())
+    except (ValueError, RecursionError) as error:  # also bytes that are not UTF-8
+        raise _wrong_note(where, "it is not JSON" if isinstance(error, ValueError) else "it is too deep") from error
+    if not isinstance(note, dict):
+        raise _wrong_note(where, "it is not an object")
+    index, columns = note.get("index_columns", []), note.get("columns", [])
+    if not isinstance(index, list) or not isinstance(columns, list):
+        raise _wrong_note(where, "its columns are not a list")
+    if not all(isinstance(own, dict) for own in columns):
+        raise _wrong_note(where, "a column in it is not an object")
+    names = [own.get("field_name") for own in columns if own.get("pandas_type") == "categorical"]
+    if not all(isinstance(name, str | None) for name in names):
+        raise _wrong_note(where, "a name in it is not a string")
+    return PandasNote(index, frozenset(name for name in names if name is not None))
+
+
+def _wrong_note(where: str, reason: str) -> ValueError:
+    return ValueError(
+        f"{where} has a note of pandas about its columns that cannot be read: {reason}. Write the file again, with "
+        "pandas or without the note."
+    )
+
+
+def _plan(schema: Any, source: Source, where: str) -> list[_Step]:
     """Return what becomes of the columns of a file; an index that had a name in pandas comes first, as in CSV files."""
     import pyarrow as pa
 
-    about = schema.pandas_metadata or {}
-    named = about.get("index_columns", ())
-    own = {item.get("field_name") for item in about.get("columns", ()) if item.get("pandas_type") == "categorical"}
+    about = pandas_note(schema, where)
+    named, own = about.named, about.categorical
     steps = []
     for name in dict.fromkeys([*(name for name in schema.names if name in named), *schema.names]):
         place = schema.get_field_index(name)
@@ -185,7 +247,7 @@ def _tables_of(parts: Iterator[_Rows], source: Source, kind: str) -> Iterator[Ta
     schema, steps = None, []
     for part in parts:
         if part.data.schema is not schema:
-            schema, steps = part.data.schema, _plan(part.data.schema, source)
+            schema, steps = part.data.schema, _plan(part.data.schema, source, part.where)
         rows = np.arange(part.first, part.first + part.data.num_rows)
         end, data = part.first + part.data.num_rows, part.data
         while True:
@@ -257,6 +319,22 @@ def _is_text(kind: Any) -> bool:
     return pa.types.is_string(kind) or pa.types.is_large_string(kind)
 
 
+def check_strings(column: Any, where: str, remedy: str = IN_PARTS) -> None:
+    """Refuse a dictionary column of text whose rows do not fit into memory, each with its own string."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    if not pa.types.is_dictionary(column.type) or not _is_text(column.type.value_type):
+        return
+    parts = column.chunks if isinstance(column, pa.ChunkedArray) else [column]
+    lengths = [pc.binary_length(own.dictionary) for own in parts]
+    largest = sum(len(own) * (pc.max(n).as_py() or 0) for own, n in zip(parts, lengths, strict=True))
+    if largest > _BYTES and largest > (most := available_memory()):
+        total = sum(pc.sum(n.take(own.indices)).as_py() or 0 for own, n in zip(parts, lengths, strict=True))
+        if total > most:
+            raise too_large(where, total, most, remedy)
+
+
 def values_of(column: Any, where: str, kind: str, exact: bool) -> np.ndarray:
     """Return one column: numbers with NaN where missing, or objects with None.
 
@@ -278,6 +356,7 @@ def values_of(column: Any, where: str, kind: str, exact: bool) -> np.ndarray:
             if arrow_type != pa.float64():  # integers above 2^53 are rounded, as NumPy does it
                 column = column.cast(pa.float64(), safe=not integer)
             return column.to_numpy(zero_copy_only=False)
+        check_strings(column, where)
         if pa.types.is_dictionary(arrow_type) and _is_text(arrow_type.value_type):
             column = column.cast(arrow_type.value_type)
         if _is_text(column.type):

@@ -10,10 +10,12 @@ from urllib.parse import unquote
 
 import numpy as np
 
-from ._arrow import arrow, checked, naming_rows
+from ._arrow import PandasNote, arrow, check_strings, checked, measured, naming_rows, pandas_note
+from ._arrow_sizes import check_each
 from ._delimited import read_csv_parts
 from ._json_lines import read_json_lines
 from ._nested import is_list_of_numbers
+from ._parquet_sizes import FEWER, bounded_batches
 from ._text import OPENERS, is_libsvm
 from .tables import Source, Table, check_unique, naming_file
 
@@ -131,14 +133,14 @@ def _look_at_parquet(path: Path, where: str) -> DataFile:
         n_rows, nulls = about.num_rows, _null_counts(about)
     check_unique(schema.names, where)
     complete = frozenset(name for name, count in nulls.items() if count == 0)
-    return DataFile(path, where, stamp, _types_of(schema), n_rows, _of_pandas(schema), complete)
+    note = pandas_note(schema, where)
+    return DataFile(path, where, stamp, _types_of(schema, note), n_rows, note.categorical, complete)
 
 
-def _types_of(schema: Any) -> dict[str, Any]:
+def _types_of(schema: Any, note: PandasNote) -> dict[str, Any]:
     """Return the type of each column; an index that had a name in pandas comes first, as in CSV files."""
-    index = (schema.pandas_metadata or {}).get("index_columns", ())
     types = dict(zip(schema.names, schema.types, strict=True))
-    return {**{name: types[name] for name in schema.names if name in index}, **types}
+    return {**{name: types[name] for name in schema.names if name in note.named}, **types}
 
 
 def _null_counts(about: Any) -> dict[str, int]:
@@ -157,17 +159,13 @@ def _null_counts(about: Any) -> dict[str, int]:
     return {name: count for name, count in counts.items() if name not in unknown}
 
 
-def _of_pandas(schema: Any) -> frozenset[str]:
-    about = (schema.pandas_metadata or {}).get("columns", ())
-    return frozenset(own.get("field_name") for own in about if own.get("pandas_type") == "categorical")
-
-
 def _look_at_arrow(path: Path, where: str) -> DataFile:
     stamp = _stamp(path, where)
-    with naming_file(where, "Arrow"), _open_arrow(path) as opened:
+    with naming_file(where, "Arrow"), _open_arrow(path, where) as opened:
         schema, n_rows = opened.reader.schema, sum(batch.num_rows for batch in opened.batches())
     check_unique(schema.names, where)
-    return DataFile(path, where, stamp, _types_of(schema), n_rows, _of_pandas(schema))
+    note = pandas_note(schema, where)
+    return DataFile(path, where, stamp, _types_of(schema, note), n_rows, note.categorical)
 
 
 # -- batches
@@ -183,6 +181,8 @@ def read_batches(file: DataFile, columns: Collection[str] | None, size: int, opt
         first = 0
         for data in _ahead(naming_rows(read(file, asked, size), file.where, "Parquet or Arrow")):
             own = dict(zip(data.schema.names, data.columns, strict=True))
+            for name, column in own.items():
+                check_strings(column, f"Column '{name}' of {file.where}", FEWER)
             own.update({name: _constant(file, name, data.num_rows) for name in file.constants})
             yield Batch(own, data.num_rows, file.where, first, {})
             first += data.num_rows
@@ -220,13 +220,13 @@ def _read_parquet(file: DataFile, columns: Sequence[str], size: int) -> Iterator
     pa = arrow()
     # so that pyarrow reads pages as they are needed, and not whole row groups, which may be the whole file
     with pa.parquet.ParquetFile(file.path, pre_buffer=False, buffer_size=1 << 17) as opened:
-        yield from opened.iter_batches(batch_size=size, columns=list(columns))
+        yield from bounded_batches(opened, file.path, file.where, size, columns=list(columns))
 
 
 def _read_arrow(file: DataFile, columns: Sequence[str], size: int) -> Iterator[Any]:
-    with _open_arrow(file.path) as opened:
+    with _open_arrow(file.path, file.where) as opened:
         fields = [opened.reader.schema.get_field_index(name) for name in columns]
-    with _open_arrow(file.path, fields) as opened:
+    with _open_arrow(file.path, file.where, fields) as opened:
         for batch in opened.batches():
             for start in range(0, checked(batch).num_rows, size):
                 yield batch.slice(start, size)
@@ -235,8 +235,8 @@ def _read_arrow(file: DataFile, columns: Sequence[str], size: int) -> Iterator[A
 class _open_arrow:
     """An Arrow file in a memory map, in either form of the format."""
 
-    def __init__(self, path: Path, fields: list[int] | None = None):
-        self._path, self._fields = path, fields
+    def __init__(self, path: Path, where: str, fields: list[int] | None = None):
+        self._path, self._where, self._fields = path, where, fields
 
     def __enter__(self) -> "_open_arrow":
         pa = arrow()
@@ -250,9 +250,9 @@ class _open_arrow:
         return self
 
     def batches(self) -> Iterator[Any]:
-        if hasattr(self.reader, "num_record_batches"):
-            return (self.reader.get_batch(k) for k in range(self.reader.num_record_batches))
-        return iter(self.reader)
+        footer = hasattr(self.reader, "num_record_batches")
+        in_order = (self.reader.get_batch(k) for k in range(self.reader.num_record_batches)) if footer else self.reader
+        return measured(iter(in_order), check_each(self._path, self._where, footer, mapped=True))
 
     def __exit__(self, *error: object) -> None:
         self._map.close()

@@ -321,7 +321,8 @@ def _pairs(
     seen: dict[str, Part] = {}
     missing: dict[str, int] = {}
     where, n, errors = "", 0, options["errors"]
-    without: list[int] = []  # rows that have no view
+    without: list[int] = []  # rows that have no view: the first of them
+    n_without = 0
     try:
         for table in tables:
             where = table.where
@@ -348,7 +349,8 @@ def _pairs(
             if not kept.all():
                 alone = [k for k in np.flatnonzero(~kept).tolist() if rows[k] >= errors.start]
                 if columns.ids is None or names is None:
-                    without += rows[alone].tolist()
+                    without = (without + rows[alone[:5]].tolist())[:5]  # a stream may have any number
+                    n_without += len(alone)
                 else:
                     columns.labels_alone += [(int(rows[k]), names[k], labels[k]) for k in alone]
                 labels = [label for label, there in zip(labels, kept, strict=True) if there]
@@ -365,8 +367,9 @@ def _pairs(
         tell_missing_cells([Table("", where, read_as_missing=missing)], options["na_values"])
         errors.tell(where)
     if without:
-        what = "row has" if len(without) == 1 else "rows have"
-        text = f"{len(without)} {what} no view at all and are left out of {where}: {sample_text(without, None)}."
+        what = "row has" if n_without == 1 else "rows have"
+        shown = sample_text(without, None) + (f" and {n_without - 5} more" if n_without > 5 else "")
+        text = f"{n_without} {what} no view at all and are left out of {where}: {shown}."
         warnings.warn(f"{text} Rows are counted from 0.", stacklevel=2)
 
 

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from .._backend import size_text
 from ..views._blocks import place_rows
 from ..views._frames import Levels
 from .quarantine import RowErrors
@@ -88,6 +89,16 @@ def naming_file(where: str, kind: str, errors: Any = Exception) -> Iterator[None
             encoding = "utf-8"
             raise not_encoded(where, encoding, reason) from error
         raise ValueError(f"{where} cannot be read as {kind}: {reason}. It may be empty, cut off or damaged.") from error
+
+
+IN_PARTS = "If it is what you expect, read it in parts by `read_blocks` or `read_stream`."
+
+
+def too_large(where: str, n_bytes: int, most: int, remedy: str = IN_PARTS) -> MemoryError:
+    """Return the error for a file, or a part of it, whose `n_bytes` unpacked ones do not fit into memory."""
+    return MemoryError(
+        f"{where} unpacks to {size_text(n_bytes)} or more, and {size_text(most)} of memory are available. {remedy}"
+    )
 
 
 def not_encoded(where: str, encoding: str, reason: str) -> ValueError:
