@@ -285,3 +285,15 @@ def test_ctrl_c_keeps_what_was_measured(tmp_path):
     assert b"The same command continues lecture-quadratic." in told
     assert len(kept.read_text().splitlines()) > 1
     assert not (tmp_path / "lecture-quadratic.lock").exists()
+
+
+def test_an_array_that_a_full_disk_cannot_hold_is_an_error(tmp_path):
+    """`np.save` says nothing: the C library loses what it had not written yet."""
+    array, file = np.arange(144.0).reshape(12, 12), tmp_path / "a.npy"
+    with open(file, "wb") as out:
+        _run._write_array(out, array)
+    np.testing.assert_array_equal(np.load(file), array)
+    if not Path("/dev/full").exists():
+        pytest.skip("this system has no device that is always full")
+    with open("/dev/full", "wb", buffering=0) as out, pytest.raises(OSError, match="No space left"):
+        _run._write_array(out, array)

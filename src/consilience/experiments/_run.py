@@ -164,8 +164,8 @@ def cached_in(folder: Path, digest: str) -> Callable[[str, Callable[[], np.ndarr
 
 
 def _write_array(out: IO[bytes], array: np.ndarray) -> None:
-    """Write an array as `np.save` does, which on a full disk would say nothing of a short array: C writes it there."""
-    np.lib.format.write_array(SimpleNamespace(write=out.write), array, allow_pickle=False)  # type: ignore[arg-type]
+    """Write an array as `np.save` does, which leaves it to C, and would say nothing of a disk that is full."""
+    np.lib.format.write_array(SimpleNamespace(write=out.write), array, allow_pickle=False)
 
 
 def _measure_all(experiment: Experiment, cells: list[Cell], folder: Path, n_jobs: int) -> Iterator[tuple[Cell, Found]]:
