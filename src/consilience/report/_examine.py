@@ -55,7 +55,8 @@ def examine(
     >>> from consilience.datasets import load_breast_cancer_views
     >>> from consilience.report import examine
     >>> X, y = load_breast_cancer_views(return_X_y=True)
-    >>> board = compare(X, y, estimators=["ViewMetricRidgeClassifierCV"], cv=2)
+    >>> X, y = X[::4], y[::4]
+    >>> board = compare(X, y, estimators=["CoRegularizedRidgeClassifierCV"], cv=2)
     >>> findings = examine(X, y, board, title="Breast cancer")
     >>> findings.losses["worst"][0] > findings.losses["error"][0]
     True
