@@ -37,7 +37,7 @@ import traceback
 import warnings
 from collections import Counter
 from collections.abc import Callable
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import NamedTuple
 
@@ -156,8 +156,12 @@ def run_cases(kind, seeds, tell):
 
 
 def memory():
-    """Return the bytes of memory that this process holds, after a collection; 0 where the system does not say."""
+    """Return the bytes of memory that this process holds and does not keep for later; 0 where the system is silent."""
     gc.collect()
+    if "pyarrow" in sys.modules:
+        sys.modules["pyarrow"].default_memory_pool().release_unused()
+    with suppress(AttributeError):  # of C libraries but GNU's
+        ctypes.CDLL(None).malloc_trim(0)
     try:
         with open("/proc/self/statm") as file:
             return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
