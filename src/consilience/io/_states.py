@@ -18,6 +18,7 @@ from ..batch.banded_ridge import BandedRidgeCV
 from ..batch.fusion import EarlyFusion, LateFusion
 from ..batch.max_margin import MaxMarginClassifier
 from ..batch.max_margin_outputs import MaxMarginRegressor
+from ..kernels import Kernel
 from ..kernels.features import Nystroem, RandomFeatures
 from ..online._frame import OnlineEstimator
 from ..solvers.certificates import STATUSES, Certificate, Solution
@@ -25,6 +26,7 @@ from ..views._blocks import Gram, width
 from ..views._reading import checked_sparse
 from ..views.container import Views
 from ._checks import BadState, are_names, check_array, check_counts, require
+from ._complete_states import check_complete, check_complete_views, check_kernel
 from ._consensus_states import check_consensus
 from ._online_states import ONLINE_CHECKS
 from ._remembered_states import check_remembered
@@ -91,6 +93,7 @@ def _is_ours(value: Any) -> bool:
 
 # -- data
 def _check_views(X: Views) -> None:
+    check_complete_views(X)
     check_counts(X, "_n")
     n, m = X._n, len(X.names)
     require(are_names(X.names) and m > 0 and tuple(X._blocks) == tuple(X.names), "Views have other names than data")
@@ -133,6 +136,7 @@ def _check_estimator(estimator: Any) -> None:
     """Check an estimator of the library; others have their parameters, but are not made of our arrays."""
     require(set(estimator._get_param_names()) <= set(vars(estimator)), "a parameter is missing")
     if _is_ours(estimator):
+        check_complete(estimator)
         _check_fitted(estimator)
         if not isinstance(estimator, OnlineEstimator):
             _check_batch(estimator)
@@ -251,6 +255,7 @@ _CHECKS: dict[type, Any] = {
     Solution: _check_solution,
     Certificate: _check_solution,
     BaseEstimator: _check_estimator,
+    Kernel: check_kernel,
     MaxMarginClassifier: _check_margin,
     MaxMarginRegressor: _check_margin,
     Nystroem: _check_features,
