@@ -101,7 +101,9 @@ def _of_batch(estimator: BatchEstimator, fitted: set[str]) -> Iterator[str]:
 def _coefficients(estimator: BatchEstimator, fitted: set[str]) -> Iterator[str]:
     """Yield the names of coefficients: of features, or of training samples."""
     if isinstance(estimator, (MaxMarginClassifier, MaxMarginRegressor)):
-        yield from ("dual_coef_", "support_", "_support_labels", "_n_fit", "_combine", "_score_map", "intercept_")
+        yield from ("_combine", "_score_map", "intercept_")
+        if estimator.solution_.status != "shared":  # a copy without samples has features alone
+            yield from ("dual_coef_", "support_", "_support_labels", "_n_fit")
         if "X_fit_" in fitted or "coef_" not in fitted:
             yield from ("X_fit_", "_in_fit", "_means", "_fit_weights")
             yield from ("_landmark_root",) if "coef_" in fitted else ()
