@@ -39,7 +39,7 @@ def check_complete_views(X: Views) -> None:
     require(set(vars(X)) == _OF_VIEWS, "Views have other attributes than Views have")
 
 
-def check_kernel(kernel: Kernel) -> None:
+def check_parts_of_kernel(kernel: Kernel) -> None:
     """Validate that a kernel consists of kernels and values, not of classes.
 
     Parameters
@@ -118,7 +118,7 @@ def _coefficients(estimator: BatchEstimator, fitted: set[str]) -> Iterator[str]:
 
 def _of_online(estimator: Any) -> list[str]:
     """Return the names of what an online estimator has before its first sample."""
-    begun = type(estimator).__new__(type(estimator))
+    begun: Any = object.__new__(type(estimator))
     vars(begun).update({name: vars(estimator)[name] for name in estimator._get_param_names()})
     if "_width" in vars(estimator):
         begun._first_width = estimator._width
