@@ -39,7 +39,7 @@ def check_complete_views(X: Views) -> None:
     require(set(vars(X)) == _OF_VIEWS, "Views have other attributes than Views have")
 
 
-def check_kernel(kernel: Kernel) -> None:
+def check_parts_of_kernel(kernel: Kernel) -> None:
     """Validate that a kernel consists of kernels and values, not of classes.
 
     Parameters
@@ -101,7 +101,9 @@ def _of_batch(estimator: BatchEstimator, fitted: set[str]) -> Iterator[str]:
 def _coefficients(estimator: BatchEstimator, fitted: set[str]) -> Iterator[str]:
     """Yield the names of coefficients: of features, or of training samples."""
     if isinstance(estimator, (MaxMarginClassifier, MaxMarginRegressor)):
-        yield from ("dual_coef_", "support_", "_support_labels", "_n_fit", "_combine", "_score_map", "intercept_")
+        yield from ("_combine", "_score_map", "intercept_")
+        if estimator.solution_.status != "shared":  # a copy without samples has features alone
+            yield from ("dual_coef_", "support_", "_support_labels", "_n_fit")
         if "X_fit_" in fitted or "coef_" not in fitted:
             yield from ("X_fit_", "_in_fit", "_means", "_fit_weights")
             yield from ("_landmark_root",) if "coef_" in fitted else ()
@@ -116,7 +118,7 @@ def _coefficients(estimator: BatchEstimator, fitted: set[str]) -> Iterator[str]:
 
 def _of_online(estimator: Any) -> list[str]:
     """Return the names of what an online estimator has before its first sample."""
-    begun = type(estimator).__new__(type(estimator))
+    begun: Any = object.__new__(type(estimator))
     vars(begun).update({name: vars(estimator)[name] for name in estimator._get_param_names()})
     if "_width" in vars(estimator):
         begun._first_width = estimator._width

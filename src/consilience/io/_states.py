@@ -26,7 +26,7 @@ from ..views._blocks import Gram, width
 from ..views._reading import checked_sparse
 from ..views.container import Views
 from ._checks import BadState, are_names, check_array, check_counts, require
-from ._complete_states import check_complete, check_complete_views, check_kernel
+from ._complete_states import check_complete, check_complete_views, check_parts_of_kernel
 from ._consensus_states import check_consensus
 from ._online_states import ONLINE_CHECKS
 from ._remembered_states import check_remembered
@@ -255,7 +255,7 @@ _CHECKS: dict[type, Any] = {
     Solution: _check_solution,
     Certificate: _check_solution,
     BaseEstimator: _check_estimator,
-    Kernel: check_kernel,
+    Kernel: check_parts_of_kernel,
     MaxMarginClassifier: _check_margin,
     MaxMarginRegressor: _check_margin,
     Nystroem: _check_features,
