@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from typing import Any
 
+import numpy as np
 from sklearn.base import is_classifier, is_regressor
 
 from ..batch._estimator import BatchEstimator
@@ -15,6 +16,7 @@ from ..batch.vector_valued import VectorValuedClassifier, VectorValuedRegressor
 from ..kernels import Kernel
 from ..kernels.by_view import kernel_terms
 from ..kernels.features import Nystroem, RandomFeatures
+from ..kernels.normalization import Standardized
 from ..online._frame import OnlineEstimator
 from ..online.ranking import RankingPerceptron
 from ..online.regression import PassiveAggressiveRegressor
@@ -50,6 +52,12 @@ def check_parts_of_kernel(kernel: Kernel) -> None:
     for name, value in vars(kernel).items():
         require(not isinstance(value, type), f"{name} of a kernel")
         require(name not in _OF_KERNELS or isinstance(value, Kernel), f"{name} of a kernel")
+    if isinstance(kernel, Standardized) and kernel.scale is not None:
+        shapes = [np.shape(part) for part in (kernel.shift, kernel.scale, kernel.limits)]
+        columns = shapes[1]
+        require(
+            len(columns) == 1 and shapes[0] in ((), columns) and shapes[2] == (2, *columns), "the scales of a kernel"
+        )
 
 
 def check_complete(estimator: Any) -> None:
