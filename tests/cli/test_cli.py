@@ -390,3 +390,18 @@ def test_an_error_that_follows_ctrl_c_is_not_one_of_the_data(monkeypatch):
 
     monkeypatch.setattr("consilience.cli.main.app", stopped)
     assert ended("estimators") == (130, "Stopped.\n")
+
+
+def test_ctrl_c_while_an_object_is_deleted_stops_the_work(monkeypatch):
+    class Deleted:
+        def __del__(self):
+            raise KeyboardInterrupt
+
+    def work(*given, **more):
+        del (own := {"a": Deleted()})["a"]
+        for _ in range(1000):
+            own[""] = time.sleep(0.001)
+        raise AssertionError("the work went on")
+
+    monkeypatch.setattr("consilience.cli.main.app", work)
+    assert ended("estimators") == (130, "Stopped.\n")

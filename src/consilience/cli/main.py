@@ -10,8 +10,10 @@ import os
 import signal
 import sys
 import warnings
+from _thread import interrupt_main
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from threading import Timer
 from typing import Any
 
 import typer
@@ -67,7 +69,7 @@ def main() -> None:
     """Run the command line; an error is one sentence unless --debug is given."""
     terminated: list[bool] = []
     try:
-        with _terminated_like_ctrl_c(terminated):
+        with _terminated_like_ctrl_c(terminated), _stopped_in_finalizers():
             code = _run_words()
     except KeyboardInterrupt:  # before the command or after it
         say("Stopped.", err=True)
@@ -157,6 +159,24 @@ def _terminated_like_ctrl_c(came: list[bool]) -> Iterator[None]:
         yield
     finally:
         signal.signal(signal.SIGTERM, before)
+
+
+@contextmanager
+def _stopped_in_finalizers() -> Iterator[None]:
+    """Let Ctrl-C stop the work that comes while an object is deleted, where Python would print it and go on."""
+    before = sys.unraisablehook
+
+    def again(ignored: Any) -> None:
+        if isinstance(ignored.exc_value, KeyboardInterrupt):
+            Timer(0.01, interrupt_main).start()  # when this hook has ended, where an exception would be printed too
+        else:
+            before(ignored)
+
+    sys.unraisablehook = again
+    try:
+        yield
+    finally:
+        sys.unraisablehook = before
 
 
 def _sentence(error: Exception) -> str:
