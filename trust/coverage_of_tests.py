@@ -1,7 +1,8 @@
 """How much of the library do the tests run? Lines and branches, with compiled loops measured as Python.
 
     python trust/coverage_of_tests.py            one test file and the module that it tests
-    python trust/coverage_of_tests.py --long     all tests; a later run measures again what has changed
+    python trust/coverage_of_tests.py --long     all tests; a later run measures again what has changed; with data in
+                                                 CONSILIENCE_DATA the tests of real data run too
 
 Each part of the tests runs in a process of its own, under coverage.py with branches, also in the processes that tests
 start. Compiled loops cannot be traced, so the tests that reach them run again with NUMBA_DISABLE_JIT=1; one that takes
