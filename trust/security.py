@@ -411,7 +411,7 @@ def ordinary_work(folder):
     with working_in(folder):
         for words in (["--help"], ["fit", "t.csv", "-y", "TARGET", "--save", "n.cons"], ["estimators"], ["kernels"],
                       ["reproduce", "--list"], ["stream", "t.csv", "-y", "TARGET", "--id", "ID", "--report", "s.html"],
-                      ["compare", "t.csv", "-y", "TARGET", "-e", "EarlyFusion", "-j", "1", "--cv", "2"],
+                      ["compare", "t.csv", "-y", "TARGET", "--id", "ID", "-e", "EarlyFusion", "-j", "1", "--cv", "2"],
                       *([command, "--help"] for command in ("fit", "predict", "evaluate", "stream", "compare", "demo",
                                                             "inspect", "reproduce"))):  # fmt: skip
             if call(words).code:
