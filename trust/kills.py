@@ -633,7 +633,7 @@ def run(long):
     figures.append(kill_comparisons(200 if long else 2, rng))
     figures.append(kill_comparison_in_lines((0, 0.3, 0.99, 1)) if long else kill_comparison_in_lines((0.5,), 11))
     if long:
-        figures.append(kill_workers(45, rng))
+        figures.append(kill_workers(20, rng))
     return Found(figures)
 
 
