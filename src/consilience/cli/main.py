@@ -71,12 +71,17 @@ def main() -> None:
     try:
         with _terminated_like_ctrl_c(terminated), _stopped_in_finalizers():
             code = _run_words()
+        _flush_quietly()
     except KeyboardInterrupt:  # before the command or after it
         say("Stopped.", err=True)
         code = _STOPPED
+        _flush_quietly()
+    sys.exit(_TERMINATED if code == _STOPPED and terminated else code)
+
+
+def _flush_quietly() -> None:
     with suppress(OSError):  # the error was told; otherwise Python would try again, and show a traceback
         flush_output()
-    sys.exit(_TERMINATED if code == _STOPPED and terminated else code)
 
 
 def _run_words() -> int:
