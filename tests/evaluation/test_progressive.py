@@ -209,7 +209,7 @@ ERRORS = {
     "The stream has samples alone; give their labels by y.": lambda f: {"y": None},
     "Item 0 of the stream is not a pair of views and label; got int": lambda f: {"stream": [1, 2], "y": None},
     "The stream has 300 samples and y has 3; they must agree.": lambda f: {"y": [1, 2, 3]},
-    "No column 'label' is in 'a.parquet', only audio__0": (
+    "No column 'label' is in 'a.parquet', only 'audio__0": (
         lambda f: {"stream": as_parquet(X, y, f / "a.parquet"), "y": None, "target": "label"}
     ),
     "No column of 'a.parquet' is of the view 'a': q.": (
