@@ -3,6 +3,7 @@
 import json
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
+from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -141,10 +142,9 @@ def _batches_of(file: Any, path: Path, where: str, source: Source, before: int) 
     size = max(source.chunk or 1, min(_ROWS, _BYTES * n // max(nbytes, 1)))
     batches = partial(bounded_batches, file, path, where, size, needed=source.chunk)
     if before == 0 and start > 0 and n:
-        for batch in naming_rows(_rows_from(batches, groups, 0), where, "Parquet"):
+        for batch in islice(naming_rows(_rows_from(batches, groups, 0), where, "Parquet"), 1):  # none if it is damaged
             yield batch, 0
             start = max(start, batch.num_rows)
-            break
     for batch in naming_rows(_rows_from(batches, groups, max(start, 0)), where, "Parquet", max(start, 0)):
         yield batch, max(start, 0)
         start = max(start, 0) + batch.num_rows
