@@ -164,7 +164,7 @@ def _text(node: ast.AST) -> str:
     return ast.unparse(ast.fix_missing_locations(ast.copy_location(node, node)))
 
 
-def sample_order(mutants: Sequence[Mutant], seed: int = 0) -> list[Mutant]:
+def sample_order(mutants: Sequence[Mutant], seed: int = 1) -> list[Mutant]:
     """Return mutants in a random order of which every beginning has files by their share of all mutants."""
     by_file = defaultdict(list)
     for mutant in mutants:

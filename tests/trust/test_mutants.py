@@ -193,6 +193,13 @@ def test_results_hold_for_the_present_file_and_survivors_meet_new_tests_only(tmp
     outcomes, passed = mutants.read_results(every, results)
     assert [outcomes.get(mutant.key, ("none",))[0] for mutant in every] == ["killed", "survived", "survived", "none"]
     assert passed[every[1].key] == {"t.py::old"}
+    first = mutants.first_outcomes(every, results)
+    assert [first.get(mutant.key) for mutant in every] == ["killed", "survived", "survived", None]
+    with open(results, "a") as file:
+        file.write(json.dumps({"key": every[1].key, "file": present, "status": "killed", "by": "", "passed": []}) + "\n")
+    assert mutants.first_outcomes(every, results)[every[1].key] == "survived"
+    assert mutants.read_results(every, results)[0][every[1].key][0] == "killed"
+    results.write_text("".join(results.read_text().splitlines(keepends=True)[:-1]))
 
     class Recorded:
         def job(self, mutant):
@@ -231,11 +238,13 @@ def test_too_many_survivors_fail_and_are_listed():
     killed, survived = mutants.Outcome("killed", "failed: t"), mutants.Outcome("survived", "passed: all")
     for n_survived, failed in ((0, 0), (3, 0), (4, 1), (20, 17)):
         outcomes = {mutant.key: survived if k < n_survived else killed for k, mutant in enumerate(every)}
-        found = mutants.summarize(every, outcomes)
+        found = mutants.summarize(every, outcomes, dict.fromkeys(outcomes, "survived"))
         assert [(figure.what, figure.tried, figure.failed) for figure in found.figures] == [
             ("mutants of certificates", 20, failed)
         ]
         assert len(found.tables[0][2]) == n_survived
+        share = "100%" if n_survived == 0 else f"{1 - n_survived / 20:.0%}"
+        assert found.figures[0].note.startswith(f"{share} killed; 0% when first tried, 95% interval 0% to")
 
 
 def test_equivalent_mutants_are_mutants_of_the_present_source():
