@@ -17,6 +17,7 @@ import os
 if __name__ == "__main__":  # threads of BLAS only wait for each other on matrices this small
     for variable in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
         os.environ.setdefault(variable, "1")
+    os.environ.setdefault("ARROW_DEFAULT_MEMORY_POOL", "system")  # the others keep memory, which looks like a leak
 if os.environ.get("NUMBA_BOUNDSCHECK") == "1":  # code compiled without checks must not come from the cache
     os.environ.setdefault("NUMBA_CACHE_DIR", f"/tmp/fuzz-boundscheck-{os.getuid()}")
 

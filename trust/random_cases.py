@@ -9,6 +9,7 @@ import os
 if __name__ == "__main__":  # threads of BLAS only wait for each other on matrices this small
     for variable in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
         os.environ.setdefault(variable, "1")
+    os.environ.setdefault("ARROW_DEFAULT_MEMORY_POOL", "system")  # the others keep memory, which looks like a leak
 
 import sys
 from collections import Counter

@@ -196,7 +196,8 @@ def test_results_hold_for_the_present_file_and_survivors_meet_new_tests_only(tmp
     first = mutants.first_outcomes(every, results)
     assert [first.get(mutant.key) for mutant in every] == ["killed", "survived", "survived", None]
     with open(results, "a") as file:
-        file.write(json.dumps({"key": every[1].key, "file": present, "status": "killed", "by": "", "passed": []}) + "\n")
+        line = {"key": every[1].key, "file": present, "status": "killed", "by": "", "passed": []}
+        file.write(json.dumps(line) + "\n")
     assert mutants.first_outcomes(every, results)[every[1].key] == "survived"
     assert mutants.read_results(every, results)[0][every[1].key][0] == "killed"
     results.write_text("".join(results.read_text().splitlines(keepends=True)[:-1]))

@@ -12,7 +12,7 @@ import numpy as np
 from .._backend import available_memory
 from ._arrow_sizes import check_each, check_whole
 from ._nested import ListKind, is_list_of_numbers, read_nested
-from ._parquet_sizes import bounded_batches, read_bounded
+from ._parquet_sizes import bounded_batches, open_parquet, read_bounded
 from .tables import IN_PARTS, Source, Table, check_unique, naming_file, objects, too_large
 
 _ROWS = 8_192  # that are read at a time, unless they have more than so many bytes, and cut into chunks afterwards
@@ -114,7 +114,7 @@ def _load_parquet(source: Source) -> Iterator[_Rows]:
         where = f"'{one.name}'"
         with naming_file(where, "Parquet"):
             # pages are read as they are needed, and not whole row groups, which may be the whole file
-            file = pa.parquet.ParquetFile(one, pre_buffer=False, buffer_size=0 if chunk is None else 1 << 17)
+            file = open_parquet(one, pre_buffer=False, buffer_size=0 if chunk is None else 1 << 17)
         with file:
             check_unique(file.schema_arrow.names, where)
             if chunk is None:

@@ -15,7 +15,7 @@ from ._arrow_sizes import check_each
 from ._delimited import read_csv_parts
 from ._json_lines import read_json_lines
 from ._nested import is_list_of_numbers
-from ._parquet_sizes import FEWER, bounded_batches
+from ._parquet_sizes import FEWER, bounded_batches, open_parquet
 from ._text import OPENERS, is_libsvm
 from .tables import Source, Table, check_unique, naming_file
 
@@ -127,8 +127,9 @@ def _is_integer(text: str) -> bool:
 
 
 def _look_at_parquet(path: Path, where: str) -> DataFile:
-    pa, stamp = arrow(), _stamp(path, where)
-    with naming_file(where, "Parquet"), pa.parquet.ParquetFile(path) as file:
+    arrow()
+    stamp = _stamp(path, where)
+    with naming_file(where, "Parquet"), open_parquet(path) as file:
         schema, about = file.schema_arrow, file.metadata
         n_rows, nulls = about.num_rows, _null_counts(about)
     check_unique(schema.names, where)
@@ -217,9 +218,8 @@ def _ahead(items: Iterator[Any]) -> Iterator[Any]:
 
 
 def _read_parquet(file: DataFile, columns: Sequence[str], size: int) -> Iterator[Any]:
-    pa = arrow()
     # so that pyarrow reads pages as they are needed, and not whole row groups, which may be the whole file
-    with pa.parquet.ParquetFile(file.path, pre_buffer=False, buffer_size=1 << 17) as opened:
+    with open_parquet(file.path, pre_buffer=False, buffer_size=1 << 17) as opened:
         yield from bounded_batches(opened, file.path, file.where, size, columns=list(columns))
 
 

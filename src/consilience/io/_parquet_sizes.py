@@ -1,5 +1,7 @@
 """What the columns of a Parquet file unpack to, as its footer tells, and readers that stay within the memory."""
 
+import io
+import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -18,6 +20,49 @@ class _Leaf(NamedTuple):
     column: int  # that it belongs to, in the schema
     width: int  # bytes of a value, or of the place of a string
     strings: bool  # whether values have more bytes than these
+
+
+class _NoBytes(io.RawIOBase):
+    """A file of the length of another one, whose bytes cannot be read."""
+
+    def __init__(self, size: int) -> None:
+        self.size, self.place, self.asked = size, 0, False
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def tell(self) -> int:
+        return self.place
+
+    def seek(self, offset: int, whence: int = os.SEEK_SET, /) -> int:
+        self.place = offset + (0, self.place, self.size)[whence]
+        return self.place
+
+    def read(self, size: int = -1, /) -> bytes:
+        self.asked = True
+        raise OSError("There are no bytes.")
+
+
+def open_parquet(path: Path, **options: Any) -> Any:
+    """Open a Parquet file; raise OSError if what its footer says of a column of a row group cannot be.
+
+    pyarrow says so where it reads rows, but ends the process where it is asked about the column. So it is first to read
+    all rows from a file without bytes: it looks at all columns before it asks for bytes.
+    """
+    import pyarrow as pa
+
+    file, bytes_of = pa.parquet.ParquetFile(path, **options), _NoBytes(path.stat().st_size)
+    try:
+        with pa.parquet.ParquetFile(bytes_of, metadata=file.metadata, pre_buffer=True) as trial:
+            next(trial.iter_batches(batch_size=1), None)
+    except OSError:
+        if not bytes_of.asked:
+            file.close()
+            raise
+    return file
 
 
 def read_bounded(file: Any, path: Path, where: str, most: int) -> Any:
