@@ -10,12 +10,14 @@ import pytest
 import consilience as cs
 from consilience.io import _arrow_sizes
 from consilience.io._arrow_sizes import batch_sizes
+from consilience.io._parquet_sizes import open_parquet
 
 pa = pytest.importorskip("pyarrow")
 feather = pytest.importorskip("pyarrow.feather")
 parquet = pytest.importorskip("pyarrow.parquet")
 
 N = 200_000  # 1.6 MB of numbers
+POOLS = []  # Arrow's threads may free memory after a test, so its pool must outlive it
 
 
 @pytest.fixture
@@ -81,6 +83,7 @@ def test_it_is_refused_before_it_is_read(name, tmp_path, little_memory, monkeypa
     WRITTEN[name](tmp_path / name)
     before = pa.total_allocated_bytes()
     pool = pa.proxy_memory_pool(pa.default_memory_pool())
+    POOLS.append(pool)
     old = pa.default_memory_pool()
     pa.set_memory_pool(pool)
     try:
@@ -168,6 +171,14 @@ def test_rows_without_a_view_are_counted_and_the_first_named(tmp_path):
     feather.write_feather(pa.table({"a": pa.array([1.0, *[None] * 20]), "y": np.arange(21)}), tmp_path / "t.feather")
     with pytest.warns(UserWarning, match="20 rows have no view .*: 1, 2, 3, 4, 5 and 15 more"):
         list(cs.read_stream(tmp_path / "t.feather", chunk=3))
+
+
+def test_files_that_are_opened_leave_no_memory(tmp_path):
+    parquet.write_table(zeros()[:100], tmp_path / "t.parquet")
+    before = pa.total_allocated_bytes()
+    for _ in range(20):
+        open_parquet(tmp_path / "t.parquet").close()
+    assert pa.total_allocated_bytes() == before
 
 
 # -- headers
