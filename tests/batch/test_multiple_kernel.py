@@ -1,6 +1,7 @@
 """Multiple kernels and output kernels against conic programs, the published alternations and their special cases."""
 
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -311,6 +312,27 @@ def test_many_kernels():
     assert solution.status == "converged"
     assert 3 <= np.count_nonzero(solution.x) < 60
     assert solution.x[:3].sum() > 0.5 * solution.x.sum()
+
+
+@pytest.mark.parametrize("penalty", [BlockNorm(0.1, 0.1), SquaredNorm(0.01, 2.0)], ids=["blocks", "squares"])
+@pytest.mark.parametrize("seed", range(10))
+def test_the_last_step_does_not_depend_on_the_rounding_of_values(penalty, seed):
+    """Near the optimum an error of 1e-7 changes values by 1e-14: less than their rounding, which is noise here."""
+    rng = np.random.default_rng(seed)
+    X, Y = rng.random((45, 30)), rng.choice([-1.0, 1.0], size=(45, 1))
+    exact = GramFit([RBF(0.1)(one) for one in (X[:, :10], X[:, 10:])], Y)
+    noise = iter(1 + 2e-12 * rng.standard_normal(1000))
+
+    class Rounded:
+        at_zero = exact.at_zero
+
+        def __call__(self, d):
+            found = exact(d)
+            return replace(found, value=found.value * next(noise), loss=found.loss * next(noise))
+
+    d = learn_kernel_weights(Rounded(), penalty, np.full(2, 10.0), tol=1e-12, max_iter=100).x
+    best = penalty.best(exact(d).norms(d))  # d itself at the optimum
+    np.testing.assert_allclose(d, best, rtol=0, atol=1e-10 * d.max())
 
 
 # -- output kernels for classes

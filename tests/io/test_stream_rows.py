@@ -125,9 +125,10 @@ def test_row_groups_before_the_start_are_not_read(tmp_path, monkeypatch):
     read = []
     whole = pq.ParquetFile.iter_batches
 
-    def counted(self, *args, row_groups, **options):
-        read.append(list(row_groups))
-        return whole(self, *args, row_groups=row_groups, **options)
+    def counted(self, *args, **options):
+        if "row_groups" in options:  # not where a file without bytes is tried
+            read.append(list(options["row_groups"]))
+        return whole(self, *args, **options)
 
     monkeypatch.setattr(pq.ParquetFile, "iter_batches", counted)
     assert drained(read_stream(tmp_path / "t.parquet", chunk=5, start=17))[2].tolist() == list(range(17, N))

@@ -389,6 +389,11 @@ def _polish(target: Any, inside: Any, x: np.ndarray) -> np.ndarray:
 
 
 # -- the solver
+def _distance(penalty: ViewPenalty, fitted: Fitted, d: np.ndarray) -> float:
+    """Return how far d is from the best one for the norms that follow from it."""
+    return float(np.abs(penalty.best(fitted.norms(d)) - d).max())
+
+
 def learn_kernel_weights(
     fit: GramFit | MomentFit, penalty: ViewPenalty, start: np.ndarray, *, tol: float, max_iter: int
 ) -> Solution:
@@ -419,7 +424,7 @@ def learn_kernel_weights(
         hessian = now.hessian + 1e-13 * np.trace(now.hessian) * np.eye(len(d))
         # start where the alternation leads, with all d above 0, so that a view left out may come back
         goal = penalty.step(d, np.maximum(alternated, 1e-9 * alternated.max()), -now.descent, hessian, before)
-        moved = None
+        moved, left = None, 1e-11 * abs(objective)
         if goal.max() < 0.1 * d.max():  # the model of J does not hold so far down
             goal = goal + 0.1 * d
         for share in (1.0,) if enough else (1.0, 0.5, 0.25, 0.05, 0.0):  # 0 stands for the alternation
@@ -428,9 +433,13 @@ def learn_kernel_weights(
             value = after.value + penalty.on_weights(trial)  # what steps in d lower
             reached = after.loss + penalty.norm(after.norms(trial))  # the objective at G itself, for the gap
             dual = max(bound, penalty.dual(after))
-            left = 1e-12 * abs(objective) if enough else 0.0  # where values are within rounding, the gap decides
-            nearer = reached - dual < objective - bound + left and value <= before * (1 + 1e-12)
-            if value < before or nearer:
+            if objective - bound <= max(tol * abs(objective), left):
+                # differences of values may be rounding now; at the optimum d is the best one for its norms
+                nearer = _distance(penalty, after, trial) < _distance(penalty, now, d)
+                accepted = nearer and reached - dual <= objective - bound + left and value <= before + left
+            else:
+                accepted = value < before or (reached - dual < objective - bound and value <= before * (1 + 1e-12))
+            if accepted:
                 moved = trial, after, reached, dual
                 break
         if moved is None:
