@@ -70,6 +70,23 @@ def test_a_leak_is_counted(monkeypatch):
     assert "1 leaks" in found.figures[0].note
 
 
+def test_memory_that_is_taken_once_is_not_a_leak(monkeypatch):
+    monkeypatch.setattr(fuzz, "LEAST", 40)
+    monkeypatch.setattr(fuzz, "GROWTH", 4 << 20)
+    drawn = set()
+
+    def load(rng):
+        number = int(rng.integers(2**60))
+        if number not in drawn:
+            drawn.add(number)
+            HELD.append(taken(1 << 19))
+
+    plan(monkeypatch, load, cases=40, child=False)
+    assert random_cases.run(False).figures[0].failed == 0
+    assert len(drawn) == 40
+    HELD.clear()
+
+
 def test_a_sound_kind_has_no_failures(monkeypatch):
     plan(monkeypatch, lambda rng: None, cases=5)
     found = random_cases.run(False)
