@@ -5,6 +5,7 @@ import tracemalloc
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 from online_cases import ALL, same_state, stream
 from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression, Perceptron
@@ -12,6 +13,8 @@ from sklearn.linear_model import LogisticRegression, Perceptron
 import consilience as cs
 from consilience import Views
 from consilience.kernels import RBF, Linear
+from consilience.online._binary_steps import binary_pass
+from consilience.online._steps import linear_pass
 
 
 @pytest.mark.parametrize("name", ALL)
@@ -324,3 +327,17 @@ def test_a_number_in_a_map_that_no_float_holds_is_refused():
         with pytest.raises(ValueError, match="View 'a': A map has a number for the key 'x' that no float64 holds"):
             call({"a": {"x": -(10**400)}})
     assert model.n_samples_seen_ == 1
+
+
+def test_samples_that_cannot_be_written_compile_nothing_again():
+    X, y = np.random.default_rng(0).normal(size=(20, 3)), np.arange(20) % 2
+    fixed = X.copy()
+    fixed.flags.writeable = False
+    sparse = sp.csr_array(fixed)
+    for part in (sparse.data, sparse.indices):
+        part.flags.writeable = False
+    for loop, estimator in ((binary_pass, cs.PassiveAggressive()), (linear_pass, cs.MatrixPerceptron())):
+        estimator.partial_fit({"a": X}, y, classes=[0, 1])
+        known = len(getattr(loop, "signatures", ()))  # none with the compiler off
+        estimator.partial_fit({"a": fixed}, y).partial_fit({"a": sparse}, y).learn_one({"a": fixed[0]}, 0)
+        assert len(getattr(loop, "signatures", ())) == known

@@ -25,7 +25,7 @@ from ._binary_steps import binary_pass
 from ._factors import ViewFactors
 from ._interval_steps import linear_interval_pass
 from ._machine import Lesson, Machine, Sources, first_weight, includes_last, mean_of, plain, remapped
-from ._rows import Columns, Rows, joined, known_views, read_numbers, read_rows
+from ._rows import Columns, Rows, joined, known_views, read_numbers, read_only, read_rows
 from ._steps import linear_pass
 
 _LAYOUTS = 64  # sets of views of single samples whose columns are kept
@@ -192,7 +192,7 @@ class LinearMachine(Machine):
                     given[name] = own
         if not given or n_given < len(x):  # x has a view that is not known yet
             return None
-        return Rows(RowArrays(_joined_values(given, ones), *self._layout(given)))
+        return Rows(RowArrays(read_only(_joined_values(given, ones)), *self._layout(given)))
 
     def _layout(self, given: Mapping[str, Any]) -> tuple[np.ndarray, ...]:
         """Return all of `RowArrays` but the values of one row; dense rows of the same views share it."""
@@ -212,7 +212,8 @@ class LinearMachine(Machine):
                 at += ones + len(columns[-1])
             bounds.append(at)
         edges = np.array([bounds])
-        layout = (joined(columns).astype(np.int32, copy=False), edges[:, :-1], edges[:, 1:], edges[:, :-1])
+        places = read_only(joined(columns).astype(np.int32, copy=False))
+        layout = (places, edges[:, :-1], edges[:, 1:], edges[:, :-1])
         if dense and len(self._layouts) < _LAYOUTS:
             self._layouts[tuple(given)] = layout
         return layout

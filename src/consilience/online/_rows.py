@@ -117,7 +117,8 @@ def read_rows(X: Views, columns: Columns, ones: bool = False) -> RowArrays:
         starts.append((one, one + 1, np.full(n, at, dtype=np.int64)))
         values.append(np.ones(1, dtype=np.result_type(*values) if values else np.float64))
         places.append(np.zeros(1, dtype=np.int32))
-    return RowArrays(joined(values), joined(places), *(_side_by_side([s[k] for s in starts]) for k in range(3)))
+    positions = (_side_by_side([s[k] for s in starts]) for k in range(3))
+    return RowArrays(read_only(joined(values)), read_only(joined(places)), *positions)
 
 
 def with_ones(block: Any) -> Any:
@@ -184,6 +185,13 @@ def read_numbers(row: Any, width: int) -> Any:
 def joined(parts: list[np.ndarray]) -> np.ndarray:
     """Return arrays one after the other; a single one without a copy."""
     return parts[0] if len(parts) == 1 else np.concatenate(parts)
+
+
+def read_only(array: np.ndarray) -> np.ndarray:
+    """Return a view that cannot be written: loops compile once, also for samples of a memory map."""
+    view = array.view()
+    view.setflags(write=False)
+    return view
 
 
 def _side_by_side(columns: list[np.ndarray]) -> np.ndarray:
