@@ -126,7 +126,7 @@ def in_child(change: Callable[[], None], items: list[Any], limits: dict[str, flo
     while select.select([receiving], [], [], WAIT)[0]:
         part = os.read(receiving, 10_000).decode()
         text += part
-        if not part or text.endswith("end\n"):
+        if not part or text.endswith("\nend\n"):  # a name of a test may end so too
             break
     for stop in (os.killpg, os.kill):  # with what tests may have started
         with contextlib.suppress(ProcessLookupError):

@@ -62,7 +62,7 @@ def test_waits():
     assert waits(0) == 0
     assert waits(-2) == -2
 
-def test_box():
+def test_box_from_end_to_end():  # a name that ends as the last message of a child does
     assert Box(0).size == 0
     with pytest.raises(ValueError, match="A size is not negative"):
         Box(-1)
