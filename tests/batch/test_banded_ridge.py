@@ -10,7 +10,7 @@ from sklearn.model_selection import GroupKFold, KFold, cross_val_score
 
 import consilience as cs
 import reference
-from consilience import BandedRidgeCV, Views
+from consilience import BandedRidgeCV, Views, _progress
 from consilience.kernels import RBF
 
 
@@ -103,6 +103,19 @@ def test_missing_targets_are_left_out_output_by_output():
     np.testing.assert_array_equal(model.score_by_output(X, Y)[2], model.score_by_output(X[rest], Y[rest])[2])
     scores = cross_val_score(clone(model), X, Y, cv=3)  # the score of the estimator leaves NaN out
     assert np.isfinite(scores).all()
+
+
+def test_progress_counts_every_draw_of_weights_for_every_pattern_of_targets():
+    X, Y = data()
+    Y[5:9, 2] = np.nan
+    shown = []
+    token = _progress._shown_by.set(lambda text, share: shown.append((text, share)))
+    try:
+        BandedRidgeCV(n_iter=3, random_state=0).fit(X, Y)
+    finally:
+        _progress._shown_by.reset(token)
+    assert [text for text, _ in shown] == [f"draw of weights {k} of 6" for k in range(1, 7)]
+    np.testing.assert_allclose([share for _, share in shown], np.arange(1, 7) / 6)
 
 
 def test_missing_views_add_nothing_and_are_the_mean():

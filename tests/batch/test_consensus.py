@@ -93,6 +93,17 @@ def test_the_penalty_is_that_of_scikit_learn():
     np.testing.assert_allclose((y - fit.held[:, 0]) ** 2, errors, rtol=1e-8)
 
 
+def test_two_samples_are_enough_for_a_base_model():
+    """Each predicts the other one with any penalty; one of those that are tried makes the fit to both."""
+    K, Y = np.array([[2.0, 0.5], [0.5, 1.0]]), np.array([[1.0, -1.0], [3.0, 4.0]])
+    fit = fit_base(K, Y, np.ones(2))
+    np.testing.assert_allclose(fit.held, Y[::-1])
+    unit = (K.trace() - K.sum() / 2) / 2
+    assert np.isclose(fit.penalty, unit * PENALTIES).any()
+    a, b = reference.ridge_with_intercept(K, Y, np.ones(2), fit.penalty)
+    np.testing.assert_allclose(K @ fit.coefficients + fit.intercept, K @ a + b, rtol=1e-10)
+
+
 @pytest.mark.parametrize("n", [2, 3])
 def test_few_samples(n):
     X, Y = made(n=n)
@@ -150,6 +161,19 @@ def test_calibration_of_separated_classes_is_finite():
     slope, biases = calibrate(scores, np.repeat([0, 1, 2], 5), np.ones(15), 3)
     assert 0 < slope < 20
     np.testing.assert_allclose(biases, 0, atol=1e-3)
+
+
+@pytest.mark.parametrize("each", [1, 2, 5, 20])
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_separated_classes_get_the_probability_of_platts_targets(each, n_classes):
+    """By symmetry no class has a bias, and the slope alone meets the target (n + 1) / (n + 2) at every sample."""
+    codes = np.repeat(np.arange(n_classes), each)
+    scores = np.where(codes[:, None] == np.arange(n_classes), 1.0, -1.0)
+    slope, biases = calibrate(scores, codes, np.ones(len(codes)), n_classes)
+    np.testing.assert_allclose(biases, 0, atol=1e-6)
+    odds = np.exp(2 * slope)  # of the own class to another one
+    expected = (len(codes) + 1) / (len(codes) + 2)
+    assert odds / (odds + n_classes - 1) == pytest.approx(expected, rel=1e-4)
 
 
 # -- the whole estimator against refits of everything

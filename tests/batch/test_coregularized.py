@@ -300,6 +300,18 @@ def test_the_bound_holds_everywhere_and_is_met(agreement, order):
         assert lower_bound(value, curvature, c, order) <= found.objective * (1 + 1e-9)
 
 
+@pytest.mark.parametrize("order", [2, 2.2, 3, 8])
+def test_the_bound_holds_for_an_objective_that_rises_with_the_weights(order):
+    """For c'Ac with a positive definite A, which is linear in cc', no bound is above the minimum on the sphere."""
+    A = np.array([[1.0, -0.9], [-0.9, 1.0]])
+    angles = np.linspace(0.01, np.pi + 0.01, 200)
+    around = np.column_stack([np.cos(angles), np.sin(angles)])
+    around /= np.linalg.norm(around, order, axis=1, keepdims=True)
+    values = np.sum(around @ A * around, axis=1)
+    for c, value in zip(around, values, strict=True):
+        assert lower_bound(value, A, c, order) <= values.min() * (1 + 1e-3)
+
+
 def test_a_larger_order_brings_weights_closer_to_uniform():
     X, y = digits(150)
     model = cs.CoRegularizedRidgeClassifier(alpha=1e-3, view_weights="learned", random_state=0)

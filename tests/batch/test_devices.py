@@ -11,6 +11,7 @@ from sklearn.pipeline import make_pipeline
 import consilience as cs
 from consilience._backend import is_device_array, namespace
 from consilience.kernels import RBF, ChiSquared, Laplacian
+from consilience.views.estimator import finite_outputs
 from device_cases import RUNS, C, R, draw_samples, outputs, targets
 
 REFUSED = {
@@ -39,6 +40,16 @@ def library(request):
 
 def moved(views, library, mask=None, dtype=np.float64):
     return cs.Views({name: library.asarray(block.astype(dtype)) for name, block in views.items()}, mask=mask)
+
+
+@pytest.mark.filterwarnings("ignore:overflow encountered in reduce")
+def test_one_output_that_overflows_is_refused_and_large_ones_are_not(library):
+    model = cs.CoRegularizedRidge()
+    for bad in (np.inf, np.nan):
+        with pytest.raises(ValueError, match="CoRegularizedRidge has no finite prediction for sample 1: its values"):
+            finite_outputs(model, library.asarray([[1.0], [bad], [2.0]]))
+    large = library.asarray(np.full((3, 1), 1e308))  # their sum is not finite
+    assert finite_outputs(model, large) is large
 
 
 @pytest.mark.parametrize(

@@ -315,6 +315,17 @@ def test_alternating_learns_weights_on_the_sphere(metric):
         both.fit(gram_views(grams, mask), Y[:, 0])
 
 
+@pytest.mark.parametrize("penalty", [1e-9, 1.0, 1e9])
+@pytest.mark.parametrize("sparse", [False, True])
+def test_alternating_lowers_the_objective_whatever_the_penalty_on_the_metric_is(penalty, sparse):
+    X, Y, _ = two_views(15, outputs=2)
+    M = np.hstack([X["a"], X["b"]])
+    moments = MetricMoments(M.T @ M, M.T @ Y, np.sum(Y**2, axis=0), [2, 2], 0.1, penalty, sparse=sparse, shared=True)
+    first, end = (alternate_metric(moments, np.ones(2), weights="given", tol=0, max_iter=k) for k in (0, 20))
+    least = np.sum((Y - M @ np.linalg.lstsq(M, Y, rcond=None)[0]) ** 2)  # without any penalty
+    assert least <= end.objective < least + 0.9 * (first.objective - least)
+
+
 # -- the published scheme as it is printed
 def published(alpha, penalty, w, **more):
     """The estimator with fixed steps on precomputed kernels; rounds never end early."""
@@ -460,6 +471,23 @@ def test_steps_that_leave_the_range_of_doubles_keep_the_last_state():
     assert end.status == "diverged"
     assert np.isfinite(end.x.G).all()
     assert np.isfinite(end.objective)
+
+
+def test_fixed_steps_have_settled_where_a_round_changes_nothing():
+    """No coefficients explain these targets: steps of ½ take the metric from 1 to 0, where it stays."""
+    moments = MetricMoments(np.eye(1), np.zeros((1, 1)), np.array([4.0]), [1], 1.0, 2.0, sparse=True, shared=True)
+    end = fixed_metric_steps(moments, np.ones(1), step=0.25, weights="given", tol=0, max_iter=50)
+    assert (end.status, end.n_iter, end.objective) == ("settled", 3, 4.0)
+    np.testing.assert_array_equal(end.x.metrics, np.zeros((1, 1, 1)))
+
+
+@pytest.mark.parametrize("order", [[0, 1], [1, 0]])
+def test_the_metric_of_one_output_that_leaves_the_range_of_doubles_ends_the_steps(order):
+    y = np.array([[1e60, 1.0]])[:, order]
+    moments = MetricMoments(np.eye(1), y, y[0] ** 2, [1], 1.0, 1.0, sparse=False, shared=False)
+    end = fixed_metric_steps(moments, np.ones(1), step=1e-3, weights="given", tol=0, max_iter=3)
+    assert end.status == "diverged"
+    np.testing.assert_array_equal(end.x.metrics, np.ones((2, 1, 1)))  # where they started
 
 
 @pytest.mark.parametrize(
@@ -961,6 +989,20 @@ def test_roots_end_where_newtons_steps_would_run_in_circles():
     assert rho**3 * np.sum(e * 100 / (e + rho) ** 2) == pytest.approx((0.8 / 3) ** 3)
 
 
+def test_held_out_solver_at_rows_whose_steps_end_earlier_than_those_of_others():
+    """Nothing is divided by the distance between two steps of a row that has come to rest."""
+    for seed in range(8):
+        rng = np.random.default_rng(seed)
+        M, y = rng.normal(size=(40, 4)), rng.normal(size=(40, 1)) * np.exp(3 * rng.normal(size=(40, 1)))
+        U, sigma, _ = np.linalg.svd(M, full_matrices=False)
+        with np.errstate(divide="raise", invalid="raise"):
+            found = HeldOutSpectrum(sigma**2, U, y, U.T @ y, reaches_all=False).residuals(kappa_of(0.5, 0.7))
+        for i in (0, 20):
+            rest = np.arange(40) != i
+            g = reference.metric_coefficients(M[rest], y[rest, 0], 0.5, 0.7)
+            assert found[i, 0] == pytest.approx(y[i, 0] - M[i] @ g, abs=1e-7 * np.abs(y).max())
+
+
 def test_held_out_solver_with_directions_out_of_reach():
     rng = np.random.default_rng(26)
     M, Y = rng.normal(size=(20, 5)), rng.normal(size=(20, 2))
@@ -972,6 +1014,29 @@ def test_held_out_solver_with_directions_out_of_reach():
         for p in range(2):
             g = reference.metric_coefficients(M[rest], Y[rest, p], 0.5, 0.7)
             assert found[i, p] == pytest.approx(Y[i, p] - M[i] @ g, abs=1e-7)
+
+
+@pytest.mark.parametrize("size", [1e-4, 1e-2, 1.0])  # of the features
+@pytest.mark.parametrize("targets", [1e-6, 1.0, 1e6])
+@pytest.mark.parametrize("alpha", [1e-3, 1.0, 1e3])
+def test_held_out_solver_with_features_targets_and_penalties_of_any_size(size, targets, alpha):
+    rng = np.random.default_rng(27)
+    M, y = size * rng.normal(size=(8, 1)), targets * rng.normal(size=8)
+    Y = np.column_stack([y, -y])  # of any sign too
+    U, sigma, _ = np.linalg.svd(M, full_matrices=False)
+    found = HeldOutSpectrum(sigma**2, U, Y, U.T @ Y, reaches_all=False).residuals(kappa_of(alpha, 0.7))
+    for i in range(8):
+        rest = np.arange(8) != i
+        left = y[i] - M[i] @ reference.metric_coefficients(M[rest], y[rest], alpha, 0.7)
+        np.testing.assert_allclose(found[i], [left, -left], atol=1e-7 * targets)
+
+
+def test_the_spectrum_is_that_of_the_weights_even_if_some_are_as_before():
+    grams, Y, _, _ = problem(28, m=2)
+    system = design_matrix.DesignMatrix(design.GramDesign.of(grams, 12), Y, np.ones(12))
+    for w in ([1.0, 0.5], [1.0, 2.0], [1.0, 2.0], [3.0, 2.0]):
+        expected = np.linalg.svd(reference.stacked(grams, np.array(w)), compute_uv=False)[::-1] ** 2
+        np.testing.assert_allclose(system.spectrum(np.array(w)).values, expected, atol=1e-12)
 
 
 # -- one metric for many outputs

@@ -84,6 +84,19 @@ def test_neither_blocks_nor_the_order_of_rows_change_held_out_residuals(name, mi
         np.testing.assert_allclose(other, one[order], atol=1e-9 * np.abs(one).max())
 
 
+@pytest.mark.parametrize("name", ["learned", "shared"])
+def test_held_out_residuals_depend_on_one_number_however_large_the_metric_is(name):
+    """λ tr(G'A†G) + η‖A‖² is the same for tA, tλ and η/t²: only λ²η is left of the penalties."""
+    rows, w, found = features(1, 0.0), np.array([0.5, 0.3, 0.4]), []
+    for pair in ((0.3, 0.5), (0.3e-18, 0.5e36), (0.3e18, 0.5e-36)):
+        held_out = HELD_OUT[name](cut(rows, np.arange(60), 60), w)
+        ((_, (_, _, residuals)),) = held_out.residuals([pair])
+        found.append((held_out.key(*pair), residuals))
+    for key, residuals in found[1:]:
+        assert key == pytest.approx(found[0][0])
+        np.testing.assert_allclose(residuals, found[0][1], rtol=1e-8)
+
+
 @pytest.mark.parametrize("name", PROBLEMS)
 def test_many_combinations_of_missing_views_are_read_again_for_each_weight(name, monkeypatch):
     rows, w = features(2, 0.3), np.array([0.5, 0.3, 0.4])
@@ -232,6 +245,22 @@ def test_given_metrics_over_features_are_those_of_memory():
         np.testing.assert_allclose(model.fit(cs.RowBlocks.of(X, y, size=9)).predict(X), whole, atol=1e-8)
 
 
+@pytest.mark.parametrize("problem", [MetricPerOutput, SharedMetric])
+def test_sizes_of_the_best_metric_are_those_of_its_matrix(problem):
+    """‖A‖_F and tr(G'A†G)½, with which the penalties λ tr(G'A†G) + η‖A‖_F² add up to that of the coefficients."""
+    metric, G = (
+        problem(cut(features(0, 0.0), np.arange(60), 13), 0.3, 0.5, **STEPS),
+        np.random.default_rng(1).normal(size=(12, 3)),
+    )
+    sizes, factors = metric.best_sizes(G), metric.factors(G)
+    parts = [G] if problem.shared else [G[:, [p]] for p in range(3)]
+    for (large, length), F, own in zip(sizes, factors, parts, strict=True):
+        A = F @ F.T
+        assert large == pytest.approx(np.linalg.norm(A))
+        assert length**2 == pytest.approx(np.trace(own.T @ np.linalg.pinv(A, rcond=1e-10, hermitian=True) @ own))
+    assert metric.penalty(G) == pytest.approx(sum(0.3 * length**2 + 0.5 * large**2 for large, length in sizes))
+
+
 @pytest.mark.parametrize("P", [2, 12, 20])
 def test_the_bound_of_a_shared_metric_is_that_of_its_definition(P):
     """Also where the metric has full rank, so that its factor is square."""
@@ -245,3 +274,14 @@ def test_the_bound_of_a_shared_metric_is_that_of_its_definition(P):
         np.linalg.norm(A), length, np.sum(rows.s[:, None] * rows.Phi**2), rows.s.sum()
     )
     assert solution.bound == pytest.approx(expected, rel=1e-6)
+
+
+def test_losses_far_below_the_targets_are_measured_row_by_row():
+    """Differences of sums lose them, whatever the coefficients are: here all are 1, and the targets are almost φ."""
+    rng = np.random.default_rng(3)
+    phi, rest = rng.normal(size=(50, 1)), 1e-7 * rng.normal(size=(50, 6))
+    present, ones = np.ones((50, 1), dtype=bool), np.ones(50)
+    blocks = [FeatureRows(phi, present, ones, ones, phi + rest)]
+    found = MomentMatrix(FeatureDesign(lambda: iter(blocks), [1], 6)).measure(np.ones(1), np.ones((1, 6)))
+    np.testing.assert_allclose(found.losses, np.sum(rest**2, axis=0), rtol=1e-6)
+    np.testing.assert_allclose(found.correlations, phi.T @ rest, rtol=1e-6)

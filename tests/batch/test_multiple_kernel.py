@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+import scipy.linalg
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.kernel_ridge import KernelRidge
 
@@ -13,6 +14,7 @@ import reference
 from cases import NORMS, gram_views
 from consilience.kernels import RBF
 from consilience.solvers.kernel_weights import BlockNorm, GramFit, MomentFit, SquaredNorm, learn_kernel_weights
+from consilience.solvers.output_kernel import _OutputBasis
 
 
 def problem(seed=0, n=30, m=4, P=1, informative=2):
@@ -305,6 +307,24 @@ def test_dual_norm_of_blocks_is_the_largest_product():
         assert ratios.max() >= 0.9 / penalty.room(u)
 
 
+@pytest.mark.parametrize("p", [1.0, 1.5, 2.0, 3.0, np.inf])
+def test_the_dual_of_squared_norms_is_below_every_objective_and_meets_the_least(p):
+    grams, Y = problem(23, n=20, m=3, informative=2)
+    fit, penalty, rng = GramFit(grams, Y), SquaredNorm(2.0, p), np.random.default_rng(24)
+
+    def bounds(d):
+        found = fit(d)
+        return penalty.dual(found), found.loss + penalty.norm(found.norms(d))
+
+    found = [bounds(np.exp(rng.normal(size=3))) for _ in range(20)]
+    assert max(dual for dual, _ in found) <= min(objective for _, objective in found)
+    best = learn_kernel_weights(fit, penalty, np.ones(3), tol=1e-9, max_iter=100)
+    assert best.status == "converged"
+    dual, objective = bounds(best.x)
+    assert dual == pytest.approx(objective, rel=1e-8)
+    assert max(dual for dual, _ in found) <= objective <= min(objective for _, objective in found)
+
+
 def test_many_kernels():
     grams, Y = problem(19, n=80, m=60, informative=3)
     start = np.full(60, 1 / 120)
@@ -333,6 +353,22 @@ def test_the_last_step_does_not_depend_on_the_rounding_of_values(penalty, seed):
     d = learn_kernel_weights(Rounded(), penalty, np.full(2, 10.0), tol=1e-12, max_iter=100).x
     best = penalty.best(exact(d).norms(d))  # d itself at the optimum
     np.testing.assert_allclose(d, best, rtol=0, atol=1e-10 * d.max())
+
+
+def test_steps_to_a_better_output_kernel_are_in_its_logarithm_and_end_with_the_best_one_for_the_coefficients():
+    """Each is given by eigenvectors of another C, which the published step takes in proportion to G'G to a power."""
+    rng = np.random.default_rng(25)
+    e, Z = rng.uniform(0.5, 2, size=6), rng.normal(size=(6, 3))
+    state = _OutputBasis(e, Z, 1.0)
+    W, root, turns = state.newton_step(), np.sqrt(np.diag(state.t)), list(state.turns())
+    inner = np.linalg.solve(root, np.linalg.solve(root, W).T)
+    G = np.sqrt(e)[:, None] * state.B * state.t
+    better = [root @ scipy.linalg.expm(length * inner) @ root for length in (1, 0.5, 0.25, 0.125)]
+    assert np.abs(np.linalg.eigvalsh(inner)).max() < 3
+    for U, C in zip(turns[-5:], [*better, G.T @ G], strict=True):
+        turned = U.T @ C @ U
+        np.testing.assert_allclose(turned, np.diag(np.diag(turned)), atol=1e-10 * np.trace(C))
+        np.testing.assert_allclose(U.T @ U, np.eye(3), atol=1e-12)
 
 
 # -- output kernels for classes

@@ -568,7 +568,7 @@ def test_a_system_that_does_not_fit_is_refused(monkeypatch):
     cs.VectorValuedRegressor(RBF(0.3), operator=TERMS).fit(X2, Y2)  # solved view by view
     monkeypatch.setattr(vector_valued, "_LARGEST", 1e4)
     with pytest.raises(
-        ValueError, match=r"makes 2 targets interact, so that 36 observations need a matrix of 4\.15e-05"
+        ValueError, match=r"makes 2 targets interact, so that 36 .* matrix of 4\.15e-05 GB; at most 1e-05 GB are used"
     ):
         cs.VectorValuedRegressor(RBF(0.3), combination=np.ones((2, 2, 2))).fit(X2, Y2)
 

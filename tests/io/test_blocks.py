@@ -209,6 +209,12 @@ def test_na_values(tmp_path):
         assert np.isnan(X["view0"][::5, 1]).all()
 
 
+def test_cells_that_are_read_as_missing_are_told_before_the_first_block(tmp_path):
+    path = as_table(tmp_path / "t.csv", pd.DataFrame({"a": [1, -9, 3], "b": [-9, -9, 2]}))
+    with pytest.warns(UserWarning, match=r"3 cells of 2 columns in 't.csv' \(a, b\) are read as missing"):
+        read_blocks(path, na_values=["-9"])
+
+
 # -- folders
 def folder_of(path, *tables, names=None):
     path.mkdir()
@@ -260,6 +266,11 @@ def test_files_that_differ_are_refused_by_name(tmp_path):
     assert joined(path, views={"x": "a"})[0].shape == (2, 1)
     path = folder_of(tmp_path / "e", {"a": [1.0]}, {"a": ["text"]})
     refused("Column 'a' has strings in 'part1.parquet', but numbers in 'part0.parquet'.", path)
+    nothing, numbers, text = {"a": pa.nulls(1)}, {"a": [1.0]}, {"a": ["text"]}
+    path = folder_of(tmp_path / "g", nothing, numbers, text)
+    refused("Column 'a' has strings in 'part2.parquet', but numbers in 'part1.parquet'.", path)
+    path = folder_of(tmp_path / "h", numbers, nothing, text)
+    refused("Column 'a' has strings in 'part2.parquet', but numbers in 'part0.parquet'.", path)
     (tmp_path / "f").mkdir()
     refused("has no .parquet file", tmp_path / "f", FileNotFoundError)
 
@@ -306,6 +317,16 @@ def test_a_file_that_changes_between_passes(tmp_path, name):
     path.unlink()
     with pytest.raises(FileNotFoundError, match=f"'{name}' cannot be read: No such file"):
         list(blocks)
+
+
+def test_no_row_of_a_file_that_has_changed_is_given(tmp_path):
+    path = folder_of(tmp_path / "d", {"a": np.zeros(100)}, {"a": np.ones(100)})
+    blocks, given = iter(read_blocks(path, size=25)), []
+    given += next(blocks).X["view0"].ravel().tolist()
+    pq.write_table(pa.table({"a": np.full(90, 2.0)}), path / "part1.parquet")
+    with pytest.raises(ValueError, match=r"'part1.parquet' has changed since read_blocks looked at it first"):
+        given.extend(value for block in blocks for value in block.X["view0"].ravel())
+    assert set(given) == {0.0}
 
 
 # -- refusals
@@ -359,6 +380,19 @@ def test_mixed_labels_of_json_lines(tmp_path):
 
 
 # -- cost
+@pytest.mark.parametrize("cells", [["low"] * 8 + ["high"], list("abcde"), list("abcdef"), list("abcdefg")], ids=len)
+def test_cells_that_are_not_numbers_are_named_as_in_memory(cells, tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text("a,y\n" + "".join(f"{cell},0\n" for cell in [*cells, *range(30)]))
+    said = []
+    for read in (read_samples, read_blocks):
+        with pytest.raises(ValueError, match="column 'a' has numbers") as error:
+            read(path, target="y")
+        said.append(str(error.value).partition("cannot be read as numbers: ")[2])
+    assert said[0] == said[1]
+    assert all(cell in said[0].partition(" Correct")[0] for cell in cells[:5])
+
+
 def test_only_columns_that_are_used_are_read(tmp_path, monkeypatch):
     path = as_table(tmp_path / "t.parquet", TYPED)
     asked = []

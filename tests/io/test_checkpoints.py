@@ -211,6 +211,25 @@ def test_incomplete_states_are_refused(name, path):
         read_checkpoint(path)
 
 
+STEPS = {
+    "a step without its sample": lambda machine: machine.step_samples.pop(),
+    "a step at a sample that never came": lambda machine: machine.step_samples.__setitem__(-1, 61),
+    "steps out of order": lambda machine: machine.step_samples.reverse(),
+    "a pair that is not kept": lambda machine: machine.steps.__setitem__(0, (0, len(machine.coefs))),
+}
+
+
+@pytest.mark.parametrize("name", STEPS)
+def test_steps_of_a_ranking_that_cannot_be_replayed_are_refused(name, path):
+    model = cs.RankingPerceptron(joint_kernel=(RBF(0.3), None), average="voted").partial_fit(X, Y)
+    write_checkpoint({"model": model}, path)
+    np.testing.assert_array_equal(read_checkpoint(path)["model"].predict(X), model.predict(X))
+    STEPS[name](model._machine)
+    write_checkpoint({"model": model}, path)
+    with pytest.raises(ValueError, match="is damaged: arrays of a ranking"):
+        read_checkpoint(path)
+
+
 @pytest.mark.parametrize("part", ["header", "tree", "array"])
 def test_damaged_files_are_refused(part, path):
     write_checkpoint({"model": cs.OnlinePerceptron().partial_fit(X, Y)}, path)

@@ -111,9 +111,46 @@ def test_a_class_in_the_place_of_a_kernel_is_refused():
             check_state(kernel)
 
 
+@pytest.mark.parametrize(
+    ("name", "remembered"),
+    [
+        ("other", ("numbers", 2, None)),
+        ("a", (0, 2, None)),
+        ("a", ("numbers", 2.0, None)),
+        ("a", ("numbers", 2, ("u",))),
+    ],
+)
+def test_only_views_of_the_fit_are_remembered_by_their_kinds_and_columns(name, remembered):
+    model = cs.CoRegularizedRidge().fit(X, NUMBERS[:, 0])
+    assert model._known["a"] == ("numbers", 2, None)
+    check_state(model)
+    model._known = {**model._known, name: remembered}
+    with pytest.raises(BadState, match=r"^_known"):
+        check_state(model)
+
+
 @pytest.mark.parametrize("attribute", ["n_samples_seen_", "_largest", "estimators_"])
 def test_what_learning_begins_with_is_named_where_it_is_missing(attribute):
     model = copy.deepcopy(fitted("cues")[0])
+    check_state(model)
+    del vars(model)[attribute]
+    with pytest.raises(BadState, match=f"^{attribute} is missing"):
+        check_state(model)
+
+
+@pytest.mark.parametrize("change", [np.asfortranarray, np.float32])
+def test_arrays_of_compiled_passes_are_in_double_precision_and_row_by_row(change):
+    calibration = cs.OnlinePerceptron().partial_fit(X, np.arange(N) % 2)._calibration
+    assert calibration.curvature.shape == (2, 3)
+    check_state(calibration)
+    calibration.curvature = change(calibration.curvature)
+    with pytest.raises(BadState, match="curvature is not double"):
+        check_state(calibration)
+
+
+@pytest.mark.parametrize("attribute", ["coef_", "_features"])
+def test_what_a_model_of_features_predicts_with_is_named_where_it_is_missing(attribute):
+    model = cs.CoRegularizedRidge("linear", n_components=3).fit(X, NUMBERS[:, 0])
     check_state(model)
     del vars(model)[attribute]
     with pytest.raises(BadState, match=f"^{attribute} is missing"):

@@ -224,6 +224,13 @@ def test_files_without_names_cannot_be_matched(tmp_path):
         read_samples([tmp_path / "one.csv", tmp_path / "two.csv"])
 
 
+def test_a_target_in_two_files_is_refused(tmp_path):
+    for name, column in (("one", "a"), ("two", "b")):
+        (tmp_path / f"{name}.csv").write_text(f"id,{column},y\np,1,0\nq,2,1\n")
+    with pytest.raises(ValueError, match=r"Several files have the column 'y': 'one.csv', 'two.csv'. Keep one."):
+        read_samples([tmp_path / "one.csv", tmp_path / "two.csv"], target="y", ids="id")
+
+
 def test_the_index_of_pandas_names_the_samples(tmp_path):
     first = pd.DataFrame({"a": [1.0, 2.0, 3.0]}, index=["p1", "p2", "p3"])
     second = pd.DataFrame({"b": [1.0, 2.0, 3.0]}, index=["p3", "p1", "p2"])
@@ -356,6 +363,16 @@ def test_annotated_matrices_are_read_by_the_names_of_their_variables(tmp_path):
     assert two.sample_names.tolist() == [f"s{i}" for i in range(N)]
     with pytest.raises(ValueError, match=r"'twice.h5ad': View 'twice' has several columns of one name: g1. "):
         read_samples([tmp_path / "twice.h5ad"], target="y", known=known)
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_samples_that_a_sparse_file_does_not_have_are_missing_and_not_zero(tmp_path):
+    annotated(tmp_path / "genes.h5ad")
+    (tmp_path / "age.csv").write_text("id,age\nother,50\n" + "".join(f"s{i},{i}\n" for i in range(1, N)))
+    X = read_samples([tmp_path / "genes.h5ad", tmp_path / "age.csv"], ids="id").X
+    places = {name: k for k, name in enumerate(X.sample_names.tolist())}
+    assert np.flatnonzero(~X.present("genes")).tolist() == [places["other"]]
+    assert np.flatnonzero(~X.present("age")).tolist() == [places["s0"]]
 
 
 @pytest.mark.filterwarnings("ignore")

@@ -98,6 +98,15 @@ def test_the_same_samples_in_many_forms(name, tmp_path):
     assert (read.sample_names is not None) == ("of R" in name)
 
 
+@pytest.mark.parametrize("cells", ["1,5;2;p\n3;4;q\n", "1;2;p\n3,5;4,5;q\n"])
+def test_the_separator_is_the_one_that_gives_all_rows_the_same_number_of_cells(cells, tmp_path):
+    (tmp_path / "t.csv").write_text(f"weight, kg;b;y\n{cells}")
+    X = read_samples([tmp_path / "t.csv"], target="y").X
+    assert X.feature_names == {"t": ("weight, kg", "b")}
+    rows = [line.replace(",", ".").split(";")[:2] for line in cells.split()]
+    np.testing.assert_array_equal(X["t"], np.array(rows, dtype=float))
+
+
 @pytest.mark.parametrize("name", ["t.libsvm.gz", "t.txt.gz", "t.txt"])
 def test_libsvm_may_be_packed_and_called_txt(name, tmp_path):
     content = SPARSE.encode()
@@ -403,6 +412,15 @@ def test_no_warning_of_another_package_reaches_the_user(tmp_path):
     assert read.y.tolist() == LABELS
 
 
+@pytest.mark.parametrize(("suffix", "package", "kind"), [("h5ad", "anndata", "AnnData"), ("h5mu", "mudata", "MuData")])
+def test_a_damaged_annotated_file_is_named_with_its_kind(suffix, package, kind, tmp_path):
+    pytest.importorskip(package)
+    path = tmp_path / f"t.{suffix}"
+    path.write_bytes(b"not HDF5")
+    with pytest.raises(ValueError, match=rf"'t\.{suffix}' cannot be read as {kind}: "):
+        read_samples([path], target="y")
+
+
 # -- the command line
 @pytest.fixture
 def commands():
@@ -450,6 +468,21 @@ def test_large_integers_next_to_missing_ones_are_rounded(na_values, tmp_path):
     X = read_samples([path], target="y", na_values=na_values).X
     parts = [part for part, *_ in read_blocks(path, target="y", na_values=na_values)]
     assert X["large"][0, 0] == parts[0][parts[0].names[0]][0, 0] == 2.0**63
+
+
+def test_a_column_of_durations_is_no_view_alone_or_with_others(tmp_path):
+    path = tmp_path / "t.parquet"
+    pq.write_table(pa.table({"x": [1.5, 2.5], "long": pa.array([1, 2], pa.duration("s")), "y": ["u", "v"]}), path)
+    message = "Column 'long' of 't.parquet' holds timedelta values, which are not a view"
+    for columns in ("long", ["x", "long"]):
+        both_refuse(path, message, views={"v": columns})
+
+
+def test_one_missing_truth_value_is_missing_and_not_false(tmp_path):
+    path = tmp_path / "t.parquet"
+    pq.write_table(pa.table({"x": [True, None, False], "z": [1.5, 2.5, 3.5], "y": ["u", "v", "u"]}), path)
+    X = read_samples([path], target="y").X
+    np.testing.assert_array_equal(X["t"], [[1, 1.5], [np.nan, 2.5], [0, 3.5]])
 
 
 def test_lists_have_the_length_of_most_and_of_the_first_among_equals():

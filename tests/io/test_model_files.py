@@ -28,6 +28,7 @@ from consilience.io import _class_names
 from consilience.io._class_names import class_called, schema_nodes
 from consilience.io._states import check_state
 from consilience.kernels import RBF, FromCallable, Linear, Precomputed, Spectrum, SubsetTree, center
+from consilience.kernels.joint import JointKernel
 from tiny_learners import TinyRidge
 
 A = cases.histograms()
@@ -198,6 +199,20 @@ def test_files_name_classes_of_the_library_without_modules(path):
     named = {name for module, name in classes_in(path) if module == "consilience"}
     assert {"KernelPerceptron", "KernelMachine", "Support", "Grams", "Events", "RBF", "Views"} <= named
     assert not [module for module, _ in classes_in(path) if module.startswith("consilience.")]
+
+
+def test_classes_that_the_table_does_not_have_are_refused_by_their_full_names(path, monkeypatch):
+    with pytest.raises(
+        TypeError, match=r"RemoveBatch holds consilience\.kernels\.joint\.JointKernel, which `load` would"
+    ):
+        save(cs.RemoveBatch(view=JointKernel.__new__(JointKernel)), path)
+    other = type("RBF", (), {"__module__": "consilience.elsewhere"})  # called as a class of the table
+    elsewhere = types.ModuleType("consilience.elsewhere")
+    elsewhere.RBF = other
+    monkeypatch.setitem(sys.modules, elsewhere.__name__, elsewhere)
+    with pytest.raises(TypeError, match=r"RemoveBatch holds consilience\.elsewhere\.RBF, which `load` would"):
+        save(cs.RemoveBatch(view=other()), path)
+    assert not path.exists()
 
 
 @pytest.mark.parametrize("name", ["RBF", "KernelPerceptron", "KernelMachine", "Views"])
@@ -448,6 +463,19 @@ def test_files_that_would_read_or_write_elsewhere_are_refused(name, path):
     refused(path)
 
 
+def test_scores_of_one_cue_that_are_taken_for_those_of_another_are_refused(path):
+    views = Views(a=A[:, :1], b=A[:, 1:2], c=A[:, 2:])
+    model = cs.MultiCueClassifier(RBF(0.5)).partial_fit(views, THREE)
+    save(model, path)
+    columns = load(path)._machine.columns
+    assert columns.widths == {"a": 3, "b": 3, "c": 3}  # a score of each class
+    first, second = list(columns.widths)[:2]
+    model._machine.columns.widths = {**columns.widths, first: 2, second: 4}
+    model._machine.columns.offsets = {**columns.offsets, second: columns.offsets[second] - 1}
+    save(model, path)
+    refused(path, "widths of the top layer")
+
+
 def test_views_with_other_names_of_columns_than_columns_are_refused(path):
     for names in (("x",), ("x", "y", "z", "w", "v"), ["x", "y"], ("x", 2)):
         V = Views(a=A[:, :2])
@@ -477,6 +505,18 @@ def test_views_with_sparse_indices_elsewhere_are_refused(path):
     gram._blocks["g"].index = np.array([2, 10**9])
     save(gram, path)
     refused(path)
+
+
+def test_gram_matrices_whose_samples_are_not_among_those_of_the_fit_are_refused(path):
+    model = cs.CoRegularizedRidge(Precomputed()).fit(Views(g=A @ A.T, precomputed="g"), [None, *A[1:, 0]])
+    gram = model.X_fit_._blocks["g"]
+    assert gram.order.max() == gram.n_order - 1
+    save(model, path)
+    load(path)
+    for place in (-1, gram.n_order):
+        gram.order = np.append(gram.order[:-1], place)
+        save(model, path)
+        refused(path, "is damaged: orders of a Gram matrix")
 
 
 # -- what unpacks to more than it should

@@ -102,6 +102,9 @@ REFUSED = {
     "OnlinePerceptron has learned several labels per sample": lambda: cs.OnlinePerceptron().partial_fit(
         VIEWS, np.column_stack([LABELS["two"], ~LABELS["two"]]).astype(int)
     ),
+    "ONNX has no labels of type datetime64.* Use numbers or strings": lambda: cs.OnlinePerceptron().partial_fit(
+        VIEWS, np.array(["2026-01-01", "2026-07-01"], dtype="datetime64[D]")[LABELS["two"].astype(int)]
+    ),
     "unequal='repeat' repeats columns": lambda: cs.MatrixPerceptron(unequal="repeat").partial_fit(VIEWS, LABELS["two"]),
 }
 

@@ -3,12 +3,14 @@
 import io
 import json
 import struct
+from itertools import islice
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 import consilience as cs
-from consilience.io import _arrow_sizes
+from consilience.io import _arrow_sizes, _parquet_sizes
 from consilience.io._arrow_sizes import batch_sizes
 from consilience.io._parquet_sizes import open_parquet
 
@@ -58,6 +60,9 @@ WRITTEN = {
     "tokens.parquet": lambda path: parquet.write_table(
         pa.table({"a": pa.ListArray.from_arrays(np.arange(65, dtype=np.int32), plain(long_string())["a"].chunk(0))}),
         path,
+    ),
+    "tokens after none.parquet": lambda path: parquet.write_table(
+        pa.table({"a": [[], *([value] for value in plain(long_string(320))["a"].to_pylist())]}), path
     ),
     "prefixes.parquet": lambda path: parquet.write_table(
         plain(long_string()), path, use_dictionary=False, column_encoding={"a": "DELTA_BYTE_ARRAY"}
@@ -121,6 +126,25 @@ def test_rows_are_counted_while_they_are_read(tmp_path, monkeypatch):
     assert [value for own in blocks for value in own] == strings * 2
 
 
+def bytes_read():
+    """Return how many bytes this process has read so far."""
+    path = Path("/proc/self/io")
+    if not path.exists():
+        pytest.skip("the bytes read are taken from /proc")
+    return int(path.read_text().split()[1])
+
+
+def test_a_dictionary_is_read_and_not_the_whole_column(tmp_path):
+    path, strings = tmp_path / "t.parquet", [f"{k:0400}" for k in range(10_000)]
+    small = {"dictionary_pagesize_limit": 1 << 14, "data_page_size": 1 << 14}  # bytes
+    parquet.write_table(pa.table({"a": strings}), path, compression="none", **small)
+    with open_parquet(path) as file:
+        chunks = [(leaf, file.metadata.row_group(0).column(0)) for leaf in _parquet_sizes._leaves(file)]
+        before = bytes_read()
+        assert _parquet_sizes._longest(file, path, 0, chunks) == [400]
+        assert bytes_read() - before < path.stat().st_size / 4
+
+
 def test_a_folder_counts_as_a_whole(tmp_path, monkeypatch):
     for k in range(4):
         parquet.write_table(zeros(), tmp_path / f"{k}.parquet")
@@ -161,6 +185,23 @@ def test_parts_that_do_not_fit_are_refused(name, message, how, tmp_path, monkeyp
         _take_all(tmp_path / name, how)
 
 
+@pytest.mark.parametrize(("deltas", "fitting"), [(True, 3), (False, 4)])
+def test_a_dictionary_that_grows_counts_as_a_whole_and_one_that_is_replaced_alone(
+    deltas, fitting, tmp_path, little_memory
+):
+    strings = [f"{k}" * 300_000 for k in range(4)]  # three of them fit into 1 MB
+    columns = [pa.array(strings[: k + 1] if deltas else [strings[k]]).dictionary_encode() for k in range(4)]
+    path, options = tmp_path / "t.arrow", pa.ipc.IpcWriteOptions(emit_dictionary_deltas=deltas)
+    with pa.ipc.new_stream(str(path), pa.schema({"a": columns[0].type}), options=options) as writer:
+        for column in columns:
+            writer.write_batch(pa.record_batch({"a": column}))
+    checked = _arrow_sizes.check_each(path, "'t.arrow'", False)
+    assert list(islice(checked, fitting)) == [True] * fitting
+    if deltas:
+        with pytest.raises(MemoryError, match=r"A batch of 't\.arrow' unpacks to 1\.1.* MiB"):
+            next(checked)
+
+
 def test_a_mapped_file_that_is_not_packed_needs_no_memory(tmp_path, monkeypatch):
     feather.write_feather(zeros(), tmp_path / "t.feather", compression="uncompressed")
     monkeypatch.setenv("CONSILIENCE_MEMORY", "100kB")
@@ -171,6 +212,15 @@ def test_rows_without_a_view_are_counted_and_the_first_named(tmp_path):
     feather.write_feather(pa.table({"a": pa.array([1.0, *[None] * 20]), "y": np.arange(21)}), tmp_path / "t.feather")
     with pytest.warns(UserWarning, match="20 rows have no view .*: 1, 2, 3, 4, 5 and 15 more"):
         list(cs.read_stream(tmp_path / "t.feather", chunk=3))
+
+
+def test_rows_of_strings_are_as_long_as_the_longest_where_they_might_not_fit(tmp_path):
+    path, n = tmp_path / "t.parquet", 5_000
+    parquet.write_table(pa.table({"a": [f"{k % 500:0400}" for k in range(n)]}), path)
+    with open_parquet(path) as file:
+        leaves = _parquet_sizes._leaves(file)
+        (row,) = _parquet_sizes._bytes_of_rows(file, path, leaves, 10 * n * 400, [n])
+    assert 400 <= row <= 500  # each row with the whole dictionary would be 200,000
 
 
 def test_files_that_are_opened_leave_no_memory(tmp_path):
@@ -250,6 +300,16 @@ def test_every_damaged_byte_of_a_header_gives_sizes_or_a_value_error(footer, com
             assert not footer
 
 
+def test_a_list_of_a_header_may_end_where_the_header_ends():
+    items = np.array([7, -8], dtype="<i4")
+    slots = struct.pack("<HHH", 6, 8, 4)  # its size, that of the table, and the place of field 0 in the table
+    data = slots + b"\0\0" + struct.pack("<iII", 8, 4, len(items)) + items.tobytes()
+    assert _arrow_sizes._Table(data, 8).items(0, items.dtype).tolist() == [7, -8]
+    for missing in (1, 4):
+        with pytest.raises(ValueError, match="a header points outside of itself"):
+            _arrow_sizes._Table(data[:-missing], 8).items(0, items.dtype)
+
+
 def test_a_damaged_header_names_the_file(tmp_path):
     feather.write_feather(zeros()[:10], tmp_path / "t.feather", compression="lz4")
     content = (tmp_path / "t.feather").read_bytes()
@@ -259,6 +319,17 @@ def test_a_damaged_header_names_the_file(tmp_path):
     for read in (cs.read_samples, lambda path: list(cs.read_stream(path)), lambda path: cs.read_blocks(path)):
         with pytest.raises(ValueError, match=r"'t\.feather'.* cannot be read as Arrow: a packed buffer does not tell"):
             read(tmp_path / "t.feather")
+
+
+def test_a_stream_that_is_cut_off_says_where(tmp_path):
+    path = tmp_path / "t.arrow"
+    write_stream(zeros()[:10], path, None)
+    content = path.read_bytes()
+    (length,) = struct.unpack_from("<i", content, 4)  # of the schema
+    for end, message in ((8 + length + 20, "a header is not inside of the file"), (-20, "it ends inside of a batch")):
+        path.write_bytes(content[:end])
+        with pytest.raises(ValueError, match=rf"'t\.arrow' cannot be read as Arrow: {message}"):
+            cs.read_samples(path)
 
 
 # -- notes of pandas

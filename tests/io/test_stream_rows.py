@@ -3,6 +3,7 @@
 import json
 import os
 import re
+from contextlib import nullcontext
 
 import numpy as np
 import pyarrow as pa
@@ -118,6 +119,15 @@ def test_rows_without_a_view_are_counted(tmp_path):
         with pytest.warns(UserWarning, match="4 rows have no view at all and are left out of 't.jsonl': 1, 2, 3, 5. R"):
             X, y, rows = drained(reader)
         assert (X["a"].ravel().tolist(), y, rows.tolist(), reader.n_rows) == ([1, 2], [0, 1], [0, 4], 6)
+
+
+def test_rows_without_a_view_are_counted_from_the_start_on(tmp_path):
+    records = [{"a": [1.0], "y": 0}, {"y": 1}, {"y": 0}, {"a": [2.0], "y": 1}, {"y": 1}]
+    path = tmp_path / "t.jsonl"
+    path.write_text("".join(json.dumps(record) + "\n" for record in records))
+    for start, expected in ((1, "3 rows have .*: 1, 2, 4"), (2, "2 rows have .*: 2, 4"), (4, "1 row has .*: 4")):
+        with pytest.warns(UserWarning, match=rf"^{expected}\. "):
+            drained(read_stream(path, chunk=9, start=start))
 
 
 def test_row_groups_before_the_start_are_not_read(tmp_path, monkeypatch):
@@ -409,6 +419,23 @@ def test_views_of_libsvm_columns(views, tmp_path):
     for odd, message in (("word", "have no names. Give their numbers"), (slice(3, 3), "are not columns of")):
         with pytest.raises(ValueError, match=message):
             read_samples([path], views={"a": odd})
+
+
+@pytest.mark.parametrize("chosen", [[0, 1, 3, 2, 4], [0, 1, 1, 3], [2, 1, 0], [1, 2, 3], [4]])
+def test_columns_of_libsvm_keep_the_order_in_which_they_are_chosen(chosen, tmp_path):
+    values, path = np.arange(1.0, 11.0).reshape(2, 5), tmp_path / "t.svm"
+    dump_svmlight_file(values, [0, 1], str(path), zero_based=False)
+    X = read_samples([path], views={"v": chosen, "w": [0]}).X
+    np.testing.assert_array_equal(X["v"].toarray(), values[:, chosen])
+
+
+@pytest.mark.parametrize("content", ["a,y\n", "a,y\nword\n1,0\n"])
+def test_a_stream_counts_its_rows_and_those_that_are_left_out(content, tmp_path):
+    (tmp_path / "t.csv").write_text(content)
+    reader = read_stream(tmp_path / "t.csv", on_error="skip")
+    with nullcontext() if content == "a,y\n" else pytest.warns(UserWarning, match="1 row cannot be read"):
+        drained(reader)
+    assert reader.n_rows == content.count("\n") - 1
 
 
 def test_rows_in_quarantine_are_written_as_they_are(tmp_path):

@@ -124,18 +124,33 @@ def changed_schema(path, change):
     path.write_bytes(b"\n".join([magic, json.dumps(header).encode(), payload]))
 
 
-def test_a_tree_that_claims_fewer_nodes_than_it_has_is_refused(path):
+def claiming(n_nodes, path):
+    """Save a model of one tree, which says in its file that it has another number of nodes."""
     model = cs.EarlyFusion(DecisionTreeClassifier(random_state=0)).fit(X, y)
     cs.save(model, path)
 
-    def fewer(content):
+    def other(content):
         schema = json.loads(content)
         (count,) = [node["node_count"] for node in schema_nodes(schema) if "node_count" in node]
-        count.update(content="3", __id__=1)  # another object than equal numbers elsewhere
+        n = n_nodes(model.estimator_.tree_.node_count)
+        count.update(content=str(n), __id__=1)  # another object than equal numbers elsewhere
         return json.dumps(schema).encode()
 
-    changed_schema(path, fewer)
+    changed_schema(path, other)
+
+
+def test_a_tree_that_claims_fewer_nodes_than_it_has_is_refused(path):
+    claiming(lambda n: 3, path)
     with pytest.raises(ValueError, match="is damaged: children in a tree"):
+        cs.load(path)
+
+
+@pytest.mark.parametrize("n_nodes", [0, -1])
+def test_a_tree_that_claims_no_nodes_is_refused(n_nodes, path):
+    claiming(lambda n: n, path)
+    cs.load(path)
+    claiming(lambda n: n_nodes, path)
+    with pytest.raises(ValueError, match="is damaged: nodes of a tree"):
         cs.load(path)
 
 
@@ -170,6 +185,21 @@ def test_boosted_trees_that_lead_outside_their_arrays_are_refused(field, value, 
     cs.save(model, path)
     with pytest.raises(ValueError, match="is damaged: "):
         cs.load(path)
+
+
+def test_boosted_trees_of_one_column_come_back(path):
+    model = HistGradientBoostingClassifier(max_iter=3).fit(SIZE[:, None], y)
+    cs.save(model, path)
+    np.testing.assert_array_equal(cs.load(path).predict_proba(SIZE[:, None]), model.predict_proba(SIZE[:, None]))
+
+
+@pytest.mark.parametrize("change", [tuple, lambda row: row * 2, lambda row: [None]])
+def test_rows_of_boosted_trees_without_a_tree_per_output_are_refused(change):
+    model = HistGradientBoostingClassifier(max_iter=3).fit(X["mean"], y)
+    check_state(model)
+    model._predictors[1] = change(model._predictors[1])
+    with pytest.raises(BadState, match="trees of a boosted model"):
+        check_state(model)
 
 
 def test_boosted_models_of_categories_are_refused_at_once(path):

@@ -196,6 +196,28 @@ def test_a_write_that_fails_leaves_the_old_file_and_no_other(tmp_path, error, wh
         assert str(raised.value) == f"'{path}' cannot be written: No space left."
 
 
+@posix
+@pytest.mark.parametrize("flags", [0, os.O_APPEND])
+def test_an_append_that_fails_leaves_nothing_and_the_next_one_goes_on_from_there(flags, tmp_path, monkeypatch):
+    write = os.write
+
+    def full(handle, content):
+        if len(content) < 4:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        return write(handle, content[:3])
+
+    handle = os.open(tmp_path / "lines", os.O_WRONLY | os.O_CREAT | flags)
+    writing.append_whole(handle, b"one\n")
+    monkeypatch.setattr(os, "write", full)
+    with pytest.raises(OSError, match="No space left"):
+        writing.append_whole(handle, b"second\n")
+    monkeypatch.setattr(os, "write", write)
+    assert (tmp_path / "lines").read_bytes() == b"one\n"
+    writing.append_whole(handle, b"three\n")
+    os.close(handle)
+    assert (tmp_path / "lines").read_bytes() == b"one\nthree\n"
+
+
 def test_names_as_long_as_they_may_be(tmp_path):
     path = tmp_path / ("n" * 250)
     put(path)

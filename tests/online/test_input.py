@@ -341,3 +341,18 @@ def test_samples_that_cannot_be_written_compile_nothing_again():
         known = len(getattr(loop, "signatures", ()))  # none with the compiler off
         estimator.partial_fit({"a": fixed}, y).partial_fit({"a": sparse}, y).learn_one({"a": fixed[0]}, 0)
         assert len(getattr(loop, "signatures", ())) == known
+
+
+@pytest.mark.parametrize("prepare", [None, "standardize"])
+@pytest.mark.parametrize("row", [np.ones((2, 2)), np.ones((4, 1)), np.ones((1, 2, 2)), sp.csr_array(np.ones((2, 2)))])
+def test_a_sample_has_one_row_of_a_view(row, prepare):
+    model = cs.PassiveAggressive(prepare=prepare)
+    message = re.escape(f"View 'a' of a sample is one row; got an array of shape {row.shape}")
+    with pytest.raises(ValueError, match=message):
+        model.learn_one({"a": row}, 0)
+    for known in (np.ones(4), np.ones((1, 4)), [1, 1, 1, 1]):
+        model.learn_one({"a": known}, 0)
+    for call in (model.predict_one, lambda x: model.learn_one(x, 0)):
+        with pytest.raises(ValueError, match=message):
+            call({"a": row})
+    assert model.n_samples_seen_ == 3

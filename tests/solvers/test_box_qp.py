@@ -5,7 +5,7 @@ import pytest
 
 import consilience as cs
 from consilience.solvers import box_qp
-from consilience.solvers._class_steps import settle_samples
+from consilience.solvers._class_steps import class_rows, settle_samples
 from consilience.solvers.box_qp import class_qp, kkt_violations, primal_and_gap
 
 
@@ -56,6 +56,21 @@ def test_a_warm_start_is_within_the_box_and_ends_at_once():
     assert again.n_iter == 0
     far = class_qp(Q, Q_S, D, upper, signs, tol=1e-6, max_iter=200, x0=10 * np.ones_like(D))
     np.testing.assert_allclose(far.objective, first.objective, rtol=2e-6)
+
+
+@pytest.mark.parametrize("steps", [1, 2, 5, 9, 14, 40])
+def test_classes_that_do_not_interact_take_the_variables_that_violate_most_first(steps):
+    """Samples that do not interact need one step each: to the minimum of their own, or to the bound before it."""
+    rng = np.random.default_rng(0)
+    factor, linear, upper, signs = 0.5, rng.normal(size=(1, 40)), np.full((1, 40), 2.0), rng.choice([-1.0, 1], (1, 40))
+    start = rng.uniform(0, 2, size=(1, 40))
+    x, gradient = start.copy(), factor * start - linear
+    first = np.argsort(-kkt_violations(x, gradient, upper)[0])[:steps]
+    class_rows(0, 1, np.eye(40), np.array([factor]), x, gradient, upper, signs, linear, 1e-15, steps)
+    expected = start.copy()
+    expected[0, first] = np.clip(linear[0, first] / factor, 0, 2)
+    np.testing.assert_allclose(x, expected, atol=1e-14)
+    np.testing.assert_allclose(gradient, factor * x - linear, atol=1e-14)
 
 
 # -- the three kinds of steps
@@ -131,6 +146,61 @@ def test_one_sample_is_settled_exactly():
         np.testing.assert_allclose(np.sum((slopes[0] - slopes[1]) ** 2), 0, atol=1e-12)  # even where x is not unique
 
 
+@pytest.mark.parametrize("shared", [0.3, 10.0, 1000.0])
+def test_one_sample_is_settled_however_strongly_its_classes_interact(shared):
+    rng = np.random.default_rng(1)
+    n, T = 300, 4
+    sizes = 10.0 ** rng.integers(-3, 3, size=(n, T))
+    upper, D = sizes * rng.uniform(size=(n, T)), rng.normal(size=(n, T)) * 10.0 ** rng.integers(-2, 3, size=(n, 1))
+    start, signs, half = upper * rng.choice([0.0, 0.5, 1.0], size=(n, T)), np.ones((n, T)), np.eye(T) + shared
+    found = start.copy()
+    settle_samples(1.0, half, True, found, start @ half, D, upper, signs, 0.0)
+    violations = kkt_violations(found, found @ half - D, upper)
+    assert (violations <= 1e-10 * (1 + shared * upper.sum(axis=1) + np.abs(D).max(axis=1))[:, None]).all()
+
+
+@pytest.mark.parametrize("size", [1e-3, 1.0, 1e3])
+def test_one_sample_is_settled_in_turns_until_its_gradients_are_within_the_tolerance(size):
+    rng = np.random.default_rng(2)
+    n, T, tol = 100, 4, 1e-4
+    half = np.eye(T) + 0.8 * (1 - np.eye(T))
+    D, upper, zeros = rng.normal(size=(n, T)), rng.uniform(size=(n, T)) / size, np.zeros((n, T))
+    found = zeros.copy()
+    settle_samples(size, half, False, found, zeros, D, upper, np.ones((n, T)), tol)
+    violations = kkt_violations(found, size * found @ half - D, upper)
+    assert violations.max() <= T * tol  # each of the last steps changes the other gradients by less than the tolerance
+    assert violations.max() > 1e-9
+
+
+def test_steps_over_one_class_end_within_the_tolerance():
+    """Violations are below 1 from the start, and are followed until the gap is small."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(40, 6))
+    Q, signs = X @ X.T / 6 + 0.1 * np.eye(40), np.where(rng.random((1, 40)) < 0.5, 1.0, -1.0)
+    x, upper, D = np.zeros((1, 40)), np.full((1, 40), 0.7), rng.uniform(0.2, 0.9, size=(1, 40))
+    gradient = -D
+    class_rows(0, 1, Q, np.array([0.5]), x, gradient, upper, signs, D, 1e-8, 100_000)
+    np.testing.assert_allclose(gradient, 0.5 * signs * (Q @ (signs * x)[0]) - D, atol=1e-12)
+    primal, gap = primal_and_gap(x, gradient, D, upper)
+    assert 0 <= gap <= 1.001e-8 * primal
+    assert ((x >= 0) & (x <= upper)).all()
+
+
+def test_classes_interact_evenly_where_one_number_stands_between_any_two():
+    one, none = np.ones((5, 3)), np.eye(3)
+    uneven = np.array([[1.0, 0.2, 0.2], [0.2, 1.0, 0.3], [0.2, 0.3, 1.0]])
+    for Q_S, signs, even in [
+        (none, one, True),
+        (2 * none - 0.5, -one, True),
+        (2 * none - 0.5, one * [1, 1, -1], False),  # classes with signs of their own
+        (uneven, one, False),
+        (np.diag([1.0, 1.0, 2.0]), one, False),
+        (np.ones((3, 3)), one, False),  # the same vectors
+        (np.eye(1), one[:, :1], False),  # one class
+    ]:
+        assert box_qp.is_even(Q_S, signs) is even
+
+
 def bulk_program(alpha, n=300, T=8, seed=0):
     """Return the simplex program of a kernel that is not ill-conditioned."""
     rng = np.random.default_rng(seed)
@@ -156,6 +226,22 @@ def test_single_precision_does_not_limit_the_gap(monkeypatch):
     monkeypatch.setattr(box_qp, "_newton_step", None)
     found = class_qp(*bulk_program(1e-4), tol=1e-11, max_iter=100)
     assert found.converged
+
+
+def test_errors_that_passes_collect_are_not_in_the_gap(monkeypatch):
+    """Passes add to QA, with a rounding error each time, which is larger here; the gap is that of Q and α."""
+    one_pass = box_qp._pass
+
+    def rounded(program, alpha, pushed, share):
+        one_pass(program, alpha, pushed, share)
+        pushed *= 1 + 1e-6
+
+    monkeypatch.setattr(box_qp, "_pass", rounded)
+    Q, Q_S, D, upper, signs = bulk_program(1e-3)
+    found = class_qp(Q, Q_S, D, upper, signs, tol=1e-3, max_iter=100)
+    assert found.converged
+    gradient = signs * (0.5 * Q @ (signs * found.x) @ Q_S) - D
+    np.testing.assert_allclose([found.objective, found.gap], primal_and_gap(found.x, gradient, D, upper), rtol=1e-10)
 
 
 def test_an_ill_conditioned_kernel_ends_with_newton_steps():

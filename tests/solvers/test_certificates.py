@@ -226,6 +226,7 @@ def test_bounds_of_sparse_classifiers_count_subsets():
     assert certificates.sparsity_bound(0, 1000) < certificates.sparsity_bound(1, 1000) < 0.03
     assert certificates.sparsity_bound(19, 40) == certificates.sparsity_bound(20, 40) == 1.0
     assert certificates.sparsity_bound(1000, 1000) == certificates.sparsity_bound(2000, 1000) == 1.0  # no division by 0
+    assert certificates.sparsity_bound(0, 0) == 1.0  # nothing is known from no samples
     assert certificates.risk_bound(0.1, 50, 0.2) == pytest.approx(0.1 + np.sqrt(2 * np.log(5) / 50))
     assert certificates.risk_bound(0.1, 50) == pytest.approx(0.1 + np.sqrt(2 * np.log(20) / 50))
 

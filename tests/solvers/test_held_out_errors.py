@@ -56,12 +56,14 @@ def test_choices_scores_and_models_are_those_of_refits(monkeypatch, folds, width
 
 
 def test_the_cheaper_way_to_cut_folds_depends_on_their_number():
-    def cheaper(k, n=1000):
+    def cheaper(k, n=1000, outputs=5000, penalties=10):
         folds = [(np.setdiff1d(np.arange(n), test), test) for test in np.array_split(np.arange(n), k)]
-        return solver._formula_is_cheaper(folds, n, 5000, 10)
+        return solver._formula_is_cheaper(folds, n, outputs, penalties)
 
     assert not cheaper(3)
     assert cheaper(50)
+    assert cheaper(10, outputs=1, penalties=100)
+    assert not cheaper(10, outputs=1, penalties=1000)  # the formula solves each fold again for each penalty
     assert not solver._formula_is_cheaper(FOLDS["past and future"], 18, 5000, 10)
 
 

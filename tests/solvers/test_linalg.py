@@ -7,6 +7,7 @@ import pytest
 
 import consilience as cs
 from consilience.kernels import RBF
+from consilience.solvers import metric
 from consilience.solvers.design import view_columns
 from consilience.solvers.design_matrix import MetricSpectrum
 from consilience.solvers.hinge import HingeLoss
@@ -84,6 +85,17 @@ def test_metrics_of_rank_one_have_the_objective_of_their_definition():
     for _ in range(20):  # a minimum
         other = G + 1e-3 * rng.normal(size=G.shape)
         assert np.sum((Y - M @ other) ** 2) + 0.7 * np.sum(np.linalg.norm(other, axis=0) ** (4 / 3)) > expected
+
+
+def test_the_gap_of_metrics_of_rank_one_bounds_what_a_wrong_root_costs(monkeypatch):
+    M, Y = rng.normal(size=(9, 5)), rng.normal(size=(9, 3))
+    V, root, _ = np.linalg.svd(M, full_matrices=False)
+    spectrum = MetricSpectrum(root**2, V, V.T @ Y, np.sum(Y**2, axis=0) - np.sum((V.T @ Y) ** 2, axis=0))
+    best = rank_one_metric(spectrum, 0.7)
+    monkeypatch.setattr(metric, "metric_roots", lambda *given: 1.5 * metric_roots(*given))
+    worse = rank_one_metric(spectrum, 0.7)
+    assert worse.status == "inexact"
+    assert worse.gap >= worse.objective - best.objective > 1e-3
 
 
 @pytest.mark.parametrize("scale", [1e-9, 1.0, 1e9])

@@ -8,11 +8,13 @@ from sklearn.datasets import load_iris, make_blobs
 import consilience as cs
 import reference
 from consilience.kernels import RBF
+from consilience.solvers import _by_class, margin_intercept
 from consilience.solvers import margin as margin_solver
-from consilience.solvers import margin_intercept
+from consilience.solvers import margin_features as feature_solver
+from consilience.solvers._coordinates import Variables, dense_steps, sparse_steps
 from consilience.solvers.margin import KernelRows, solve_margin
 from consilience.solvers.margin_intercept import intercept_suffices, solve_margin_intercept
-from consilience.solvers.margin_labels import LabelKernel
+from consilience.solvers.margin_labels import LabelKernel, LabelRows
 
 KINDS = ("simplex", "indicator", "vectors")
 
@@ -120,6 +122,12 @@ def test_a_small_cache_changes_nothing(memory, monkeypatch):
     assert max(out.size for _, out in seen) <= 600 * 16
 
 
+def test_neighboring_classes_share_a_kernel_as_long_as_its_rows_fit():
+    most = _by_class._ROWS
+    sizes = np.array([most // 2, most // 2, 0, 1, most - 1, 2 * most, 3, 4, most])
+    assert list(_by_class._together(sizes)) == [[0, 1], [3, 4], [5], [6, 7], [8]]
+
+
 def test_rows_are_computed_only_for_samples_that_become_active():
     X, y = blobs(n=1500, T=3, spread=0.5)
     seen = []
@@ -180,10 +188,11 @@ def test_newton_steps_make_nearly_singular_kernels_affordable():
     np.testing.assert_allclose([solution.objective, solution.gap], [primal, primal - dual], rtol=1e-8, atol=1e-9)
 
 
-def test_the_gap_is_returned_if_passes_run_out():
+@pytest.mark.parametrize("kind", ["simplex", "indicator"])  # all at once, class by class
+def test_the_gap_is_returned_if_passes_run_out(kind):
     X, y = blobs(n=200)
-    solution = solve(RBF(0.5)(X), "simplex", y, 4, tol=1e-12, max_iter=3)
-    assert solution.status == "max_iter"
+    solution = solve(RBF(0.5)(X), kind, y, 4, tol=1e-12, max_iter=3)
+    assert (solution.status, solution.n_iter) == ("max_iter", 3)
     assert solution.gap > 0
 
 
@@ -214,12 +223,73 @@ def test_features_have_the_solution_of_their_kernel(sparse, kind):
         assert warm.n_iter <= 4
 
 
+@pytest.mark.parametrize("sparse", [False, True])
+def test_a_turn_over_features_puts_first_those_that_no_bound_holds(sparse):
+    """With features that do not interact, each variable moves to its own minimum, or to the bound before it."""
+    Phi, target = np.diag([1.0, 2.0, 1.0, 1.0, 1.0]), np.array([0.5, 1.0, -3.0, -0.1, 4.0])
+    a, order, W = np.zeros(5), np.array([2, 0, 3, 4, 1]), np.zeros((1, 5))
+    variables = Variables(a, np.ones(5), target, np.diag(Phi) ** 2, np.zeros(5, dtype=np.int64))
+    rows, labels = sp.csr_array(Phi), LabelRows.of_vectors(np.ones((1, 1)))
+    matrix = (rows.data, rows.indices, rows.indptr) if sparse else Phi
+    largest, kept = (sparse_steps if sparse else dense_steps)(order, matrix, labels, W, variables, 1.0)
+    np.testing.assert_array_equal(a, [0.5, 0.25, 0, 0, 1])
+    np.testing.assert_array_equal(W, [a * np.diag(Phi)])
+    assert (largest, kept) == (4.0, 4)
+    assert list(order) == [0, 3, 4, 1, 2]  # the gradient of sample 2 is 3, that of sample 3 is within 1
+
+
+def test_turns_over_features_leave_out_samples_at_their_bounds(monkeypatch):
+    X, y = blobs(n=300, T=3, spread=1.0)
+    taken, Phi = [], np.column_stack([X, X**2])
+    monkeypatch.setattr(
+        feature_solver, "dense_steps", lambda order, *rest: (taken.append(len(order)), dense_steps(order, *rest))[1]
+    )
+    labels, upper = labels_of("simplex", y, 3), np.ones(300)
+    solution = solve_margin(Phi, labels, upper, tol=1e-6, max_iter=10_000)
+    alpha, g = solution.x
+    assert solution.status == "converged"
+    assert taken[0] == 300
+    assert np.median(taken) < 150
+    assert np.count_nonzero((alpha > 0) & (alpha < 1)) < 150  # the others rest at a bound
+    np.testing.assert_allclose(g, full_matrix(Phi @ Phi.T, "simplex", y, 3) @ alpha - 1, atol=1e-8)
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_newton_steps_end_where_the_gradient_of_variables_between_their_bounds_is_zero(seed):
+    """Those that meet a bound stay there, and the others move on to the least value of what is left."""
+    rng = np.random.default_rng(seed)
+    F = rng.normal(size=(12, 12))
+    Q, target, start, upper = F @ F.T + np.eye(12), 3 * rng.normal(size=12), rng.uniform(0.1, 0.9, 12), np.ones(12)
+    found = margin_solver._newton(Q, Q @ start - target, start, upper)
+    inside = (found > 0) & (found < upper)
+    assert not inside.all()
+    np.testing.assert_allclose((Q @ found - target)[inside], 0, atol=1e-9)
+
+    def value(a):
+        return a @ Q @ a / 2 - target @ a
+
+    assert value(found) < value(start)
+
+
 # -- with an intercept
 def test_when_an_intercept_suffices():
     assert intercept_suffices(np.eye(3))
     assert intercept_suffices(np.ones((1, 1)))
     assert not intercept_suffices(cs.simplex_vectors(4))
     assert not intercept_suffices(np.array([[1.0], [-2.0]]))
+
+
+def test_where_an_intercept_suffices_no_sample_has_a_part_in_the_solution():
+    """Then b alone has a margin of 1 everywhere: W = 0, and the optimum is 0."""
+    X, y = blobs(n=60, T=3)
+    solution = solve_margin_intercept(
+        rows_of(RBF(0.5)(X)), labels_of("indicator", y, 3), np.ones(60), tol=1e-8, max_iter=1000
+    )
+    alpha, _, b = solution.x
+    assert solution.status == "converged"
+    assert (solution.objective, solution.gap) == (0, 0)
+    assert not alpha.any()
+    assert (b >= 1).all()
 
 
 def test_the_gap_with_an_intercept_counts_what_does_not_balance(monkeypatch):

@@ -10,8 +10,13 @@ import consilience as cs
 from consilience.solvers import box_qp, coregularized_svm, kernel_weights
 from consilience.solvers._coordinates import class_steps
 from consilience.solvers.alternating_metric import _factored
-from consilience.solvers.kernel_weights import GramFit
-from consilience.solvers.responses import Formed
+from consilience.solvers.coupled_features import CoupledFeatures
+from consilience.solvers.design import FeatureDesign, FeatureRows
+from consilience.solvers.design_matrix import MetricSpectrum
+from consilience.solvers.kernel_weights import BlockNorm, GramFit
+from consilience.solvers.output_kernel import learn_output_kernel
+from consilience.solvers.responses import Factored, Formed
+from consilience.solvers.stacking import least_squares, violation
 from consilience.solvers.vector_valued import _Multiplied
 
 
@@ -76,6 +81,16 @@ def test_factors_are_the_inverse_of_the_curvature_over_free_variables(rng):
     np.testing.assert_allclose(factors.solve(R, signs), V, atol=1e-3)
 
 
+def test_classes_beyond_the_memory_of_factors_are_scaled_by_their_diagonal(rng, monkeypatch):
+    monkeypatch.setattr(box_qp, "_ENTRIES", 2 * 8**2)
+    X, half, signs = rng.normal(size=(8, 20)), np.diag([0.5, 3.0, 2.0]), np.where(rng.random((8, 3)) < 0.5, 1.0, -1.0)
+    Q, V = X @ X.T, rng.normal(size=(8, 3))
+    R = signs * (Q @ (signs * V)) @ half
+    found = box_qp._Factors(Q, half, np.ones((8, 3), dtype=bool), 0.0).solve(R, signs)
+    np.testing.assert_allclose(found[:, :2], V[:, :2], atol=1e-3)
+    np.testing.assert_allclose(found[:, 2], R[:, 2] / (2.0 * Q.diagonal()), rtol=1e-12)
+
+
 def test_the_last_digits_of_kernel_weights_stay_above_zero():
     """The Newton step from here leaves x > 0 in one variable: the point stays as it is."""
 
@@ -85,6 +100,22 @@ def test_the_last_digits_of_kernel_weights_stay_above_zero():
     start = np.array([1.0, 1.0])
     np.testing.assert_array_equal(kernel_weights._polish(target, None, start), start)
     np.testing.assert_allclose(kernel_weights._polish(target, None, np.array([1.0, 0.0])), [2, 0], atol=1e-9)
+
+
+@pytest.mark.parametrize("wrong", [np.nan, np.inf])
+def test_one_norm_that_is_not_finite_leaves_no_bound(wrong):
+    with pytest.raises(FloatingPointError, match="norms are not finite"):
+        BlockNorm(0.5, 2.0).room(np.array([1.0, wrong]))
+
+
+def test_stacking_violates_optimality_by_weights_that_should_be_positive(rng):
+    """The slope of β'Gβ/2 - b'β is 0 where β > 0 and not below 0 elsewhere; relative to the largest b."""
+    b = np.array([2.0, 1.0, -4.0])
+    assert violation(np.eye(3), b, np.zeros(3)) == 0.5
+    assert violation(np.eye(3), b, np.array([2.0, 1.0, 0.0])) == 0
+    assert violation(np.eye(3), b, np.array([2.0, 1.0, 1.0])) == 1.25
+    A = rng.normal(size=(20, 3))
+    assert violation(A.T @ A, A.T @ A @ np.ones(3), least_squares(A.T @ A, A.T @ A @ np.ones(3))) < 1e-12
 
 
 def test_without_kernels_the_objective_falls_by_their_products_with_the_targets(rng):
@@ -118,6 +149,48 @@ def test_the_response_of_a_view_keeps_its_digits_for_kernels_of_any_size(rng, si
     np.testing.assert_allclose(found.E, expected, rtol=1e-9, atol=1e-12 * np.abs(expected).max())
     p = np.sqrt(diagonal)
     np.testing.assert_allclose(found.complement, np.eye(7) - p[:, None] * expected * p, atol=1e-12)
+
+
+@pytest.mark.parametrize("response", [Factored, Formed])
+@pytest.mark.parametrize("a", [0.05, 20.0])
+def test_coefficients_solve_their_equations_where_the_kernel_is_large(rng, response, a):
+    """(aI + BK)x = b to rounding: a product with K alone would lose as many digits as K is larger than a."""
+    F, B, b = rng.normal(size=(7, 9)), np.linspace(0.5, 2, 7)[:, None], rng.normal(size=(7, 2))
+    K = 1e7 * F @ F.T
+    x = response(K, a, B[:, 0], None, 0.0).coefficients(b)
+    np.testing.assert_allclose(a * x + B * (K @ x), b, atol=1e-11)
+
+
+@pytest.mark.parametrize("size", [1e-3, 1.0, 1e3])
+def test_products_of_the_outputs_of_views_stand_for_the_outputs(rng, size):
+    """For outputs F, R'R = F'uF and R'q = F'uy, with targets of any size."""
+    Phi, u = rng.normal(size=(30, 5)), rng.uniform(0.5, 2, size=30)
+    Y = size * (Phi @ rng.normal(size=(5, 2)) + rng.normal(size=(30, 2)))
+    rows = FeatureRows(Phi, np.ones((30, 2), dtype=bool), np.ones(30), u, Y)
+    problem = CoupledFeatures(FeatureDesign(lambda: iter([rows]), [2, 3], 2), ridge=0.3, agreement_penalty=0.1)
+    c = np.array([0.6, 0.4])
+    ((_, R, q),) = problem.view_outputs([c], None)
+    W = problem.ridge_fit(c, None).coefficients
+    F = np.stack([Phi[:, own] @ part for own, part in zip((slice(0, 2), slice(2, 5)), W, strict=True)])
+    np.testing.assert_allclose(R.T @ R, np.einsum("vip,i,wip->vw", F, u, F), rtol=1e-9)
+    np.testing.assert_allclose(R.T @ q, np.einsum("vip,i,ip->v", F, u, Y), rtol=1e-9)
+
+
+@pytest.mark.parametrize("seed", [1, 4, 10])
+def test_steps_to_an_output_kernel_do_not_depend_on_the_unit_of_the_features(seed):
+    """With the features times √c and η times c² the objective is the same, and C is divided by c."""
+    rng = np.random.default_rng(seed)
+    M = rng.normal(size=(20, 5)) * np.logspace(0, -2, 5)
+    Y = rng.normal(size=(20, 5)) @ rng.normal(size=(5, 5))
+    V, s, _ = np.linalg.svd(M, full_matrices=False)
+    Z, found = V.T @ Y, []
+    for c in (1.0, 2.0**60, 2.0**-60):
+        spectrum = MetricSpectrum(c * s[::-1] ** 2, V[:, ::-1], Z[::-1], np.sum(Y**2, axis=0) - np.sum(Z**2, axis=0))
+        found.append(learn_output_kernel(spectrum, 0.3, 0.3 * c**2, tol=1e-10, max_iter=30))
+        np.testing.assert_allclose(c * found[-1].x[2], found[0].x[2], rtol=1e-6)
+    assert {solution.status for solution in found} == {"converged"}
+    assert len({solution.n_iter for solution in found}) == 1
+    np.testing.assert_allclose([solution.objective for solution in found], found[0].objective, rtol=1e-9)
 
 
 def test_metrics_are_factored_with_signs_only_where_they_are_indefinite(rng):

@@ -127,6 +127,53 @@ def test_interior_points_solve_what_steps_do_not(monkeypatch):
     assert not svm_features(whole(T), codes, D, upper, signs, tol=1e-7, max_iter=100).converged
 
 
+def test_the_rounds_that_are_left_follow_from_the_last_ones():
+    halved = [10.0, 9.9, *(8 * 0.5 ** np.arange(5))]  # 0.5 at the end
+    assert module._rounds_left(halved, 0.5 / 2**7) == pytest.approx(7)
+    assert module._rounds_left(halved, 0.5) == 0
+    assert module._rounds_left(halved[2:6], 1e-9) == 0  # too few to tell
+    assert module._rounds_left([1.0] * 5, 0.5) == np.inf
+    assert module._rounds_left([1.0, 2.0, 3.0, 4.0, 5.0], 0.5) == np.inf
+
+
+def test_other_variables_are_taken_only_where_their_gap_is_smaller():
+    T, (S,), D, upper, signs = program("ovr")
+    start = upper * np.random.default_rng(1).uniform(size=D.shape)
+    end = svm_features(whole(T), [S], D, upper, signs, tol=1e-4, max_iter=100).x
+
+    def gap(x):
+        w = T[0].T @ (signs[:, 0] * x)
+        slopes = signs[:, 0] * (T[0] @ w) - D[:, 0]
+        return np.sum(upper[:, 0] * np.maximum(0, -slopes)) + x @ slopes
+
+    for share in (-0.3, -1e-2, -1e-4, 1e-4, 1e-2, 0.3, 1.0):
+        parts = module._Parts(*(np.array(part.T, order="C") for part in (start, upper, signs, D)))
+        classes = module._Classes(whole(T), parts, np.zeros(4, dtype=int), np.ones(4), 1e-9)
+        classes._measure(np.arange(4))
+        other = np.clip(start[:, 0] + share * (end - start)[:, 0], 0, upper[:, 0])
+        classes._try(0, other)
+        best = min(start[:, 0], other, key=gap)
+        np.testing.assert_array_equal(classes.parts.x[0], best)
+        assert classes.measures[0, :2].sum() == pytest.approx(gap(best))
+
+
+def test_variables_of_a_sample_without_features_follow_from_their_linear_terms(monkeypatch):
+    """Also where such a term is 0, between classes with orthogonal vectors, and no kernel is at hand."""
+    monkeypatch.setattr(module, "_SMALL", 0)
+    T, vectors, y = (
+        np.random.default_rng(2).normal(size=(20, 4)),
+        np.array([[1.0, 0], [0, 1], [-1, 0]]),
+        np.arange(20) % 3,
+    )
+    T[:3] = 0.0
+    D, upper = -(vectors @ vectors.T)[y], np.where(y[:, None] == np.arange(3), 0.0, 0.1)
+    found = svm_features(whole(T[None]), [vectors], D, upper, -np.ones((20, 3)), tol=1e-8, max_iter=100)
+    np.testing.assert_array_equal(found.x[:3], [[0, 0, 0.1], [0, 0, 0], [0.1, 0, 0]])
+    rest = svm_features(whole(T[None, 3:]), [vectors], D[3:], upper[3:], -np.ones((17, 3)), tol=1e-8, max_iter=100)
+    assert found.converged
+    assert found.objective == pytest.approx(rest.objective + 0.1 + 0.1, rel=1e-7)
+
+
 # a fifth more rounds than are needed now
 ROUNDS = {"ovr": 53, "ovr, scaled": 83, "simplex": 48, "vectors": 25, "several kernels": 49}
 
@@ -139,6 +186,33 @@ def test_steps_over_features_end_soon_without_another_method(kind, monkeypatch):
     found = svm_features(in_blocks(T), codes, D, upper, signs, tol=1e-8, max_iter=ROUNDS[kind])
     assert found.converged
     assert found.objective == pytest.approx(over_kernel(T, codes, D, upper, signs, 1e-9).objective, rel=1e-7)
+
+
+@pytest.mark.parametrize(("kind", "rows"), [("simplex", 120), ("several kernels", 120 * 4)])
+def test_the_kernel_is_formed_only_where_it_is_small(kind, rows, monkeypatch):
+    """It is between samples, or with several kernels between pairs of a sample and a class."""
+    T, codes, D, upper, signs = program(kind)
+    sizes = []
+    monkeypatch.setattr(module, "_rounds_left", lambda *given: np.inf)
+    monkeypatch.setattr(
+        module, "class_qp", lambda Q, *given, **how: (sizes.append(len(Q)), class_qp(Q, *given, **how))[1]
+    )
+    for small in (rows - 1, rows):
+        assert not sizes
+        monkeypatch.setattr(module, "_SMALL", small)
+        found = svm_features(whole(T), codes, D, upper, signs, tol=1e-8, max_iter=100)
+        assert found.converged
+    assert set(sizes) == {rows}
+
+
+def test_the_gaps_of_classes_fall_from_the_losses_of_their_linear_terms(monkeypatch):
+    """At α = 0 the gradient is -D, and the dual value is 0."""
+    T, codes, D, upper, signs = program("ovr")
+    D = D * np.random.default_rng(3).normal(size=D.shape)
+    starts = set()
+    monkeypatch.setattr(module, "_rounds_left", lambda gaps, goal: (starts.add(round(gaps[0], 12)), 0.0)[1])
+    svm_features(whole(T), codes, D, upper, signs, tol=1e-15, max_iter=3)
+    np.testing.assert_allclose(sorted(starts), np.sort(np.sum(upper * np.maximum(D, 0), axis=0)), rtol=1e-9)
 
 
 def test_what_does_not_converge_says_so():

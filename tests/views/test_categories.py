@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
+import scipy.sparse as sp
 from hypothesis import given, settings
 from sklearn.model_selection import KFold, cross_val_score, train_test_split
 from sklearn.pipeline import make_pipeline
@@ -210,6 +211,9 @@ def test_a_declared_category_that_no_training_sample_had_is_told():
     new = clinical(pd.Categorical(["IV", *STAGE[1:]], categories=STAGES))
     with pytest.warns(UserWarning, match="1 sample has the category 'stage=IV', which no training sample had; its col"):
         model.predict({"clinical": new, "genes": GENES})
+    named = pytest.warns(UserWarning, match="View 'clinical' has no column names")
+    with named, pytest.warns(UserWarning, match="1 sample has the category 'stage=IV', which no training sample had"):
+        model.predict({"clinical": sp.csr_array(Views(clinical=new)["clinical"]), "genes": GENES})
 
 
 def test_missing_values_are_missing_in_all_columns_of_their_category():

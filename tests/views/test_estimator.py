@@ -12,13 +12,14 @@ from hypothesis import given
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning, DataConversionWarning, NotFittedError
 from sklearn.kernel_ridge import KernelRidge
-from sklearn.linear_model import LogisticRegression
+from sklearn.linear_model import LogisticRegression, PoissonRegressor
 
 import cases
 import reference
 import strategies
 from consilience import (
     ConsensusRegressor,
+    EarlyFusion,
     KernelPerceptron,
     LateFusion,
     MultipleKernelRidge,
@@ -268,6 +269,15 @@ def test_bad_input_gets_a_sentence(call, message):
     with pytest.raises((ValueError, TypeError)) as caught:
         call()
     assert message in str(caught.value)
+
+
+@pytest.mark.filterwarnings("ignore:overflow encountered in exp")
+def test_predictions_that_overflow_name_the_first_such_sample():
+    model = EarlyFusion(PoissonRegressor()).fit(V, A.sum(axis=1) * np.arange(40))  # predicts an exponential
+    direction = model.estimator_.coef_[:3]
+    large = A[:4] + 1e6 * np.outer([0, 0, 1, 1], direction / np.linalg.norm(direction) ** 2)
+    with pytest.raises(ValueError, match="EarlyFusion has no finite prediction for sample 2: its values are too large"):
+        model.predict(Views(a=large, b=B[:4]))
 
 
 def test_nothing_works_before_fit():

@@ -15,7 +15,7 @@ from sklearn.preprocessing import StandardScaler
 
 import consilience as cs
 import strategies
-from consilience import PerView, Views, as_views
+from consilience import PerView, RowBlocks, Views, as_views
 
 N = 30
 RNG = np.random.default_rng(0)
@@ -73,6 +73,9 @@ def test_an_index_of_several_levels_names_samples_by_tuples():
     X = Views(a=levels, b=levels.iloc[MIXED])
     assert X.sample_names[1] == ("x", 1)
     np.testing.assert_array_equal(X["a"], X["b"])
+    own = levels.index.tolist()
+    assert Views(a=levels[:20], b=levels[10:], join="outer").sample_names.tolist() == own
+    assert Views(a=levels[:20], b=levels[10:], join="inner").sample_names.tolist() == own[10:20]
 
 
 @pytest.mark.parametrize(
@@ -240,9 +243,20 @@ def test_a_plain_frame_is_divided_by_the_names_of_the_fit():
         model.predict(wide.drop(columns="expr_u"))
     with pytest.raises(ValueError, match=r"the data frame has none of them, only age, sex, stage"):
         model.predict(CLINICAL)
+    half = cs.CoRegularizedRidgeClassifier().fit(Views(a=a, b=B.to_numpy()), LABELS)  # the columns of b have no names
+    assert (half.predict(wide) == half.predict(Views(a=a))).all()
     shared = cs.CoRegularizedRidgeClassifier().fit(Views(a=A, b=B), LABELS)
     with pytest.raises(ValueError, match="Column 'u' may be of the views 'a', 'b'"):
         shared.predict(A)
+
+
+def test_columns_are_filled_with_the_means_of_the_blocks_that_have_their_view():
+    sex = CLINICAL[["sex"]]  # one column of text, which has a name and no mean
+    X = Views(a=A, sex=sex, mask={"a": np.arange(N) >= 12})  # no sample of the first blocks has the view 'a'
+    prepare = PerView("passthrough", missing_columns="fill").fit(RowBlocks.of(X, size=6))
+    with pytest.warns(UserWarning, match=r"View 'a' lacks 1 of 4 columns \(v\); they are filled with the means"):
+        found = prepare.transform(Views(a=A.drop(columns="v"), sex=sex))
+    np.testing.assert_allclose(found["a"], A.assign(v=A["v"].iloc[12:].mean()))
 
 
 def test_sparse_views_have_named_columns():
@@ -348,6 +362,14 @@ def test_annotated_matrices_are_views():
     with pytest.raises(ValueError, match="View 'X' has several columns of one name: u"):
         as_views(one)
     assert isinstance(data, mudata.MuData)
+
+
+def test_names_that_are_given_decide_the_order_of_annotated_samples():
+    anndata = pytest.importorskip("anndata")
+    one = anndata.AnnData(A.to_numpy(), pd.DataFrame(index=IDS), pd.DataFrame(index=list("uvwx")))
+    mixed = as_views(one, sample_names=A.index[MIXED])
+    assert mixed.sample_names.tolist() == A.index[MIXED].tolist()
+    np.testing.assert_array_equal(mixed["X"], A.iloc[MIXED])
 
 
 # -- any order

@@ -8,7 +8,8 @@ import sklearn
 from sklearn.linear_model import LogisticRegression
 
 import consilience as cs
-from consilience.views._notebook import kernels_of
+from consilience.kernels import RBF
+from consilience.views._notebook import kernels_of, labeled_weights
 
 X, y = cs.datasets.make_views(n_samples=80, n_classes=3, random_state=0, return_X_y=True)
 first, second, *_ = X.names
@@ -27,6 +28,16 @@ def test_kernels_by_view_before_and_after_and_names():
     assert "3 classes: 0, 1, 2." in shown
     assert "above the optimum" in shown
     assert set(kernels_of(model)) == set(X.names)
+
+
+def test_weights_are_named_after_kernels_only_where_kernels_have_learned_weights():
+    kernels, target = [RBF(0.1), "linear"], y.astype(float)
+    several = cs.MultipleKernelRidge(kernels).fit(X, target)
+    names, weights = labeled_weights(several)
+    assert names == tuple(f"{view}: {kernel}" for view in X.names for kernel in ("RBF(gamma=0.1)", "Linear()"))
+    np.testing.assert_array_equal(weights, several.kernel_weights_["weight"])
+    for model in (cs.MultipleKernelRidge(), cs.ViewMetricRidge(kernels), cs.CoRegularizedRidge()):
+        assert labeled_weights(model.fit(X, target)) is None
 
 
 def test_streams_tell_their_share_of_mistakes():

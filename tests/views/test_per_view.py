@@ -12,7 +12,8 @@ from sklearn.impute import SimpleImputer
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler, TargetEncoder
 
-from consilience import PerView, Views
+from consilience import PerView, RowBlocks, Views
+from consilience.views._block_transforms import survey_views
 
 rng = np.random.default_rng(0)
 A = rng.normal(size=(30, 4)) * 3 + 1
@@ -49,6 +50,15 @@ def test_fitted_on_present_rows_and_missing_rows_stay_missing():
     np.testing.assert_allclose(Z["a"][10:], StandardScaler().fit_transform(A[10:]))
     assert prepare.transform({"b": A[:, :2]}).present("b").all()
     assert not prepare.transform({"b": A[:, :2]}).present("t").any()
+
+
+def test_of_any_number_of_blocks_one_row_per_view_is_kept_at_most():
+    late = {"a": np.arange(30) >= 20, "b": np.ones(30, dtype=bool)}
+    some = survey_views(PerView("passthrough"), RowBlocks.of(Views(a=A, b=A[:, :2], mask=late), size=3))
+    assert some.names == ("a", "b")
+    assert some.present("a").any()
+    assert some.present("b").any()
+    assert len(some) <= 2
 
 
 def test_a_view_missing_at_fit_stays_missing_and_a_bare_table_reaches_one_named_view():

@@ -7,6 +7,7 @@ import scipy.sparse as sp
 from scipy.stats import f_oneway, linregress
 from sklearn.base import clone
 from sklearn.decomposition import PCA
+from sklearn.exceptions import NotFittedError
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.feature_selection import SelectKBest, VarianceThreshold, f_classif, f_regression
 from sklearn.impute import SimpleImputer
@@ -235,6 +236,19 @@ def test_batch_means_become_equal_and_new_samples_get_the_training_effects():
     expected = shifted[test] - np.array([effects[name] for name in BATCH[test]])
     np.testing.assert_allclose(model.transform(X[test])["a"], expected)
     np.testing.assert_allclose(model.transform({"a": sp.csr_array(shifted[test]), "batch": BATCH[test]})["a"], expected)
+
+
+def test_logarithms_are_taken_of_tables_with_the_columns_of_the_fit():
+    log = PerView("log").fit(Views(c=COUNTS)).transformers_["c"]
+    for wide in (COUNTS[:, :4], sp.csr_array(COUNTS[:, :4])):
+        with pytest.raises(ValueError, match="X has 4 features, but LogColumns is expecting 5 features"):
+            log.transform(wide)
+    np.testing.assert_allclose(log.transform(COUNTS), np.log(1 + COUNTS))
+
+
+def test_effects_that_are_not_estimated_yet_cannot_be_removed():
+    with pytest.raises(NotFittedError, match="This RemoveBatch instance is not fitted yet"):
+        RemoveBatch().transform(Views(a=A, batch=BATCH.tolist()))
 
 
 def test_unknown_and_missing_batches_are_left_as_they_are_and_counted():

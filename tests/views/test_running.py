@@ -315,6 +315,14 @@ def test_raw_rows_of_any_form_are_read_alike():
             np.testing.assert_array_equal(values, dense(Z, name))
 
 
+def test_nested_lists_of_numbers_are_no_row():
+    prepare = PerView("standardize").partial_fit({"a": A})
+    row = prepare.transform_one({"a": A[0]})["a"]
+    np.testing.assert_array_equal(prepare.transform_one({"a": [A[0].tolist()]})["a"], row)
+    with pytest.raises(ValueError, match="View 'a' must have 2 dimensions"):
+        prepare.transform_one({"a": [[A[0].tolist()]]})
+
+
 @pytest.mark.parametrize("path", ["file", "pickle"])
 @each_case
 def test_a_stream_goes_on_after_saving_and_loading(steps, data, path, tmp_path):

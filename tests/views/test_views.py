@@ -259,6 +259,7 @@ def test_equality_and_pickle():
     assert Views(a=holed(), b=B) != Views(a=A, b=B)
     assert Views(s=sp.csr_array(B)) != Views(s=sp.csr_array(2 * B))
     assert Views(t=["a"]) != Views(t=["b"])
+    assert Views(t=["a", "b"]) != Views(t=["a", "c"])
     with pytest.raises(TypeError, match="unhashable"):
         hash(EXPECTED)
     X = Views(a=holed(), s=sp.csr_array(B), t=["p", None, "r", "s"], g=np.eye(4), precomputed="g")

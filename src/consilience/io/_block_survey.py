@@ -19,7 +19,7 @@ from .tables import is_among, missing_among
 
 _MOST_VALUES = 1000  # different values of a column that are counted; one with more is not a category
 _NUMBER = r"^\s*[-+]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?\s*$"
-_SHOWN = 5  # cells that are not numbers, of columns in which many are
+_SHOWN = 6  # cells that are not numbers, of columns in which many are: one more than an error shows
 _VIEW = "view0"  # of columns without a prefix, whatever the names of files are
 
 
@@ -80,7 +80,7 @@ class FileSurvey:
             shown = self.unlike_numbers.setdefault(name, Counter({"0": 0}))
             shown["0"] += len(column) - len(unlike)
             if len(shown) <= _SHOWN:
-                shown.update(dict.fromkeys(unlike[:_SHOWN].to_pylist(), 0))
+                shown.update(dict.fromkeys(unlike.unique()[:_SHOWN].to_pylist(), 0))
             if len(unlike):
                 shown[unlike[0].as_py()] += len(unlike)
 

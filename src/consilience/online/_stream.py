@@ -7,13 +7,12 @@ from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 from sklearn.base import clone
 
 from ..kernels import Kernel, kernels_by_view, resolve_kernels
 from ..kernels.by_view import kernel_of
 from ..views import _blocks
-from ..views._reading import checked_sparse
+from ..views._reading import as_row
 from ..views.container import Views
 from ..views.row_blocks import RowBlocks
 
@@ -100,10 +99,5 @@ def one_row(x: Mapping[str, Any]) -> Views:
     for name, row in x.items():
         if hasattr(row, "to_numpy"):
             row = row.to_numpy()
-        if sp.issparse(row):
-            rows[name] = checked_sparse(row, f"View '{name}'").reshape((1, -1))
-        elif hasattr(row, "ndim"):
-            rows[name] = row.reshape(1, -1)
-        else:
-            rows[name] = [row]
+        rows[name] = as_row(row, f"View '{name}'") if hasattr(row, "ndim") else [row]
     return Views(rows)

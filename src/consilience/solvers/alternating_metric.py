@@ -177,7 +177,7 @@ def alternate_metric(moments: MetricMoments, w: np.ndarray, *, weights: str, tol
 
     `weights` are "given", or learned on the "sphere" of their length, or "free". With a block-sparse penalty the steps
     are proximal. Here a step is halved until A is positive definite and the objective is not higher, and doubled after
-    a success. Ends where a round lowers the objective by less than `tol` of it.
+    a success. Ends where a round lowers the objective by at most `tol` of it.
     """
     groups, penalties = moments.groups, moments.penalties
     metrics = [np.eye(len(moments.C)) for _ in groups]
@@ -207,7 +207,7 @@ def fixed_metric_steps(
     """Take the steps of Algorithm 1 of Huusari, Kadri and Capponi (2018): G, then w, then one step μ on A, from A = I.
 
     Nothing keeps A positive semi-definite or the objective from rising. The loop is left after G, so that G is the one
-    for the last A and w. Ends where a round changes the objective by less than `tol` of it. If a value leaves the range
+    for the last A and w. Ends where a round changes the objective by at most `tol` of it. If a value leaves the range
     of doubles the status is "diverged", and the state before it is returned.
     """
     groups = moments.groups

@@ -67,6 +67,16 @@ def _device_block(value: Any) -> Any:
     return value if xp.isdtype(value.dtype, "real floating") else xp.astype(value, xp.float64)
 
 
+def as_row(array: Any, view: str) -> Any:
+    """Return the one row that a sample has of a view, an array of one dimension or a sparse one, as a matrix."""
+    if array.ndim > 2 or (array.ndim == 2 and array.shape[0] != 1):
+        raise ValueError(
+            f"{view} of a sample is one row; got an array of shape {tuple(array.shape)}. Give its numbers in the shape "
+            "(columns,) or (1, columns)."
+        )
+    return (checked_sparse(array, view) if sp.issparse(array) else array).reshape((1, -1))
+
+
 def checked_sparse(matrix: Any, what: str) -> Any:
     """Validate the indices of a sparse matrix, so that no compiled loop accesses memory outside its arrays.
 

@@ -251,12 +251,12 @@ def _one_row(prepare: Any, x: Mapping[str, Any]) -> Views:
         if row is None:
             continue
         if sp.issparse(row):
-            rows[name] = _reading.checked_sparse(row, f"View '{name}'").reshape((1, -1))
+            rows[name] = _reading.as_row(row, f"View '{name}'")
         elif prepare._hashes(name) and not (hasattr(row, "ndim") and row.dtype.kind == "f"):
             # lists and arrays of ids have any length
             rows[name] = _reading.objects_of([row.tolist() if hasattr(row, "ndim") else row])
         else:
-            rows[name] = row.reshape(1, -1) if hasattr(row, "ndim") else [row]
+            rows[name] = _reading.as_row(row, f"View '{name}'") if hasattr(row, "ndim") else [row]
     if not rows:
         raise ValueError(f"The sample has no view; it is {dict(x)!r}. Give at least one row that is not None.")
     return Views(rows)

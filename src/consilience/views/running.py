@@ -224,7 +224,7 @@ class RunningSteps:
             row = _as_numbers(row)
             if row is None:
                 return NotImplemented
-        if row.size != self.width or row.ndim > 2:
+        if row.shape not in ((self.width,), (1, self.width)):
             return NotImplemented
         if not np.isfinite(np.add.reduce(row, axis=None)):
             if np.isinf(row).any():
