@@ -100,7 +100,7 @@ def run_sessions(root: Path, names: Sequence[str]) -> dict[str, Session | None]:
         if nox is None:
             raise SystemExit("nox is not installed: pip install '.[release]'.")
         # nox skips a Python that is not there; failures are read from the counts
-        subprocess.run([nox, "--file", str(root / "noxfile.py"), "-s", *missing, "--", "quick"], cwd=root)
+        subprocess.run([nox, "--noxfile", str(root / "noxfile.py"), "-s", *missing, "--", "quick"], cwd=root)
         found |= {name: read_session(name, folder, digest) for name in missing}
     return found
 
