@@ -12,6 +12,7 @@ too long so is stopped, since it passed before. `mutants` reads from the same da
 import hashlib
 import json
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -75,9 +76,8 @@ def measure(part: str, compiler: bool, folder: Path = FOLDER, root: Path = ROOT,
     digest, kept = digest_of([source, root / part, *shared]), own / "digest"
     if kept.exists() and kept.read_text() == digest:
         return own
-    own.mkdir(parents=True, exist_ok=True)
-    for old in own.iterdir():
-        old.unlink()
+    shutil.rmtree(own, ignore_errors=True)
+    own.mkdir(parents=True)
     (own / "sitecustomize.py").write_text("import coverage\n\ncoverage.process_startup()\n")
     (own / "rc").write_text(_CONFIGURATION.format(source=source, folder=own))
     paths = [own, Path(__file__).parent, root / "src", *filter(None, [os.environ.get("PYTHONPATH")])]
