@@ -144,21 +144,22 @@ def captured_output():
 
 def run_cases(kind, seeds, tell):
     """Run cases one after the other; `tell` gets a message before and after each, and one about lost memory."""
+    many = len(seeds) >= LEAST  # a look at the memory takes longer than a few cases
     with captured_output() as written:
 
         def run_each(some):
-            before = memory()
+            before = memory() if many else 0
             for seed in some:
                 tell(("start", seed))
                 outcome, text = run_case(kind, seed), written()
                 tell(("end", seed, f"failed: wrote {text[:200]!r} past Python's output" if text else outcome[:3000]))
-            return memory() - before
+            return memory() - before if many else 0
 
         half = len(seeds) // 2 + 1
         run_each(seeds[:half])
         for _ in range(2):  # what is loaded or compiled at its first use stays, but does not grow a second time
             gained = run_each(seeds[half:])
-            if len(seeds) < LEAST or gained <= GROWTH:
+            if gained <= GROWTH:
                 break
             tell(("end", seeds[-1], f"failed: {len(seeds) - half} cases gained {gained >> 20} MB of memory"))
 
