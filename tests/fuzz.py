@@ -49,7 +49,9 @@ from fuzzing.properties import CASE, Refused, explain
 
 SEARCHED = 120  # seconds after which a case in a child process counts as one that never ends
 PARSED = 30  # the same for a small file or a short text
-GROWTH = 32 << 20  # bytes of memory that a child process may gain in the second half of at least LEAST cases
+GROWTH = (
+    20 << 20
+)  # bytes of memory that a process may gain in both the second and the third third of LEAST cases or more
 LEAST = 1000
 KEPT = Path(__file__).parents[1] / "build" / "fuzz"  # files of cases that failed
 
@@ -155,13 +157,12 @@ def run_cases(kind, seeds, tell):
                 tell(("end", seed, f"failed: wrote {text[:200]!r} past Python's output" if text else outcome[:3000]))
             return memory() - before if many else 0
 
-        half = len(seeds) // 2 + 1
-        run_each(seeds[:half])
-        for _ in range(2):  # what is loaded or compiled at its first use stays, but does not grow a second time
-            gained = run_each(seeds[half:])
-            if gained <= GROWTH:
-                break
-            tell(("end", seeds[-1], f"failed: {len(seeds) - half} cases gained {gained >> 20} MB of memory"))
+        third = -(-len(seeds) // 3)
+        gained = [run_each(seeds[start : start + third]) for start in range(0, len(seeds), third)]
+    # what is loaded or compiled at its first use is gained once; a leak is gained again by other cases
+    if many and min(gained[1:]) > GROWTH:
+        lost = " and ".join(f"{size >> 20}" for size in gained[1:])
+        tell(("end", seeds[-1], f"failed: twice {third} cases gained {lost} MB of memory"))
 
 
 def memory():

@@ -109,7 +109,7 @@ CHECK = Check(
     (
         f"A case of a parser that takes less than {fuzz.PARSED} seconds counts as one that ends, and one of the "
         f"estimators and model files less than {fuzz.SEARCHED}.",
-        f"A leak is found from {fuzz.GROWTH >> 20} MB on in {SIZE // 2:,} cases, or in as many as there are.",
+        f"A leak is found from {fuzz.GROWTH >> 20} MB on in {SIZE // 3:,} cases, or a third of those there are.",
         "In HDF5 files (AnnData, MuData) numbers are damaged and the end is cut off, but not structures: the HDF5 "
         "library crashes on some of these.",
     ),
