@@ -401,7 +401,8 @@ def learn_kernel_weights(
 
     A step that does not lower the objective is halved toward the d before it. If even that fails, d becomes the best
     one for the norms at hand, which never raises the objective (the published alternation). After the tolerance is met
-    one more step follows: near the optimum it squares the remaining error. A good start saves steps.
+    one more step follows: near the optimum it squares the remaining error. Steps there count by their distance to the
+    best d for the norms at hand, since differences of values are rounding. A good start saves steps.
     """
     zero = fit.at_zero()
     if penalty.dual(zero) >= zero.loss * (1 - 1e-15):  # G = 0 is the optimum
@@ -424,7 +425,9 @@ def learn_kernel_weights(
         hessian = now.hessian + 1e-13 * np.trace(now.hessian) * np.eye(len(d))
         # start where the alternation leads, with all d above 0, so that a view left out may come back
         goal = penalty.step(d, np.maximum(alternated, 1e-9 * alternated.max()), -now.descent, hessian, before)
-        moved, left = None, 1e-11 * abs(objective)
+        rounding = 1e-11 * abs(objective)
+        near = objective - bound <= max(tol * abs(objective), rounding)
+        moved = None
         if goal.max() < 0.1 * d.max():  # the model of J does not hold so far down
             goal = goal + 0.1 * d
         for share in (1.0,) if enough else (1.0, 0.5, 0.25, 0.05, 0.0):  # 0 stands for the alternation
@@ -433,10 +436,9 @@ def learn_kernel_weights(
             value = after.value + penalty.on_weights(trial)  # what steps in d lower
             reached = after.loss + penalty.norm(after.norms(trial))  # the objective at G itself, for the gap
             dual = max(bound, penalty.dual(after))
-            if objective - bound <= max(tol * abs(objective), left):
-                # differences of values may be rounding now; at the optimum d is the best one for its norms
+            if near:  # differences of values may be rounding; at the optimum d is the best one for its norms
                 nearer = _distance(penalty, after, trial) < _distance(penalty, now, d)
-                accepted = nearer and reached - dual <= objective - bound + left and value <= before + left
+                accepted = nearer and reached - dual <= objective - bound + rounding and value <= before + rounding
             else:
                 accepted = value < before or (reached - dual < objective - bound and value <= before * (1 + 1e-12))
             if accepted:

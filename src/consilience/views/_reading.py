@@ -68,7 +68,7 @@ def _device_block(value: Any) -> Any:
 
 
 def as_row(array: Any, view: str) -> Any:
-    """Return the one row that a sample has of a view, an array of one dimension or a sparse one, as a matrix."""
+    """Return what a sample has of a view, a dense or sparse array, as a matrix of one row; refuse several rows."""
     if array.ndim > 2 or (array.ndim == 2 and array.shape[0] != 1):
         raise ValueError(
             f"{view} of a sample is one row; got an array of shape {tuple(array.shape)}. Give its numbers in the shape "
