@@ -4,6 +4,7 @@ from collections import Counter
 from itertools import combinations, permutations, product
 
 import numpy as np
+import scipy.optimize
 
 
 def gram(k, X, Y=None):
@@ -618,6 +619,26 @@ def left_out_predictions(K, Y, s, penalty, parts, K_new):
         held[part] = K[np.ix_(part, rest)] @ a + b
         new.append(K_new[:, rest] @ a + b)
     return held, np.stack(new, axis=1)
+
+
+def nested_predictions(grams, Y, s, units, g, penalties):
+    """Predictions at g of a stack whose penalties and weights are chosen by refits outside of g, a unit held out each."""
+    rest, root = np.setdiff1d(np.arange(len(Y)), g), np.sqrt(s)[:, None]
+    parts = [np.flatnonzero(units[rest] == unit) for unit in np.unique(units[rest])]
+    outside = [np.setdiff1d(np.arange(len(rest)), part) for part in parts]
+    means = np.empty((len(rest), Y.shape[1]))
+    for part, other in zip(parts, outside, strict=True):
+        means[part] = np.average(Y[rest][other], axis=0, weights=s[rest][other])
+    mean, A, new = np.average(Y[rest], axis=0, weights=s[rest]), [], []
+    for K, grid in zip(grams, penalties, strict=True):
+        inside = K[np.ix_(rest, rest)], Y[rest], s[rest]
+        held = [left_out_predictions(*inside, penalty, parts, K[:1][:, rest])[0] for penalty in grid]
+        best = int(np.argmin([np.sum((root[rest] * (Y[rest] - z)) ** 2) for z in held]))
+        A.append((root[rest] * (held[best] - means)).ravel())
+        a, b = ridge_with_intercept(*inside, grid[best])
+        new.append(K[np.ix_(g, rest)] @ a + b - mean)
+    beta = scipy.optimize.nnls(np.array(A).T, (root[rest] * (Y[rest] - means)).ravel())[0]
+    return mean + np.einsum("knp,k->np", np.array(new), beta), beta
 
 
 # -- support vector machines over features

@@ -10,8 +10,10 @@ from sklearn.model_selection import GroupKFold, KFold
 
 import consilience as cs
 import reference
+from consilience.batch._consensus_fit import outputs_by_fold
 from consilience.kernels import RBF, Linear, Spectrum, auto_kernels, normalize, standardize
-from consilience.solvers.consensus import PENALTIES, fit_base, fit_features, smoother
+from consilience.solvers import consensus as solver
+from consilience.solvers.consensus import PENALTIES, Sets, fit_base, fit_features
 from consilience.solvers.stacking import calibrate, least_squares, normal_equations, stack_without
 
 
@@ -43,40 +45,62 @@ def parts_of(kind, n):
     return np.split(np.random.default_rng(5).permutation(n), [1, 4, 9, n // 2])
 
 
+def singles(n, K=4):
+    return Sets(None, np.arange(n) % K, K)
+
+
+def sets_of(kind, n):
+    """Units of one sample, units of several, and folds that are units; folds of four."""
+    if kind == "samples":
+        return singles(n)
+    units = np.empty(n, dtype=int)
+    for k, part in enumerate(parts_of(kind, n)):
+        units[part] = k
+    return Sets(units, units % 4, min(4, units.max() + 1))
+
+
 # -- one base model
+PATHS = {"nested penalties": (100, 400, 1000), "spectrum": (0, 400, 1000), "factor": (0, 10, 1000), "many": (0, 10, 0)}
+
+
+@pytest.mark.parametrize("path", PATHS)
 @pytest.mark.parametrize("kind", ["samples", "folds", "groups"])
-@pytest.mark.parametrize("weighted", [False, True])
-@pytest.mark.parametrize("P", [1, 3])
-def test_base_models_without_samples_equal_refits(kind, weighted, P):
+@pytest.mark.parametrize(("weighted", "P"), [(False, 1), (True, 3)])
+@pytest.mark.parametrize("features", [False, True])
+def test_base_models_without_samples_equal_refits(path, kind, weighted, P, features, monkeypatch):
+    """Without its unit, without its fold, without both, and the model of each fold at new samples; one penalty."""
+    for name, size in zip(("NESTED_PENALTIES", "CHOOSING", "NESTED"), PATHS[path], strict=True):
+        monkeypatch.setattr(solver, name, size)
+    monkeypatch.setattr(solver, "PENALTIES", np.array([0.03]))
     rng = np.random.default_rng(P)
-    X = rng.normal(size=(30, 3))
-    K, K_new = RBF(0.2)(X), RBF(0.2)(rng.normal(size=(5, 3)), X)
+    X, new = rng.normal(size=(30, 6)) + 1.0, rng.normal(size=(5, 6))
+    K, K_new = (X @ X.T, new @ X.T) if features else (RBF(0.2)(X), RBF(0.2)(new, X))
     Y = np.sin(X[:, :1] + np.arange(P)) + 0.1 * rng.normal(size=(30, P))
     s = rng.random(30) + 0.3 if weighted else np.ones(30)
-    parts = parts_of(kind, 30)
-    fit = fit_base(K, Y, s, None if kind == "samples" else parts)
-    held, new = reference.left_out_predictions(K, Y, s, fit.penalty, parts, K_new)
+    sets = sets_of(kind, 30)
+    units = np.arange(30) if sets.units is None else sets.units
+    fit = fit_features(X, Y, s, sets) if features else fit_base(K, Y, s, sets)
+    parts = [np.flatnonzero(units == unit) for unit in np.unique(units)]
+    folds = [np.flatnonzero(sets.folds == k) for k in range(sets.n_folds)]
+    held, _ = reference.left_out_predictions(K, Y, s, fit.penalty, parts, K_new)
     np.testing.assert_allclose(fit.held, held, atol=1e-8)
+    by_fold, without = reference.left_out_predictions(K, Y, s, fit.penalty, folds, K_new)
+    np.testing.assert_allclose(fit.by_fold, by_fold, atol=1e-8)
     a, b = reference.ridge_with_intercept(K, Y, s, fit.penalty)
-    np.testing.assert_allclose(K_new @ fit.coefficients + fit.intercept, K_new @ a + b, atol=1e-8)
-    S = smoother(K, s, fit.penalty).rows(K_new)
-    np.testing.assert_allclose(S @ Y, K_new @ a + b, atol=1e-8)
-    without = [S @ Y - S[:, part] @ (Y - fit.held)[part] for part in parts]
-    np.testing.assert_allclose(np.stack(without, axis=1), new, atol=1e-8)
-
-
-@pytest.mark.parametrize("kind", ["samples", "folds", "groups"])
-def test_features_without_samples_equal_refits(kind):
-    rng = np.random.default_rng(0)
-    F = rng.normal(size=(40, 6)) + 1.0
-    Y = F @ rng.normal(size=(6, 2)) + rng.normal(size=(40, 2))
-    s = rng.random(40) + 0.3
-    parts = parts_of(kind, 40)
-    fit = fit_features(F, Y, s, None if kind == "samples" else parts)
-    held, _ = reference.left_out_predictions(F @ F.T, Y, s, fit.penalty, parts, F[:1] @ F.T)
-    np.testing.assert_allclose(fit.held, held, atol=1e-8)
-    a, b = reference.ridge_with_intercept(F @ F.T, Y, s, fit.penalty)
-    np.testing.assert_allclose(F @ fit.coefficients + fit.intercept, F @ F.T @ a + b, atol=1e-8)
+    outputs = (new if features else K_new) @ fit.coefficients + fit.intercept
+    np.testing.assert_allclose(outputs[:, :P], K_new @ a + b, atol=1e-8)
+    np.testing.assert_allclose(outputs[:, P:].reshape(5, -1, P), without, atol=1e-8)
+    if path == "many":
+        assert fit.inner is None
+        return
+    for k, fold in enumerate(folds):
+        rest = np.setdiff1d(np.arange(30), fold)
+        inside = [np.flatnonzero(units[rest] == unit) for unit in np.unique(units[rest])]
+        literal, _ = reference.left_out_predictions(
+            K[np.ix_(rest, rest)], Y[rest], s[rest], fit.penalty, inside, K[:1, rest]
+        )
+        np.testing.assert_allclose(fit.inner[k, rest], literal, atol=1e-8)
+        assert np.isnan(fit.inner[k, fold]).all()
 
 
 def test_the_penalty_is_that_of_scikit_learn():
@@ -84,7 +108,7 @@ def test_the_penalty_is_that_of_scikit_learn():
     X = rng.normal(size=(50, 8))
     y = X @ rng.normal(size=8) + 2.0 * rng.normal(size=50) + 3.0
     K = X @ X.T
-    fit = fit_base(K, y[:, None], np.ones(50))
+    fit = fit_base(K, y[:, None], np.ones(50), singles(50))
     centered = X - X.mean(axis=0)
     unit = np.trace(centered @ centered.T) / 50
     peer = RidgeCV(unit * PENALTIES, store_cv_results=True).fit(X, y)
@@ -96,12 +120,14 @@ def test_the_penalty_is_that_of_scikit_learn():
 def test_two_samples_are_enough_for_a_base_model():
     """Each predicts the other one with any penalty; one of those that are tried makes the fit to both."""
     K, Y = np.array([[2.0, 0.5], [0.5, 1.0]]), np.array([[1.0, -1.0], [3.0, 4.0]])
-    fit = fit_base(K, Y, np.ones(2))
+    fit = fit_base(K, Y, np.ones(2), singles(2, 2))
     np.testing.assert_allclose(fit.held, Y[::-1])
     unit = (K.trace() - K.sum() / 2) / 2
     assert np.isclose(fit.penalty, unit * PENALTIES).any()
     a, b = reference.ridge_with_intercept(K, Y, np.ones(2), fit.penalty)
-    np.testing.assert_allclose(K @ fit.coefficients + fit.intercept, K @ a + b, rtol=1e-10)
+    outputs = K @ fit.coefficients + fit.intercept
+    np.testing.assert_allclose(outputs[:, :2], K @ a + b, rtol=1e-10)
+    assert np.isnan(fit.by_fold).all()  # no fold leaves two samples
 
 
 @pytest.mark.parametrize("n", [2, 3])
@@ -177,103 +203,87 @@ def test_separated_classes_get_the_probability_of_platts_targets(each, n_classes
 
 
 # -- the whole estimator against refits of everything
-def literal_grams(model, X, new):
-    """Gram matrices of each base model between the samples that it has, and with new samples."""
+def literal_grams(model, X):
+    """Gram matrices of the base models, and the penalties that are tried for each."""
     for base in model._models:
-        rows = np.flatnonzero(np.all([X.present(name) for name in base.views], axis=0))
-        yield base, rows, base.gram(X, rows), base.gram(new, np.arange(len(new)), X, rows)
+        K = base.gram(X, np.arange(len(X)))
+        centered = K - K.mean(axis=0)
+        yield K, np.trace(centered) / len(X) * PENALTIES[::-1]
 
 
-@pytest.mark.parametrize("missing", [0.0, 0.2])
-@pytest.mark.parametrize("kind", ["samples", "folds", "groups"])
-@pytest.mark.parametrize(("P", "shared"), [(1, True), (2, True), (2, False)])
-def test_held_out_predictions_and_intervals_equal_refits(missing, kind, P, shared):
-    n = 90 if missing else 44
-    X, Y = made(1, n=n, P=P, missing=missing)
-    new, _ = made(2, n=6)
-    s = np.random.default_rng(3).random(n) + 0.5
-    parts = parts_of(kind, n)
-    groups = np.empty(n, dtype=int)
-    for k, part in enumerate(parts):
-        groups[part] = k
+@pytest.mark.parametrize("kind", ["samples", "groups"])
+@pytest.mark.parametrize(("P", "shared"), [(1, True), (2, True)])
+def test_held_out_predictions_and_intervals_equal_refits_of_everything(kind, P, shared):
+    """Penalties and weights are chosen anew outside of each fold, by refits without one more unit."""
+    n = 36
+    X, Y = made(1, n=n, P=P)
+    groups = None if kind == "samples" else np.arange(n) % 12
     model = cs.ConsensusRegressor(
         {name: [standardize(RBF(0.2)), Linear()] for name in X.names}, shared_weights=shared
-    ).fit(X, Y, sample_weight=s, groups=None if kind == "samples" else groups)
-    scaled = (Y - model._stack.shift) / model._stack.scale
-    means = np.stack(
-        [s[groups != groups[i]] @ scaled[groups != groups[i]] / s[groups != groups[i]].sum() for i in range(n)]
-    )
-    left_out = np.zeros((6, n, P)) + means
-    for k, (base, rows, K, K_new) in enumerate(literal_grams(model, X, new)):
-        own = [np.flatnonzero(np.isin(rows, part)) for part in parts]
-        used = [part for part in own if len(part)]
-        held, without = reference.left_out_predictions(K, scaled[rows], s[rows], base.penalty, used, K_new)
-        np.testing.assert_allclose(model._stack.Z[k, rows], held - means[rows], atol=1e-8)
-        whole = s[rows], *reference.ridge_with_intercept(K, scaled[rows], s[rows], base.penalty)
-        refit = K_new @ whole[1] + whole[2]
-        each = {j: without[:, sum(len(part) > 0 for part in own[:j])] for j in range(len(parts)) if len(own[j])}
-        predicted = np.stack([each.get(groups[i], refit) for i in range(n)], axis=1)
-        left_out += model._whole.weights[k] * (predicted - means)
-    kept = np.flatnonzero(X.mask.all(axis=1)) if missing else np.arange(n)
-    assert np.array_equal(model._whole.rows, kept)
-    errors = np.abs(scaled[kept] - model._whole.held)
-    low, high = int(np.floor(0.2 * (len(kept) + 1))), int(np.ceil(0.8 * (len(kept) + 1)))
+    ).fit(X, Y, groups=groups)
+    stack, folds = model._stack, model._stack.sets.folds
+    scaled = (Y - stack.shift) / stack.scale
+    grams, penalties = zip(*literal_grams(model, X), strict=True)
+    units = np.arange(n) if groups is None else groups
+    literal = np.empty_like(Y)
+    for k in range(stack.sets.n_folds):
+        g = np.flatnonzero(folds == k)
+        literal[g], beta = reference.nested_predictions(grams, scaled, np.ones(n), units, g, penalties)
+        np.testing.assert_allclose(model._experts["111"].fold_weights[k][:, 0], beta, atol=1e-6)
+    literal = literal * stack.scale + stack.shift
+    np.testing.assert_allclose(model.loo_predictions_.reshape(n, P), literal, atol=1e-6)
+    assert model.loo_score_ == pytest.approx(r2_score(Y, literal))
+    # CV+ (Barber and others 2021): quantiles of the fold models' predictions plus and minus the errors
+    new, _ = made(2, n=6)
+    found = next(iter(outputs_by_fold(model, new)))
+    errors = np.abs(Y - literal)
+    low, high = int(np.floor(0.2 * (n + 1))), int(np.ceil(0.8 * (n + 1)))
     ends = [
-        np.sort(left_out[:, kept] - errors, axis=1)[:, low - 1],
-        np.sort(left_out[:, kept] + errors, axis=1)[:, high - 1],
+        np.sort(found.new[:, folds] - errors, axis=1)[:, low - 1],
+        np.sort(found.new[:, folds] + errors, axis=1)[:, high - 1],
     ]
-    literal = np.stack(ends, axis=2) * model._stack.scale[:, None] + model._stack.shift[:, None]
-    np.testing.assert_allclose(model.predict_interval(new, coverage=0.8), literal, atol=1e-8)
+    expected = np.stack(ends, axis=2)
+    intervals = model.predict_interval(new, coverage=0.8).reshape(6, -1, 2)
+    np.testing.assert_allclose(intervals, expected[:, : intervals.shape[1]], atol=1e-5)
 
 
-@pytest.mark.parametrize("missing", [0.0, 0.3])
-def test_held_out_scores_refit_the_weights(missing):
-    X, Y = made(4, n=60, missing=missing)
-    model = cs.ConsensusRegressor().fit(X, Y[:, 0])
-    known, Z, T = model._stack.present, model._stack.Z, model._stack.T
-    for i in range(0, 60, 7):
-        pattern = known[i]
-        models = model._stack.available(pattern)
-        rows = np.setdiff1d(np.flatnonzero(known[:, pattern].all(axis=1)), [i])
-        assert len(rows) >= 2 * len(models) - 1 or missing
-        if len(rows) + 1 < max(10, 2 * len(models)):
-            continue  # too few: rescaled weights, another test
-        beta = stacked_weights(Z[np.ix_(models, rows)], T[rows], np.ones(len(rows)))
-        expected = model._stack.means[i] + beta @ Z[models, i]
-        np.testing.assert_allclose(
-            (model.loo_predictions_[i] - model._stack.shift) / model._stack.scale, expected, atol=1e-8
-        )
-    assert model.loo_score_ == pytest.approx(r2_score(Y[:, 0], model.loo_predictions_))
+def test_models_of_folds_predict_as_refits():
+    X, Y = made(3, n=40)
+    new, _ = made(4, n=5)
+    model = cs.ConsensusRegressor([standardize(RBF(0.2)), Linear()]).fit(X, Y[:, 0])
+    found = next(iter(outputs_by_fold(model, X)))
+    own = found.new[np.arange(40), model._stack.sets.folds]
+    np.testing.assert_allclose(own, found.held, atol=1e-8)  # at the samples of a fold
+    assert np.abs(next(iter(outputs_by_fold(model, new))).new[:, :, 0] - model.predict(new)[:, None]).max() < 1.0
 
 
 def test_view_importances_equal_a_stack_without_the_view():
     X, Y = made(5, n=60)
     model = cs.ConsensusRegressor().fit(X, Y[:, 0])
-    rest = np.flatnonzero(~model._stack.needs[:, 0])
+    stack, literal = model._stack, np.empty(60)
+    rest = np.flatnonzero(~stack.needs[:, 0])
     assert not any("a" in model._models[k].views for k in rest)
-    _, without = stack_without(model._stack.Z[rest], model._stack.T, np.ones(60), [np.array([i]) for i in range(60)])
-    held = model._stack.means + np.einsum("nk,knp->np", without, model._stack.Z[rest])
-    score = r2_score(Y[:, 0], held[:, 0] * model._stack.scale + model._stack.shift)
+    for k in range(5):
+        inside, g = np.flatnonzero(stack.sets.folds != k), np.flatnonzero(stack.sets.folds == k)
+        T = stack.Y[inside]
+        means = (T.sum(axis=0) - T) / (len(T) - 1)
+        beta = stacked_weights(stack.inner[k][rest][:, inside] - means, T - means, np.ones(len(T)))
+        literal[g] = T.mean() + beta @ (stack.by_fold[rest][:, g, 0] - T.mean())
+    score = r2_score(Y[:, 0], literal * stack.scale + stack.shift)
     assert model.view_importances_["a"] == pytest.approx(model.loo_score_ - score)
     assert model.view_importances_["a"] > 0.1 > abs(model.view_importances_["c"])
 
 
-def test_sets_equal_refits():
+def test_sets_are_cross_conformal():
+    """A class is in the set unless too few samples fit their class as little, both by the model of their fold."""
     X, Y = made(6, n=45)
     new, _ = made(7, n=8)
     y = np.array(["low", "middle", "high"])[np.digitize(Y[:, 0], [-0.3, 0.5])]
     model = cs.ConsensusClassifier([standardize(RBF(0.2)), Linear()]).fit(X, y)
-    signs = np.where(y[:, None] == model.classes_, 1.0, -1.0)
-    means = (signs.sum(axis=0) - signs) / 44
-    left_out = np.zeros((8, 45, 3)) + means
-    for k, (base, _, K, K_new) in enumerate(literal_grams(model, X, new)):
-        singles = [np.array([i]) for i in range(45)]
-        _, without = reference.left_out_predictions(K, signs, np.ones(45), base.penalty, singles, K_new)
-        left_out += model._whole.weights[k] * (without - means)
-    powers = np.exp(model._whole.link[0] * left_out + model._whole.link[1])
-    likely = powers / powers.sum(axis=2, keepdims=True)
-    own = model.loo_probabilities_[np.arange(45), np.searchsorted(model.classes_, y)]
-    p_values = (1 + (own[None, :, None] <= likely).sum(axis=1)) / 46
+    found = next(iter(outputs_by_fold(model, new)))
+    likely = np.exp(found.new) / np.exp(found.new).sum(axis=2, keepdims=True)
+    fits = model.loo_probabilities_[np.arange(45), np.searchsorted(model.classes_, y)]
+    p_values = (1 + (fits[None, :, None] <= likely[:, model._stack.sets.folds]).sum(axis=1)) / 46
     expected = p_values > 0.25
     expected[np.arange(8), model.predict_proba(new).argmax(axis=1)] = True
     np.testing.assert_array_equal(model.predict_set(new, coverage=0.75), expected)
@@ -288,10 +298,10 @@ def test_one_kernel_equals_kernel_ridge_with_its_weight():
     a, b = reference.ridge_with_intercept(RBF(0.3)(X["a"]), scaled, np.ones(50), base.penalty)
     outputs = RBF(0.3)(X["a"]) @ a + b
     expected = (
-        model._whole.weights[0, 0] * outputs * model._stack.scale + model._stack.shift
+        model._experts["1"].weights[0, 0] * outputs * model._stack.scale + model._stack.shift
     )  # the mean of the targets is 0 here
     np.testing.assert_allclose(model.predict(X["a"]), expected[:, 0], atol=1e-8)
-    assert 0.8 < model._whole.weights[0, 0] < 1.2
+    assert 0.8 < model._experts["1"].weights[0, 0] < 1.2
 
 
 def test_many_features_equal_kernels():
@@ -300,9 +310,10 @@ def test_many_features_equal_kernels():
     features = cs.ConsensusRegressor([RBF(0.3), Linear()], n_components=50).fit(X, Y)
     same = [k for k, base in enumerate(exact._models) if np.isclose(base.penalty, features._models[k].penalty)]
     assert len(same) >= len(exact._models) - 2  # single precision may choose the next one of two equal penalties
-    np.testing.assert_allclose(features._stack.Z[same], exact._stack.Z[same], atol=1e-6)
+    np.testing.assert_allclose(features._stack.held[same], exact._stack.held[same], atol=1e-6)
     for k in same:
-        outputs = [model._models[k].outputs(X, np.arange(50), model.X_fit_) for model in (exact, features)]
+        whole = slice(0, 1)
+        outputs = [model._models[k].outputs(X, np.arange(50), model.X_fit_, whole) for model in (exact, features)]
         np.testing.assert_allclose(*outputs, atol=1e-6)
 
 
@@ -336,14 +347,51 @@ def test_views_without_information_predict_the_mean():
     np.testing.assert_allclose(cs.ConsensusRegressor().fit(X, np.arange(40.0)).predict(X), 19.5)
 
 
-def test_groups_that_repeat_samples_are_seen_through():
-    X, Y = made(11, n=30, noise=2.0)
-    twice = np.repeat(np.arange(30), 2)
-    naive = cs.ConsensusRegressor().fit(X[twice], Y[twice, 0])
-    honest = cs.ConsensusRegressor().fit(X[twice], Y[twice, 0], groups=twice)
-    alone = cs.ConsensusRegressor().fit(X, Y[:, 0])
-    assert naive.loo_score_ > honest.loo_score_ + 0.1
-    assert honest.loo_score_ == pytest.approx(alone.loo_score_, abs=0.15)
+def test_samples_that_stand_twice_are_held_out_together():
+    """Leave-one-out leaves a twin in, and finds penalties and scores of samples that are known already."""
+    X, Y = made(11, n=60, noise=2.0)
+    once = cs.ConsensusRegressor().fit(X, Y[:, 0])
+    for rows in (np.repeat(np.arange(60), 2), np.r_[np.arange(60), np.arange(20)]):
+        with pytest.warns(UserWarning, match=rf"{len(rows) - 60} of {len(rows)} labeled samples repeat another"):
+            twice = cs.ConsensusRegressor().fit(X[rows], Y[rows, 0])
+        assert twice.n_repeated_ == len(rows) - 60
+        assert "repeat others" in str(twice.certificate())
+        assert twice.loo_score_ == pytest.approx(once.loo_score_, abs=0.15)
+    weighted = cs.ConsensusRegressor().fit(X, Y[:, 0], sample_weight=np.r_[np.full(20, 2.0), np.ones(40)])
+    np.testing.assert_allclose(weighted.predict(X), twice.predict(X), atol=1e-6)
+
+
+@pytest.mark.parametrize("kind", ["numbers", "texts", "sparse", "missing", "grams"])
+def test_equal_samples_are_found_in_any_kind_of_view(kind):
+    rng = np.random.default_rng(0)
+    A, rows = rng.normal(size=(40, 7)) * 10.0 ** np.arange(-3, 4), np.r_[np.arange(40), 5, 5, 17]
+    y = rng.normal(size=40)[rows]
+    X = cs.Views(a=A[rows])
+    if kind == "texts":
+        X = cs.Views(t=[f"a text of patient {k * k} {'ab' * (k % 3)}" for k in rows])
+    elif kind == "sparse":
+        X = cs.Views(a=sp.csr_array(np.where(A > 0, A, 0.0))[rows])
+    elif kind == "missing":
+        B = rng.normal(size=(43, 4))
+        B[np.r_[0:10, 40, 41]] = np.nan
+        X = cs.Views(a=A[rows], b=B)  # sample 17 has another b
+    elif kind == "grams":
+        X = cs.Views(a=(A @ A.T)[np.ix_(rows, rows)], precomputed="a")
+    expected = 1 if kind == "missing" else 3
+    if kind == "missing":
+        B[5] = B[40] = B[41] = 1.5  # three samples are equal, and 17 is not
+        X, expected = cs.Views(a=A[rows], b=B), 2
+    with pytest.warns(UserWarning, match=f"{expected} of 43 labeled samples repeat"):
+        cs.ConsensusRegressor().fit(X, y)
+
+
+def test_samples_of_few_categories_are_equal_by_chance(recwarn):
+    rng = np.random.default_rng(0)
+    sex, stage, mutations = rng.integers(2, size=(90, 1)), rng.integers(4, size=(90, 2)), rng.random((90, 20)) < 0.02
+    X = cs.Views(clinical=np.hstack([sex, stage]).astype(float), mutations=mutations.astype(float))
+    model = cs.ConsensusClassifier().fit(X, np.where(rng.random(90) < 0.5, "a", "b"))
+    assert model.n_repeated_ == 0
+    assert not [w for w in recwarn if "repeat" in str(w.message)]
 
 
 # -- missing views and values
@@ -351,29 +399,31 @@ def test_missing_views_use_weights_of_their_pattern():
     X, Y = made(12, n=120, missing=0.25)
     model = cs.ConsensusRegressor().fit(X, Y[:, 0])
     complete, _ = made(13, n=20)
-    alone = complete[["b"]]
-    weights = model._stack.weights(np.array([False, True, False]))
-    used = np.flatnonzero(weights[:, 0])
-    assert all(model._models[k].views == ("b",) for k in used)
-    assert len(used)
-    rows = np.flatnonzero(X.present("b"))
-    models = model._stack.available(np.array([False, True, False]))
-    expected = stacked_weights(model._stack.Z[np.ix_(models, rows)], model._stack.T[rows], np.ones(len(rows)))
+    stack, weights = model._stack, model._experts["010"].weights
+    models, rows = stack.available(np.array([False, True, False])), np.flatnonzero(X.present("b"))
+    assert all(model._models[k].views == ("b",) for k in np.flatnonzero(weights[:, 0]))
+    means = (stack.Y.sum(axis=0) - stack.Y) / 119
+    expected = stacked_weights((stack.held - means)[np.ix_(models, rows)], (stack.Y - means)[rows], np.ones(len(rows)))
     np.testing.assert_allclose(weights[models, 0], expected, atol=1e-10)
-    np.testing.assert_allclose(model.predict(alone), model.view_decision_function(complete)[:, 1], atol=1e-10)
+    assert expected.sum() > 0
+    np.testing.assert_allclose(model.predict(complete[["b"]]), model.view_decision_function(complete)[:, 1], atol=1e-10)
 
 
-def test_a_pattern_with_few_samples_gets_rescaled_weights():
+def test_a_pattern_with_few_samples_averages_its_views():
     both, Y = made(14, n=100)
     mask = np.zeros((60, 3), dtype=bool)
     mask[:30, [0, 2]], mask[30:, [1, 2]] = True, True  # no sample has a and b
     X = cs.Views({name: both[name][:60] for name in both.names}, mask=mask)
     model = cs.ConsensusRegressor().fit(X, Y[:60, 0])
     assert not any({"a", "b"} <= set(base.views) for base in model._models)
-    whole, part = model._whole.weights, model._stack.weights(np.array([True, True, False]))
-    used = part[:, 0] > 0
-    np.testing.assert_allclose(part[used, 0] / whole[used, 0], whole.sum() / whole[used].sum())
-    assert model.score(both[60:], Y[60:, 0]) > 0.1
+    new = both[60:]
+    mean, a, b = Y[:60, 0].mean(), model.predict(new[["a"]]), model.predict(new[["b"]])
+    A = np.column_stack([a - mean, b - mean])
+    shares = np.linalg.lstsq(A, model.predict(new[["a", "b"]]) - mean, rcond=None)[0]
+    np.testing.assert_allclose(A @ shares, model.predict(new[["a", "b"]]) - mean, atol=1e-8)
+    assert shares.sum() == pytest.approx(1.0)
+    assert shares.min() > 0
+    assert model.score(new[["a", "b"]], Y[60:, 0]) > max(0.1, model.score(new[["b"]], Y[60:, 0]))
 
 
 def test_single_missing_values_are_filled_and_counted():
@@ -417,8 +467,7 @@ def test_unlabeled_samples_equal_refits():
     model = cs.ConsensusRegressor(RBF(0.3)).fit(X, y)
     new, _ = made(18, n=4)
     scaled = (Y[:35] - model._stack.shift) / model._stack.scale
-    means = (scaled.sum() - scaled) / 34
-    singles = [np.array([i]) for i in range(35)]
+    alone = [np.array([i]) for i in range(35)]
     changed = [k for k, base in enumerate(model._models) if base.spread]
     assert len(changed) == 6
     for k in changed:
@@ -427,9 +476,9 @@ def test_unlabeled_samples_equal_refits():
         near = cs.graphs.laplacian(reference_neighbors(K), normalized=True) * base.spread
         deformed = np.linalg.inv(np.linalg.inv(K + 1e-10 * np.eye(50)) + near)
         held, _ = reference.left_out_predictions(
-            deformed[:35, :35], scaled, np.ones(35), base.penalty, singles, deformed[:1, :35]
+            deformed[:35, :35], scaled, np.ones(35), base.penalty, alone, deformed[:1, :35]
         )
-        np.testing.assert_allclose(model._stack.Z[k] + means, held, atol=1e-5)
+        np.testing.assert_allclose(model._stack.held[k], held, atol=1e-5)
     assert np.isfinite(model.predict_interval(new)).all()
 
 
@@ -469,8 +518,8 @@ def test_gram_matrices_equal_the_kernel_that_made_them():
     X, Y = made(23, n=70)
     K, y = RBF(0.3)(X["a"]), np.where(Y[:, 0] > 0.2, "high", "low")
     grams = cs.Views(a=K, precomputed=["a"])
-    model = cs.ConsensusClassifier().fit(grams[:50], y[:50])
-    same = cs.ConsensusClassifier(RBF(0.3)).fit(cs.Views(a=X["a"][:50]), y[:50])
+    model = cs.ConsensusClassifier(cv=5).fit(grams[:50], y[:50])
+    same = cs.ConsensusClassifier(RBF(0.3), cv=5).fit(cs.Views(a=X["a"][:50]), y[:50])
     new = cs.Views(a=X["a"][50:])
     np.testing.assert_allclose(model.predict_proba(grams[50:]), same.predict_proba(new), atol=1e-8)
     np.testing.assert_array_equal(model.predict_set(grams[50:]), same.predict_set(new))
@@ -565,7 +614,7 @@ def test_sets_cover_as_often_as_they_say_and_probabilities_are_calibrated():
 
 
 def test_the_honest_score_is_honest():
-    """Leave-one-out scores are close to scores on new samples; of noise they are not above chance."""
+    """Held-out scores are close to scores on new samples; of noise they are at chance, whatever is chosen."""
     differences, noise = [], []
     for seed in range(20):
         X, Y = made(seed + 300, n=260)
@@ -576,6 +625,71 @@ def test_the_honest_score_is_honest():
     assert np.mean(noise) < 0.02
 
 
+@pytest.mark.parametrize(("n", "m"), [(20, 2), (20, 8), (60, 12), pytest.param(200, 4, marks=pytest.mark.further)])
+def test_the_accuracy_of_noise_is_at_chance(n, m):
+    scores = []
+    for seed in range(24):
+        rng = np.random.default_rng([seed, n, m])
+        X = cs.Views({f"v{k}": rng.normal(size=(n, 5)) for k in range(m)})
+        scores.append(cs.ConsensusClassifier().fit(X, rng.permutation(np.tile(["a", "b"], n // 2))).loo_score_)
+    assert abs(np.mean(scores) - 0.5) < 0.03 + 2 * np.std(scores) / 24**0.5
+
+
+@pytest.mark.parametrize(
+    ("n", "m", "missing"), [(20, 4, 0.5), (30, 6, 0.6), pytest.param(150, 6, 0.8, marks=pytest.mark.further)]
+)
+def test_intervals_cover_where_many_views_are_missing(n, m, missing):
+    hits = []
+    for seed in range(20):
+        rng = np.random.default_rng([seed, n])
+        mask = rng.random((n + 60, m)) >= missing
+        bare = ~mask.any(axis=1)
+        mask[bare, rng.integers(m, size=bare.sum())] = True
+        h = rng.normal(size=n + 60)
+        X = {f"v{k}": rng.normal(size=(n + 60, 3)) + h[:, None] * (k + 1) / 2 for k in range(m)}
+        X, y = cs.Views(X, mask=mask), np.sin(2 * h) + 0.3 * rng.normal(size=n + 60)
+        ends = cs.ConsensusRegressor().fit(X[:n], y[:n]).predict_interval(X[n:], coverage=0.9)
+        hits.append(np.mean((ends[:, 0] <= y[n:]) & (y[n:] <= ends[:, 1])))
+    assert np.mean(hits) > 0.87
+
+
+def test_intervals_cover_new_groups_of_other_sizes():
+    hits = []
+    for seed in range(40):
+        rng = np.random.default_rng(seed)
+        sizes = [*rng.permutation([1] * 9 + [15] * 3), *[2] * 30]
+        groups = np.repeat(np.arange(len(sizes)), sizes)
+        centers, shift = rng.normal(size=(42, 3)), rng.normal(size=42)
+        X = cs.Views(a=centers[groups] + 0.2 * rng.normal(size=(len(groups), 3)))
+        y = centers[groups, 0] + shift[groups] + 0.2 * rng.normal(size=len(groups))
+        ends = cs.ConsensusRegressor().fit(X[:54], y[:54], groups=groups[:54]).predict_interval(X[54:], coverage=0.9)
+        hits.append(np.mean((ends[:, 0] <= y[54:]) & (y[54:] <= ends[:, 1])))
+    assert np.mean(hits) > 0.87
+
+
+def test_ends_of_intervals_are_in_order():
+    rng = np.random.default_rng(0)
+    A = rng.normal(size=(60, 3))
+    y = A[:, 0] + 0.3 * rng.normal(size=60)
+    ends = cs.ConsensusRegressor().fit(A[:8], y[:8]).predict_interval(A[8:], coverage=0.1)
+    assert (ends[:, 0] <= ends[:, 1]).all()
+
+
+def test_weights_of_views_say_how_much_they_move_the_prediction():
+    """Coefficients of a kernel with a large penalty are large, and its outputs are small."""
+    for seed in range(4):
+        rng = np.random.default_rng(seed)
+        h = rng.normal(size=300)
+        views = {"good": h[:, None] + rng.normal(size=(300, 20)), "noise": rng.normal(size=(300, 200))}
+        X = cs.Views(views)
+        model = cs.ConsensusClassifier().fit(X[:200], (h + 0.7 * rng.normal(size=300) > 0)[:200])
+        scores, moves = model.decision_function(X[200:]), []
+        for name in views:
+            shuffled = {**views, name: views[name][rng.permutation(300)]}
+            moves.append(np.std(model.decision_function(cs.Views(shuffled)[200:]) - scores))
+        np.testing.assert_allclose(model.view_weights_, np.array(moves) / np.sum(moves), atol=0.1)
+
+
 def test_a_kernel_without_features_leaves_the_mean():
     rng = np.random.default_rng(0)
     X = cs.Views({"a": rng.normal(size=(12, 2)), "d": np.zeros((12, 12))}, precomputed="d")
@@ -583,5 +697,4 @@ def test_a_kernel_without_features_leaves_the_mean():
     kernels = {"a": "linear", "d": "precomputed"}
     model = cs.ConsensusRegressor(kernel=kernels, n_components=2).fit(X, y)
     assert np.isfinite(model.predict(X)).all()
-    fit = fit_features(np.empty((12, 0)), y[:, None], np.ones(12))
-    assert fit.coefficients.shape == (0, 1)
+    assert fit_features(np.empty((12, 0)), y[:, None], np.ones(12), singles(12)) is None

@@ -7,7 +7,6 @@ from sklearn.linear_model import LinearRegression, LogisticRegression, RidgeClas
 from sklearn.svm import SVC
 
 import consilience as cs
-from consilience.batch import _consensus_fit
 
 METHODS = ("predict", "predict_proba", "predict_set", "predict_interval", "decision_function")
 MODELS = {
@@ -108,18 +107,6 @@ def test_nothing_is_computed_before_it_is_asked_for(samples):
     assert touched
     with pytest.raises(ValueError, match="`coverage` must be strictly between 0 and 1; got 1"):
         model.predict_set(lazy, coverage=1)
-
-
-@pytest.mark.parametrize("name", ["classes", "numbers"])
-def test_base_models_are_factored_once_for_all_blocks(samples, name, monkeypatch):
-    views, mask = samples[0], samples[3]
-    X = cs.Views(views, mask=mask)
-    model, _ = fitted(name, samples, X)
-    real, made = _consensus_fit.smoother, []
-    monkeypatch.setattr(_consensus_fit, "smoother", lambda *given: made.append(1) or real(*given))
-    method = "predict_set" if name == "classes" else "predict_interval"
-    getattr(model, method)(cs.RowBlocks.of(X, size=20))
-    assert 0 < len(made) <= len(model._models)
 
 
 def test_blocks_without_samples_and_models_without_fit(samples):

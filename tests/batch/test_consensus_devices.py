@@ -10,7 +10,7 @@ import consilience as cs
 from consilience._backend import is_device_array
 from consilience.kernels import RBF, FromCallable, Linear
 from consilience.kernels.graphs import kernel_neighbors
-from consilience.solvers.consensus import fit_base, fit_features, smoother
+from consilience.solvers.consensus import Sets, fit_base, fit_features
 
 R, C = cs.ConsensusRegressor, cs.ConsensusClassifier
 
@@ -261,19 +261,20 @@ def test_solvers_of_base_models(library, folds):
     A, s = rng.normal(size=(n, 3)), rng.uniform(0.3, 2, size=n)
     Y = np.column_stack([A[:, 0], np.sin(A[:, 1])])
     groups = rng.integers(0, 15, n)
-    folds = None if folds is None else [np.flatnonzero(groups == g) for g in np.unique(groups)]
-    assert folds is None or len({len(fold) for fold in folds}) > 2
+    units = None if folds is None else groups
+    assert len(set(np.bincount(groups))) > 2
+    sets = Sets(units, groups % 5, 5)
     for K in (A @ A.T, RBF(0.01)(A), RBF(0.5)(A)):
-        one, other = fit_base(K, Y, s, folds), fit_base(library.asarray(K), Y, s, folds)
+        one, other = fit_base(K, Y, s, sets), fit_base(library.asarray(K), Y, s, sets)
         assert other.penalty == pytest.approx(one.penalty, rel=1e-10)
         assert isinstance(other.held, np.ndarray)
         same(other.held, one.held)
-        new = RBF(0.5)(A[:7], A)
-        found = smoother(library.asarray(K), s, one.penalty).rows(library.asarray(new))
-        same(found, smoother(K, s, one.penalty).rows(new))
+        same(other.by_fold, one.by_fold)
+        same(other.inner, one.inner)
+        same(other.coefficients, one.coefficients)
     for d in (3, 30):  # folds that are larger and smaller than the number of features
         F = np.hstack([A, rng.normal(size=(n, d - 3))])
-        one, other = fit_features(F, Y, s, folds), fit_features(library.asarray(F), Y, s, folds)
+        one, other = fit_features(F, Y, s, sets), fit_features(library.asarray(F), Y, s, sets)
         same(other.held, one.held)
         same(other.coefficients, one.coefficients)
         same(other.intercept, one.intercept)

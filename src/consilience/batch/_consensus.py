@@ -15,7 +15,7 @@ from ..kernels.dictionary import WIDTHS, kernels_of_view
 from ..kernels.graphs import kernel_neighbors, weighted_laplacian
 from ..kernels.normalization import Normalized, Standardized
 from ..kernels.scalar import RBF
-from ..solvers.consensus import BaseFit, Folds, fit_base, fit_features
+from ..solvers.consensus import NESTED, BaseFit, Sets, fit_base, fit_features
 from ..solvers.linalg import (
     add_to_diagonal,
     diagonal_of,
@@ -50,7 +50,7 @@ class BaseModel:
     spread: float = 0.0  # weight of the graph over labeled and unlabeled samples
     penalty: float = np.inf
     rows: Any = None  # positions of x_j among the stored samples, labeled ones first
-    coefficients: Any = None  # where the samples are
+    coefficients: Any = None  # of the whole and of each fold, (rows, (1 + K) P); where the samples are
     intercept: Any = None
 
     def gram(self, X: Views, rows: np.ndarray, Y: Views | None = None, columns: np.ndarray | None = None) -> Any:
@@ -73,12 +73,13 @@ class BaseModel:
                 total *= K
         return total
 
-    def outputs(self, X: Views, rows: np.ndarray, stored: Views) -> Any:
-        """Return f(x) at rows of X, (n, P)."""
+    def outputs(self, X: Views, rows: np.ndarray, stored: Views, columns: slice) -> Any:
+        """Return f(x) at rows of X for some columns of the coefficients: the outputs of the whole, or of folds."""
+        coefficients, intercept = self.coefficients[:, columns], self.intercept[columns]
         parts = [rows[some] for some in row_parts(len(rows), len(self.rows))]
-        values = [multiply(self.gram(X, part, stored, self.rows), self.coefficients) for part in parts]
-        values = values or [like(np.zeros((0, len(self.intercept))), self.coefficients)]
-        return namespace(*values).concat(values, axis=0) + like(self.intercept, values[0])
+        values = [multiply(self.gram(X, part, stored, self.rows), coefficients) for part in parts]
+        values = values or [like(np.zeros((0, len(intercept))), coefficients)]
+        return namespace(*values).concat(values, axis=0) + like(intercept, values[0])
 
 
 def _rows_to_compare(X: Views, name: str, rows: np.ndarray) -> Any:
@@ -103,14 +104,16 @@ class BaseModels:
     """Base models, and what they predict at samples they have not seen."""
 
     models: list[BaseModel]
-    held: np.ndarray  # (q, n, P), NaN where a model abstains
+    held: np.ndarray  # (q, n, P): without the sample's unit; NaN where a model abstains
+    by_fold: np.ndarray  # (q, n, P): without its fold
+    inner: np.ndarray | None  # (K, q, n, P): without each fold and the sample's unit; None for many samples
     needs: np.ndarray  # (q, m): which views a model uses
     stored: Views  # samples that predictions are made from
 
 
 # -- fitting
 def fit_base_models(
-    kernel: Any, X: Views, Y: np.ndarray, u: np.ndarray, folds: Folds, n_components: int | None
+    kernel: Any, X: Views, Y: np.ndarray, u: np.ndarray, sets: Sets, n_components: int | None
 ) -> BaseModels:
     """Fit all base models; the first len(Y) rows of X are labeled."""
     n = len(Y)
@@ -120,18 +123,22 @@ def fit_base_models(
     planned = [
         BaseModel((name,), label, (each,), (1.0,)) for name, own in kernels.items() for label, each in own.items()
     ]
-    fitter = _Fitter(X, Y, u, folds, landmarks)
+    fitter = _Fitter(X, Y, u, sets, landmarks)
     # threads take time to start; large matrices give them to BLAS, and devices have their own
     with map_in_threads(200 < n <= THREADED and array_of(X) is None) as each:
         found += [one for own in each(fitter.fit, planned) for one in own]
         found += [one for own in each(fitter.fit, list(_joint_models(X, n, found, Y, u))) for one in own]
         if len(X) > n and landmarks is None and len(X) <= EXACT:
             found += [one for own in each(fitter.fit, list(_spread_models(X, found, Y, u))) for one in own]
-    held = np.full((len(found), n, Y.shape[1]), np.nan)
+    held, by_fold = (np.full((len(found), n, Y.shape[1]), np.nan) for _ in range(2))
+    inner = np.full((sets.n_folds, *held.shape), np.nan) if n <= NESTED else None
     for k, (_, fit, rows) in enumerate(found):
-        held[k, rows] = fit.held
+        held[k, rows], by_fold[k, rows] = fit.held, fit.by_fold
+        if inner is not None:
+            inner[:, k, rows] = fit.inner
     needs = np.array([[name in model.views for name in X.names] for model, _, _ in found], dtype=bool)
-    return _stored([model for model, _, _ in found], held, needs.reshape(len(found), len(X.names)), X)
+    models, X = _stored([model for model, _, _ in found], X)
+    return BaseModels(models, held, by_fold, inner, needs.reshape(len(found), len(X.names)), X)
 
 
 def _present(X: Views, name: str) -> Any:
@@ -147,14 +154,10 @@ def _landmarks(n: int, n_components: int | None) -> np.ndarray | None:
 class _Fitter:
     """Fits models to one set of samples."""
 
-    def __init__(self, X: Views, Y: np.ndarray, u: np.ndarray, folds: Folds, landmarks: np.ndarray | None):
-        self.X, self.Y, self.u, self.landmarks = X, Y, u, landmarks
-        self.fold, self.count = None, 0
+    def __init__(self, X: Views, Y: np.ndarray, u: np.ndarray, sets: Sets, landmarks: np.ndarray | None):
+        self.X, self.Y, self.u, self.sets, self.landmarks = X, Y, u, sets, landmarks
+        self.count = 0
         self.distances: dict[tuple[str, bytes, bytes], Any] = {}
-        if folds is not None:
-            self.fold = np.empty(len(Y), dtype=int)
-            for k, members in enumerate(folds):
-                self.fold[members] = k
 
     def fit(self, model: BaseModel) -> list[tuple[BaseModel, BaseFit, np.ndarray]]:
         """Return the fitted model, its fit and its labeled rows; nothing if there is nothing to learn from."""
@@ -163,21 +166,24 @@ class _Fitter:
         n = len(self.Y)
         there = np.all([self.X.present(name) for name in model.views], axis=0)
         rows = np.flatnonzero(there[:n])
-        Y, u, folds = self.Y[rows], self.u[rows], self._folds(rows)
-        if len(rows) < 2 or (folds is not None and len(folds) < 2):  # none can be held out
+        Y, u, sets = self.Y[rows], self.u[rows], self.sets.of(rows)
+        if len(rows) < 2 or (sets.units is not None and np.ptp(sets.units) == 0):  # none can be held out
             return []
+        fit: BaseFit | None
         if self.landmarks is not None:
-            fitted, fit = self._features(model, rows, Y, u, folds)
+            every, root, fit = self._features(model, rows, Y, u, sets)
         else:
             every = np.flatnonzero(there) if model.spread else rows
             K = self._gram(model, every)
             K = _checked_positive(model, K, self.X)
             spread = spread_map(K, len(rows), model.spread) if model.spread else None
             own = K if spread is None else symmetric(multiply(K[: len(rows), :], spread))
-            fit = fit_base(own, Y, u, folds)
-            coefficients = fit.coefficients if spread is None else multiply(spread, fit.coefficients)
-            fitted = replace(model, penalty=fit.penalty, rows=every, coefficients=coefficients, intercept=fit.intercept)
-        return [(fitted, fit, rows)] if np.isfinite(fit.penalty) and np.isfinite(fit.held).all() else []
+            root, fit = spread, fit_base(own, Y, u, sets)
+        if fit is None or not np.isfinite(fit.held).all():
+            return []
+        coefficients = fit.coefficients if root is None else multiply(root, fit.coefficients)
+        fitted = replace(model, penalty=fit.penalty, rows=every, coefficients=coefficients, intercept=fit.intercept)
+        return [(fitted, fit, rows)]
 
     def _gram(self, model: BaseModel, rows: np.ndarray) -> Any:
         """Return the kernel between rows; Gaussian kernels of one view share the distances of all samples."""
@@ -202,16 +208,10 @@ class _Fitter:
             self.distances[key] = squared_distances(kernel._standardized(self.X.block(name)), None)
         return self.distances[key]
 
-    def _folds(self, rows: np.ndarray) -> Folds:
-        if self.fold is None:
-            return None
-        order = np.argsort(self.fold[rows], kind="stable")
-        return np.split(order, np.flatnonzero(np.diff(self.fold[rows][order])) + 1)
-
     def _features(
-        self, model: BaseModel, rows: np.ndarray, Y: np.ndarray, u: np.ndarray, folds: Folds
-    ) -> tuple[BaseModel, BaseFit]:
-        """Fit over the features K(x, landmarks) W^(-½), where W is the kernel between landmarks."""
+        self, model: BaseModel, rows: np.ndarray, Y: np.ndarray, u: np.ndarray, sets: Sets
+    ) -> tuple[np.ndarray, Any, BaseFit | None]:
+        """Return landmarks, W^(-½) and the fit over K(x, landmarks) W^(-½), where W is the kernel between landmarks."""
         assert self.landmarks is not None
         landmarks = np.intersect1d(self.landmarks, rows)
         landmarks = landmarks if len(landmarks) else rows[: min(len(rows), len(self.landmarks))]
@@ -224,15 +224,7 @@ class _Fitter:
         root = vectors[:, first:] / like(np.sqrt(values[first:]), K)
         parts = [rows[a : a + 4096] for a in range(0, len(rows), 4096)]
         features = [multiply(model.gram(self.X, part, self.X, landmarks), root) for part in parts]
-        fit = fit_features(namespace(*features).concat(features, axis=0), Y, u, folds)
-        fitted = replace(
-            model,
-            penalty=fit.penalty,
-            rows=landmarks,
-            coefficients=multiply(root, fit.coefficients),
-            intercept=fit.intercept,
-        )
-        return fitted, fit
+        return landmarks, root, fit_features(namespace(*features).concat(features, axis=0), Y, u, sets)
 
 
 def _checked_positive(model: BaseModel, K: Any, X: Views) -> Any:
@@ -372,10 +364,10 @@ def spread_map(K: Any, n: int, spread: float) -> Any:
 
 
 # -- what is stored
-def _stored(models: list[BaseModel], held: np.ndarray, needs: np.ndarray, X: Views) -> BaseModels:
-    """Return the fit with the samples that predictions need, and no others."""
+def _stored(models: list[BaseModel], X: Views) -> tuple[list[BaseModel], Views]:
+    """Return the models and the samples that predictions need, and no others."""
     used = np.unique(np.concatenate([model.rows for model in models])) if models else np.arange(1)
     if len(used) < len(X):
         models = [replace(model, rows=np.searchsorted(used, model.rows)) for model in models]
         X = X[used]
-    return BaseModels(models, held, needs, X)
+    return models, X

@@ -1,31 +1,31 @@
 """The steps of a consensus: read the training data, store the fit, combine the base models."""
 
+import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 from sklearn.base import is_classifier
 from sklearn.metrics import accuracy_score, r2_score
 from sklearn.model_selection import check_cv
 
-from .._backend import is_device_array, like, namespace, spread_rows, take_rows
+from .._backend import like, spread_rows, take_rows, to_numpy
 from ..kernels.given import definite_grams
 from ..solvers.certificates import Solution
-from ..solvers.consensus import Folds, Smoother, held_out_means, smoother
-from ..solvers.linalg import multiply
-from ..views._blocks import Gram, quoted
+from ..solvers.consensus import Sets
+from ..views._blocks import Gram
 from ..views._samples import in_order_of
 from ..views.container import Views
 from ..views.conversion import to_float64
 from ..views.estimator import decide, presence
+from ..views.repeated import repeated_samples, sample_keys
 from ..views.validation import class_weights, read_labels, read_targets, read_views_to_fit, read_weights
-from ._consensus import EXACT, BaseModel, BaseModels, array_of, spread_map, symmetric
+from ._consensus import EXACT, BaseModels, array_of
 from ._estimator import pandas_for_weights
-from ._stack import Expert, Stack, expert, link, probabilities
+from ._stack import Expert, Stack, expert, held_outputs, link, pattern_key, probabilities, view_shares
 
-_CHUNK = 4_000_000  # numbers in memory at once while intervals and sets are computed
+FOLDS = 5  # models that say how good the whole one is
 
 
 # -- 1. the training data
@@ -38,7 +38,7 @@ class ConsensusData:
     u: np.ndarray  # weights of their losses
     s: np.ndarray  # their weights without those of classes
     codes: np.ndarray | None  # their classes
-    folds: Folds
+    sets: Sets
     shift: np.ndarray  # of the targets
     scale: np.ndarray
 
@@ -71,9 +71,9 @@ def read_consensus(estimator: Any, X: Any, y: Any, sample_weight: Any, groups: A
     there = presence(X).any(axis=1)
     if not there.all():  # unlabeled samples of which only views that no labeled sample has are known
         X = X[np.flatnonzero(there)]
-    folds = _read_folds(estimator, Y[first], None if codes is None else codes[first], groups, first, len(s))
     codes = None if codes is None else codes[first]
-    return ConsensusData(X, Y[first], u[first], s[first], codes, folds, shift, scale)
+    sets = _read_sets(estimator, X[np.arange(len(first))], Y[first], codes, groups, first, len(s))
+    return ConsensusData(X, Y[first], u[first], s[first], codes, sets, shift, scale)
 
 
 def _scales(Y: np.ndarray, s: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -83,55 +83,90 @@ def _scales(Y: np.ndarray, s: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return shift, np.where(scale > 1e-14 * np.abs(shift), scale, 1.0)
 
 
-def _read_folds(estimator: Any, Y: np.ndarray, codes: Any, groups: Any, first: np.ndarray, n: int) -> Folds:
-    """Return the labeled samples that are held out together, as positions among them; None for single samples."""
+def _read_sets(estimator: Any, X: Views, Y: np.ndarray, codes: Any, groups: Any, first: np.ndarray, n: int) -> Sets:
+    """Return which labeled samples are held out together: repeated ones, groups, or the folds of a splitter."""
     if groups is not None:
         groups = np.asarray(groups)
         if groups.shape != (n,):
             raise ValueError(f"`groups` must have one value for each of the {n} samples; got {groups.shape}.")
-        groups = groups[first]
-        if len(np.unique(groups)) < 2:
+        groups = np.unique(groups[first], return_inverse=True)[1]
+        if groups.max() == 0:
             raise ValueError("All labeled samples are of one group, so that none can be held out. Omit `groups`.")
+    estimator.n_repeated_ = 0
     if estimator.cv is None:
-        if groups is None:
-            return None
-        place = np.unique(groups, return_inverse=True)[1]
-        return [np.flatnonzero(place == k) for k in range(place.max() + 1)]
+        units = repeated_samples(X) if groups is None else groups
+        if groups is None and units is not None:
+            estimator.n_repeated_ = len(units) - len(np.unique(units))
+            warnings.warn(
+                f"{estimator.n_repeated_:,} of {len(units):,} labeled samples repeat another one in all views. Equal "
+                "samples are held out together. Pass `groups` if samples belong together in another way.",
+                UserWarning,
+                stacklevel=2,
+            )
+        return Sets(units, *_folds(X, units, codes, by_size=groups is not None))
     target = Y[:, 0] if codes is None else codes
     splitter = check_cv(estimator.cv, target, classifier=codes is not None)
     folds = [test for _, test in splitter.split(np.zeros((len(Y), 1)), target, groups)]
     if not np.array_equal(np.sort(np.concatenate(folds)), np.arange(len(Y))):
         raise ValueError(f"The test parts of `cv` must contain each sample exactly once; got {estimator.cv!r}.")
-    if groups is not None and sum(len(np.unique(groups[fold])) for fold in folds) > len(np.unique(groups)):
+    place = np.empty(len(Y), dtype=int)
+    for k, fold in enumerate(folds):
+        place[fold] = k
+    if groups is not None and len(np.unique(np.column_stack([groups, place]), axis=0)) > groups.max() + 1:
         raise ValueError("`cv` puts samples of one group into several folds. Use a splitter such as GroupKFold.")
-    return folds
+    return Sets(place, place, len(folds))
+
+
+def _folds(X: Views, units: np.ndarray | None, codes: Any, *, by_size: bool) -> tuple[np.ndarray, int]:
+    """Return the fold of each sample and the number of folds, which have about equal shares of each class.
+
+    Units go to the folds in turn, in an order that follows from their values; groups by size, the largest one first,
+    each to the fold that has fewest samples of its classes.
+    """
+    units = np.arange(len(X)) if units is None else units
+    keys = sample_keys(X)[:, ::2].sum(axis=1)
+    labels = np.zeros(len(X), dtype=int) if codes is None else codes
+    order = np.lexsort((keys, labels))
+    ranked = units[order][np.sort(np.unique(units[order], return_index=True)[1])]  # units by their first samples
+    K = len(ranked) if len(ranked) <= (2 * FOLDS if by_size else FOLDS) else FOLDS  # few groups are a fold each
+    fold = np.empty(units.max() + 1, dtype=int)
+    if not by_size:
+        fold[ranked] = np.arange(len(ranked)) % K
+        return fold[units], K
+    counts = np.zeros((units.max() + 1, labels.max() + 1))
+    np.add.at(counts, (units, labels), 1)
+    filled = np.zeros((K, labels.max() + 1))
+    for unit in ranked[np.argsort(-counts[ranked].sum(axis=1), kind="stable")].tolist():
+        best = np.lexsort((filled.sum(axis=1), filled @ (counts[unit] / np.maximum(counts.sum(axis=0), 1))))[0]
+        fold[unit] = best
+        filled[best] += counts[unit]
+    return fold[units], K
 
 
 # -- 2. the fit
 def make_stack(estimator: Any, data: ConsensusData, base: BaseModels) -> Stack:
     """Return the held-out predictions of the base models and the targets."""
-    means = held_out_means(data.Y, data.u, data.folds)
-    parts = np.arange(len(data.Y))
-    for k, fold in enumerate(data.folds or ()):
-        parts[fold] = k
     return Stack(
-        base.held - means, data.Y - means, means, data.u, presence(data.X)[: len(data.Y)], base.needs, parts,
+        data.Y, base.held, base.by_fold, base.inner, data.u, data.sets, presence(data.X)[: len(data.Y)], base.needs,
         data.shift, data.scale, data.codes, 0 if data.codes is None else len(estimator.classes_),
         getattr(estimator, "shared_weights", True),
     )  # fmt: skip
 
 
-def store_consensus(estimator: Any, data: ConsensusData, base: BaseModels, stack: Stack, whole: Expert) -> None:
-    """Store what prediction needs and what is proved."""
-    for name in ("_averages", "_experts"):  # of an earlier fit that was shared
-        vars(estimator).pop(name, None)
-    estimator._models, estimator._stack, estimator._whole = base.models, stack, whole
-    estimator._mean = data.u @ data.Y / data.u.sum()
+def store_consensus(estimator: Any, data: ConsensusData, base: BaseModels, stack: Stack) -> None:
+    """Store what prediction needs, what is proved, held-out predictions and their score."""
+    whole = np.ones(len(data.X.names), dtype=bool)
+    experts = {pattern_key(pattern): expert(stack, pattern) for pattern in np.unique([whole, *stack.present], axis=0)}
+    estimator._models, estimator._stack, estimator._experts = base.models, stack, experts
+    estimator._mean = stack.mean(None)
     estimator.X_fit_ = _references(base.stored)
-    estimator.view_weights_ = _view_shares(whole.weights.sum(axis=1), base.needs)
-    objective, residual = stack.certificate(np.ones(len(data.X.names), dtype=bool))
+    estimator.view_weights_ = view_shares(stack, experts[pattern_key(whole)].weights)
+    objective, residual = stack.certificate()
     filled = {name: count for name, count in estimator.n_filled_.items() if count}
-    note = "Held-out predictions are those of refits, by exact formulas; penalties are chosen on the same samples."
+    note = f"Held-out predictions are those of refits without each of {stack.sets.n_folds} folds, by exact formulas"
+    note += "; penalties and weights are chosen in each fold." if stack.inner is not None else "."
+    if estimator.n_repeated_:
+        note += f" {estimator.n_repeated_:,} samples repeat others, and are held out with them."
     if filled:
         each = ", ".join(f"{count:,} in '{name}'" for name, count in filled.items())
         note += f" Missing values filled with the means of their columns: {each}."
@@ -140,6 +175,10 @@ def store_consensus(estimator: Any, data: ConsensusData, base: BaseModels, stack
         note += f" {unlabeled:,} unlabeled samples only scale columns and kernels: for their graphs, at most {EXACT:,} "
         note += "samples in all are used, without `n_components`."
     estimator.solution_ = Solution(None, None, 1, "exact", objective=objective, residual=residual, note=note)
+    names = enumerate(estimator._used_views)
+    store_held_out(
+        estimator, data, held_outputs(stack, experts), {name: held_outputs(stack, experts, v) for v, name in names}
+    )
 
 
 def _references(X: Views) -> Views:
@@ -147,13 +186,6 @@ def _references(X: Views) -> Views:
     blocks = {name: X.block(name) for name in X.names}
     blocks |= {name: block.reference(strip=False) for name, block in blocks.items() if isinstance(block, Gram)}
     return Views._of(blocks, len(X), X.mask, X.feature_names, None)
-
-
-def _view_shares(weights: np.ndarray, needs: np.ndarray) -> np.ndarray:
-    """Return the shares of the views; equal ones if all weights are 0."""
-    each = needs / np.maximum(needs.sum(axis=1, keepdims=True), 1)
-    shares = weights @ each
-    return shares / shares.sum() if shares.sum() > 0 else np.full(needs.shape[1], 1 / needs.shape[1])
 
 
 def store_held_out(estimator: Any, data: ConsensusData, held: np.ndarray, without: dict[str, np.ndarray]) -> None:
@@ -188,30 +220,13 @@ def experts_of(estimator: Any, X: Views) -> Iterator[tuple[np.ndarray, Expert]]:
     """Yield the rows of each pattern of views, and what is known of samples like these."""
     there = presence(X)
     for pattern in np.unique(there, axis=0):
-        rows = np.flatnonzero((there == pattern).all(axis=1))
-        yield rows, _expert_of(estimator, pattern)
+        yield np.flatnonzero((there == pattern).all(axis=1)), _expert_of(estimator, pattern)
 
 
 def _expert_of(estimator: Any, pattern: np.ndarray) -> Expert:
-    """Return what is known of samples with these views; a model without training samples knows some patterns."""
-    if pattern.all():
-        whole: Expert = estimator._whole
-        return whole
-    known: dict[str, Expert] | None = vars(estimator).get("_experts")
-    if known is None:
-        return expert(estimator._stack, pattern)
-    if pattern_key(pattern) not in known:
-        views = [name for name, there in zip(estimator._used_views, pattern, strict=True) if there]
-        raise ValueError(
-            f"{type(estimator).__name__} was shared without its training samples, and has no weights for samples that "
-            f"have only the views {quoted(views)}. Give all views, a single one, or those of a training sample."
-        )
-    return known[pattern_key(pattern)]
-
-
-def pattern_key(pattern: np.ndarray) -> str:
-    """Return which views are present as text, such as "101"."""
-    return "".join("1" if there else "0" for there in pattern)
+    """Return what is known of samples with these views; patterns that no training sample has are learned anew."""
+    known: Expert | None = estimator._experts.get(pattern_key(pattern))
+    return expert(estimator._stack, pattern) if known is None else known
 
 
 def combined_outputs(estimator: Any, X: Views, alone: int | None = None) -> Any:
@@ -221,127 +236,74 @@ def combined_outputs(estimator: Any, X: Views, alone: int | None = None) -> Any:
     else:
         rows = np.flatnonzero(presence(X)[:, alone])
         experts = [(rows, _expert_of(estimator, np.arange(len(X.names)) == alone))]
-    stored = vars(estimator).get("_averages")  # of a model without training samples
-    stored = estimator.X_fit_ if stored is None else stored
-    place, n = array_of(X), len(X)
-    scores = like(np.tile(estimator._mean, (n, 1)), place)
+    place, n, mean = array_of(X), len(X), estimator._mean
+    scores = like(np.tile(mean, (n, 1)), place)
     for k, model in enumerate(estimator._models):
-        needed = [(rows, own.weights[k]) for rows, own in experts if own.weights[k].any() and len(rows)]
+        needed = [(rows, known.weights[k]) for rows, known in experts if known.weights[k].any() and len(rows)]
         if needed:
             every = np.concatenate([rows for rows, _ in needed])
-            weights = np.concatenate([np.tile(own, (len(rows), 1)) for rows, own in needed])
-            change = like(weights, place) * (model.outputs(X, every, stored) - like(estimator._mean, place))
+            weights = np.concatenate([np.tile(weight, (len(rows), 1)) for rows, weight in needed])
+            f = model.outputs(X, every, estimator.X_fit_, slice(0, len(mean)))
+            change = like(weights, place) * (f - like(mean, place))
             if place is None:
                 scores[every] += change
             else:
                 scores = scores + spread_rows(change, every, n)
     if place is not None:
         parts = [
-            spread_rows(link(estimator._stack, take_rows(scores, rows), own.link), rows, n) for rows, own in experts
+            spread_rows(link(estimator._stack, take_rows(scores, rows), known.link), rows, n) for rows, known in experts
         ]
         return sum(parts[1:], start=parts[0])
     outputs = np.empty_like(scores)
-    for rows, own in experts:
-        outputs[rows] = link(estimator._stack, scores[rows], own.link)
+    for rows, known in experts:
+        outputs[rows] = link(estimator._stack, scores[rows], known.link)
     return outputs
 
 
-def left_out_outputs(
-    estimator: Any, X: Views, smoothers: "Smoothers"
-) -> Iterator[tuple[np.ndarray, Any, np.ndarray, np.ndarray]]:
-    """Yield rows of X, their outputs without each training sample (rows, n, P), and the samples' own and their truth.
+@dataclass(frozen=True)
+class FoldOutputs:
+    """Outputs at some new samples by the models without each fold, and at training samples by the one without theirs.
 
-    The outputs of the rows are where the samples are. A sample's own outputs are held out too. The truth is the
-    targets, or the classes in one column. The training samples are those that have at least the views of the rows, seen
-    through these views alone. `smoothers` keeps what several calls need, a matrix of all training samples for each base
-    model.
+    The training samples are those that have at least the views of the new ones, seen only through these views.
     """
-    if "_averages" in vars(estimator):
-        raise ValueError(
-            f"{type(estimator).__name__} was shared without its training samples, and intervals and sets need their "
-            "held-out predictions. Use the original model."
-        )
+
+    rows: np.ndarray  # positions of the new samples
+    new: np.ndarray  # (rows, K, P)
+    held: np.ndarray  # (samples, P)
+    truth: np.ndarray  # (samples, P) targets, or (samples, 1) classes
+    folds: np.ndarray  # (samples,)
+    weights: np.ndarray  # (samples,) of sum n; units of any size count equally
+
+
+def outputs_by_fold(estimator: Any, X: Views) -> Iterator[FoldOutputs]:
+    """Yield the outputs without each fold, for the samples of each pattern of views."""
     stack: Stack = estimator._stack
-    place = array_of(X)
-    for rows, own in experts_of(estimator, X):
-        means = like(stack.means[own.rows], place)
-        truth = (stack.T + stack.means)[own.rows] * stack.scale + stack.shift
-        truth = truth if stack.codes is None else stack.codes[own.rows, None]
-        size = max(1, _CHUNK // max(len(stack.T) * stack.T.shape[1], 1))
-        needed = np.flatnonzero(own.weights.any(axis=1)).tolist()
-        left_out = [_LeftOut(estimator, k, own.rows, smoothers) for k in needed]
-        for part in (rows[a : a + size] for a in range(0, len(rows), size)):
-            new = like(np.zeros((len(part), 1, 1)), place) + means
-            for model in left_out:
-                new += like(own.weights[model.k], place) * (model.scores(X, part) - means)
-            yield part, link(stack, new, own.link), link(stack, own.held, own.link), truth
+    K, P = stack.sets.n_folds, stack.Y.shape[1]
+    means = np.stack([stack.mean(k) for k in range(K)])
+    for rows, known in experts_of(estimator, X):
+        new = np.tile(means, (len(rows), 1, 1))
+        for k, model in enumerate(estimator._models):
+            if known.fold_weights[:, k].any():
+                f = to_numpy(model.outputs(X, rows, estimator.X_fit_, slice(P, None)))
+                new += known.fold_weights[:, k] * (f.reshape(len(rows), K, P) - means)
+        folds, held = stack.sets.folds[known.rows], np.empty_like(known.held)
+        for k, fold_link in enumerate(known.fold_links):
+            new[:, k] = link(stack, new[:, k], fold_link)
+            held[folds == k] = link(stack, known.held[folds == k], fold_link)
+        truth = stack.codes[known.rows, None] if stack.codes is not None else None
+        truth = stack.Y[known.rows] * stack.scale + stack.shift if truth is None else truth
+        weights = 1 / stack.sets.of(known.rows).sizes()
+        yield FoldOutputs(rows, new, held, truth, folds, weights * (len(weights) / weights.sum()))
 
 
-Smoothers = dict[int, tuple[Smoother, Any]]  # by base model, with the map of its graph or None
-
-
-class _LeftOut:
-    """A base model without each training sample, its group or its fold."""
-
-    def __init__(self, estimator: Any, k: int, samples: np.ndarray, smoothers: Smoothers):
-        stack: Stack = estimator._stack
-        self.model: BaseModel = estimator._models[k]
-        self.k, self.n_samples, self.stored = k, len(samples), estimator.X_fit_
-        labeled = np.flatnonzero(~np.isnan(stack.Z[k]).any(axis=1))
-        self.errors = (stack.T - stack.Z[k])[labeled]
-        self.smoother: Smoother | None = None
-        if len(self.model.rows) < len(labeled):  # features of landmarks: the model itself
-            return
-        if k not in smoothers:
-            K = self.model.gram(self.stored, self.model.rows)
-            spread = spread_map(K, len(labeled), self.model.spread) if self.model.spread else None
-            K = K if spread is None else symmetric(multiply(K[: len(labeled), :], spread))
-            smoothers[k] = smoother(K, stack.u[labeled], self.model.penalty), spread
-        self.smoother, self.spread = smoothers[k]
-        # which samples are left out with sample i
-        parts, place = np.unique(stack.parts, return_inverse=True)
-        self.members = None
-        self.known = np.isin(samples, labeled)  # a model that abstains for a sample has not seen it
-        single = len(parts) == len(place)
-        self.place = np.searchsorted(labeled, samples[self.known]) if single else place[samples[self.known]]
-        if len(parts) < len(place):
-            shape = len(labeled), len(parts)
-            self.members = sp.csr_array((np.ones(len(labeled)), (np.arange(len(labeled)), place[labeled])), shape=shape)
-
-    def scores(self, X: Views, rows: np.ndarray) -> Any:
-        """Return f^-i(x), (rows, samples, P): f(x) less s_j(x) times the held-out error of each j left out with i."""
-        K_new = self.model.gram(X, rows, self.stored, self.model.rows)
-        f = multiply(K_new, self.model.coefficients) + like(self.model.intercept, K_new)
-        if is_device_array(K_new):
-            return self._scores_there(f, K_new)
-        out = np.repeat(f[:, None, :], self.n_samples, axis=1)
-        if self.smoother is not None:
-            S = self.smoother.rows(K_new if self.spread is None else multiply(K_new, self.spread))
-            for p in range(out.shape[2]):
-                change = S * self.errors[:, p]
-                change = change if self.members is None else np.asarray(change @ self.members)
-                out[:, self.known, p] -= change[:, self.place]
-        return out
-
-    def _scores_there(self, f: Any, K_new: Any) -> Any:
-        """Return the same on a device, whose arrays may not be assigned to by positions."""
-        xp = namespace(K_new)
-        if self.smoother is None:
-            return f[:, None, :] + like(np.zeros((1, self.n_samples, 1)), f)
-        S = self.smoother.rows(K_new if self.spread is None else multiply(K_new, self.spread))
-        known = np.flatnonzero(self.known)
-        out = []
-        for p in range(f.shape[1]):
-            change = S * like(self.errors[:, p], S)
-            change = change if self.members is None else multiply(change, like(self.members.toarray(), S))
-            change = spread_rows(take_rows(change.T, self.place), known, self.n_samples)  # 0 for others
-            out.append(f[:, p : p + 1] - change.T)
-        return xp.stack(out, axis=2)
+def whole_weights(estimator: Any) -> np.ndarray:
+    """Return the weights (q, P) of the base models where all views are present."""
+    return np.asarray(_expert_of(estimator, np.ones(len(estimator._used_views), dtype=bool)).weights)
 
 
 def weighted_kernels(estimator: Any) -> list[tuple[str, str, float]]:
     """Return views, kernel and weight (mean over outputs) of the base models that have one, the largest first."""
-    weights = estimator._whole.weights.mean(axis=1)
+    weights = whole_weights(estimator).mean(axis=1)
     order = [k for k in np.argsort(-weights, kind="stable") if weights[k] > 0]
     models = estimator._models
     return [(" + ".join(models[k].views), models[k].label, float(weights[k])) for k in order]
@@ -350,7 +312,7 @@ def weighted_kernels(estimator: Any) -> list[tuple[str, str, float]]:
 def kernel_weights_frame(estimator: Any) -> Any:
     """Return the weights of the base models as a data frame."""
     pd = pandas_for_weights()
-    models, weights = estimator._models, estimator._whole.weights
+    models, weights = estimator._models, whole_weights(estimator)
     columns: dict[str, Any] = {
         "view": [" + ".join(model.views) for model in models],
         "kernel": [model.label for model in models],

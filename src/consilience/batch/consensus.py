@@ -7,7 +7,7 @@ from typing import Any, Self
 import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from .._backend import few_threads, like, memory_of, namespace, take_rows, to_numpy
+from .._backend import few_threads, like, memory_of, namespace, to_numpy
 from ..kernels.dictionary import reads_grams
 from ..views._docs import shared_docs
 from ..views.estimator import ViewClassifier, ViewRegressor, by_parts, finite_outputs
@@ -15,19 +15,18 @@ from ..views.validation import read_views_to_predict
 from ._collect import collect_blocks
 from ._consensus import THREADED, array_of, fit_base_models
 from ._consensus_fit import (
-    Smoothers,
+    FoldOutputs,
     combined_outputs,
     kernel_weights_frame,
-    left_out_outputs,
     make_stack,
+    outputs_by_fold,
     read_consensus,
     store_consensus,
-    store_held_out,
     weighted_kernels,
 )
 from ._estimator import BatchEstimator, constraints
-from ._memory import plan_consensus
-from ._stack import expert, held_out_outputs, probabilities
+from ._memory import plan_consensus, row_parts
+from ._stack import probabilities
 
 __all__ = ["ConsensusClassifier", "ConsensusRegressor"]
 
@@ -161,12 +160,8 @@ class ConsensusRegressor(ViewRegressor, BatchEstimator):
                 sizes = len(data.Y), len(data.X.names)
                 self.n_components_ = plan_consensus(self, *sizes, on_device=place is not None)
             with few_threads(len(data.X), THREADED):
-                base = fit_base_models(self.kernel, data.X, data.Y, data.u, data.folds, self.n_components_)
-                stack = make_stack(self, data, base)
-                held = held_out_outputs(stack)
-                without = {name: held_out_outputs(stack, v) for v, name in enumerate(self._used_views)}
-                store_consensus(self, data, base, stack, expert(stack, np.ones(len(without), dtype=bool)))
-                store_held_out(self, data, held, without)
+                base = fit_base_models(self.kernel, data.X, data.Y, data.u, data.sets, self.n_components_)
+                store_consensus(self, data, base, make_stack(self, data, base))
             return self
 
     def _view_is_gram(self, name: str) -> bool:
@@ -176,11 +171,11 @@ class ConsensusRegressor(ViewRegressor, BatchEstimator):
 
     def _combined(self, X: Any) -> np.ndarray:
         X = read_views_to_predict(self, X)
-        with few_threads(len(self._stack.T), THREADED):
+        with few_threads(len(self._stack.Y), THREADED):
             return combined_outputs(self, X)
 
     def _view_outputs(self, X: Any) -> np.ndarray:
-        with few_threads(len(self._stack.T), THREADED):
+        with few_threads(len(self._stack.Y), THREADED):
             outputs = [combined_outputs(self, X, alone=v) for v in range(len(X.names))]
             return namespace(*outputs).stack(outputs, axis=1)
 
@@ -218,22 +213,19 @@ class ConsensusRegressor(ViewRegressor, BatchEstimator):
         array of shape (n_samples, 2) or (n_samples, n_outputs, 2)
             Lower and upper ends; infinite if there are too few training samples for the coverage.
         """
-        alpha, smoothers = _rest_of(coverage), Smoothers()
+        alpha = _rest_of(coverage)
         tail = (2,) if vars(self).get("_one_output", True) else (len(self._mean), 2)
         return by_parts(
-            self, X, lambda own: self._intervals(own, alpha, smoothers), "predict_interval", tail, np.float64,
-            coverage=coverage,
-        )  # fmt: skip
+            self, X, lambda some: self._intervals(some, alpha), "predict_interval", tail, np.float64, coverage=coverage
+        )
 
-    def _intervals(self, X: Any, alpha: float, smoothers: Smoothers) -> Any:
+    def _intervals(self, X: Any, alpha: float) -> Any:
         X = read_views_to_predict(self, X)
-        places, ends = [], []
-        with few_threads(len(self._stack.T), THREADED):
-            for rows, new, own, truth in left_out_outputs(self, X, smoothers):
-                places.append(rows)
-                ends.append(_interval_ends(new, np.abs(truth - own), alpha))
-        out = take_rows(namespace(*ends).concat(ends, axis=0), np.argsort(np.concatenate(places)))
-        return out[:, 0, :] if self._one_output else out
+        ends = np.empty((len(X), len(self._mean), 2))
+        with few_threads(len(self._stack.Y), THREADED):
+            for found in outputs_by_fold(self, X):
+                ends[found.rows] = _interval_ends(found, alpha)
+        return like(ends[:, 0, :] if self._one_output else ends, array_of(X))
 
 
 @shared_docs
@@ -370,24 +362,25 @@ class ConsensusClassifier(ViewClassifier, BatchEstimator):
         array of booleans of shape (n_samples, n_classes)
             Whether each class is in the set, in the order of ``classes_``.
         """
-        alpha, smoothers = _rest_of(coverage), Smoothers()
+        alpha = _rest_of(coverage)
         return by_parts(
-            self, X, lambda own: self._sets(own, alpha, smoothers), "predict_set", _for_each_class(self), bool,
-            coverage=coverage,
-        )  # fmt: skip
+            self, X, lambda some: self._sets(some, alpha), "predict_set", _for_each_class(self), bool, coverage=coverage
+        )
 
-    def _sets(self, X: Any, alpha: float, smoothers: Smoothers) -> np.ndarray:
+    def _sets(self, X: Any, alpha: float) -> np.ndarray:
         X = read_views_to_predict(self, X)
-        sets = np.empty((len(X), len(self.classes_)), dtype=bool)
-        with few_threads(len(self._stack.T), THREADED):
-            for rows, new, own, truth in left_out_outputs(self, X, smoothers):
-                n_classes = len(self.classes_)
-                fits = probabilities(own, n_classes)[np.arange(len(own)), truth[:, 0]]
-                likely = probabilities(new, n_classes)
-                xp = namespace(likely)
-                as_little = xp.astype(like(fits[None, :, None], likely) <= likely, xp.int64)
-                sets[rows] = (1 + to_numpy(xp.sum(as_little, axis=1))) / (len(own) + 1) > alpha
-            best = to_numpy(probabilities(combined_outputs(self, X), len(self.classes_))).argmax(axis=1)
+        n_classes = len(self.classes_)
+        sets = np.empty((len(X), n_classes), dtype=bool)
+        with few_threads(len(self._stack.Y), THREADED):
+            for found in outputs_by_fold(self, X):
+                fits = probabilities(found.held, n_classes)[np.arange(len(found.held)), found.truth[:, 0]]
+                likely = probabilities(found.new, n_classes)
+                as_little = sum(
+                    _weight_up_to(fits[found.folds == k], found.weights[found.folds == k], likely[:, k])
+                    for k in range(likely.shape[1])
+                )
+                sets[found.rows] = (1 + as_little) / (len(fits) + 1) > alpha
+            best = to_numpy(probabilities(combined_outputs(self, X), n_classes)).argmax(axis=1)
             sets[np.arange(len(X)), best] = True
         return sets
 
@@ -397,6 +390,13 @@ def _for_each_class(estimator: Any) -> tuple[int]:
     return (len(vars(estimator).get("classes_", ())),)
 
 
+def _weight_up_to(values: np.ndarray, weights: np.ndarray, limits: np.ndarray) -> np.ndarray:
+    """Return the weight of the values that are at most each limit."""
+    order = np.argsort(values)
+    total = np.concatenate([[0.0], np.cumsum(weights[order])])
+    return np.asarray(total[np.searchsorted(values[order], limits, side="right")])
+
+
 def _rest_of(coverage: float) -> float:
     """Return 1 - coverage, without the rounding that would move a quantile by one sample."""
     if not 0 < coverage < 1:
@@ -404,12 +404,22 @@ def _rest_of(coverage: float) -> float:
     return round(1 - float(coverage), 12)
 
 
-def _interval_ends(new: Any, errors: np.ndarray, alpha: float) -> Any:
-    """Return the ends of jackknife+ intervals, (rows, P, 2), of outputs without each sample and the samples' errors."""
-    xp, n = namespace(new), len(errors)
-    low, high = int(np.floor(alpha * (n + 1) + 1e-9)), int(np.ceil((1 - alpha) * (n + 1) - 1e-9))
-    errors = like(errors, new)
-    infinite = xp.full_like(new[:, 0, :], np.inf)
-    below = xp.sort(new - errors, axis=1)[:, low - 1, :] if low >= 1 else -infinite
-    above = xp.sort(new + errors, axis=1)[:, high - 1, :] if high <= n else infinite
-    return xp.stack([below, above], axis=2)
+def _interval_ends(found: FoldOutputs, alpha: float) -> np.ndarray:
+    """Return the ends of intervals, (rows, P, 2): quantiles of f^-k(i)(x) ± e_i over the training samples i."""
+    n, errors = len(found.held), np.abs(found.truth - found.held)
+    ends = np.empty((*found.new.shape[::2], 2))
+    for part in row_parts(len(found.new), n * found.new.shape[2]):
+        new = found.new[part][:, found.folds]
+        ends[part, :, 0] = -_upper_quantile(errors - new, found.weights, alpha)
+        ends[part, :, 1] = _upper_quantile(errors + new, found.weights, alpha)
+    return np.sort(ends, axis=2)  # a low coverage may exchange them
+
+
+def _upper_quantile(values: np.ndarray, weights: np.ndarray, alpha: float) -> np.ndarray:
+    """Return the smallest value with a weight of at least (1 - α)(n + 1) up to it; infinity if there is none."""
+    order = np.argsort(values, axis=1)
+    reached = np.cumsum(weights[order], axis=1) >= (1 - alpha) * (len(weights) + 1) - 1e-9
+    place = np.where(reached.any(axis=1), reached.argmax(axis=1), len(weights))[:, None]
+    ordered = np.take_along_axis(values, order, axis=1)
+    infinite = np.full_like(ordered[:, :1], np.inf)
+    return np.asarray(np.take_along_axis(np.concatenate([ordered, infinite], axis=1), place, axis=1)[:, 0])

@@ -4,16 +4,17 @@ A base model minimizes, for weights s of the samples,
 
     Σ_i s_i ‖y_i - f(x_i) - b‖² + λ ‖f‖².
 
-With K_c its Gram matrix less the mean of the samples, M = s½ K_c s½ and H = (M + λI)⁻¹, the residuals of the fit are
-r = λ s^(-½) H s½ (y - ȳ), and I - S = λH - s½s½'/Σs is what the smoother S leaves, seen through s½. At samples g that
-the model has not seen, its residuals are (I - S_gg)⁻¹ r_g; for one sample r_i / (1 - S_ii). A model without the samples
-g predicts f(x) - s_g(x)' (its residuals there) at x, where s(x) is the smoother's row at x. Over p features everything
-comes from p x p matrices.
+With K_c its Gram matrix minus the means of the samples, M = s½ K_c s½ and H = (M + λI)⁻¹, the residuals of the fit are
+r = B s½ y with B = λH - s½s½'/Σs, all multiplied by s½. At samples g that the model has not seen its residuals are
+e_g = B_gg⁻¹ r_g. The model without g is the fit to targets in which its own predictions replace y_g, so that its
+residuals are r - B_:g e_g. By the Schur complement, B_hh - B_hg B_gg⁻¹ B_gh takes the place of B for samples h outside
+of g: within each fold, penalties and stacking weights are chosen by predictions of samples that are held out again.
+Over p features everything comes from p x p matrices.
 
 Matrices may be on a device, and stay there. Targets, weights and what is predicted at the samples are NumPy's.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -26,61 +27,182 @@ from .linalg import (
     column_norms,
     diagonal_of,
     eigh,
-    forward,
     gram_of,
-    inverse,
     inverse_factor,
     multiply,
-    qr_r,
-    solve,
     solve_each,
-    solve_general,
 )
 
 #: Penalties that are tried, in units of the mean eigenvalue.
 PENALTIES = np.logspace(-5, 3, 17)
 #: Samples whose models choose the penalty together.
 CHOOSING = 400
+#: Samples up to which each fold has penalties of its own by samples that are held out within it.
+NESTED_PENALTIES = 100
+#: Samples up to which each fold has stacking weights of its own by samples that are held out within it.
+NESTED = 1000
 
-Folds = Sequence[np.ndarray] | None  # positions that are held out together; None for single samples
+
+class Sets(NamedTuple):
+    """Which samples are held out together."""
+
+    units: np.ndarray | None  # (n,) number of the unit of each sample; None for single samples
+    folds: np.ndarray  # (n,) number of its fold, a set of units
+    n_folds: int
+
+    def of(self, rows: np.ndarray) -> "Sets":
+        """Return the same for some samples."""
+        return Sets(None if self.units is None else self.units[rows], self.folds[rows], self.n_folds)
+
+    def without(self, fold: int) -> np.ndarray:
+        """Return the samples outside of a fold; none if they are of one unit, so that none can be held out."""
+        rest = np.flatnonzero(self.folds != fold)
+        one = len(rest) < 2 or (self.units is not None and np.ptp(self.units[rest]) == 0)
+        return rest[:0] if one else rest
+
+    def sizes(self) -> np.ndarray:
+        """Return the number of samples in the unit of each sample."""
+        if self.units is None:
+            return np.ones(len(self.folds))
+        return np.bincount(self.units)[self.units].astype(np.float64)
 
 
 class BaseFit(NamedTuple):
-    """One base model at its best penalty."""
+    """One base model at its best penalty, and the models without each of K folds."""
 
     penalty: float
-    held: np.ndarray  # (n, P): what it predicts at samples that it has not seen
-    coefficients: Any  # (n, P) for a Gram matrix, (p, P) for features; where the matrix is
-    intercept: np.ndarray  # (P,)
+    held: np.ndarray  # (n, P): predictions of samples by the model without their unit
+    by_fold: np.ndarray  # (n, P): by the model without their fold; NaN if nothing would be left
+    inner: np.ndarray | None  # (K, n, P): by the model without a fold and their unit; NaN inside of the fold
+    coefficients: Any  # (n or p, (1 + K) P): of the whole and of each fold, where the matrix is
+    intercept: np.ndarray  # ((1 + K) P,)
+
+
+class _Left(NamedTuple):
+    """What smoothers leave: B = I - S and residuals, perhaps for several penalties along a first axis."""
+
+    r: np.ndarray  # (..., n, P)
+    diagonal: np.ndarray  # (..., n)
+    block: Callable[[np.ndarray, np.ndarray], np.ndarray]  # B of some rows and columns
+    solve: Callable[[np.ndarray, np.ndarray], np.ndarray]  # B_gg⁻¹ times a matrix
+
+    def held_out(self, units: np.ndarray | None) -> np.ndarray:
+        """Return the residuals of each sample by the model without its unit."""
+        e = self.r / np.where(self.diagonal > 1e-14, self.diagonal, np.inf)[..., None]
+        for unit in _several(units):
+            e[..., unit, :] = self.solve(unit, self.r[..., unit, :])
+        return e
+
+    def without(self, g: np.ndarray, rest: np.ndarray, e: np.ndarray) -> "_Left":
+        """Return the same for the model without the samples g, whose residuals are e."""
+        side = self.block(g, rest)
+        across, solved = side.swapaxes(-1, -2), self.solve(g, side)
+
+        def block(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+            return self.block(rest[a], rest[b]) - across[..., a, :] @ solved[..., b]
+
+        diagonal = self.diagonal[..., rest] - np.sum(side * solved, axis=-2)
+        return _Left(self.r[..., rest, :] - across @ e, diagonal, block, _solver(block))
+
+
+def _several(units: np.ndarray | None) -> Iterator[np.ndarray]:
+    """Yield the samples of each unit of several samples."""
+    if units is not None:
+        order = np.argsort(units, kind="stable")
+        for unit in np.split(order, np.flatnonzero(np.diff(units[order])) + 1):
+            if len(unit) > 1:
+                yield unit
+
+
+def _solver(block: Callable[[np.ndarray, np.ndarray], np.ndarray]) -> Callable[[np.ndarray, np.ndarray], np.ndarray]:
+    return lambda g, right: np.asarray(solve_each(block(g, g), right))
+
+
+def _of_matrix(B: np.ndarray, r: np.ndarray) -> _Left:
+    def block(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+        return B[..., a[:, None], b]
+
+    return _Left(r, np.diagonal(B, axis1=-2, axis2=-1), block, _solver(block))
+
+
+class _Folds:
+    """Collects the models without each fold."""
+
+    def __init__(self, Y: np.ndarray, root: np.ndarray, sets: Sets):
+        self.Y, self.root, self.sets = Y, root, sets
+        K, (n, P) = sets.n_folds, Y.shape
+        self.by_fold = np.full((n, P), np.nan)
+        self.inner = np.full((K, n, P), np.nan) if n <= NESTED else None
+        self.targets = np.repeat(Y[None], K + 1, axis=0)  # with predictions of its own in place of those of a fold
+
+    def add(self, k: int, left: _Left) -> tuple[np.ndarray, np.ndarray]:
+        """Leave fold k out; return its samples and their residuals."""
+        g, rest = np.flatnonzero(self.sets.folds == k), self.sets.without(k)
+        if not len(rest):
+            return g[:0], self.Y[:0]
+        e = left.solve(g, left.r[g])
+        self.by_fold[g] = self.targets[k + 1, g] = self.Y[g] - e / self.root[g]
+        if self.inner is not None:
+            residuals = left.without(g, rest, e).held_out(self.sets.of(rest).units)
+            self.inner[k, rest] = self.Y[rest] - residuals / self.root[rest]
+        return g, e
+
+
+def _smallest(errors: np.ndarray) -> int:
+    """Return the penalty with the smallest error; the largest of equal ones."""
+    errors = np.where(np.isfinite(errors), errors, np.inf)
+    return len(errors) - 1 - int(np.argmin(errors[::-1]))
+
+
+def _choices(squares: np.ndarray, sets: Sets) -> list[int]:
+    """Return the best penalty of all samples, and of those outside of each fold, by squared errors (penalties, n)."""
+    rests = [sets.without(k) for k in range(sets.n_folds)]
+    return [_smallest(squares.sum(axis=1)), *(_smallest(squares[:, rest].sum(axis=1)) for rest in rests)]
 
 
 # -- Gram matrices
-def fit_base(K: Any, Y: np.ndarray, s: np.ndarray, folds: Folds = None) -> BaseFit:
+def fit_base(K: Any, Y: np.ndarray, s: np.ndarray, sets: Sets) -> BaseFit | None:
     """Fit one base model with the penalty of the smallest held-out error; f(x) = Σ_i k(x, x_i) a_i + intercept.
 
-    The fit and its held-out predictions are in double precision.
+    The fit and its held-out predictions are in double precision. Nothing is returned if the kernel is constant.
     """
     M, means = _centered(K, s)
     n = M.shape[0]
     unit = float(diagonal_of(M).sum()) / n
-    if n < 2 or not unit > 1e-14 * float(np.abs(diagonal_of(K)).max(initial=0.0)):  # nothing to learn from
-        return _constant(Y, s, folds)
+    if n < 2 or not unit > 1e-14 * float(np.abs(diagonal_of(K)).max(initial=0.0)):
+        return None
     root = np.sqrt(s)[:, None]
     scaled = root * (Y - s @ Y / s.sum())
-    penalty = _chosen_penalty(M, scaled, s, folds, unit)
-    factor = cholesky(add_to_diagonal(M, penalty))
-    del M  # used up, and on a device not the same memory
-    solved = solve(factor, like(scaled, K))
-    # M s½ = 0, so that it has no part along s½ but rounding, divided by a small penalty
-    solved -= like(root, K) * like(root.T @ to_numpy(solved) / s.sum(), K)
-    coefficients = like(root, K) * solved  # their sum is 0
-    intercept = s @ Y / s.sum() - means @ to_numpy(coefficients)
-    if folds is None:
-        rest = _left_alone(factor, penalty, root)
-        held = Y - penalty * to_numpy(solved) / (root * np.where(rest > 1e-14, rest, np.inf)[:, None])
+    grid = unit * PENALTIES
+    spectrum = _spectrum(M, scaled, root, grid) if n <= CHOOSING else None
+    if spectrum is None:
+        choices = _choices(_squares_by_blocks(M, scaled, root, grid, sets), sets)
     else:
-        held = Y - to_numpy(_unseen_by_folds(factor, penalty * solved, penalty, root, folds)) / root
-    return BaseFit(penalty, held, coefficients, intercept)
+        choices = _choices(_squares(spectrum, sets.units), sets)
+        if n <= NESTED_PENALTIES:
+            choices[1:] = _nested_choices(spectrum, sets, choices[1:])
+    folds, held = _Folds(Y, root, sets), Y
+    solved = np.empty((len(choices), *Y.shape))
+    for choice in sorted(set(choices), key=lambda c: c == choices[0]):  # the last one may use M up
+        penalty, last = float(grid[choice]), choice == choices[0]
+        left, times = (
+            _by_factor(M if last else M + 0.0, penalty, scaled, root) if spectrum is None else spectrum.at(choice)
+        )
+        if last:
+            held = Y - left.held_out(sets.units) / root
+            solved[0] = left.r / penalty
+        for k in np.flatnonzero(np.array(choices[1:]) == choice).tolist():
+            solved[k + 1] = (left.r - times(*folds.add(k, left))) / penalty
+    if spectrum is not None:  # one step of refinement: rounding is divided by small penalties
+        penalties = grid[choices][:, None, None]
+        left_over = root * (folds.targets - np.average(folds.targets, axis=1, weights=s)[:, None])
+        left_over -= to_numpy(M) @ solved + penalties * solved
+        solved += spectrum.V @ (spectrum.D[choices][..., None] / penalties * (spectrum.V.T @ left_over))
+    # M s½ = 0, so that nothing of it is along s½ but rounding, divided by a small penalty
+    solved -= root * (root.T @ solved / s.sum())
+    coefficients = np.hstack(list(root * solved))  # their sums are 0
+    intercept = np.concatenate(list(s @ folds.targets / s.sum())) - means @ coefficients
+    return BaseFit(float(grid[choices[0]]), held, folds.by_fold, folds.inner, like(coefficients, K), intercept)
 
 
 def _centered(K: Any, s: np.ndarray) -> tuple[Any, np.ndarray]:
@@ -99,248 +221,167 @@ def _centered(K: Any, s: np.ndarray) -> tuple[Any, np.ndarray]:
     return (M.T if not is_device_array(M) and M.flags.c_contiguous else M), on_host
 
 
-def _constant(Y: np.ndarray, s: np.ndarray, folds: Folds) -> BaseFit:
-    """Return the mean as a model: at each sample the mean of those that are not held out with it."""
-    return BaseFit(np.inf, held_out_means(Y, s, folds), np.zeros_like(Y), s @ Y / s.sum())
-
-
-def held_out_means(Y: np.ndarray, s: np.ndarray, folds: Folds) -> np.ndarray:
-    """Return at each sample the weighted mean of the targets that are not held out with it; 0 where there are none."""
+def held_out_means(Y: np.ndarray, s: np.ndarray, units: np.ndarray | None) -> np.ndarray:
+    """Return at each sample the weighted mean of the targets that are not of its unit; 0 where there are none."""
     total, whole = s.sum(), s @ Y
-    if folds is None:
-        rest = (total - s)[:, None]
-        return np.divide(whole - s[:, None] * Y, rest, out=np.zeros_like(Y), where=rest > 1e-12 * total)
-    held = np.zeros_like(Y)
-    for fold in folds:
-        rest = total - s[fold].sum()
-        if rest > 1e-12 * total:
-            held[fold] = (whole - s[fold] @ Y[fold]) / rest
-    return held
+    rest, sums = (total - s)[:, None], whole - s[:, None] * Y
+    for unit in _several(units):
+        rest[unit], sums[unit] = total - s[unit].sum(), whole - s[unit] @ Y[unit]
+    return np.divide(sums, rest, out=np.zeros_like(Y), where=rest > 1e-12 * total)
 
 
-def _chosen_penalty(M: Any, scaled: np.ndarray, s: np.ndarray, folds: Folds, unit: float) -> float:
-    """Return the penalty with the smallest weighted held-out error; the largest of equal ones.
+class _Spectrum(NamedTuple):
+    """B for each penalty of a grid by the eigenvectors V of M: V D V' - s½s½'/Σs with D = λ / (eigenvalues + λ)."""
 
-    Many samples are divided into blocks, each with models of its own, and the errors of all samples are added. The
-    penalty is the ratio of two variances, of noise and function, so that it does not depend on the number of samples.
-    """
-    n, grid = M.shape[0], unit * PENALTIES
-    n_blocks = -(-n // CHOOSING)
-    errors = np.zeros(len(grid))
-    for first in range(n_blocks):
-        rows = np.arange(first, n, n_blocks)
-        part = M if n_blocks == 1 else M[first::n_blocks, first::n_blocks]
-        errors += _errors(part, scaled[rows], s[rows], _folds_among(folds, rows, n), grid)
-    errors = np.where(np.isfinite(errors), errors, np.inf)
-    return float(grid[len(grid) - 1 - int(np.argmin(errors[::-1]))])
+    V: np.ndarray
+    D: np.ndarray  # (penalties, n)
+    r: np.ndarray  # (penalties, n, P)
+    root: np.ndarray
 
+    def matrices(self, some: Any) -> np.ndarray:
+        """Return B for some penalties."""
+        return (self.V * self.D[some][..., None, :]) @ self.V.T - self.root @ self.root.T / np.sum(self.root**2)
 
-def _folds_among(folds: Folds, rows: np.ndarray, n: int) -> Folds:
-    """Return the folds as positions among some rows."""
-    if folds is None:
-        return None
-    place = np.full(n, -1)
-    place[rows] = np.arange(len(rows))
-    return [here for fold in folds if len(here := place[fold][place[fold] >= 0])]
+    def at(self, choice: int) -> tuple[_Left, Callable[[np.ndarray, np.ndarray], np.ndarray]]:
+        """Return what the smoother of one penalty leaves, and the product of B with a matrix that has some rows."""
+        B = self.matrices(choice)
+        return _of_matrix(B, self.r[choice]), lambda g, e: multiply(B[:, g], e)
 
 
-def _errors(M: Any, scaled: np.ndarray, s: np.ndarray, folds: Folds, grid: np.ndarray) -> np.ndarray:
-    """Return the weighted squared held-out error for each penalty.
+def _spectrum(M: Any, scaled: np.ndarray, root: np.ndarray, grid: np.ndarray) -> _Spectrum:
+    """Return the spectrum of a matrix of at most a few hundred rows.
 
     In double precision: small penalties divide small residuals by small numbers, whose rounding would choose.
     """
     values, vectors = eigh(M if is_device_array(M) else np.ascontiguousarray(M), driver="threads")
-    xp = namespace(vectors)
-    left = like(grid[:, None] / (np.maximum(to_numpy(values), 0)[None] + grid[:, None]), vectors)  # (penalties, n)
-    turned = multiply(vectors.T, like(scaled, vectors))
-    n, P = turned.shape
-    kept = xp.reshape(left.T[:, :, None] * turned[:, None, :], (n, -1))
-    r = xp.reshape(multiply(vectors, kept), (n, len(grid), P))  # s½ times the residuals, for each penalty
-    if folds is None:
-        own = multiply(vectors**2, left.T) - like((s / s.sum())[:, None], vectors)
-        own = xp.maximum(own, like(np.full((1, 1), 1e-14), own))
-        return to_numpy(xp.sum((r / own[:, :, None]) ** 2, axis=(0, 2)))
-    root = like(np.sqrt(s)[:, None], vectors)
-    if is_device_array(M):
-        unseen = _unseen_by_penalty(vectors, left, root, float(s.sum()), r, folds)
-        return to_numpy(xp.sum(unseen**2, axis=(0, 2)))
-    errors = np.zeros(len(grid))
-    for k in range(len(grid)):
-        for fold in folds:
-            error = _solved(vectors[fold], left[k], root[fold], s.sum(), r[fold, k])
-            errors[k] += np.sum(error**2)
-    return errors
+    values, V = to_numpy(values), to_numpy(vectors)
+    D = grid[:, None] / (np.maximum(values, 0)[None] + grid[:, None])
+    return _Spectrum(V, D, V @ (D[:, :, None] * multiply(V.T, scaled)), root)
 
 
-def _solved(vectors: np.ndarray, kept: np.ndarray, root: np.ndarray, total: float, r: np.ndarray) -> np.ndarray:
-    """Return (I - S_gg)⁻¹ r_g for one fold."""
-    return solve_general(multiply(vectors * kept, vectors.T) - multiply(root, root.T) / total, r)
+def _squares(spectrum: _Spectrum, units: np.ndarray | None) -> np.ndarray:
+    """Return the weighted squared held-out errors, (penalties, n)."""
+    V, D, r, root = spectrum
+    total = np.sum(root**2)
+
+    def block(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+        return (V[a] * D[:, None, :]) @ V[b].T - root[a] @ root[b].T / total
+
+    diagonal = multiply(D, (V**2).T) - root[:, 0] ** 2 / total
+    left = _Left(r, np.maximum(diagonal, 2e-14), block, _solver(block))
+    return np.sum(left.held_out(units) ** 2, axis=2)
 
 
-def _unseen_by_penalty(vectors: Any, left: Any, root: Any, total: float, r: Any, folds: Sequence[np.ndarray]) -> Any:
-    """Return (I - S_gg)⁻¹ r_g for all folds and penalties on a device; r and the result are (n, penalties, P)."""
-    xp = namespace(r)
-    n, n_penalties, P = r.shape
+def _squares_by_blocks(M: Any, scaled: np.ndarray, root: np.ndarray, grid: np.ndarray, sets: Sets) -> np.ndarray:
+    """Return the squared held-out errors of many samples: these are divided into blocks with models of their own.
 
-    def of(same: np.ndarray, own: Any) -> Any:
-        V, ends = _of_folds(vectors, same), _of_folds(root, same)
-        seen = (V[None, ...] * left[:, None, None, :]) @ xp.matrix_transpose(V)[None, ...]
-        matrices = seen - (ends @ xp.matrix_transpose(ends))[None, ...] / total
-        by_penalty = xp.permute_dims(xp.reshape(own, (*same.shape, n_penalties, P)), (2, 0, 1, 3))
-        return xp.permute_dims(solve_each(matrices, by_penalty), (1, 2, 0, 3))
+    The penalty is the ratio of two variances, of noise and function, so that it does not depend on the number of
+    samples.
+    """
+    n = M.shape[0]
+    n_blocks = -(-n // CHOOSING)
+    squares = np.empty((len(grid), n))
+    for first in range(n_blocks):
+        rows = np.arange(first, n, n_blocks)
+        spectrum = _spectrum(M[first::n_blocks, first::n_blocks], scaled[rows], root[rows], grid)
+        squares[:, rows] = _squares(spectrum, sets.of(rows).units)
+    return squares
 
-    return xp.reshape(_by_folds(folds, xp.reshape(r, (n, -1)), of), (n, n_penalties, P))
+
+def _nested_choices(spectrum: _Spectrum, sets: Sets, choices: list[int]) -> list[int]:
+    """Return the best penalty outside of each fold, by models that have seen neither the fold nor the sample."""
+    left = _of_matrix(spectrum.matrices(slice(None)), spectrum.r)
+    for k in range(sets.n_folds):
+        g, rest = np.flatnonzero(sets.folds == k), sets.without(k)
+        if len(g) and len(rest):
+            remaining = left.without(g, rest, left.solve(g, left.r[:, g]))
+            choices[k] = _smallest(np.sum(remaining.held_out(sets.of(rest).units) ** 2, axis=(1, 2)))
+    return choices
 
 
-def _left_alone(L: Any, penalty: float, root: np.ndarray) -> np.ndarray:
-    """Return 1 - S_ii for M + λI = LL', which is used up: squared lengths of the columns V of `_unseen_by_folds`."""
-    W = inverse_factor(L)
+def _by_factor(
+    M: Any, penalty: float, scaled: np.ndarray, root: np.ndarray
+) -> tuple[_Left, Callable[[np.ndarray, np.ndarray], np.ndarray]]:
+    """Return what the smoother leaves by M + λI = LL', and the product of B with a matrix; M is used up.
+
+    B = λW'W with W = (I - pp') L⁻¹ and p = L⁻¹ s½ / ‖L⁻¹ s½‖. Products of a factor keep the digits that the difference
+    of λH and s½s½'/Σs would lose.
+    """
+    W = inverse_factor(cholesky(add_to_diagonal(M, penalty)))
     p = float(np.sqrt(penalty)) * multiply(W, like(root, W)) / float(np.sqrt((root**2).sum()))
     if is_device_array(W):
         W -= multiply(p, multiply(p.T, W))
     else:
         add_product(W, -p, multiply(p.T, W))
-    return penalty * column_norms(W) ** 2
+    r = penalty * to_numpy(multiply(W.T, multiply(W, like(scaled, W))))
+    if len(r) <= NESTED:
+        B = penalty * to_numpy(gram_of(W))
+        return _of_matrix(B, r), lambda g, e: multiply(B[:, g], e)
+    columns = W.T  # a row for each sample
 
+    def block(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+        return np.asarray(penalty * to_numpy(multiply(take_rows(columns, a), take_rows(columns, b).T)))
 
-def _unseen_by_folds(L: Any, r: Any, penalty: float, root: np.ndarray, folds: Sequence[np.ndarray]) -> Any:
-    """Return s½ times the residuals at samples that the model has not seen, for M + λI = LL' and s½ times residuals r.
+    def times(g: np.ndarray, e: np.ndarray) -> np.ndarray:
+        inside = multiply(take_rows(columns, g).T, like(e, W))
+        return np.asarray(penalty * to_numpy(multiply(columns, inside)))
 
-    I - S_gg = V'V with V = (I - pp') √λ L⁻¹_{:g} and p = √λ L⁻¹ s½/√Σs, a vector of length 1. The factor of V keeps the
-    digits that V'V would lose for small penalties.
-    """
-    scale = float(np.sqrt(penalty))
-    p = scale * forward(L, like(root, L)) / float(np.sqrt((root**2).sum()))
-    if is_device_array(L):
-        xp = namespace(L)
-        W = inverse_factor(L)
-        W -= multiply(p, multiply(p.T, W))
-        V = W.T  # a row for each sample
-
-        def of(same: np.ndarray, own: Any) -> Any:
-            R = scale * qr_r(xp.matrix_transpose(_of_folds(V, same)))
-            return solve_each(R, solve_each(xp.matrix_transpose(R), own))
-
-        return _by_folds(folds, r, of)
-    out = np.empty_like(r)
-    for fold in folds:
-        columns = np.zeros((len(L), len(fold)), order="F")
-        columns[fold, np.arange(len(fold))] = scale
-        W = forward(L, columns)
-        R = qr_r(W - multiply(p, multiply(p.T, W)))[: len(fold)]
-        out[fold] = solve_general(R, solve_general(R.T, r[fold]))
-    return out
-
-
-# -- folds on a device: those of one size at once, because many small steps leave it idle
-def _by_folds(folds: Sequence[np.ndarray], r: Any, of: Callable[[np.ndarray, Any], Any]) -> Any:
-    """Return `of` (folds of one size, their rows of r) for all samples in their order, as rows of the length of r."""
-    xp = namespace(r)
-    parts = [(same, xp.reshape(of(same, _of_folds(r, same)), (-1, r.shape[1]))) for same in _of_one_size(folds)]
-    order = np.argsort(np.concatenate([same.ravel() for same, _ in parts]))
-    return take_rows(xp.concat([own for _, own in parts], axis=0), order)
-
-
-def _of_one_size(folds: Sequence[np.ndarray]) -> Iterator[np.ndarray]:
-    """Yield the folds of each size, (folds, size)."""
-    sizes = np.array([len(fold) for fold in folds])
-    for size in np.unique(sizes):
-        yield np.stack([folds[k] for k in np.flatnonzero(sizes == size).tolist()])
-
-
-def _of_folds(x: Any, same: np.ndarray) -> Any:
-    """Return the rows of folds of one size, (folds, size, columns)."""
-    return namespace(x).reshape(take_rows(x, same.ravel()), (*same.shape, x.shape[1]))
-
-
-class Smoother(NamedTuple):
-    """A fitted base model as a linear map of the targets."""
-
-    A: Any  # s½ H s½; None for the mean as a model
-    means: np.ndarray  # of the rows of K
-    share: np.ndarray  # s / Σs
-
-    def rows(self, K_new: Any) -> Any:
-        """Return s(x) at new samples, (n_new, n): the prediction at x is s(x)'Y."""
-        share = like(self.share, K_new)
-        if self.A is None:
-            return namespace(K_new).zeros_like(K_new) + share
-        grand = float(self.means @ self.share)
-        new = K_new - like(self.means, K_new) - (multiply(K_new, share[:, None]) - grand)
-        return multiply(new, self.A) + share
-
-
-def smoother(K: Any, s: np.ndarray, penalty: float) -> Smoother:
-    """Return the smoother of a base model with this penalty."""
-    M, means = _centered(K, s)
-    if not np.isfinite(penalty):
-        return Smoother(None, means, s / s.sum())
-    A = inverse(add_to_diagonal(M, penalty))
-    root = like(np.sqrt(s), K)
-    A *= root
-    A *= root[:, None]
-    return Smoother(A, means, s / s.sum())
+    return _Left(r, penalty * column_norms(W) ** 2, block, _solver(block)), times
 
 
 # -- features
-def fit_features(F: Any, Y: np.ndarray, s: np.ndarray, folds: Folds = None) -> BaseFit:
+def fit_features(F: Any, Y: np.ndarray, s: np.ndarray, sets: Sets) -> BaseFit | None:
     """Fit one base model over features (n, p): f(x) = φ(x)'w + intercept, with the best penalty."""
     means = like(s, F) @ F / float(s.sum())
     root = np.sqrt(s)[:, None]
     centered = (F - means) * like(root, F)
     values, vectors = eigh(gram_of(centered), driver="evd")
     values = to_numpy(values)
-    kept = values > max([0.0, *values[-1:]]) * 1e-12  # a kernel of zeros has no features at all
-    if not kept.any():
-        fit = _constant(Y, s, folds)
-        return fit._replace(coefficients=like(np.zeros((F.shape[1], Y.shape[1])), F))
-    first = int(np.argmax(kept))  # the values ascend
+    positive = values > max([0.0, *values[-1:]]) * 1e-12  # a kernel of zeros has no features at all
+    if not positive.any():
+        return None
+    first = int(np.argmax(positive))  # the values ascend
     values, vectors = values[first:], vectors[:, first:]
     basis = multiply(centered, vectors)  # s½ φ_c(x_i) in the axes of the covariance
-    scaled = like(root * (Y - s @ Y / s.sum()), F)
-    turned = multiply(basis.T, scaled)
-    best: tuple[float, float, Any] | None = None
-    for penalty in (float(values.sum()) / F.shape[0] * PENALTIES[::-1]).tolist():
-        unseen = _unseen_of_features(basis, values + penalty, turned, scaled, root[:, 0], folds)
-        error = float(namespace(unseen).sum(unseen**2))
-        if np.isfinite(error) and (best is None or error < best[0]):
-            best = error, penalty, unseen
-    assert best is not None
-    _, penalty, unseen = best
-    w = multiply(vectors, turned / like((values + penalty)[:, None], F))
-    intercept = s @ Y / s.sum() - to_numpy(means) @ to_numpy(w)
-    return BaseFit(penalty, Y - to_numpy(unseen) / root, w, intercept)
+    scaled = root * (Y - s @ Y / s.sum())
+    turned = multiply(basis.T, like(scaled, F))
+    grid = float(values.sum()) / F.shape[0] * PENALTIES
+
+    def left_of(penalty: float) -> _Left:
+        return _of_features(basis, values + penalty, turned, scaled, root)
+
+    squares = np.stack([np.sum(left_of(penalty).held_out(sets.units) ** 2, axis=1) for penalty in grid.tolist()])
+    choices = _choices(squares, sets)
+    folds = _Folds(Y, root, sets)
+    for choice in sorted(set(choices)):
+        left = left_of(float(grid[choice]))
+        if choice == choices[0]:
+            held = Y - left.held_out(sets.units) / root
+        for k in np.flatnonzero(np.array(choices[1:]) == choice).tolist():
+            folds.add(k, left)
+    targets = like(np.hstack(list(root * folds.targets)), F)
+    shrunk = values[:, None] + np.repeat(grid[choices], Y.shape[1])
+    w = multiply(vectors, multiply(basis.T, targets) / like(shrunk, F))
+    intercept = np.concatenate(list(s @ folds.targets / s.sum())) - to_numpy(means) @ to_numpy(w)
+    return BaseFit(float(grid[choices[0]]), held, folds.by_fold, folds.inner, w, intercept)
 
 
-def _unseen_of_features(
-    basis: Any, shrunk: np.ndarray, turned: Any, scaled: Any, root: np.ndarray, folds: Folds
-) -> Any:
-    """Return s½ times the residuals at samples that the model has not seen; `shrunk` are eigenvalues plus penalty."""
+def _of_features(basis: Any, shrunk: np.ndarray, turned: Any, scaled: np.ndarray, root: np.ndarray) -> _Left:
+    """Return what a smoother over features leaves: B = I - EE'; `shrunk` are eigenvalues plus penalty."""
     xp = namespace(basis)
-    r = scaled - multiply(basis, turned / like(shrunk[:, None], basis))
-    total = float(root @ root)
-    if folds is None:
-        rest = 1.0 - (basis**2) @ like(1 / shrunk, basis) - like(root**2 / total, basis)
-        return r / xp.where(rest > 1e-14, rest, xp.full_like(rest, np.inf))[:, None]
-    columns = [basis / like(np.sqrt(shrunk), basis), like((root / np.sqrt(total))[:, None], basis)]
-    extended = xp.concat(columns, axis=1)  # the features and the intercept
-    if is_device_array(basis):
-        return _by_folds(folds, r, lambda same, own: _left_by_features(_of_folds(extended, same), own))
-    out = np.empty_like(r)
-    for fold in folds:
-        E = extended[fold]
-        if len(fold) <= E.shape[1]:  # by the lemma of Woodbury the smaller of two systems is solved
-            out[fold] = solve_general(np.eye(len(fold)) - multiply(E, E.T), r[fold])
-        else:
-            out[fold] = r[fold] + multiply(E, solve_general(np.eye(E.shape[1]) - gram_of(E), multiply(E.T, r[fold])))
-    return out
+    r = scaled - to_numpy(multiply(basis, turned / like(shrunk[:, None], basis)))
+    ones = like(root / np.sqrt(np.sum(root**2)), basis)
+    E = xp.concat([basis / like(np.sqrt(shrunk), basis), ones], axis=1)  # the features and the intercept
 
+    def block(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+        return (a[:, None] == b) - to_numpy(multiply(take_rows(E, a), take_rows(E, b).T))
 
-def _left_by_features(E: Any, r: Any) -> Any:
-    """Return (I - EE')⁻¹ r for each of several folds on a device, (folds, size, features) and (folds, size, P)."""
-    xp = namespace(E)
-    turned = xp.matrix_transpose(E)
-    few = E.shape[1] <= E.shape[2]  # the smaller of two systems
-    inside = E @ turned if few else turned @ E
-    rest = xp.eye(inside.shape[1], dtype=E.dtype, device=E.device)[None, ...] - inside
-    return solve_each(rest, r) if few else r + E @ solve_each(rest, turned @ r)
+    def solve(g: np.ndarray, right: np.ndarray) -> np.ndarray:
+        rows = take_rows(E, g)
+        if len(g) <= E.shape[1]:  # by the lemma of Woodbury the smaller of two systems is solved
+            return np.asarray(solve_each(block(g, g), right))
+        inside = np.eye(E.shape[1]) - to_numpy(gram_of(rows))
+        change = solve_each(inside, to_numpy(multiply(rows.T, like(right, E))))
+        return right + to_numpy(multiply(rows, like(change, E)))
+
+    return _Left(r, 1.0 - to_numpy(xp.sum(E**2, axis=1)), block, solve)
