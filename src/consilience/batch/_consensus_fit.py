@@ -15,7 +15,7 @@ from ..kernels.given import definite_grams
 from ..solvers.certificates import Solution
 from ..solvers.consensus import Folds, Smoother, held_out_means, smoother
 from ..solvers.linalg import multiply
-from ..views._blocks import Gram, quoted
+from ..views._blocks import Gram
 from ..views._samples import in_order_of
 from ..views.container import Views
 from ..views.conversion import to_float64
@@ -123,8 +123,6 @@ def make_stack(estimator: Any, data: ConsensusData, base: BaseModels) -> Stack:
 
 def store_consensus(estimator: Any, data: ConsensusData, base: BaseModels, stack: Stack, whole: Expert) -> None:
     """Store what prediction needs and what is proved."""
-    for name in ("_averages", "_experts"):  # of an earlier fit that was shared
-        vars(estimator).pop(name, None)
     estimator._models, estimator._stack, estimator._whole = base.models, stack, whole
     estimator._mean = data.u @ data.Y / data.u.sum()
     estimator.X_fit_ = _references(base.stored)
@@ -193,25 +191,11 @@ def experts_of(estimator: Any, X: Views) -> Iterator[tuple[np.ndarray, Expert]]:
 
 
 def _expert_of(estimator: Any, pattern: np.ndarray) -> Expert:
-    """Return what is known of samples with these views; a model without training samples knows some patterns."""
+    """Return what is known of samples with these views."""
     if pattern.all():
         whole: Expert = estimator._whole
         return whole
-    known: dict[str, Expert] | None = vars(estimator).get("_experts")
-    if known is None:
-        return expert(estimator._stack, pattern)
-    if pattern_key(pattern) not in known:
-        views = [name for name, there in zip(estimator._used_views, pattern, strict=True) if there]
-        raise ValueError(
-            f"{type(estimator).__name__} was shared without its training samples, and has no weights for samples that "
-            f"have only the views {quoted(views)}. Give all views, a single one, or those of a training sample."
-        )
-    return known[pattern_key(pattern)]
-
-
-def pattern_key(pattern: np.ndarray) -> str:
-    """Return which views are present as text, such as "101"."""
-    return "".join("1" if there else "0" for there in pattern)
+    return expert(estimator._stack, pattern)
 
 
 def combined_outputs(estimator: Any, X: Views, alone: int | None = None) -> Any:
@@ -221,8 +205,6 @@ def combined_outputs(estimator: Any, X: Views, alone: int | None = None) -> Any:
     else:
         rows = np.flatnonzero(presence(X)[:, alone])
         experts = [(rows, _expert_of(estimator, np.arange(len(X.names)) == alone))]
-    stored = vars(estimator).get("_averages")  # of a model without training samples
-    stored = estimator.X_fit_ if stored is None else stored
     place, n = array_of(X), len(X)
     scores = like(np.tile(estimator._mean, (n, 1)), place)
     for k, model in enumerate(estimator._models):
@@ -230,7 +212,7 @@ def combined_outputs(estimator: Any, X: Views, alone: int | None = None) -> Any:
         if needed:
             every = np.concatenate([rows for rows, _ in needed])
             weights = np.concatenate([np.tile(own, (len(rows), 1)) for rows, own in needed])
-            change = like(weights, place) * (model.outputs(X, every, stored) - like(estimator._mean, place))
+            change = like(weights, place) * (model.outputs(X, every, estimator.X_fit_) - like(estimator._mean, place))
             if place is None:
                 scores[every] += change
             else:
@@ -256,11 +238,6 @@ def left_out_outputs(
     through these views alone. `smoothers` keeps what several calls need, a matrix of all training samples for each base
     model.
     """
-    if "_averages" in vars(estimator):
-        raise ValueError(
-            f"{type(estimator).__name__} was shared without its training samples, and intervals and sets need their "
-            "held-out predictions. Use the original model."
-        )
     stack: Stack = estimator._stack
     place = array_of(X)
     for rows, own in experts_of(estimator, X):

@@ -63,8 +63,7 @@ def _check_stack(stack: Stack, require: Require) -> None:
 
 
 def _check_estimator(estimator: Any, require: Require) -> None:
-    shared = "_averages" in vars(estimator)  # in place of training samples
-    models, stack, X = estimator._models, estimator._stack, estimator._averages if shared else estimator.X_fit_
+    models, stack, X = estimator._models, estimator._stack, estimator.X_fit_
     require(isinstance(models, list) and all(isinstance(model, BaseModel) for model in models), "base models")
     require(isinstance(stack, Stack) and isinstance(X, Views), "what a consensus keeps of its samples")
     (n, P), q, m = stack.T.shape, len(models), len(estimator._used_views)
@@ -80,17 +79,6 @@ def _check_estimator(estimator: Any, require: Require) -> None:
         require(stack.n_classes == n_classes, "classes of a stack")
         inside = _is_array(codes, "iu", (n,)) and (not n or (codes.min() >= 0 and codes.max() < n_classes))
         require(inside, "classes of the samples")
-    require(("_experts" in vars(estimator)) == shared, "weights by pattern of views")
-    if shared:
-        require("X_fit_" not in vars(estimator) and n == 0, "samples in a model that was shared without them")
-        require(isinstance(estimator._experts, dict), "weights by pattern of views")
-        for key, own in estimator._experts.items():
-            fits = isinstance(key, str) and len(key) == m and set(key) <= {"0", "1"} and "1" in key
-            require(fits, "weights by pattern of views")
-            _check_expert(own, stack, require)
-            absent = [there == "0" for there in key]
-            require(not own.weights[stack.needs[:, absent].any(axis=1)].any(), "weights by pattern of views")
-            require(all(len(models[k].rows) for k in np.flatnonzero(own.weights.any(axis=1))), "rows of a base model")
 
 
 def _check_expert(own: Any, stack: Stack, require: Require) -> None:

@@ -10,7 +10,6 @@ import hashlib
 import json
 import os
 import time
-import warnings
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -23,7 +22,7 @@ from ._states import check_state
 from ._stored import walk
 from ._trees import has_categories, unchecked_trees
 from ._unpacking import TooLarge, check_sizes
-from .sharing import SharedModel, shareable
+from .sharing import shareable
 from .writing import write_atomically
 
 __all__ = ["load", "save"]
@@ -44,15 +43,7 @@ _TRUSTED = (
 )  # fmt: skip
 
 
-def save(
-    model: Any,
-    path: str | os.PathLike[str],
-    *,
-    trusted: Sequence[str] = (),
-    share: bool = False,
-    X: Any = None,
-    y: Any = None,
-) -> SharedModel | None:
+def save(model: Any, path: str | os.PathLike[str], *, trusted: Sequence[str] = (), share: bool = False) -> None:
     """Write a fitted model to a file, completely or not at all.
 
     Kernel models keep training samples: all of them, support vectors or landmarks, and the file holds these too. It
@@ -73,15 +64,8 @@ def save(
     trusted : sequence of str, optional
         Full names of other types inside, such as an estimator of another package; `load` must be given them too.
     share : bool, default=False
-        Whether to write a copy without training samples. A warning says how far its predictions moved, unless it is
-        exact. A model that cannot do without its samples is refused.
-    X, y : Views and array-like, optional
-        With `share`, samples and targets on which both models are scored.
-
-    Returns
-    -------
-    SharedModel or None
-        With `share`, the copy that was written and what it costs.
+        Whether to write a copy without training samples, with the same predictions. A model that cannot do without its
+        samples raises an error.
 
     See Also
     --------
@@ -98,14 +82,10 @@ def save(
     ...     print(cs.load(Path(folder) / "kernel.cons"))
     RBF(gamma=0.5)
     """
-    shared = None
     if any(is_device_array(part) for part, _ in walk(model)):
         model = to_numpy(model)  # files do not depend on a device
     if share:
-        shared = shareable(model, X, y)
-        model = shared.model
-    elif X is not None or y is not None:
-        raise ValueError("`X` and `y` score a model before and after its training samples are removed: use share=True.")
+        model = shareable(model)
     if any(has_categories(part) for part, _ in walk(model)):
         raise TypeError(
             f"Not saved: {type(model).__name__} holds a boosted model of categories, which `load` would refuse. Encode "
@@ -125,9 +105,6 @@ def save(
     header = {"format": _FORMAT, "version": __version__, "sha256": hashlib.sha256(payload).hexdigest()}
     content = _MAGIC + json.dumps(header).encode() + b"\n" + payload
     write_atomically(Path(path), lambda file: file.write(content))
-    if shared is not None and not shared.exact:
-        warnings.warn(str(shared), stacklevel=2)
-    return shared
 
 
 def load(path: str | os.PathLike[str], *, trusted: Sequence[str] = ()) -> Any:
