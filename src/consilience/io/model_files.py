@@ -18,9 +18,9 @@ from typing import IO, Any
 from .. import __version__
 from .._backend import is_device_array, to_numpy
 from ._class_names import from_file_names, to_file_names
+from ._scikit_learn import has_categories, opens_files, unchecked_estimators
 from ._states import check_state
 from ._stored import walk
-from ._trees import has_categories, unchecked_trees
 from ._unpacking import TooLarge, check_sizes
 from .sharing import shareable
 from .writing import write_atomically
@@ -56,9 +56,9 @@ def save(model: Any, path: str | os.PathLike[str], *, trusted: Sequence[str] = (
     ----------
     model : estimator, kernel or Views
         The object to save. Everything inside must be of types that `load` trusts: the library's own, and those of
-        NumPy, SciPy and scikit-learn that skops considers safe. Calibrated classifiers, forests and histogram gradient
-        boosting are among them; `load` validates every node of their trees. `GradientBoostingClassifier`, fitted
-        searches and functions of your own that were given to kernels are not.
+        NumPy, SciPy and scikit-learn that skops considers safe. Calibrated classifiers, forests, histogram gradient
+        boosting and support vector machines are among them; `load` validates their states. Clustering, neighbors,
+        `GradientBoostingClassifier`, fitted searches and functions of your own that were given to kernels are not.
     path : path
         The file; an existing one is replaced only when the new one is complete.
     trusted : sequence of str, optional
@@ -90,6 +90,11 @@ def save(model: Any, path: str | os.PathLike[str], *, trusted: Sequence[str] = (
         raise TypeError(
             f"Not saved: {type(model).__name__} holds a boosted model of categories, which `load` would refuse. Encode "
             "categories as columns of numbers: data frames and files do so by themselves."
+        )
+    if any(opens_files(part) for part, _ in walk(model)):
+        raise TypeError(
+            f"Not saved: {type(model).__name__} holds a vectorizer that opens the files which the data name, and "
+            "`load` would refuse it. Read the files first, and set input='content'."
         )
     year = time.localtime(time.time()).tm_year
     if not 1980 <= year <= 2107:  # of archives
@@ -151,7 +156,7 @@ def load(path: str | os.PathLike[str], *, trusted: Sequence[str] = ()) -> Any:
     with damaged(path, "it does not hold a model"):
         check_sizes(payload)
         packed, own, unknown = from_file_names(payload)
-        foreign = sorted(unknown) or _untrusted(packed, [*own, *trusted])
+        foreign = sorted(unknown.difference(trusted)) or _untrusted(packed, [*own, *trusted])
     if foreign:
         raise ValueError(
             f"'{path}' is refused: it holds {', '.join(foreign)}, which are not trusted. If you know the file, name "
@@ -200,5 +205,5 @@ def _skops() -> Any:
 
 
 def _untrusted(packed: bytes, trusted: Collection[str]) -> list[str]:
-    foreign = {*_skops().get_untrusted_types(data=packed), *unchecked_trees(packed)}
+    foreign = {*_skops().get_untrusted_types(data=packed), *unchecked_estimators(packed)}
     return sorted(foreign.difference(_TRUSTED, trusted))
