@@ -42,7 +42,7 @@ _NAMES = {
     "online.ranking": ["RankingPerceptron"],
     "online.multicue": ["MultiCueClassifier"],
     "online.serving": ["Snapshot"],
-    "io": ["Samples", "SharedModel", "load", "read_blocks", "read_samples", "read_stream", "save", "shareable"],
+    "io": ["Samples", "load", "read_blocks", "read_samples", "read_stream", "save", "shareable"],
     "evaluation.comparison": ["Comparison", "Difference", "Leaderboard", "candidates", "compare", "default_kernels"],
     "evaluation.splitting": ["LabeledKFold"],
     "evaluation.inspection": ["certificate", "equal_error_rate", "view_agreement", "view_importances"],
@@ -114,7 +114,7 @@ if TYPE_CHECKING:
     from .evaluation.output_displays import BandedR2Display
     from .evaluation.progressive import ProgressiveResult, StreamOptions, progressive_validation
     from .evaluation.splitting import LabeledKFold
-    from .io import Samples, SharedModel, load, read_blocks, read_samples, read_stream, save, shareable
+    from .io import Samples, load, read_blocks, read_samples, read_stream, save, shareable
     from .kernels import graphs
     from .kernels.features import Nystroem, RandomFeatures
     from .kernels.outputs import simplex_vectors

@@ -537,12 +537,12 @@ def test_model_files(tmp_path):
 
 
 def test_shared_models(tmp_path):
-    model = cs.VectorValuedRegressor(RBF(0.3), operator=TERMS, view_kernel="covariance").fit(X2, HALF)
+    model = cs.VectorValuedRegressor("linear", operator=TERMS, view_kernel="covariance").fit(X2, HALF)
     with pytest.raises(ValueError, match="the parameter `operator` of VectorValuedRegressor is a matrix between"):
         cs.save(model, tmp_path / "m.cons", share=True)
     cs.save(model.set_params(operator=None), tmp_path / "m.cons", share=True)
     assert cs.load(tmp_path / "m.cons").predict(X2).shape == (36, 2)
-    between = cs.VectorValuedRegressor(RBF(0.3), view_kernel=np.eye(2))
+    between = cs.VectorValuedRegressor("linear", view_kernel=np.eye(2))
     between.fit(cs.Views(a=X2["a"][:, :2], b=X2["b"]), Y2)
     with pytest.raises(ValueError, match="`view_kernel` compares the views 'a', 'b' of different samples"):
         cs.save(between, tmp_path / "m.cons", share=True)

@@ -8,8 +8,10 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from sklearn.base import is_classifier
+import scipy.sparse as sp
+from sklearn.base import clone, is_classifier
 from sklearn.calibration import CalibratedClassifierCV
+from sklearn.cluster import KMeans
 from sklearn.compose import TransformedTargetRegressor
 from sklearn.ensemble import (
     ExtraTreesClassifier,
@@ -20,10 +22,15 @@ from sklearn.ensemble import (
     RandomForestClassifier,
     RandomForestRegressor,
 )
+from sklearn.feature_extraction import DictVectorizer
+from sklearn.feature_extraction.text import CountVectorizer, HashingVectorizer, TfidfVectorizer
 from sklearn.frozen import FrozenEstimator
+from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import StratifiedKFold
+from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
+from sklearn.preprocessing import FunctionTransformer, KBinsDiscretizer, OneHotEncoder, StandardScaler
+from sklearn.svm import SVC, SVR, NuSVC, OneClassSVM
 from sklearn.tree import DecisionTreeClassifier
 
 import consilience as cs
@@ -288,3 +295,133 @@ def test_forged_categories_are_refused(levels):
     model._categories = levels
     with pytest.raises(BadState, match="_categories"):
         check_state(model)
+
+
+# -- support vector machines, vectorizers and encoders that no fit makes
+def set_first(name, value):
+    def change(model):
+        array = getattr(model, name).copy()
+        array[0] = value
+        setattr(model, name, array)
+
+    return change
+
+
+def narrowed(name):
+    return lambda model: setattr(model, name, np.ascontiguousarray(getattr(model, name)[:, :1]))
+
+
+def emptied(name):
+    return lambda model: setattr(model, name, getattr(model, name)[:0].copy())
+
+
+BROKEN_MACHINES = {
+    "a count that is too large": set_first("_n_support", 2**29),
+    "a negative count": set_first("_n_support", -1),
+    "one class": lambda model: setattr(model, "_n_support", model._n_support.sum(keepdims=True)),
+    "few columns": narrowed("support_vectors_"),
+    "no support vectors": emptied("support_vectors_"),
+    "few coefficients": narrowed("_dual_coef_"),
+    "no coefficients": emptied("_dual_coef_"),
+    "no intercept": emptied("_intercept_"),
+    "a slope of probabilities": lambda model: setattr(model, "_probA", np.ones(5)),
+}
+
+
+@pytest.mark.parametrize("name", BROKEN_MACHINES)
+@pytest.mark.parametrize("machine", [SVC(), NuSVC(nu=0.1), SVR(), OneClassSVM()], ids=repr)
+def test_support_vector_machines_are_validated(machine, name, path):
+    model = clone(machine).fit(X["worst"], y if is_classifier(machine) else SIZE)
+    cs.save(model, path)
+    assert np.array_equal(cs.load(path).predict(X["worst"]), model.predict(X["worst"]))
+    BROKEN_MACHINES[name](model)
+    cs.save(model, path)
+    with pytest.raises(ValueError, match="is damaged: support vectors of a machine"):
+        cs.load(path)
+
+
+def test_machines_of_sparse_samples_and_gram_matrices_are_validated(path):
+    sparse = SVC().fit(sp.csr_matrix(X["worst"]), y)
+    gram = SVC(kernel="precomputed").fit(X["worst"] @ X["worst"].T, y)
+    for model, data in ((sparse, sp.csr_matrix(X["worst"])), (gram, X["worst"] @ X["worst"].T)):
+        cs.save(model, path)
+        assert np.array_equal(cs.load(path).predict(data), model.predict(data))
+    sparse._dual_coef_ = sparse._dual_coef_[:, :3]
+    gram.support_[-1] = 10**6
+    for model in (sparse, gram):
+        cs.save(model, path)
+        with pytest.raises(ValueError, match="is damaged: support vectors of a machine"):
+            cs.load(path)
+
+
+WORDS = ["ab cd", "cd ef", "gh ab ef"]
+KINDS = np.array([["a", "x"], ["b", "y"], ["c", "x"]] * 4, dtype=object)
+BROKEN_COLUMNS = {
+    "tokens": (CountVectorizer(), WORDS, lambda v: v.vocabulary_.update(ab=2**30)),
+    "weighted tokens": (TfidfVectorizer(), WORDS, lambda v: v.vocabulary_.update(ab=-1)),
+    "names": (DictVectorizer(), [{"a": 1.0, "b": 2.0}], lambda v: v.vocabulary_.update(a=2**30)),
+    "few columns of categories": (OneHotEncoder(), KINDS, lambda e: setattr(e, "_n_features_outs", [2, 2])),
+    "rare categories": (
+        OneHotEncoder(min_frequency=5), KINDS,
+        lambda e: setattr(e, "_default_to_infrequent_mappings", [np.array([0, 1, 2**30]), None]),
+    ),
+    "a dropped category": (
+        OneHotEncoder(drop="first"), KINDS, lambda e: setattr(e, "_drop_idx_after_grouping", np.array([7, 0], object))
+    ),
+    "the order of numbers": (
+        OneHotEncoder(), np.arange(6.0)[:, None] % 3, lambda e: setattr(e, "categories_", [np.array([2.0, 1.0, 0.0])])
+    ),
+    "bins": (KBinsDiscretizer(3), X["worst"], lambda b: setattr(b._encoder, "_n_features_outs", [1] * 10)),
+}  # fmt: skip
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("name", BROKEN_COLUMNS)
+def test_columns_that_do_not_exist_are_refused(name, path):
+    transformer, data, damage = BROKEN_COLUMNS[name]
+    transformer = clone(transformer).fit(data)
+    cs.save(transformer, path)
+    assert (cs.load(path).transform(data) != transformer.transform(data)).nnz == 0
+    damage(transformer)
+    cs.save(transformer, path)
+    with pytest.raises(ValueError, match=r"is damaged: (columns of a vocabulary|categories of an encoder)"):
+        cs.load(path)
+
+
+@pytest.mark.parametrize("estimator", [KNeighborsClassifier(algorithm="brute"), KMeans(2, n_init=1)], ids=repr)
+def test_estimators_whose_arrays_are_not_checked_need_trust(estimator, path):
+    model, name = clone(estimator).fit(X["worst"], y), f"{type(estimator).__module__}.{type(estimator).__name__}"
+    with pytest.raises(TypeError, match=f"Not saved: .* holds {name}"):
+        cs.save(model, path)
+    cs.save(model, path, trusted=[name])
+    with pytest.raises(ValueError, match=f"is refused: it holds {name}"):
+        cs.load(path)
+    assert np.array_equal(cs.load(path, trusted=[name]).predict(X["worst"]), model.predict(X["worst"]))
+
+
+@pytest.mark.parametrize("vectorizer", [HashingVectorizer(n_features=64), TfidfVectorizer()], ids=repr)
+def test_vectorizers_that_open_files_are_refused(vectorizer, path, tmp_path):
+    (tmp_path / "a.txt").write_text("ab cd")
+    model = make_pipeline(clone(vectorizer).set_params(input="filename"), LogisticRegression())
+    model.fit([tmp_path / "a.txt"] * 4, [0, 1] * 2)
+    with pytest.raises(TypeError, match=r"holds a vectorizer that opens the files .* set input='content'"):
+        cs.save(model, path)
+    model[0].input = "content"
+    cs.save(model, path)
+    changed_schema(path, lambda content: content.replace(json.dumps("content").encode()[1:-1] + b'\\"', b'filename\\"'))
+    with pytest.raises(ValueError, match="is damaged: a vectorizer would open the files"):
+        cs.load(path)
+
+
+def test_functions_of_the_library_are_read_where_they_are_trusted(path):
+    pd = pytest.importorskip("pandas")
+    frame = pd.DataFrame(X["worst"][:, :4], columns=["a__1", "a__2", "b__1", "b__2"])
+    model = make_pipeline(FunctionTransformer(cs.as_views, kw_args={"views": "prefix"}), cs.CoRegularizedRidge())
+    model.fit(frame, SIZE)
+    name = f"{cs.as_views.__module__}.as_views"
+    with pytest.raises(TypeError, match=f"holds {name}"):
+        cs.save(model, path)
+    cs.save(model, path, trusted=[name])
+    with pytest.raises(ValueError, match=f"it holds {name}, which are not trusted"):
+        cs.load(path)
+    assert np.array_equal(cs.load(path, trusted=[name]).predict(frame), model.predict(frame))

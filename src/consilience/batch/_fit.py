@@ -31,7 +31,8 @@ from ..views.estimator import presence
 from ..views.partitions import is_dask
 from ..views.row_blocks import RowBlocks, sample_rows, sample_size
 from ..views.validation import class_weights, is_indicator, read_labels, read_targets, read_views_to_fit, read_weights
-from ._memory import check_double, chosen_components, landmarks_of
+from ._collect import collect_blocks
+from ._memory import EXACT_SAMPLES, check_double, chosen_components, landmarks_of
 from ._row_blocks import BlockReader, TrainingRows, block_rows, rows_of_terms, sum_over_partitions
 from ._terms import has_several, kernel_parts, learns_weights, terms_of, weights_of_views
 
@@ -113,6 +114,10 @@ def read_training(
         vars(estimator).pop(name, None)
     if is_dask(X):
         X, y, sample_weight = RowBlocks.of(X, y, sample_weight, views=getattr(estimator, "views", None)), None, None
+    if isinstance(X, RowBlocks) and isinstance(getattr(estimator, "n_components", None), str):
+        X = X.counted()  # as many landmarks as in memory, and exact kernels for as few samples
+        if X.shape[0] <= EXACT_SAMPLES:
+            X, y, sample_weight = collect_blocks(estimator, X, y, sample_weight)
     if isinstance(X, RowBlocks):
         return _read_blocks(
             estimator, X, y, sample_weight, use_unlabeled=use_unlabeled, labeled_only=labeled_only, several=several
@@ -194,7 +199,7 @@ def _read_blocks(
             "`n_components`, such as n_components=300, to learn from blocks of rows."
         )
     seed = check_random_state(estimator.random_state).randint(2**31)
-    blocks = blocks if isinstance(estimator.n_components, (Integral, str)) else blocks.counted()
+    blocks = blocks if isinstance(estimator.n_components, Integral) else blocks.counted()
     reader = BlockReader(estimator, blocks, use_unlabeled=use_unlabeled, labeled_only=labeled_only)
     for_kernels, for_landmarks = reader.survey(seed, number_of_landmarks)
     weighted, _ = for_kernels.rows()

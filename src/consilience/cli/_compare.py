@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from . import _options as option
 from ._app import Stopped, app, form_of_files, given_command
 from ._data import check_outputs, labeled, read_class_weight, read_preparation, read_weight_column, with_batches
-from ._estimators import as_spelled, without_samples
+from ._estimators import as_spelled
 from ._output import board_rows, how_to_use, say, show
 from ._reading import tell_views
 
@@ -45,7 +45,6 @@ def compare_files(
     seed: option.Seed = 0,
     jobs: option.NumberOfJobs = -1,
     save_to: option.SavedBest = None,
-    share: option.ShareFlag = False,
     report: option.ReportFile = None,
     csv: option.BoardTable = None,
     resume: option.ResumedFile = None,
@@ -68,7 +67,7 @@ def compare_files(
     from ..evaluation.comparison import compare
     from ..io import read_samples
 
-    outputs = _Outputs(save_to, share, report, csv, json_out)
+    outputs = _Outputs(save_to, report, csv, json_out)
     check_outputs(save_to, report, csv, resume, inputs=data)  # before minutes of work
     _check_options(estimator, every, outputs, jobs)
     steps = read_preparation(prepare, batch, top_k)
@@ -110,7 +109,6 @@ class _Outputs(NamedTuple):
     """What a comparison writes."""
 
     save_to: Path | None
-    share: bool
     report: Path | None
     csv: Path | None
     json_out: bool
@@ -125,12 +123,11 @@ def _write_outputs(
         board.to_csv(outputs.csv)
         written["csv"] = str(outputs.csv)
     if outputs.save_to is not None:
-        saved, best = _save_best(board, samples, outputs.save_to, outputs.share)
+        saved, best = _save_best(board, samples, outputs.save_to)
         how = how_to_use(outputs.save_to, data, best, reading, batch)
         written.update({**saved, "use": how.parts})
         if not outputs.json_out:
-            first = f"\n{board[0].title} ({board[0].name}) saved to {outputs.save_to}"
-            say("\n".join([first, *list(saved.values())[2:], how.text]))
+            say(f"\n{board[0].title} ({board[0].name}) saved to {outputs.save_to}\n{how.text}")
     if outputs.report is not None:
         _write_findings(outputs, samples, board, data, reading["target"], jobs)
         written["report"] = str(outputs.report.absolute())
@@ -150,8 +147,6 @@ def _check_options(estimator: Any, every: bool, outputs: _Outputs, jobs: int) ->
     """Validate options before anything is read."""
     if estimator and every:
         raise ValueError("--all compares every estimator, and --estimator (-e) some. Give one of the two.")
-    if outputs.share and outputs.save_to is None:
-        raise ValueError("--share is about the model file: name it by --save.")
     if jobs == 0:
         raise ValueError("--jobs is at least 1, or -1 for all cores; got 0.")
 
@@ -179,13 +174,13 @@ def repeated_folds(cv: int, repeats: int, y: Any, task: str | None, groups: Any,
     return [split for fold in folds for split in fold.split(y, y, groups)]
 
 
-def _save_best(board: Any, samples: Any, save_to: Path, share: bool) -> tuple[dict[str, str], Any]:
+def _save_best(board: Any, samples: Any, save_to: Path) -> tuple[dict[str, str], Any]:
     """Fit the best estimator on all samples and save it; return what was saved, and the model."""
     from ..io import save
 
-    best, shared = without_samples(_with_views(board.refit(board[0].name, samples.X, samples.y), samples.X), share)
+    best = _with_views(board.refit(board[0].name, samples.X, samples.y), samples.X)
     save(best, save_to)
-    return {"saved": str(save_to), "saved estimator": board[0].name, **shared}, best
+    return {"saved": str(save_to), "saved estimator": board[0].name}, best
 
 
 def _with_views(model: Any, X: Any) -> Any:

@@ -132,13 +132,3 @@ def describe(model: Any) -> dict[str, Any]:
     if hasattr(last, "certificate"):
         summary["certificate"] = str(last.certificate())
     return summary
-
-
-def without_samples(model: Any, share: bool, X: Any = None, y: Any = None) -> tuple[Any, dict[str, str]]:
-    """Return a model as it is, or with `share` a copy without training samples and what that costs, in words."""
-    from ..io import shareable
-
-    if not share:
-        return model, {}
-    shared = shareable(model, X, y)
-    return shared.model, {"shared": str(shared)}

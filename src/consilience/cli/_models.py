@@ -18,7 +18,7 @@ from ._data import (
     warn_of_missing,
     with_batches,
 )
-from ._estimators import describe, fit_arguments, fit_pipeline, make_estimator, without_samples
+from ._estimators import describe, fit_arguments, fit_pipeline, make_estimator
 from ._output import how_to_use, say, show, show_external
 from ._reading import tell_views
 
@@ -59,7 +59,7 @@ def fit(
       consilience fit patients.csv -y diagnosis -e CoRegularizedSVC --set alpha=0.01 --save model.cons
     """
     from ..evaluation.candidates import task_of
-    from ..io import read_samples, save
+    from ..io import read_samples, save, shareable
 
     check_outputs(save_to, inputs=data)
     preparation = read_preparation(prepare, batch, top_k)
@@ -78,9 +78,9 @@ def fit(
         model, samples.groups, read_weight_column(samples, weights), read_class_weight(class_weight, y)
     )
     fitted = fit_pipeline(model, X, y, preparation, scale, arguments)
-    fitted, shared = without_samples(fitted, share, X, y)
+    fitted = shareable(fitted) if share else fitted
     save(fitted, save_to)
-    summary = {**describe(fitted), "samples": len(X), "saved": str(save_to), **shared}
+    summary = {**describe(fitted), "samples": len(X), "saved": str(save_to)}
     use = how_to_use(save_to, data, fitted, reading, batch)
     show({**summary, **read, "use": use.parts} if json_out else summary, json_out)
     if not json_out:

@@ -96,7 +96,7 @@ MissingColumnsOption = Annotated[
     ),
 ]
 ShareFlag = Annotated[
-    bool, Option("--share", help="Write the model without training samples, and print how far its predictions moved.")
+    bool, Option("--share", help="Write the model without training samples; only for models of column weights.")
 ]
 JsonFlag = Annotated[bool, Option("--json", help="Print one JSON object and nothing else.")]
 NumberOfJobs = Annotated[int, Option("--jobs", "-j", help="Number of processes; -1 uses all cores.")]

@@ -12,17 +12,17 @@ if TYPE_CHECKING:
     from .model_files import load, save
     from .onnx import to_onnx
     from .quarantine import Quarantine
-    from .sharing import SharedModel, shareable
+    from .sharing import shareable
     from .streams import StreamReader, read_stream
 
 __all__ = [
-    "Quarantine", "Samples", "SharedModel", "StreamReader", "load", "read_blocks", "read_checkpoint", "read_layout",
+    "Quarantine", "Samples", "StreamReader", "load", "read_blocks", "read_checkpoint", "read_layout",
     "read_samples", "read_stream", "save", "shareable", "stored_samples", "to_onnx", "write_checkpoint",
 ]  # fmt: skip
 
 _HOMES = {
     "Samples": "files", "load": "model_files", "read_blocks": "blocks", "read_layout": "layout",
-    "read_samples": "files", "read_stream": "streams", "save": "model_files", "SharedModel": "sharing",
+    "read_samples": "files", "read_stream": "streams", "save": "model_files",
     "Quarantine": "quarantine", "StreamReader": "streams", "shareable": "sharing", "stored_samples": "_stored",
     "read_checkpoint": "checkpoints", "write_checkpoint": "checkpoints", "to_onnx": "onnx",
 }  # fmt: skip

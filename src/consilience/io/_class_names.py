@@ -19,6 +19,7 @@ _PARTS = {  # what fitted models are made of besides public classes, by the modu
     "views.recipes": ("LogColumns", "MostAssociated", "MostVariable"),
     "views.running": ("FixedStep", "RunningImputer", "RunningScaler", "RunningSteps", "RunningTfidf"),
     "solvers.certificates": ("Certificate", "Solution"),
+    "solvers.consensus": ("Sets",),
     "kernels._table_features": ("TableFeatures",),
     "kernels.algebra": ("Constant", "Exponential", "Mapped", "OnColumns", "Power", "Product", "Scaled", "Sum"),
     "kernels.normalization": ("Centered", "Normalized", "Standardized"),

@@ -9,6 +9,7 @@ from ..batch._consensus import BaseModel
 from ..batch._stack import Expert, Stack
 from ..batch.consensus import ConsensusClassifier, ConsensusRegressor
 from ..kernels import Kernel
+from ..solvers.consensus import Sets
 from ..views.container import Views
 
 Require = Callable[[Any, str], None]  # raises with the words of the second argument unless the first is true
@@ -53,52 +54,57 @@ def _check_model(model: BaseModel, require: Require) -> None:
 
 
 def _check_stack(stack: Stack, require: Require) -> None:
-    require(_is_array(stack.T, "f", (None, None)) and _is_array(stack.needs, "b", (None, None)), "targets of a stack")
-    (n, P), (q, m) = stack.T.shape, stack.needs.shape
-    fits = _is_array(stack.Z, "f", (q, n, P)) and _is_array(stack.u, "f", (n,))
-    require(fits and _is_array(stack.present, "b", (n, m)), "held-out predictions of a stack")
-    require(_is_array(stack.means, "f", (n, P)), "means of a stack")
+    require(_is_array(stack.Y, "f", (None, None)) and _is_array(stack.needs, "b", (None, None)), "targets of a stack")
+    (n, P), (q, m), sets = stack.Y.shape, stack.needs.shape, stack.sets
+    require(isinstance(sets, Sets) and isinstance(sets.n_folds, int) and sets.n_folds > 0, "folds of a stack")
+    require(_is_array(sets.folds, "iu", (n,)) and n > 0, "folds of a stack")
+    require(0 <= sets.folds.min() <= sets.folds.max() < sets.n_folds, "folds of a stack")
+    fits = sets.units is None or (_is_array(sets.units, "iu", (n,)) and 0 <= sets.units.min() <= sets.units.max() < n)
+    require(fits, "units of a stack")
+    fits = _is_array(stack.held, "f", (q, n, P)) and _is_array(stack.by_fold, "f", (q, n, P))
+    fits = fits and (stack.inner is None or _is_array(stack.inner, "f", (sets.n_folds, q, n, P)))
+    fits = fits and _is_array(stack.u, "f", (n,)) and _is_array(stack.present, "b", (n, m))
+    require(fits, "held-out predictions of a stack")
     require(_is_array(stack.shift, "f", (P,)) and _is_array(stack.scale, "f", (P,)), "scales of a stack")
-    require(_is_array(stack.parts, "iu", (n,)) and isinstance(stack.shared, bool), "folds of a stack")
+    require(isinstance(stack.shared, bool), "weights of a stack")
 
 
 def _check_estimator(estimator: Any, require: Require) -> None:
-    shared = "_averages" in vars(estimator)  # in place of training samples
-    models, stack, X = estimator._models, estimator._stack, estimator._averages if shared else estimator.X_fit_
+    models, stack, X = estimator._models, estimator._stack, estimator.X_fit_
     require(isinstance(models, list) and all(isinstance(model, BaseModel) for model in models), "base models")
     require(isinstance(stack, Stack) and isinstance(X, Views), "what a consensus keeps of its samples")
-    (n, P), q, m = stack.T.shape, len(models), len(estimator._used_views)
+    (n, P), q, m = stack.Y.shape, len(models), len(estimator._used_views)
     require(stack.needs.shape == (q, m), "views of the base models")
+    columns = (1 + stack.sets.n_folds) * P
     for model in models:
-        require(set(model.views) <= set(X.names) and len(model.intercept) == P, "views of a base model")
+        require(set(model.views) <= set(X.names) and len(model.intercept) == columns, "views of a base model")
         require(not len(model.rows) or (model.rows.min() >= 0 and model.rows.max() < len(X)), "rows of a base model")
         require(all(X.present(name)[model.rows].all() for name in model.views), "rows of a base model")
-    _check_expert(estimator._whole, stack, require)
+    require(isinstance(estimator._experts, dict), "weights by pattern of views")
+    for pattern, known in estimator._experts.items():
+        fits = isinstance(pattern, str) and len(pattern) == m and set(pattern) <= {"0", "1"} and "1" in pattern
+        require(fits, "weights by pattern of views")
+        _check_expert(known, stack, require)
+        absent = [there == "0" for there in pattern]
+        unused = stack.needs[:, absent].any(axis=1)
+        require(not known.weights[unused].any() and not known.fold_weights[:, unused].any(), "weights by pattern")
     require(_is_array(estimator._mean, "f", (P,)), "means of targets")
     if isinstance(estimator, ConsensusClassifier):
         codes, n_classes = stack.codes, len(estimator.classes_)
         require(stack.n_classes == n_classes, "classes of a stack")
         inside = _is_array(codes, "iu", (n,)) and (not n or (codes.min() >= 0 and codes.max() < n_classes))
         require(inside, "classes of the samples")
-    require(("_experts" in vars(estimator)) == shared, "weights by pattern of views")
-    if shared:
-        require("X_fit_" not in vars(estimator) and n == 0, "samples in a model that was shared without them")
-        require(isinstance(estimator._experts, dict), "weights by pattern of views")
-        for key, own in estimator._experts.items():
-            fits = isinstance(key, str) and len(key) == m and set(key) <= {"0", "1"} and "1" in key
-            require(fits, "weights by pattern of views")
-            _check_expert(own, stack, require)
-            absent = [there == "0" for there in key]
-            require(not own.weights[stack.needs[:, absent].any(axis=1)].any(), "weights by pattern of views")
-            require(all(len(models[k].rows) for k in np.flatnonzero(own.weights.any(axis=1))), "rows of a base model")
 
 
-def _check_expert(own: Any, stack: Stack, require: Require) -> None:
-    (n, P), q = stack.T.shape, len(stack.needs)
-    require(isinstance(own, Expert) and _is_array(own.weights, "f", (q, P)), "weights")
-    require(np.isfinite(own.weights).all(), "weights")
-    inside = _is_array(own.rows, "iu", (None,)) and (not len(own.rows) or 0 <= own.rows.min() <= own.rows.max() < n)
-    require(inside and _is_array(own.held, "f", (len(own.rows), P)), "held-out scores")
-    slope, biases = own.link
+def _check_expert(known: Any, stack: Stack, require: Require) -> None:
+    (n, P), q, K = stack.Y.shape, len(stack.needs), stack.sets.n_folds
+    require(isinstance(known, Expert) and _is_array(known.weights, "f", (q, P)), "weights")
+    require(_is_array(known.fold_weights, "f", (K, q, P)) and np.isfinite(known.fold_weights).all(), "weights")
+    require(np.isfinite(known.weights).all(), "weights")
+    rows = known.rows
+    inside = _is_array(rows, "iu", (None,)) and (not len(rows) or 0 <= rows.min() <= rows.max() < n)
+    require(inside and _is_array(known.held, "f", (len(rows), P)), "held-out scores")
+    require(isinstance(known.fold_links, list) and len(known.fold_links) == K, "maps to probabilities")
     n_biases = stack.n_classes if stack.n_classes > 1 else P
-    require(isinstance(slope, float) and _is_array(biases, "f", (n_biases,)), "map to probabilities")
+    for slope, biases in (known.link, *known.fold_links):
+        require(isinstance(slope, float) and _is_array(biases, "f", (n_biases,)), "map to probabilities")

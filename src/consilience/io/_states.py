@@ -30,7 +30,7 @@ from ._complete_states import check_complete, check_complete_views, check_parts_
 from ._consensus_states import check_consensus
 from ._online_states import ONLINE_CHECKS
 from ._remembered_states import check_remembered
-from ._trees import check_trees
+from ._scikit_learn import check_scikit_learn
 
 _NAMED = type, types.FunctionType, types.BuiltinFunctionType, types.ModuleType  # in files by name alone
 
@@ -73,7 +73,7 @@ def _walk(value: Any, seen: set[int]) -> None:
     for kind, check in _CHECKS.items():
         if isinstance(value, kind):
             check(value)
-    check_trees(value, require)
+    check_scikit_learn(value, require)
     check_consensus(value, require)
 
 

@@ -1,4 +1,4 @@
-"""Training samples inside fitted models: where they are, how many there are, and whether a model is free of them."""
+"""Training samples inside fitted models: where they are and how many there are."""
 
 import types
 from collections.abc import Iterator, Mapping
@@ -8,8 +8,6 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.base import BaseEstimator
 
-from .._backend import is_device_array, to_numpy
-from ..kernels import Kernel
 from ..kernels.features import Nystroem
 from ..kernels.normalization import Centered
 from ..online._dual import Support
@@ -19,7 +17,9 @@ from ..online._ranking import FeatureMachine
 from ..views import _blocks
 from ..views._blocks import Block, Gram
 from ..views.container import Views
+from ..views.running import RunningStep
 
+LEAST_SAMPLES = 5  # samples in a statistic or a function that does not describe single ones
 #: Attributes by which estimators of scikit-learn keep samples, or sorted values of each column
 ROW_ATTRIBUTES = (
     "support_vectors_", "_fit_X", "X_fit_", "X_train_", "X_", "tree_", "_tree", "quantiles_", "X_thresholds_",
@@ -77,7 +77,8 @@ def stored_samples(model: Any) -> dict[str, int]:
     """Return how many training samples a fitted model holds, by view.
 
     Kernel machines predict by comparing new samples with training samples, so they keep them: all of them, the support
-    vectors, or the landmarks of Nyström features. Positions in a Gram matrix are not samples.
+    vectors, or the landmarks of Nyström features. Positions in a Gram matrix are not samples. Running means of fewer
+    than 5 samples of a stream count too, because they describe these samples.
 
     Parameters
     ----------
@@ -110,7 +111,7 @@ def stored_samples(model: Any) -> dict[str, int]:
 def _held_by(part: Any, views: tuple[str, ...]) -> dict[str, int]:
     """Return how many samples of each view one part of a model holds itself."""
     if isinstance(part, Nystroem):
-        indices = vars(part).get("landmark_indices_", {})  # empty where averages stand for samples
+        indices = vars(part).get("landmark_indices_", {})  # empty where weights of columns stand for samples
         of = vars(part).get("_view_of", {})  # kernels of one view have the same landmarks
         return {of.get(name, name): len(own) for name, own in indices.items() if _has_values(part._landmarks[name])}
     if isinstance(part, Support):
@@ -119,6 +120,9 @@ def _held_by(part: Any, views: tuple[str, ...]) -> dict[str, int]:
         return dict.fromkeys(part.columns.offsets, sum(change.shape[0] for change in part.changes))
     if isinstance(part, (PairMachine, FeatureMachine)):  # pairs of samples and outputs, or differences of features
         return dict.fromkeys(views or ("",), len(part.pairs if isinstance(part, PairMachine) else part.steps))
+    if isinstance(part, RunningStep) and "_count" in vars(part):
+        n = int(max(part._rows[0], part._count.max(initial=0)))
+        return dict.fromkeys(views or ("",), n * (n < LEAST_SAMPLES))
     if isinstance(part, Centered):
         block = part.reference
         return {} if block is None or not _has_values(block) else dict.fromkeys(views or ("",), len(block))
@@ -150,84 +154,3 @@ def stored_text(held: Mapping[str, int]) -> str:
     n = next(iter(held.values()))
     where = f" of the view{'s' * (len(held) > 1)} {_blocks.quoted(held)}" if any(held) else ""
     return f"{n} training sample{'s' * (n != 1)}{where}"
-
-
-# -- none at all
-def check_no_rows(model: Any, samples: list[Views]) -> None:
-    """Raise if any array in a model has a row, or a column, that is a row of some view of the samples.
-
-    Rows of one column and rows of equal numbers, such as zeros, tell nothing about a sample and are not compared.
-    Numbers are compared in single precision, so that a rounded copy is found too.
-
-    Parameters
-    ----------
-    model : object
-        The model.
-    samples : list of Views
-        Training samples.
-    """
-    known: dict[int, dict[bytes, str]] = {}  # rows by width, with the view that has them
-    for X in samples:
-        numbers = {name: _values(X, name) for name in X.names if X.kind(name) in ("dense", "sparse")}
-        whole = [X.mask is None or X.mask.all(), len(numbers) > 1, not any(map(sp.issparse, numbers.values()))]
-        if all(whole):  # early fusion puts the views side by side
-            numbers[" + ".join(numbers)] = np.hstack(list(numbers.values()))
-        for name, block in numbers.items():
-            known.setdefault(block.shape[1], {}).update(dict.fromkeys(row_keys(block), name))
-    for part, _ in walk(model):
-        for rows in _row_sets(part):
-            own = known.get(rows.shape[1])
-            found = next((own[key] for key in row_keys(rows) if key in own), None) if own else None
-            if found is not None:
-                raise ValueError(
-                    f"Not shared: {type(model).__name__} still holds a training sample of the view '{found}'. Share a "
-                    "model whose samples can be averaged, or fit a linear one."
-                )
-
-
-def _values(X: Views, name: str) -> Any:
-    """Return the rows of a view that are present, on the host."""
-    block = _blocks.take(X.block(name), np.flatnonzero(X.present(name)))
-    return block if sp.issparse(block) else np.asarray(to_numpy(block))
-
-
-def _row_sets(part: Any) -> Iterator[Any]:
-    """Yield an array of floating point numbers as rows, and its columns as rows."""
-    part = to_numpy(part) if is_device_array(part) else part
-    if sp.issparse(part) and part.dtype.kind == "f" and part.ndim == 2:
-        yield from (sp.csr_array(part), sp.csr_array(part.T))
-    elif isinstance(part, np.ndarray) and part.dtype.kind == "f" and part.ndim:
-        rows = part.reshape(-1, part.shape[-1]) if part.size else part.reshape(0, part.shape[-1])
-        yield rows
-        if part.ndim > 1:
-            yield rows.T
-
-
-def row_keys(block: Any) -> list[bytes]:
-    """Return what identifies each row of numbers in single precision; rows that tell nothing are left out."""
-    if block.shape[1] < 2 or not block.shape[0]:
-        return []
-    if sp.issparse(block):
-        block = sp.csr_array(block)
-        bounds = zip(block.indptr[:-1], block.indptr[1:], strict=True)
-        return [key for a, b in bounds if (key := _key(block.indices[a:b], block.data[a:b], block.shape[1]))]
-    return [key for row in np.asarray(block) if (key := _key(np.arange(len(row)), row, len(row)))]
-
-
-def _key(columns: np.ndarray, values: np.ndarray, width: int) -> bytes:
-    """Return the columns and values of a row that are not 0, as bytes; nothing if all values are equal."""
-    with np.errstate(over="ignore"):
-        values = values.astype(np.float32)
-    there = values != 0
-    columns, values = columns[there], values[there]
-    if not len(values) or (len(values) == width and (values == values[0]).all()):
-        return b""
-    order = np.argsort(columns, kind="stable")
-    return columns[order].astype(np.int64).tobytes() + values[order].tobytes()
-
-
-def kernels_inside(kernel: Kernel) -> Iterator[Kernel]:
-    """Yield a kernel and the kernels that it is made of."""
-    yield kernel
-    for child in kernel._children():
-        yield from kernels_inside(child)

@@ -10,7 +10,6 @@ import hashlib
 import json
 import os
 import time
-import warnings
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -19,11 +18,11 @@ from typing import IO, Any
 from .. import __version__
 from .._backend import is_device_array, to_numpy
 from ._class_names import from_file_names, to_file_names
+from ._scikit_learn import has_categories, opens_files, unchecked_estimators
 from ._states import check_state
 from ._stored import walk
-from ._trees import has_categories, unchecked_trees
 from ._unpacking import TooLarge, check_sizes
-from .sharing import SharedModel, shareable
+from .sharing import shareable
 from .writing import write_atomically
 
 __all__ = ["load", "save"]
@@ -44,15 +43,7 @@ _TRUSTED = (
 )  # fmt: skip
 
 
-def save(
-    model: Any,
-    path: str | os.PathLike[str],
-    *,
-    trusted: Sequence[str] = (),
-    share: bool = False,
-    X: Any = None,
-    y: Any = None,
-) -> SharedModel | None:
+def save(model: Any, path: str | os.PathLike[str], *, trusted: Sequence[str] = (), share: bool = False) -> None:
     """Write a fitted model to a file, completely or not at all.
 
     Kernel models keep training samples: all of them, support vectors or landmarks, and the file holds these too. It
@@ -65,23 +56,16 @@ def save(
     ----------
     model : estimator, kernel or Views
         The object to save. Everything inside must be of types that `load` trusts: the library's own, and those of
-        NumPy, SciPy and scikit-learn that skops considers safe. Calibrated classifiers, forests and histogram gradient
-        boosting are among them; `load` validates every node of their trees. `GradientBoostingClassifier`, fitted
-        searches and functions of your own that were given to kernels are not.
+        NumPy, SciPy and scikit-learn that skops considers safe. Calibrated classifiers, forests, histogram gradient
+        boosting and support vector machines are among them; `load` validates their states. Clustering, neighbors,
+        `GradientBoostingClassifier`, fitted searches and functions of your own that were given to kernels are not.
     path : path
         The file; an existing one is replaced only when the new one is complete.
     trusted : sequence of str, optional
         Full names of other types inside, such as an estimator of another package; `load` must be given them too.
     share : bool, default=False
-        Whether to write a copy without training samples. A warning says how far its predictions moved, unless it is
-        exact. A model that cannot do without its samples is refused.
-    X, y : Views and array-like, optional
-        With `share`, samples and targets on which both models are scored.
-
-    Returns
-    -------
-    SharedModel or None
-        With `share`, the copy that was written and what it costs.
+        Whether to write a copy without training samples, with the same predictions. A model that cannot do without its
+        samples raises an error.
 
     See Also
     --------
@@ -98,18 +82,19 @@ def save(
     ...     print(cs.load(Path(folder) / "kernel.cons"))
     RBF(gamma=0.5)
     """
-    shared = None
     if any(is_device_array(part) for part, _ in walk(model)):
         model = to_numpy(model)  # files do not depend on a device
     if share:
-        shared = shareable(model, X, y)
-        model = shared.model
-    elif X is not None or y is not None:
-        raise ValueError("`X` and `y` score a model before and after its training samples are removed: use share=True.")
+        model = shareable(model)
     if any(has_categories(part) for part, _ in walk(model)):
         raise TypeError(
             f"Not saved: {type(model).__name__} holds a boosted model of categories, which `load` would refuse. Encode "
             "categories as columns of numbers: data frames and files do so by themselves."
+        )
+    if any(opens_files(part) for part, _ in walk(model)):
+        raise TypeError(
+            f"Not saved: {type(model).__name__} holds a vectorizer that opens the files which the data name, and "
+            "`load` would refuse it. Read the files first, and set input='content'."
         )
     year = time.localtime(time.time()).tm_year
     if not 1980 <= year <= 2107:  # of archives
@@ -125,9 +110,6 @@ def save(
     header = {"format": _FORMAT, "version": __version__, "sha256": hashlib.sha256(payload).hexdigest()}
     content = _MAGIC + json.dumps(header).encode() + b"\n" + payload
     write_atomically(Path(path), lambda file: file.write(content))
-    if shared is not None and not shared.exact:
-        warnings.warn(str(shared), stacklevel=2)
-    return shared
 
 
 def load(path: str | os.PathLike[str], *, trusted: Sequence[str] = ()) -> Any:
@@ -174,7 +156,7 @@ def load(path: str | os.PathLike[str], *, trusted: Sequence[str] = ()) -> Any:
     with damaged(path, "it does not hold a model"):
         check_sizes(payload)
         packed, own, unknown = from_file_names(payload)
-        foreign = sorted(unknown) or _untrusted(packed, [*own, *trusted])
+        foreign = sorted(unknown.difference(trusted)) or _untrusted(packed, [*own, *trusted])
     if foreign:
         raise ValueError(
             f"'{path}' is refused: it holds {', '.join(foreign)}, which are not trusted. If you know the file, name "
@@ -223,5 +205,5 @@ def _skops() -> Any:
 
 
 def _untrusted(packed: bytes, trusted: Collection[str]) -> list[str]:
-    foreign = {*_skops().get_untrusted_types(data=packed), *unchecked_trees(packed)}
+    foreign = {*_skops().get_untrusted_types(data=packed), *unchecked_estimators(packed)}
     return sorted(foreign.difference(_TRUSTED, trusted))

@@ -44,7 +44,7 @@ STATUSES: dict[str, str] = {
     "`step_size`, or use step_size=None.",
     "streamed": "Learned as the samples arrived; no optimum is claimed.",
     "delegated": "The wrapped estimator solved its own problem; no gap is known for it.",
-    "shared": "A copy of the fitted function without training samples, possibly approximate; no optimum is claimed.",
+    "shared": "A copy of the fitted function without training samples, exact to rounding; no optimum is claimed.",
 }
 
 

@@ -15,6 +15,7 @@ Matrices may be on a device, and stay there. Targets, weights and what is predic
 """
 
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -43,7 +44,8 @@ NESTED_PENALTIES = 100
 NESTED = 1000
 
 
-class Sets(NamedTuple):
+@dataclass(frozen=True)
+class Sets:
     """Which samples are held out together."""
 
     units: np.ndarray | None  # (n,) number of the unit of each sample; None for single samples

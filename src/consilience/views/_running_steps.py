@@ -12,7 +12,7 @@ from .._jit import jit
 
 _LARGEST = 1e148  # larger values count as this one: their squares would overflow
 _SMALLEST = 1e-290  # a sum of squares below is that of a constant column: its inverse could overflow
-_MOVES_AT = 16.0  # number of values at which the origin of a column becomes their mean
+_MOVES_AT = 5.0  # number of values at which the origin of a column becomes their mean
 
 
 @jit(error_model="numpy")
