@@ -622,7 +622,7 @@ def left_out_predictions(K, Y, s, penalty, parts, K_new):
 
 
 def nested_predictions(grams, Y, s, units, g, penalties):
-    """Predictions at g of a stack whose penalties and weights are chosen by refits outside of g, a unit held out each."""
+    """Predictions at g of a stack whose penalties and weights are chosen by refits without one more unit."""
     rest, root = np.setdiff1d(np.arange(len(Y)), g), np.sqrt(s)[:, None]
     parts = [np.flatnonzero(units[rest] == unit) for unit in np.unique(units[rest])]
     outside = [np.setdiff1d(np.arange(len(rest)), part) for part in parts]

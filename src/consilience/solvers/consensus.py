@@ -15,7 +15,7 @@ Matrices may be on a device, and stay there. Targets, weights and what is predic
 """
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -51,10 +51,15 @@ class Sets:
     units: np.ndarray | None  # (n,) number of the unit of each sample; None for single samples
     folds: np.ndarray  # (n,) number of its fold, a set of units
     n_folds: int
+    repeated: bool = False  # whether units are equal samples, which count once
 
     def of(self, rows: np.ndarray) -> "Sets":
         """Return the same for some samples."""
-        return Sets(None if self.units is None else self.units[rows], self.folds[rows], self.n_folds)
+        return replace(self, units=None if self.units is None else self.units[rows], folds=self.folds[rows])
+
+    def n_samples(self) -> int:
+        """Return the number of samples, equal ones counted once."""
+        return len(np.unique(self.units)) if self.repeated and self.units is not None else len(self.folds)
 
     def without(self, fold: int) -> np.ndarray:
         """Return the samples outside of a fold; none if they are of one unit, so that none can be held out."""
@@ -170,36 +175,25 @@ def fit_base(K: Any, Y: np.ndarray, s: np.ndarray, sets: Sets) -> BaseFit | None
     """
     M, means = _centered(K, s)
     n = M.shape[0]
-    unit = float(diagonal_of(M).sum()) / n
+    unit = float(diagonal_of(M).sum()) / sets.n_samples()
     if n < 2 or not unit > 1e-14 * float(np.abs(diagonal_of(K)).max(initial=0.0)):
         return None
     root = np.sqrt(s)[:, None]
     scaled = root * (Y - s @ Y / s.sum())
     grid = unit * PENALTIES
-    spectrum = _spectrum(M, scaled, root, grid) if n <= CHOOSING else None
-    if spectrum is None:
-        choices = _choices(_squares_by_blocks(M, scaled, root, grid, sets), sets)
-    else:
-        choices = _choices(_squares(spectrum, sets.units), sets)
-        if n <= NESTED_PENALTIES:
-            choices[1:] = _nested_choices(spectrum, sets, choices[1:])
+    choices = _choices(_squares_by_blocks(M, scaled, root, grid, sets), sets)
+    if sets.n_samples() <= NESTED_PENALTIES:
+        choices[1:] = _nested_choices(_spectrum(M, scaled, root, grid), sets, choices[1:])
     folds, held = _Folds(Y, root, sets), Y
     solved = np.empty((len(choices), *Y.shape))
     for choice in sorted(set(choices), key=lambda c: c == choices[0]):  # the last one may use M up
         penalty, last = float(grid[choice]), choice == choices[0]
-        left, times = (
-            _by_factor(M if last else M + 0.0, penalty, scaled, root) if spectrum is None else spectrum.at(choice)
-        )
+        left, times = _by_factor(M if last else M + 0.0, penalty, scaled, root)
         if last:
             held = Y - left.held_out(sets.units) / root
             solved[0] = left.r / penalty
         for k in np.flatnonzero(np.array(choices[1:]) == choice).tolist():
             solved[k + 1] = (left.r - times(*folds.add(k, left))) / penalty
-    if spectrum is not None:  # one step of refinement: rounding is divided by small penalties
-        penalties = grid[choices][:, None, None]
-        left_over = root * (folds.targets - np.average(folds.targets, axis=1, weights=s)[:, None])
-        left_over -= to_numpy(M) @ solved + penalties * solved
-        solved += spectrum.V @ (spectrum.D[choices][..., None] / penalties * (spectrum.V.T @ left_over))
     # M s½ = 0, so that nothing of it is along s½ but rounding, divided by a small penalty
     solved -= root * (root.T @ solved / s.sum())
     coefficients = np.hstack(list(root * solved))  # their sums are 0
@@ -240,14 +234,9 @@ class _Spectrum(NamedTuple):
     r: np.ndarray  # (penalties, n, P)
     root: np.ndarray
 
-    def matrices(self, some: Any) -> np.ndarray:
-        """Return B for some penalties."""
-        return (self.V * self.D[some][..., None, :]) @ self.V.T - self.root @ self.root.T / np.sum(self.root**2)
-
-    def at(self, choice: int) -> tuple[_Left, Callable[[np.ndarray, np.ndarray], np.ndarray]]:
-        """Return what the smoother of one penalty leaves, and the product of B with a matrix that has some rows."""
-        B = self.matrices(choice)
-        return _of_matrix(B, self.r[choice]), lambda g, e: multiply(B[:, g], e)
+    def matrices(self) -> np.ndarray:
+        """Return B for each penalty, (penalties, n, n)."""
+        return (self.V * self.D[:, None, :]) @ self.V.T - self.root @ self.root.T / np.sum(self.root**2)
 
 
 def _spectrum(M: Any, scaled: np.ndarray, root: np.ndarray, grid: np.ndarray) -> _Spectrum:
@@ -292,7 +281,7 @@ def _squares_by_blocks(M: Any, scaled: np.ndarray, root: np.ndarray, grid: np.nd
 
 def _nested_choices(spectrum: _Spectrum, sets: Sets, choices: list[int]) -> list[int]:
     """Return the best penalty outside of each fold, by models that have seen neither the fold nor the sample."""
-    left = _of_matrix(spectrum.matrices(slice(None)), spectrum.r)
+    left = _of_matrix(spectrum.matrices(), spectrum.r)
     for k in range(sets.n_folds):
         g, rest = np.flatnonzero(sets.folds == k), sets.without(k)
         if len(g) and len(rest):
@@ -347,7 +336,7 @@ def fit_features(F: Any, Y: np.ndarray, s: np.ndarray, sets: Sets) -> BaseFit | 
     basis = multiply(centered, vectors)  # s½ φ_c(x_i) in the axes of the covariance
     scaled = root * (Y - s @ Y / s.sum())
     turned = multiply(basis.T, like(scaled, F))
-    grid = float(values.sum()) / F.shape[0] * PENALTIES
+    grid = float(values.sum()) / sets.n_samples() * PENALTIES
 
     def left_of(penalty: float) -> _Left:
         return _of_features(basis, values + penalty, turned, scaled, root)
