@@ -103,7 +103,7 @@ class Kernel(BaseEstimator, ABC):
 
     def _children(self) -> list["Kernel"]:
         """Return the kernels among the parameters."""
-        return [value for value in self.get_params(deep=False).values() if isinstance(value, Kernel)]
+        return [value for value in vars(self).values() if isinstance(value, Kernel)]
 
     def _unresolved(self) -> bool:
         """Tell whether a parameter is still to be computed from data."""

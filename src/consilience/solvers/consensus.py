@@ -41,7 +41,7 @@ CHOOSING = 400
 #: Samples up to which each fold has penalties of its own by samples that are held out within it.
 NESTED_PENALTIES = 100
 #: Samples up to which each fold has stacking weights of its own by samples that are held out within it.
-NESTED = 1000
+NESTED = 600
 
 
 @dataclass(frozen=True)
@@ -181,9 +181,7 @@ def fit_base(K: Any, Y: np.ndarray, s: np.ndarray, sets: Sets) -> BaseFit | None
     root = np.sqrt(s)[:, None]
     scaled = root * (Y - s @ Y / s.sum())
     grid = unit * PENALTIES
-    choices = _choices(_squares_by_blocks(M, scaled, root, grid, sets), sets)
-    if sets.n_samples() <= NESTED_PENALTIES:
-        choices[1:] = _nested_choices(_spectrum(M, scaled, root, grid), sets, choices[1:])
+    choices = _penalties(M, scaled, root, grid, sets)
     folds, held = _Folds(Y, root, sets), Y
     solved = np.empty((len(choices), *Y.shape))
     for choice in sorted(set(choices), key=lambda c: c == choices[0]):  # the last one may use M up
@@ -263,11 +261,11 @@ def _squares(spectrum: _Spectrum, units: np.ndarray | None) -> np.ndarray:
     return np.sum(left.held_out(units) ** 2, axis=2)
 
 
-def _squares_by_blocks(M: Any, scaled: np.ndarray, root: np.ndarray, grid: np.ndarray, sets: Sets) -> np.ndarray:
-    """Return the squared held-out errors of many samples: these are divided into blocks with models of their own.
+def _penalties(M: Any, scaled: np.ndarray, root: np.ndarray, grid: np.ndarray, sets: Sets) -> list[int]:
+    """Return the best penalty of all samples, and of those outside of each fold.
 
-    The penalty is the ratio of two variances, of noise and function, so that it does not depend on the number of
-    samples.
+    Many samples are divided into blocks with models of their own, and the errors of all samples are added: the penalty
+    is the ratio of two variances, of noise and function, so that it does not depend on the number of samples.
     """
     n = M.shape[0]
     n_blocks = -(-n // CHOOSING)
@@ -276,7 +274,9 @@ def _squares_by_blocks(M: Any, scaled: np.ndarray, root: np.ndarray, grid: np.nd
         rows = np.arange(first, n, n_blocks)
         spectrum = _spectrum(M[first::n_blocks, first::n_blocks], scaled[rows], root[rows], grid)
         squares[:, rows] = _squares(spectrum, sets.of(rows).units)
-    return squares
+    choices = _choices(squares, sets)
+    nested = n_blocks == 1 and sets.n_samples() <= NESTED_PENALTIES
+    return [choices[0], *_nested_choices(spectrum, sets, choices[1:])] if nested else choices
 
 
 def _nested_choices(spectrum: _Spectrum, sets: Sets, choices: list[int]) -> list[int]:
