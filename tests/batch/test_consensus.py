@@ -7,6 +7,7 @@ from scipy.optimize import nnls
 from sklearn.linear_model import LogisticRegression, RidgeCV
 from sklearn.metrics import r2_score
 from sklearn.model_selection import GroupKFold, KFold
+from sklearn.pipeline import make_pipeline
 
 import consilience as cs
 import reference
@@ -623,6 +624,70 @@ def test_the_honest_score_is_honest():
         noise.append(cs.ConsensusRegressor().fit(X[:60], np.random.default_rng(seed).normal(size=60)).loo_score_)
     assert abs(np.mean(differences)) < 0.05
     assert np.mean(noise) < 0.02
+
+
+def test_columns_chosen_by_the_target_do_not_leak():
+    """Of noise, the 20 columns with the largest F out of 2,000 predict the samples that chose them."""
+    scores, hits = [], []
+    for seed in range(6):
+        rng = np.random.default_rng(seed)
+        X, y = cs.Views({v: rng.normal(size=(160, 1000)) for v in "ab"}), rng.permutation(np.tile(["x", "z"], 80))
+        model = cs.ConsensusClassifier(prepare="top_k:20").fit(X[:60], y[:60])
+        scores.append(model.loo_score_)
+        sets = model.predict_set(X[60:], coverage=0.9)
+        hits.append(sets[np.arange(100), np.searchsorted(model.classes_, y[60:])].mean())
+    assert abs(np.mean(scores) - 0.5) < 0.12
+    assert np.mean(hits) > 0.87
+    pipeline = make_pipeline(cs.PerView("top_k:20"), cs.ConsensusClassifier())
+    with pytest.warns(UserWarning, match="prepared with the target.*Pass the preparation as `prepare=`"):
+        pipeline.fit(X[:60], y[:60])
+    assert np.isnan(pipeline[-1].loo_score_)
+    with pytest.raises(ValueError, match="prepared with the target"):
+        pipeline[-1].predict_set(pipeline[:-1].transform(X[60:]))
+    assert "No held-out predictions" in str(pipeline[-1].certificate())
+
+
+@pytest.mark.parametrize("labels", ["numbers", "several numbers", "two", "three", "unlabeled"])
+def test_preparations_inside_equal_refits(labels, tmp_path):
+    X, Y = made(30, n=50, P=2)
+    y = {"numbers": Y[:, 0], "several numbers": Y, "two": np.where(Y[:, 0] > 0, "up", "down")}.get(labels)
+    y = np.array(["a", "b", "c"], dtype=object)[np.digitize(Y[:, 0], [-0.3, 0.5])] if y is None else y
+    if labels == "unlabeled":
+        y[:6] = None
+    Model = cs.ConsensusRegressor if "numbers" in labels else cs.ConsensusClassifier
+    model = Model([standardize(RBF(0.2)), Linear()], prepare=["standardize", "top_k:2"]).fit(X, y)
+    labeled = np.arange(6 if labels == "unlabeled" else 0, 50)
+    folds, n = model._prepared.sets.folds, len(labeled)
+    for k in range(2):
+        rest = np.concatenate([labeled[folds != k], np.setdiff1d(np.arange(50), labeled)])
+        steps = cs.PerView(["standardize", "top_k:2"])
+        with pytest.warns(UserWarning, match="prepared with the target"):
+            alone = Model([standardize(RBF(0.2)), Linear()]).fit(steps.fit_transform(X[rest], y[rest]), y[rest])
+        predicted = alone.predict(steps.transform(X[labeled[folds == k]]))
+        if "numbers" in labels:
+            np.testing.assert_allclose(model.loo_predictions_[folds == k], predicted, atol=1e-8)
+        else:
+            np.testing.assert_array_equal(model.loo_predictions_[folds == k], predicted)
+    assert len(model.loo_predictions_) == n
+    assert set(model.view_importances_) == set(X.names)
+    assert model.view_decision_function(X).shape[:2] == (50, 3)
+    cs.save(model, tmp_path / "model.cons")
+    again = cs.load(tmp_path / "model.cons")
+    np.testing.assert_array_equal(again.predict(X), model.predict(X))
+    method = "predict_interval" if "numbers" in labels else "predict_set"
+    np.testing.assert_array_equal(getattr(again, method)(X), getattr(model, method)(X))
+
+
+def test_the_interval_of_the_score_contains_chance():
+    above = 0
+    for seed in range(40):
+        rng = np.random.default_rng(seed)
+        X = cs.Views(a=rng.normal(size=(60, 4)), b=rng.normal(size=(60, 4)))
+        model = cs.ConsensusClassifier([standardize(RBF("median")), Linear()])
+        low, high = model.fit(X, rng.permutation(np.tile([0, 1], 30))).loo_interval_
+        assert low < model.loo_score_ < high
+        above += low > 0.5
+    assert above <= 5  # 2.5% of 40, and two standard errors
 
 
 @pytest.mark.parametrize(("n", "m"), [(20, 2), (20, 8), (60, 12), pytest.param(200, 4, marks=pytest.mark.further)])

@@ -46,6 +46,14 @@ class ConsensusData:
 def read_consensus(estimator: Any, X: Any, y: Any, sample_weight: Any, groups: Any) -> ConsensusData:
     """Validate samples, targets, weights and groups."""
     vars(estimator).pop("_models", None)  # which views were Gram matrices in an earlier fit
+    estimator._honest = not getattr(X, "_chosen_by_target", False)
+    if not estimator._honest:
+        warnings.warn(
+            f"The views were prepared with the target (as top_k does), so {type(estimator).__name__} has no honest "
+            "held-out score, sets or intervals. Pass the preparation as `prepare=` instead.",
+            UserWarning,
+            stacklevel=4,
+        )
     X = definite_grams(read_views_to_fit(estimator, X))
     array_of(X)  # refuses views of several libraries
     y, groups = (in_order_of(X.sample_names, given, what) for given, what in ((y, "y"), (groups, "groups")))
@@ -165,6 +173,8 @@ def store_consensus(estimator: Any, data: ConsensusData, base: BaseModels, stack
     filled = {name: count for name, count in estimator.n_filled_.items() if count}
     note = f"Held-out predictions are those of refits without each of {stack.sets.n_folds} folds, by exact formulas"
     note += "; penalties and weights are chosen in each fold." if stack.inner is not None else "."
+    if not estimator._honest:
+        note = "No held-out predictions: the views were prepared with the target. Pass the preparation as `prepare=`."
     if estimator.n_repeated_:
         note += f" {estimator.n_repeated_:,} samples repeat others, and are held out with them."
     if filled:
@@ -190,10 +200,17 @@ def _references(X: Views) -> Views:
 
 def store_held_out(estimator: Any, data: ConsensusData, held: np.ndarray, without: dict[str, np.ndarray]) -> None:
     """Store held-out predictions, their score, and what the score loses without each view."""
+    if not estimator._honest:
+        for name in ("loo_predictions_", "loo_probabilities_"):  # of an earlier fit
+            vars(estimator).pop(name, None)
+        estimator.loo_score_, estimator.loo_interval_ = float("nan"), (float("nan"), float("nan"))
+        estimator.view_importances_ = dict.fromkeys(without, float("nan"))
+        return
     estimator.loo_predictions_ = _predictions(estimator, held)
     if data.codes is not None:
         estimator.loo_probabilities_ = probabilities(held, len(estimator.classes_))
     estimator.loo_score_ = _score(estimator, data, held)
+    estimator.loo_interval_ = _score_interval(estimator, data, held)
     estimator.view_importances_ = {
         name: estimator.loo_score_ - _score(estimator, data, outputs) for name, outputs in without.items()
     }
@@ -205,6 +222,32 @@ def _score(estimator: Any, data: ConsensusData, outputs: np.ndarray) -> float:
         return float(accuracy_score(truth, _predictions(estimator, outputs), sample_weight=data.s))
     truth = data.Y * data.scale + data.shift
     return float(r2_score(truth, outputs, sample_weight=data.s)) if len(truth) > 1 else float("nan")
+
+
+def _score_interval(estimator: Any, data: ConsensusData, outputs: np.ndarray) -> tuple[float, float]:
+    """Return a 95% confidence interval of the held-out score, with units as independent observations.
+
+    Of an accuracy p, that of Wilson (1927) with p(1 - p) / se² as the number of samples; R² plus and minus 1.96 se.
+    """
+    score, s, z = estimator.loo_score_, data.s, 1.96
+    if data.codes is not None:
+        parts = s * ((_predictions(estimator, outputs) == estimator.classes_[data.codes]) - score) / s.sum()
+    else:
+        truth = data.Y * data.scale + data.shift
+        errors, centered = (truth - outputs) ** 2, (truth - s @ truth / s.sum()) ** 2
+        ratio = s @ errors / np.maximum(s @ centered, 1e-300)
+        parts = -(s[:, None] * (errors - ratio * centered) / np.maximum(s @ centered, 1e-300)).mean(axis=1)
+    units = np.arange(len(s)) if data.sets.units is None else data.sets.units
+    sums = np.bincount(units, weights=parts)[np.unique(units)]
+    n = len(sums)
+    if n < 2:
+        return (0.0, 1.0) if data.codes is not None else (-np.inf, 1.0)
+    variance = n / (n - 1) * float(sums @ sums)
+    if data.codes is None:
+        return score - z * variance**0.5, min(score + z * variance**0.5, 1.0)
+    n = min(score * (1 - score) / variance, n) if variance > 0 else n
+    middle, spread = score + z**2 / (2 * n), z * (score * (1 - score) / n + z**2 / (4 * n**2)) ** 0.5
+    return (middle - spread) / (1 + z**2 / n), (middle + spread) / (1 + z**2 / n)
 
 
 def _predictions(estimator: Any, outputs: np.ndarray) -> np.ndarray:

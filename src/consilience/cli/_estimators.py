@@ -81,7 +81,7 @@ def fit_pipeline(model: Any, X: Any, y: Any, preparation: Any, scale: bool | Non
     from sklearn.base import is_regressor
     from sklearn.pipeline import make_pipeline
 
-    from ..evaluation.candidates import preparation_steps, prepared, scaled
+    from ..evaluation.candidates import behind, preparation_steps, prepared, scaled
     from ._data import is_numeric
 
     name = type(model).__name__
@@ -90,12 +90,12 @@ def fit_pipeline(model: Any, X: Any, y: Any, preparation: Any, scale: bool | Non
         raise ValueError(f"{name} scales its views by itself. Leave --scale and --no-scale out.")
     steps = preparation_steps(preparation, "regression" if is_regressor(model) else "classification")
     complete = is_numeric(y) and bool((y == y).all())
-    pipeline: Any = make_pipeline(*steps, model) if steps else model
+    pipeline: Any = behind(steps, model) if by_itself else make_pipeline(*steps, model) if steps else model
     if not by_itself and scale is not False:
         task = "regression" if is_regressor(model) and complete else "classification"
         pipeline = scaled(prepared(steps, X, y), model, task=task, steps=steps)
-    if pipeline is model:
-        return model.fit(X, y, **arguments)
+    if type(pipeline) is type(model):
+        return pipeline.fit(X, y, **arguments)
     return pipeline.fit(X, y, **{f"{name.lower()}__{key}": value for key, value in arguments.items()})
 
 
@@ -124,9 +124,10 @@ def describe(model: Any) -> dict[str, Any]:
             value = getattr(last, name)
             shown = value.tolist() if hasattr(value, "tolist") else value
             summary[name.strip("_").replace("_in", "").replace("_", " ")] = shown
-    if hasattr(last, "loo_score_"):  # of samples that the models have not seen
+    if hasattr(last, "loo_score_") and last.loo_score_ == last.loo_score_:  # of samples that the models have not seen
         measure = "accuracy" if hasattr(last, "classes_") else "R2"
         summary[f"held-out {measure}"] = round(last.loo_score_, 4)
+        summary["95% CI"] = " to ".join(f"{end:.4g}" for end in last.loo_interval_)
         summary["lost without"] = {view: round(lost, 4) for view, lost in last.view_importances_.items()}
     summary["holds"] = stored_text(stored_samples(model))
     if hasattr(last, "certificate"):

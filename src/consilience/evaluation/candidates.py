@@ -32,7 +32,7 @@ from ..online.vector import VectorPerceptron
 from ..views._blocks import some
 from ..views.batch_effects import RemoveBatch
 from ..views.container import Views
-from ..views.per_view import PerView
+from ..views.per_view import PerView, uses_target
 from ..views.recipes import MostAssociated, check_recipe
 
 TASKS = ("classification", "regression")
@@ -272,7 +272,7 @@ def _penalized(plain: Any, cv_form: Any, kernel: Any, built_in_cv: bool, agreeme
 def _scaled_pair(X: Views, estimator: Any, grid: Grid, task: str, steps: Sequence[Any]) -> tuple[Any, Grid]:
     """Return the estimator inside its scaling, and the grid by the parameter names there."""
     if isinstance(estimator, (ConsensusClassifier, ConsensusRegressor)):  # they scale and fill by themselves
-        return (make_pipeline(*map(clone, steps), estimator) if steps else estimator), grid
+        return behind(steps, estimator), grid
     # the names of steps that `make_pipeline` and `TransformedTargetRegressor` give
     prefix = ("regressor__" if task == "regression" else "") + type(estimator).__name__.lower()
     inside = scaled(X, estimator, task=task, steps=steps)
@@ -289,6 +289,14 @@ def scaled(X: Views, estimator: Any, *, task: str, steps: Sequence[Any] = ()) ->
     by_view = {name: clone(impute_and_scale) for name in X.names if X.kind(name) == "dense"}
     pipeline = make_pipeline(*map(clone, steps), *([PerView(by_view)] if by_view else []), estimator)
     return TransformedTargetRegressor(pipeline, transformer=StandardScaler()) if task == "regression" else pipeline
+
+
+def behind(steps: Sequence[Any], estimator: Any) -> Any:
+    """Return a consensus behind the steps of a preparation; inside of it if they use the target."""
+    steps = [clone(step) for step in steps]
+    if uses_target(steps):
+        return clone(estimator).set_params(prepare=steps[0] if len(steps) == 1 else make_pipeline(*steps))
+    return make_pipeline(*steps, estimator) if steps else estimator
 
 
 def without_view(estimator: Any, view: str) -> Any:
@@ -437,6 +445,8 @@ def with_preparation(pair: tuple[Any, Grid], prepare: Any, names: Sequence[str],
     steps = _for_views(preparation_steps(prepare, task), names)
     if not steps:
         return pair
+    if isinstance(estimator, (ConsensusClassifier, ConsensusRegressor)) and uses_target(steps):
+        return behind(steps, estimator), grid
     first = [(f"prepare{k}", clone(step)) for k, step in enumerate(steps)]
     if isinstance(estimator, Pipeline):
         return Pipeline([*first, *estimator.steps]), grid

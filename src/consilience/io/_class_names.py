@@ -24,6 +24,7 @@ _PARTS = {  # what fitted models are made of besides public classes, by the modu
     "kernels.algebra": ("Constant", "Exponential", "Mapped", "OnColumns", "Power", "Product", "Scaled", "Sum"),
     "kernels.normalization": ("Centered", "Normalized", "Standardized"),
     "batch._consensus": ("BaseModel",),
+    "batch._prepared": ("Prepared", "Refit"),
     "batch._stack": ("Expert", "Stack"),
     "batch._view_metric": ("MetricSpace",),
     "evaluation._baselines": ("AllColumns",),

@@ -98,7 +98,7 @@ def _of_batch(estimator: BatchEstimator, fitted: set[str]) -> Iterator[str]:
     elif is_regressor(estimator) and not isinstance(estimator, MaxMarginRegressor):
         yield "_one_output"
     if isinstance(estimator, (ConsensusClassifier, ConsensusRegressor)):
-        yield "_models"
+        yield from ("_honest", "_mean", *(() if "_prepared" in fitted else ("_models", "_stack", "_experts")))
     if isinstance(estimator, (VectorValuedClassifier, VectorValuedRegressor)):
         yield from ("combination_", "_view_kernel")
     if not isinstance(estimator, _WITHOUT_KERNELS):

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from ..batch._consensus import BaseModel
+from ..batch._prepared import Prepared, Refit
 from ..batch._stack import Expert, Stack
 from ..batch.consensus import ConsensusClassifier, ConsensusRegressor
 from ..kernels import Kernel
@@ -29,6 +30,8 @@ def check_consensus(value: Any, require: Require) -> None:
         _check_model(value, require)
     elif isinstance(value, Stack):
         _check_stack(value, require)
+    elif isinstance(value, Prepared):
+        _check_prepared(value, require)
     elif isinstance(value, (ConsensusClassifier, ConsensusRegressor)) and "_models" in vars(value):
         _check_estimator(value, require)
 
@@ -53,20 +56,35 @@ def _check_model(model: BaseModel, require: Require) -> None:
     )
 
 
+def _check_sets(sets: Any, n: int, require: Require) -> None:
+    require(isinstance(sets, Sets) and isinstance(sets.n_folds, int) and sets.n_folds > 0, "folds of samples")
+    require(_is_array(sets.folds, "iu", (n,)) and n > 0, "folds of samples")
+    require(0 <= sets.folds.min() <= sets.folds.max() < sets.n_folds, "folds of samples")
+    fits = sets.units is None or (_is_array(sets.units, "iu", (n,)) and 0 <= sets.units.min() <= sets.units.max() < n)
+    require(fits and isinstance(sets.repeated, bool), "units of samples")
+
+
 def _check_stack(stack: Stack, require: Require) -> None:
     require(_is_array(stack.Y, "f", (None, None)) and _is_array(stack.needs, "b", (None, None)), "targets of a stack")
     (n, P), (q, m), sets = stack.Y.shape, stack.needs.shape, stack.sets
-    require(isinstance(sets, Sets) and isinstance(sets.n_folds, int) and sets.n_folds > 0, "folds of a stack")
-    require(_is_array(sets.folds, "iu", (n,)) and n > 0, "folds of a stack")
-    require(0 <= sets.folds.min() <= sets.folds.max() < sets.n_folds, "folds of a stack")
-    fits = sets.units is None or (_is_array(sets.units, "iu", (n,)) and 0 <= sets.units.min() <= sets.units.max() < n)
-    require(fits, "units of a stack")
+    _check_sets(sets, n, require)
     fits = _is_array(stack.held, "f", (q, n, P)) and _is_array(stack.by_fold, "f", (q, n, P))
     fits = fits and (stack.inner is None or _is_array(stack.inner, "f", (sets.n_folds, q, n, P)))
     fits = fits and _is_array(stack.u, "f", (n,)) and _is_array(stack.present, "b", (n, m))
     require(fits, "held-out predictions of a stack")
     require(_is_array(stack.shift, "f", (P,)) and _is_array(stack.scale, "f", (P,)), "scales of a stack")
-    require(isinstance(stack.shared, bool) and isinstance(sets.repeated, bool), "weights of a stack")
+    require(isinstance(stack.shared, bool), "weights of a stack")
+
+
+def _check_prepared(value: Prepared, require: Require) -> None:
+    _check_sets(value.sets, len(value.held), require)
+    n, P = value.held.shape
+    require(isinstance(value.folds, list) and len(value.folds) == value.sets.n_folds, "folds of a preparation")
+    for refit in (value.whole, *(fold for fold in value.folds if fold is not None)):
+        consensus = isinstance(refit, Refit) and isinstance(refit.model, (ConsensusClassifier, ConsensusRegressor))
+        require(consensus and hasattr(refit.steps, "transform"), "folds of a preparation")
+    truth = _is_array(value.truth, "f", (n, P)) if not value.n_classes else _is_array(value.truth, "iu", (n, 1))
+    require(truth and _is_array(value.mean, "f", (P,)), "held-out predictions of a preparation")
 
 
 def _check_estimator(estimator: Any, require: Require) -> None:

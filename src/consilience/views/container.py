@@ -81,6 +81,8 @@ class Views:
            [ True, False]])
     """
 
+    _chosen_by_target = False  # whether a preparation of these samples used their target
+
     def __init__(
         self,
         data: Any = None,

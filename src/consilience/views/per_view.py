@@ -8,6 +8,8 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn import get_config
 from sklearn.base import TransformerMixin, clone
+from sklearn.pipeline import Pipeline
+from sklearn.utils import get_tags
 from sklearn.utils._param_validation import HasMethods, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
@@ -184,7 +186,9 @@ class PerView(TransformerMixin, ViewEstimator, auto_wrap_output_keys=None):  # t
             return self.fit(X, y).transform(X)
         self._validate_params()
         with self._restore_on_error(shows_progress=False):
-            return self._joined(*self._fit(X, y, transform=True))
+            views = self._joined(*self._fit(X, y, transform=True))
+            views._chosen_by_target = uses_target(self)  # held-out scores of what is fitted to them are not honest
+            return views
 
     def _fit(self, X: Any, y: Any, transform: bool) -> tuple[Views, dict[str, Any]]:
         """Fit the transformers; return the samples and, if asked for, the transformed present rows of each view."""
@@ -447,6 +451,32 @@ def _present(X: Views, name: str) -> tuple[Any, np.ndarray]:
     if len(rows) < len(X):
         block = take_rows(block, rows)
     return (block.tolist() if block.dtype == object else block), rows
+
+
+def uses_target(given: Any) -> bool:
+    """Tell whether a preparation uses the target, so that it may not see held-out samples.
+
+    Parameters
+    ----------
+    given : recipe, transformer, dict or list of these
+        What `PerView` takes, or a transformer of views.
+
+    Returns
+    -------
+    bool
+        Whether a part of it needs a target.
+    """
+    if isinstance(given, PerView):
+        return uses_target([given.transformers, given.remainder])
+    if isinstance(given, Mapping):
+        return any(map(uses_target, given.values()))
+    if isinstance(given, (list, tuple)):
+        return any(map(uses_target, given))
+    if isinstance(given, Pipeline):
+        return uses_target([step for _, step in given.steps])
+    if isinstance(given, str) or given is None:
+        return given is not None and given.startswith("top_k")
+    return bool(get_tags(given).target_tags.required) if hasattr(given, "__sklearn_tags__") else False
 
 
 def as_preparation(given: Any) -> PerView | None:

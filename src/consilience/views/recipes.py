@@ -117,6 +117,11 @@ class MostAssociated(ColumnSelection):
         self.k = k
         self.task = task  # default: regression if some target is not an integer
 
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.required = True
+        return tags
+
     def fit(self, X: Any, y: Any = None) -> Self:
         """Rank the columns."""
         X = self._read(X, fit=True)
