@@ -50,6 +50,7 @@ def test_the_table_of_views_goes_to_standard_error_or_into_json(tmp_path):
         ["view", "kind", "columns", "samples", "missing", "gaps"],
         ["a", "numbers", "2", "60", "0", "3"],
         ["b", "numbers", "2", "50", "10", "0"],
+        ["Task:", "classification,", "2", "classes:", "healthy,", "ill"],
     ]
     assert "Read 60" not in done.stdout
     read = summary("fit", data, "-y", "y", "-e", "OnlinePerceptron", "--save", model)["read"]
@@ -158,7 +159,7 @@ def test_the_lines_that_use_a_model_work_as_printed(command, data, tmp_path):
 def test_the_lines_repeat_how_files_were_read(tmp_path):
     data = written(tmp_path, center=["north", "south"] * 30, w=np.ones(N))
     use = summary("fit", data, "-y", "y", "--groups", "center", "--weights", "w", "--save", tmp_path / "m.cons")["use"]
-    assert "groups='center', columns=['w']" in use["python"][1]
+    assert "groups='center', columns={'w': 'regression'}" in use["python"][1]
     names = {"consilience": cs}
     exec(use["python"][0], names)
     assert len(eval(use["python"][1], names)) == N
@@ -217,7 +218,8 @@ def test_probabilities_sets_and_intervals(data, tmp_path):
     assert [row["classes"] for row in rows] == [fitted_model.classes_[inside].tolist() for inside in sets]
     run("predict", model, data, "--proba", "--coverage", 0.8, "--out", out)
     table = pd.read_csv(out)
-    assert list(table) == ["id", "prediction", "probability_healthy", "probability_ill", "classes"]
+    assert list(table)[2:] == ["probability_healthy", "probability_ill", "in_set_healthy", "in_set_ill"]
+    np.testing.assert_array_equal(table[["in_set_healthy", "in_set_ill"]], sets)
     np.testing.assert_allclose(table[["probability_healthy", "probability_ill"]], expected)
     numbers = written(tmp_path, "n.csv", y=3 * FRAME["a__0"] + 100)
     run("fit", numbers, "-y", "y", "--save", model)

@@ -7,7 +7,16 @@ from typing import Any, NamedTuple
 
 from . import _options as option
 from ._app import Stopped, app, form_of_files, given_command
-from ._data import check_outputs, labeled, read_class_weight, read_preparation, read_weight_column, with_batches
+from ._data import (
+    check_outputs,
+    labeled,
+    named_columns,
+    read_class_weight,
+    read_preparation,
+    read_weight_column,
+    settle_task,
+    with_batches,
+)
 from ._estimators import as_spelled, without_samples
 from ._output import board_rows, how_to_use, say, show
 from ._reading import tell_views
@@ -40,6 +49,7 @@ def compare_files(
     prepare: option.Preparations = None,
     top_k: option.TopColumns = None,
     batch: option.BatchColumn = None,
+    category: option.CategoryColumns = None,
     cv: option.NumberOfFolds = 5,
     repeats: option.NumberOfRepeats = 1,
     seed: option.Seed = 0,
@@ -72,16 +82,19 @@ def compare_files(
     check_outputs(save_to, report, csv, resume, inputs=data)  # before minutes of work
     _check_options(estimator, every, outputs, jobs)
     steps = read_preparation(prepare, batch, top_k)
-    columns = [name for name in (batch, weights) if name is not None]
-    reading: dict[str, Any] = {"views": views, "target": target, "ids": id_column, "groups": groups, "columns": columns}
-    reading.update(form_of_files(transpose, encoding, na, libsvm_base))
+    reading: dict[str, Any] = {
+        "views": views, "target": target, "ids": id_column, "groups": groups, "task": task and str(task),
+        "columns": named_columns(batch, weights), "categories": category or (),
+        **form_of_files(transpose, encoding, na, libsvm_base),
+    }  # fmt: skip
     samples, left_out = labeled(with_batches(read_samples(data, **reading), batch))
-    read = tell_views(samples.X, json_out, layout=views)
     X, y = samples.X, samples.y
+    kind, told = settle_task(y, target, task and str(task))
+    read = tell_views(X, json_out, layout=views, task=told)
     with _resumed(resume):
         board = compare(
-            X, y, task=task, scoring=_scorers(scoring), cv=repeated_folds(cv, repeats, y, task, samples.groups, seed),
-            groups=samples.groups, estimators="all" if every else _spelled(estimator, X, y, task, steps),
+            X, y, task=kind, scoring=_scorers(scoring), cv=repeated_folds(cv, repeats, y, kind, samples.groups, seed),
+            groups=samples.groups, estimators="all" if every else _spelled(estimator, X, y, kind, steps),
             baselines=not estimator if baselines is None else baselines,
             sample_weight=read_weight_column(samples, weights), class_weight=read_class_weight(class_weight, y),
             prepare=steps, random_state=seed, n_jobs=jobs, verbose=not json_out, resume=resume,
@@ -162,15 +175,13 @@ def _scorers(given: list[str] | None) -> Any:
     return list(dict.fromkeys(names)) if len(names) > 1 else names[0] if names else None
 
 
-def repeated_folds(cv: int, repeats: int, y: Any, task: str | None, groups: Any, seed: int) -> Any:
+def repeated_folds(cv: int, repeats: int, y: Any, task: str, groups: Any, seed: int) -> Any:
     """Return the outer folds: their number, or for repeats all their splits, each with other random folds."""
     from sklearn.model_selection import GroupKFold, KFold, StratifiedGroupKFold, StratifiedKFold
 
-    from ..evaluation.candidates import task_of
-
     if repeats == 1:
         return cv
-    regression = (task or task_of(y)) == "regression"
+    regression = task == "regression"
     if groups is None:
         kind: Any = KFold if regression else StratifiedKFold
     else:

@@ -107,6 +107,37 @@ def is_numeric(y: Any) -> bool:
     return y is not None and y.dtype.kind in "iuf"
 
 
+def named_columns(batch: str | None, weights: str | None) -> dict[str, str]:
+    """Return which columns besides the target have names, and which have numbers, as `read_samples` takes it."""
+    tasks = {batch: "classification", weights: "regression"}
+    return {name: task for name, task in tasks.items() if name is not None}
+
+
+def settle_task(y: Any, column: str | None, task: str | None) -> tuple[str, str]:
+    """Return the task of a target, and a sentence about it; whole numbers of many values need a `task`."""
+    values = y[_is_known(y)].tolist()
+    what = f"The target '{column}'" if column else "The target"
+    n, distinct = len(values), sorted(set(values), key=lambda value: (isinstance(value, str), value))
+    if task is None:
+        numbers = all(isinstance(value, (int, float)) and not isinstance(value, bool) for value in values)
+        whole = numbers and all(float(value).is_integer() for value in values)
+        if whole and (len(distinct) > 20 or len(distinct) > max(5, n / 5)):
+            raise ValueError(
+                f"{what} has {len(distinct)} different whole numbers in {n} samples. Pass --task "
+                "regression if they are measurements, or --task classification if each one is a class."
+            )
+        task = "regression" if numbers and not whole else "classification"
+    if task == "regression":
+        return task, f"regression, {len(distinct)} values"
+    if len(distinct) < 2:
+        raise ValueError(
+            f"{what} has only the class {distinct[0]!r}; classification needs at least two. Name another "
+            "column by --target (-y)."
+        )
+    more = f" and {len(distinct) - 10} more" if len(distinct) > 10 else ""
+    return task, f"classification, {len(distinct)} classes: {', '.join(map(str, distinct[:10]))}{more}"
+
+
 # -- preparation
 def read_preparation(prepare: list[str] | None, batch: str | None, top_k: int | None) -> list[Any] | None:
     """Return the steps that --prepare, --batch and --top-k ask for, in this order; None if there are none."""
@@ -140,17 +171,30 @@ def with_batches(samples: Any, column: str | None) -> Any:
 
 
 def read_for_model(model: Any, known: Any, data: Sequence[Path], **options: Any) -> tuple[Any, dict[str, Any]]:
-    """Return new samples for a model, and the views to look for; batches come from their column, if files have it."""
+    """Return new samples for a model, and the views to look for; batches come from their column, if files have it.
+
+    The target has text where the classes of the model are text.
+    """
+    from dataclasses import replace
+
+    from sklearn.base import is_classifier
+
     from ..evaluation._wrappers import steps_of
     from ..io import read_samples
+    from ..io.tables import objects
     from ..views.batch_effects import RemoveBatch
 
     removed = [step for step in steps_of(model) if isinstance(step, RemoveBatch)]
     columns = [step.view for step in removed if step._known[step.view][0] == "objects"]  # others are views of files
     views = {view: about for view, about in known.items() if view not in columns}
-    samples = read_samples(data, known=views, columns=columns, **options)
+    task = "classification" if is_classifier(model) else "regression"
+    by_name = dict.fromkeys(columns, "classification")
+    samples = read_samples(data, known=views, columns=by_name, task=task, **options)
     for column in columns:
         samples = with_batches(samples, column)
+    if samples.y is not None and task == "classification" and isinstance(model.classes_.tolist()[0], str):
+        known_labels = zip(samples.y.tolist(), _is_known(samples.y), strict=True)
+        samples = replace(samples, y=objects([str(label) if there else None for label, there in known_labels]))
     return samples, views
 
 

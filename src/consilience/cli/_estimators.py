@@ -99,14 +99,14 @@ def fit_pipeline(model: Any, X: Any, y: Any, preparation: Any, scale: bool | Non
     return pipeline.fit(X, y, **{f"{name.lower()}__{key}": value for key, value in arguments.items()})
 
 
-def task_of_class(name: str) -> str:
-    """Return what an estimator is for."""
+def task_of_class(name: str | None) -> str | None:
+    """Return the task that an estimator is for; None for the default estimator, and for fusions, which are for both."""
     from sklearn.base import is_classifier
 
-    if name in ("EarlyFusion", "LateFusion"):
-        return "both"
-    model = make_estimator(name)
-    return "online" if hasattr(model, "partial_fit") else "classification" if is_classifier(model) else "regression"
+    model = None if name is None else make_estimator(name)
+    if type(model).__name__ in ("NoneType", "EarlyFusion", "LateFusion"):
+        return None
+    return "classification" if is_classifier(model) else "regression"
 
 
 def describe(model: Any) -> dict[str, Any]:

@@ -134,8 +134,18 @@ TopColumns = Annotated[
 BatchColumn = Annotated[
     str | None, Option("--batch", help="Column of batches, such as plates; their effects are removed after --prepare.")
 ]
+CategoryColumns = Annotated[
+    list[str] | None,
+    Option("--category", help="A column of integers that are codes of categories, such as a stage; may be repeated."),
+]
 Settings = Annotated[list[str] | None, Option("--set", help="A parameter of the estimator, as name=value.")]
-TaskName = Annotated[Tasks | None, Option("--task", help="Default: regression if any target value is not an integer.")]
+TaskName = Annotated[
+    Tasks | None,
+    Option(
+        "--task",
+        help="Default: regression if any target value is not an integer. Integers of many different values need it.",
+    ),
+]
 ScoringNames = Annotated[
     list[str] | None,
     Option(
@@ -175,17 +185,12 @@ CoverageLevel = Annotated[
     float | None,
     Option(
         "--coverage",
-        help="Add sets of classes, or intervals for regression, that contain the truth with this probability, such as "
-        "0.9.",
+        help="Add sets of classes, as a column in_set_CLASS for each, or intervals for regression, that contain the "
+        "truth with this probability, such as 0.9.",
     ),
 ]
 OutputTable = Annotated[
-    Path | None,
-    Option(
-        "--out",
-        help="CSV file, device or pipe for the predictions. Default: print them. Text that begins with = + - @, a tab "
-        "or a line break gets an apostrophe (') in front, so that spreadsheet programs do not run it.",
-    ),
+    Path | None, Option("--out", help="CSV file, device or pipe for the predictions. Default: print them.")
 ]
 StreamEstimator = Annotated[
     str | None,
