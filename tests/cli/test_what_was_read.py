@@ -7,7 +7,7 @@ import sys
 import numpy as np
 import pandas as pd
 import pytest
-from commands import ended, refused, run, summary
+from commands import ended, predicted, refused, run, summary
 from sklearn.datasets import dump_svmlight_file
 
 import consilience as cs
@@ -262,6 +262,75 @@ def test_evaluation_prints_measures_with_intervals_and_classes(data, tmp_path):
     shown = run("evaluate", model, data, "-y", "y").stdout
     for words in ("accuracy", "AUC", "95% interval", "sensitivity of ill", "PPV of healthy"):
         assert words in shown
+
+
+@pytest.mark.parametrize("positive", ["healthy", "ill"])
+def test_the_positive_class_is_that_of_curves_and_scores(positive, data, tmp_path):
+    from sklearn.metrics import average_precision_score, make_scorer
+
+    model, report = tmp_path / "m.cons", tmp_path / "e.html"
+    run("fit", data, "-y", "y", "--save", model)
+    run("evaluate", model, data, "-y", "y", "--positive", positive, "--report", report)
+    assert f"Predicted probability of {positive}" in report.read_text()
+    words = ("-y", "y", "-e", "LateFusion", "--cv", 3, "-j", 1, "--scoring", "average_precision")
+    found = summary("compare", data, *words, "--positive", positive)["leaderboard"][0]["score"]
+    X, y = cs.read_samples([data], target="y").X, FRAME["y"].to_numpy()
+    scorer = make_scorer(average_precision_score, response_method="predict_proba", pos_label=positive)
+    row = cs.compare(X, y, estimators=["LateFusion"], cv=3, baselines=False, scoring=scorer)[0]
+    shares = row.probabilities[:, ["healthy", "ill"].index(positive)]
+    folds = [part.test for part in row.parts]
+    expected = np.mean([average_precision_score(y[test] == positive, shares[test]) for test in folds])
+    assert found == pytest.approx(expected)
+    said = refused("evaluate", model, data, "-y", "y", "--positive", "sick")
+    assert said == "--positive names one of two classes; got 'sick'. The classes are healthy, ill."
+
+
+# -- the task
+def test_the_task_is_printed_and_whole_numbers_of_many_values_need_it(tmp_path):
+    model, folds = tmp_path / "m.cons", ("-e", "LateFusion", "--cv", 2, "-j", 1)
+    days = written(tmp_path, "days.csv", y=np.arange(N) // 2)
+    for words in (("fit", days, "--save", model), ("compare", days)):
+        said = refused(*words, "-y", "y")
+        assert said.startswith("The target 'y' has 30 different whole numbers in 60 samples. Pass --task regression if")
+    told = run("fit", days, "-y", "y", "--task", "regression", "--save", model).stderr
+    assert "Task: regression, 30 values" in told
+    assert isinstance(cs.load(model), cs.ConsensusRegressor)
+    told = run("compare", days, "-y", "y", "--task", "regression", *folds).stderr
+    assert "Task: regression, 30 values" in told
+    grades = written(tmp_path, "grades.csv", y=[1, 2, None] * (N // 3))
+    pd.read_csv(grades).astype({"y": "Int64"}).to_csv(grades, index=False)
+    found = summary("fit", grades, "-y", "y", "--save", model)
+    assert found["target"] == "classification, 2 classes: 1, 2"
+    assert found["classes"] == [1, 2]
+    assert {row["prediction"] for row in predicted(model, grades)} <= {1, 2}
+    one = written(tmp_path, "one.csv", y="ill")
+    for words in (("fit", one, "--save", model), ("compare", one)):
+        assert refused(*words, "-y", "y").startswith("The target 'y' has only the class 'ill'; classification needs")
+
+
+def test_models_of_classes_that_are_text_read_them_as_text(tmp_path):
+    model = tmp_path / "m.cons"
+    run("fit", written(tmp_path, y=np.where(FRAME["y"] == "ill", "1.10", "1.1")), "-y", "y", "--task", "classification",
+        "--save", model)  # fmt: skip
+    assert cs.load(model).classes_.tolist() == ["1.1", "1.10"]
+    codes = written(tmp_path, y=np.where(FRAME["y"] == "ill", "1", "B"))
+    run("fit", codes, "-y", "y", "--save", model)
+    only = written(tmp_path, y=np.where(FRAME["y"] == "ill", "1", ""))
+    assert summary("evaluate", model, only, "-y", "y")["samples"] == (FRAME["y"] == "ill").sum()
+
+
+def test_codes_are_categories_on_request_and_names_of_new_files_may_have_no_heading(tmp_path):
+    model, names = tmp_path / "m.cons", [f"s{k}" for k in range(N)]
+    FRAME[["a__0", "a__1"]].set_axis(names).to_csv(tmp_path / "rna.csv")  # the names have no heading
+    clinical = FRAME[["y"]].assign(patient=names, stage=np.arange(N) % 3, age=50.5)
+    clinical.to_csv(tmp_path / "clinical.csv", index=False)
+    run("fit", tmp_path / "rna.csv", tmp_path / "clinical.csv", "--id", "patient", "-y", "y", "--category", "stage",
+        "--save", model)  # fmt: skip
+    known = cs.load(model)._known["clinical"]
+    assert list(known[2]) == ["stage=0", "stage=1", "stage=2", "age"]
+    expected = predicted(model, tmp_path / "rna.csv", tmp_path / "clinical.csv", "--id", "patient")
+    assert [row["id"] for row in expected] == names
+    assert [row["id"] for row in predicted(model, tmp_path / "rna.csv", "--id", "patient")] == names
 
 
 # -- comparison

@@ -627,3 +627,12 @@ def test_columns_of_codes_become_categories_on_request(tmp_path):
         np.testing.assert_allclose(model.decision_function(again), model.decision_function(X))
     with pytest.raises(ValueError, match=r"No column 'grade' of `categories` \(--category\) is in 't.csv'"):
         read_samples([tmp_path / "t.csv"], target="y", categories=["grade"])
+
+
+def test_a_target_with_an_index_of_integers_is_matched_to_names_of_text(tmp_path):
+    (tmp_path / "t.csv").write_text("id,a\n3,1.0\n1,-1.0\n2,-2.0\n")
+    X = read_samples([tmp_path / "t.csv"], ids="id").X
+    model = CoRegularizedRidgeClassifier(alpha=1e-3).fit(X, pd.Series(["q", "q", "p"], index=[1, 2, 3]))
+    assert model.predict(X).tolist() == ["p", "q", "q"]
+    with pytest.raises(ValueError, match=r"The index of y .* is not that of the samples"):
+        model.fit(X, pd.Series(["q", "q", "p"], index=[0, 1, 2]))

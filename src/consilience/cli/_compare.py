@@ -12,6 +12,7 @@ from ._data import (
     labeled,
     named_columns,
     read_class_weight,
+    read_positive,
     read_preparation,
     read_weight_column,
     settle_task,
@@ -46,6 +47,7 @@ def compare_files(
     baselines: option.BaselinesFlag = None,
     task: option.TaskName = None,
     scoring: option.ScoringNames = None,
+    positive: option.PositiveClass = None,
     prepare: option.Preparations = None,
     top_k: option.TopColumns = None,
     batch: option.BatchColumn = None,
@@ -74,6 +76,8 @@ def compare_files(
       consilience compare patients.csv -y diagnosis --scoring roc_auc,accuracy --cv 5 --repeats 3 --csv board.csv
       consilience compare patients.csv -y diagnosis --all --resume folds.jsonl
     """
+    import numpy as np
+
     from ..evaluation.candidates import used_views
     from ..evaluation.comparison import compare
     from ..io import read_samples
@@ -93,7 +97,8 @@ def compare_files(
     read = tell_views(X, json_out, layout=views, task=told)
     with _resumed(resume):
         board = compare(
-            X, y, task=kind, scoring=_scorers(scoring), cv=repeated_folds(cv, repeats, y, kind, samples.groups, seed),
+            X, y, task=kind, scoring=_scorers(scoring, read_positive(positive, np.unique(y))),
+            cv=repeated_folds(cv, repeats, y, kind, samples.groups, seed),
             groups=samples.groups, estimators="all" if every else _spelled(estimator, X, y, kind, steps),
             baselines=not estimator if baselines is None else baselines,
             sample_weight=read_weight_column(samples, weights), class_weight=read_class_weight(class_weight, y),
@@ -169,9 +174,13 @@ def _check_options(estimator: Any, every: bool, outputs: _Outputs, jobs: int) ->
         raise ValueError("--jobs is at least 1, or -1 for all cores; got 0.")
 
 
-def _scorers(given: list[str] | None) -> Any:
-    """Return the scorers of --scoring: None, one name, or several."""
+def _scorers(given: list[str] | None, positive: Any) -> Any:
+    """Return the scorers of --scoring: None, one name, or several; those of a `positive` class by name."""
+    from ..evaluation._measures import scorer_of_class
+
     names = [name.strip() for text in given or () for name in text.split(",") if name.strip()]
+    if positive is not None and names:
+        return {name: scorer_of_class(name, positive) for name in names}
     return list(dict.fromkeys(names)) if len(names) > 1 else names[0] if names else None
 
 

@@ -107,6 +107,16 @@ def is_numeric(y: Any) -> bool:
     return y is not None and y.dtype.kind in "iuf"
 
 
+def read_positive(text: str | None, classes: Any) -> Any:
+    """Return the class that --positive names; None without one."""
+    if text is None:
+        return None
+    by_name = {str(label): label for label in classes}
+    if len(by_name) != 2 or text not in by_name:
+        raise ValueError(f"--positive names one of two classes; got '{text}'. The classes are {', '.join(by_name)}.")
+    return by_name[text]
+
+
 def named_columns(batch: str | None, weights: str | None) -> dict[str, str]:
     """Return which columns besides the target have names, and which have numbers, as `read_samples` takes it."""
     tasks = {batch: "classification", weights: "regression"}
@@ -115,9 +125,9 @@ def named_columns(batch: str | None, weights: str | None) -> dict[str, str]:
 
 def settle_task(y: Any, column: str | None, task: str | None) -> tuple[str, str]:
     """Return the task of a target, and a sentence about it; whole numbers of many values need a `task`."""
-    values = y[_is_known(y)].tolist()
     what = f"The target '{column}'" if column else "The target"
-    n, distinct = len(values), sorted(set(values), key=lambda value: (isinstance(value, str), value))
+    values: list[Any] = [tuple(value) if isinstance(value, list) else value for value in y[_is_known(y)].tolist()]
+    n, distinct = len(values), sorted(set(values), key=lambda value: (type(value).__name__, value))
     if task is None:
         numbers = all(isinstance(value, (int, float)) and not isinstance(value, bool) for value in values)
         whole = numbers and all(float(value).is_integer() for value in values)
@@ -130,9 +140,9 @@ def settle_task(y: Any, column: str | None, task: str | None) -> tuple[str, str]
     if task == "regression":
         return task, f"regression, {len(distinct)} values"
     if len(distinct) < 2:
+        found = f"only the class {distinct[0]!r}" if distinct else "no class"
         raise ValueError(
-            f"{what} has only the class {distinct[0]!r}; classification needs at least two. Name another "
-            "column by --target (-y)."
+            f"{what} has {found}; classification needs at least two. Name another column by --target (-y)."
         )
     more = f" and {len(distinct) - 10} more" if len(distinct) > 10 else ""
     return task, f"classification, {len(distinct)} classes: {', '.join(map(str, distinct[:10]))}{more}"

@@ -99,14 +99,19 @@ def fit_pipeline(model: Any, X: Any, y: Any, preparation: Any, scale: bool | Non
     return pipeline.fit(X, y, **{f"{name.lower()}__{key}": value for key, value in arguments.items()})
 
 
-def task_of_class(name: str | None) -> str | None:
-    """Return the task that an estimator is for; None for the default estimator, and for fusions, which are for both."""
+def task_of_class(name: str) -> str:
+    """Return what an estimator is for."""
+    task = needed_task(name)
+    return "both" if task is None else "online" if hasattr(make_estimator(name), "partial_fit") else task
+
+
+def needed_task(name: str) -> str | None:
+    """Return the task of an estimator; None for fusions, which are for both."""
     from sklearn.base import is_classifier
 
-    model = None if name is None else make_estimator(name)
-    if type(model).__name__ in ("NoneType", "EarlyFusion", "LateFusion"):
-        return None
-    return "classification" if is_classifier(model) else "regression"
+    model = make_estimator(name)
+    fusion = type(model).__name__ in ("EarlyFusion", "LateFusion")
+    return None if fusion else "classification" if is_classifier(model) else "regression"
 
 
 def describe(model: Any) -> dict[str, Any]:

@@ -12,6 +12,7 @@ from ._data import (
     named_columns,
     read_class_weight,
     read_for_model,
+    read_positive,
     read_preparation,
     read_weight_column,
     settle_task,
@@ -19,7 +20,7 @@ from ._data import (
     warn_of_missing,
     with_batches,
 )
-from ._estimators import describe, fit_arguments, fit_pipeline, make_estimator, task_of_class, without_samples
+from ._estimators import describe, fit_arguments, fit_pipeline, make_estimator, needed_task, without_samples
 from ._output import how_to_use, say, show, show_external
 from ._reading import tell_views
 
@@ -64,7 +65,7 @@ def fit(
 
     check_outputs(save_to, inputs=data)
     preparation = read_preparation(prepare, batch, top_k)
-    needed = task_of_class(estimator)
+    needed = needed_task(estimator) if estimator else None
     wanted = "regression" if needed == "regression" else task and str(task)
     reading: dict[str, Any] = {
         "views": views, "target": target, "ids": id_column, "groups": groups, "task": wanted,
@@ -150,6 +151,7 @@ def evaluate(
     na: option.MissingCells = None,
     libsvm_base: option.LibsvmBase = None,
     missing_columns: option.MissingColumnsOption = None,
+    positive: option.PositiveClass = None,
     report: option.ReportFile = None,
     json_out: option.JsonFlag = False,
 ) -> None:
@@ -163,6 +165,8 @@ def evaluate(
       consilience evaluate model.cons new.csv -y diagnosis
       consilience evaluate model.cons rna.parquet protein.parquet --id patient -y subtype --report external.html
     """
+    import numpy as np
+
     from ..report import examine_external
 
     check_outputs(report, inputs=[model_file, *data])
@@ -173,7 +177,9 @@ def evaluate(
     samples, left_out = labeled(samples, quiet=True)
     read = tell_views(samples.X, json_out, new=True)
     missing = warn_of_missing(known, samples.X)
-    findings = examine_external(model, samples.X, samples.y, title=", ".join(path.stem for path in data))
+    title = ", ".join(path.stem for path in data)
+    counted = read_positive(positive, getattr(model, "classes_", np.array([])).tolist())
+    findings = examine_external(model, samples.X, samples.y, title=title, positive=counted)
     summary: dict[str, Any] = {"samples": len(samples.y), **({"left out": left_out} if left_out else {}), **missing}
     if report is not None:
         _write_external(report, findings, model_file, data, target)

@@ -100,6 +100,12 @@ ShareFlag = Annotated[
 ]
 JsonFlag = Annotated[bool, Option("--json", help="Print one JSON object and nothing else.")]
 NumberOfJobs = Annotated[int, Option("--jobs", "-j", help="Number of processes; -1 uses all cores.")]
+PositiveClass = Annotated[
+    str | None,
+    Option(
+        "--positive", help="Of two classes, the one that scores and curves are of. Default: the second one, sorted."
+    ),
+]
 ReportFile = Annotated[Path | None, Option("--report", help="Write a report, one HTML file.")]
 SavedModel = Annotated[Path | None, Option("--save", help="Model file to write.")]
 SavedBest = Annotated[Path | None, Option("--save", help="Write the best model, fitted on all samples.")]

@@ -21,7 +21,7 @@ import typer
 from . import _compare, _models, _reproduce, _streams  # noqa: F401  commands register themselves
 from . import _options as option
 from ._app import Stopped, app, remember_words
-from ._estimators import all_estimators, make_estimator, task_of_class
+from ._estimators import all_estimators, task_of_class
 from ._output import flush_output, open_missing_streams, say, show
 
 __all__ = ["app", "main"]
@@ -38,10 +38,8 @@ def estimators(json_out: option.JsonFlag = False) -> None:
       consilience estimators
       consilience estimators --json
     """
-    online = [name for name in all_estimators() if task_of_class(name) and hasattr(make_estimator(name), "partial_fit")]
-    tasks = {name: "online" if name in online else task_of_class(name) or "both" for name in all_estimators()}
     rows = [
-        {"name": name, "task": tasks[name], "description": (cls.__doc__ or "").strip().splitlines()[0]}
+        {"name": name, "task": task_of_class(name), "description": (cls.__doc__ or "").strip().splitlines()[0]}
         for name, cls in all_estimators().items()
     ]
     show({"estimators": rows}, json_out, ["name", "task", "description"], rows)

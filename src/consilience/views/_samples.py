@@ -197,6 +197,8 @@ def in_order_of(sample_names: np.ndarray | None, values: Any, what: str) -> Any:
     own = index_names(values)
     if sample_names is None or own is None or np.array_equal(own, sample_names):
         return values
+    if own.dtype.kind in "iu" and all(isinstance(name, str) for name in sample_names):
+        own = own.astype(str).astype(object)  # names in text files are text
     if set(own.tolist()) != set(sample_names.tolist()):
         shown = sample_text(range(len(sample_names)), sample_names, 3)
         raise ValueError(
