@@ -10,13 +10,13 @@ from ._app import Stopped, app, form_of_files, given_command
 from ._data import (
     check_outputs,
     labeled,
-    named_columns,
     read_class_weight,
     read_positive,
     read_preparation,
     read_weight_column,
+    reading_options,
     settle_task,
-    with_batches,
+    training_samples,
 )
 from ._estimators import as_spelled, without_samples
 from ._output import board_rows, how_to_use, say, show
@@ -76,38 +76,30 @@ def compare_files(
       consilience compare patients.csv -y diagnosis --scoring roc_auc,accuracy --cv 5 --repeats 3 --csv board.csv
       consilience compare patients.csv -y diagnosis --all --resume folds.jsonl
     """
-    import numpy as np
-
     from ..evaluation.candidates import used_views
     from ..evaluation.comparison import compare
-    from ..io import read_samples
 
     outputs = _Outputs(save_to, share, report, csv, json_out)
     check_outputs(save_to, report, csv, resume, inputs=data)  # before minutes of work
     _check_options(estimator, every, outputs, jobs)
     steps = read_preparation(prepare, batch, top_k)
-    reading: dict[str, Any] = {
-        "views": views, "target": target, "ids": id_column, "groups": groups, "task": task and str(task),
-        "columns": named_columns(batch, weights), "categories": category or (),
-        **form_of_files(transpose, encoding, na, libsvm_base),
-    }  # fmt: skip
-    samples, left_out = labeled(with_batches(read_samples(data, **reading), batch))
+    form = form_of_files(transpose, encoding, na, libsvm_base)
+    reading = reading_options(views, target, id_column, groups, task, batch, weights, category) | form
+    samples, left_out = labeled(training_samples(data, reading, batch))
     X, y = samples.X, samples.y
-    kind, told = settle_task(y, target, task and str(task))
+    kind, told = settle_task(y, target, task)
     read = tell_views(X, json_out, layout=views, task=told)
     with _resumed(resume):
         board = compare(
-            X, y, task=kind, scoring=_scorers(scoring, read_positive(positive, np.unique(y))),
+            X, y, task=kind, groups=samples.groups, scoring=_scorers(scoring, read_positive(positive, y)),
+            estimators="all" if every else _spelled(estimator, X, y, kind, steps),
             cv=repeated_folds(cv, repeats, y, kind, samples.groups, seed),
-            groups=samples.groups, estimators="all" if every else _spelled(estimator, X, y, kind, steps),
             baselines=not estimator if baselines is None else baselines,
             sample_weight=read_weight_column(samples, weights), class_weight=read_class_weight(class_weight, y),
             prepare=steps, random_state=seed, n_jobs=jobs, verbose=not json_out, resume=resume,
         )  # fmt: skip
     summary: dict[str, Any] = {"samples": len(X), "views": used_views(X, steps), **read, **board_rows(board)}
-    summary.update({"left out": left_out} if left_out else {})
-    if not json_out:
-        say(str(board))
+    summary |= {"left out": left_out} if left_out else {}
     summary.update(_write_outputs(board, samples, data, reading, batch, outputs, jobs))
     if json_out:
         show(summary, True)
@@ -137,8 +129,10 @@ class _Outputs(NamedTuple):
 def _write_outputs(
     board: Any, samples: Any, data: list[Path], reading: dict[str, Any], batch: str | None, outputs: _Outputs, jobs: int
 ) -> dict[str, Any]:
-    """Write the leaderboard, the best model and the report where they are asked for; return what was written."""
+    """Print the leaderboard; write it, the best model and the report where they are asked for, and return where."""
     written: dict[str, Any] = {}
+    if not outputs.json_out:
+        say(str(board))
     if outputs.csv is not None:
         board.to_csv(outputs.csv)
         written["csv"] = str(outputs.csv)

@@ -108,19 +108,31 @@ def is_numeric(y: Any) -> bool:
 
 
 def read_positive(text: str | None, classes: Any) -> Any:
-    """Return the class that --positive names; None without one."""
+    """Return the one of two classes that --positive names; None without one."""
     if text is None:
         return None
-    by_name = {str(label): label for label in classes}
+    by_name = {str(label): label for label in sorted(set(classes), key=str)}
     if len(by_name) != 2 or text not in by_name:
         raise ValueError(f"--positive names one of two classes; got '{text}'. The classes are {', '.join(by_name)}.")
     return by_name[text]
 
 
-def named_columns(batch: str | None, weights: str | None) -> dict[str, str]:
-    """Return which columns besides the target have names, and which have numbers, as `read_samples` takes it."""
+def reading_options(
+    views: Any, target: Any, ids: Any, groups: Any, task: str | None, batch: Any, weights: Any, categories: Any
+) -> dict[str, Any]:
+    """Return the options of `read_samples` about columns: batches have names, and weights are numbers."""
     tasks = {batch: "classification", weights: "regression"}
-    return {name: task for name, task in tasks.items() if name is not None}
+    return {
+        "views": views, "target": target, "ids": ids, "groups": groups, "task": task and str(task),
+        "columns": {name: task for name, task in tasks.items() if name}, "categories": categories or (),
+    }  # fmt: skip
+
+
+def training_samples(data: Sequence[Path], reading: dict[str, Any], batch: str | None) -> Any:
+    """Return the samples to fit on, with a view of the batches if there is a column of them."""
+    from ..io import read_samples
+
+    return with_batches(read_samples(data, **reading), batch)
 
 
 def settle_task(y: Any, column: str | None, task: str | None) -> tuple[str, str]:

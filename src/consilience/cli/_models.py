@@ -9,16 +9,16 @@ from ._data import (
     check_outputs,
     labeled,
     load_model,
-    named_columns,
     read_class_weight,
     read_for_model,
     read_positive,
     read_preparation,
     read_weight_column,
+    reading_options,
     settle_task,
+    training_samples,
     views_of_model,
     warn_of_missing,
-    with_batches,
 )
 from ._estimators import describe, fit_arguments, fit_pipeline, make_estimator, needed_task, without_samples
 from ._output import how_to_use, say, show, show_external
@@ -61,19 +61,15 @@ def fit(
       consilience fit rna.parquet protein.parquet --id patient -y subtype --save model.cons
       consilience fit patients.csv -y diagnosis -e CoRegularizedSVC --set alpha=0.01 --save model.cons
     """
-    from ..io import read_samples, save
+    from ..io import save
 
     check_outputs(save_to, inputs=data)
     preparation = read_preparation(prepare, batch, top_k)
     needed = needed_task(estimator) if estimator else None
-    wanted = "regression" if needed == "regression" else task and str(task)
-    reading: dict[str, Any] = {
-        "views": views, "target": target, "ids": id_column, "groups": groups, "task": wanted,
-        "columns": named_columns(batch, weights), "categories": category or (),
-        **form_of_files(transpose, encoding, na, libsvm_base),
-    }  # fmt: skip
-    samples = read_samples(data, **reading)
-    samples = with_batches(samples, batch)
+    wanted = needed if needed == "regression" else task
+    form = form_of_files(transpose, encoding, na, libsvm_base)
+    reading = reading_options(views, target, id_column, groups, wanted, batch, weights, category) | form
+    samples = training_samples(data, reading, batch)
     X, y = samples.X, samples.y
     if y is None:
         raise ValueError("Name the column of the class or target by --target (-y), or in the TOML file.")
@@ -165,8 +161,6 @@ def evaluate(
       consilience evaluate model.cons new.csv -y diagnosis
       consilience evaluate model.cons rna.parquet protein.parquet --id patient -y subtype --report external.html
     """
-    import numpy as np
-
     from ..report import examine_external
 
     check_outputs(report, inputs=[model_file, *data])
@@ -178,7 +172,7 @@ def evaluate(
     read = tell_views(samples.X, json_out, new=True)
     missing = warn_of_missing(known, samples.X)
     title = ", ".join(path.stem for path in data)
-    counted = read_positive(positive, getattr(model, "classes_", np.array([])).tolist())
+    counted = read_positive(positive, getattr(model, "classes_", ()))
     findings = examine_external(model, samples.X, samples.y, title=title, positive=counted)
     summary: dict[str, Any] = {"samples": len(samples.y), **({"left out": left_out} if left_out else {}), **missing}
     if report is not None:

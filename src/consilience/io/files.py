@@ -175,40 +175,32 @@ def read_samples(
     spec, target, ids = read_layout(views, target, ids)
     others = [name for name in (target, groups, *columns) if name is not None]
     exact = [name for name in (*others, ids) if name is not None]
-    targets = dict(columns) if isinstance(columns, Mapping) else dict.fromkeys(columns)
-    targets.update({target: task} if target is not None else {})
+    tasks = dict(columns) if isinstance(columns, Mapping) else dict.fromkeys(columns)
+    tasks |= {target: task} if target is not None else {}
     texts, coded = known_strings(known)
     texts += categories
     na_values = [na_values] if isinstance(na_values, str) else list(na_values)
     options = {
-        "exact": exact, "targets": targets, "texts": [*texts, *coded], "encoding": encoding,
+        "exact": exact, "targets": tasks, "texts": [*texts, *coded], "encoding": encoding,
         "na_values": na_values, "libsvm_base": libsvm_base,
     }  # fmt: skip
     tables = []
     for path in given:  # a plain loop: warnings count the calls up to here
         tables.append(_read_table(path, options))
         tables[-1].texts, tables[-1].categories = set(texts), set(coded)
-        tables[-1].levels.update({name: () for name in categories if name in tables[-1].columns})
     tell_missing_cells(tables, na_values)
-    lost = [name for name in categories if not any(name in table.columns for table in tables)]
-    if lost:
-        raise ValueError(f"No column '{lost[0]}' of `categories` (--category) is in {quoted_files(tables)}.")
-    tables = _turned(tables, ids, {**targets, groups or "": "classification"}) if transpose else tables
+    tables = _turned(tables, ids, {**tasks, groups or "": "classification"}) if transpose else tables
     for table in tables:
         settle_index(table)
+    _declare_categories(tables, categories)
     if target is None and len(tables) == 1 and tables[0].numbered:
         target = "y"  # the first number of each row
         others = [target, *others]
-    names: np.ndarray | None = None
-    if len(tables) > 1:
-        tables, names = _match_rows(tables, ids, known)
-    elif ids is not None or tables[0].samples is not None:
-        names = _take_names(tables[0], ids, elsewhere=known is not None)
+    tables, names = _match_rows(tables, ids, known)
     if known:  # new samples may lack what is not a view
         others = [name for name in others if name in (target, groups) or any(name in t.columns for t in tables)]
     taken = {name: as_numbers(take_column(tables, name)) for name in dict.fromkeys(others)}
-    if task == "regression" and target is not None:
-        taken[target] = _as_floats(taken[target], target)
+    taken |= {target: _as_floats(taken[target], target)} if task == "regression" and target else {}
     if spec is None and known:
         parts = find_known_views(tables, known)
     else:
@@ -221,6 +213,15 @@ def read_samples(
     taken = {name: values[kept] for name, values in taken.items()}
     rest = {name: taken[name] for name in columns if name in taken}
     return Samples(X, taken.get(target or ""), taken.get(groups or ""), rest)
+
+
+def _declare_categories(tables: Sequence[Table], categories: Sequence[str]) -> None:
+    """Make categories of columns of codes."""
+    for name in categories:
+        having = [table for table in tables if name in table.columns]
+        if not having:
+            raise ValueError(f"No column '{name}' of `categories` (--category) is in {quoted_files(tables)}.")
+        having[0].levels[name] = ()
 
 
 def _turned(tables: Sequence[Table], ids: str | None, exact: Mapping[str, str | None]) -> list[Table]:
@@ -282,9 +283,13 @@ def _as_floats(values: np.ndarray, name: str) -> np.ndarray:
         ) from error
 
 
-def _match_rows(tables: Sequence[Table], ids: str | None, known: Known | None) -> tuple[list[Table], np.ndarray]:
-    """Return the rows of all tables in one order, missing where a table does not have the sample."""
+def _match_rows(tables: list[Table], ids: str | None, known: Known | None) -> tuple[list[Table], np.ndarray | None]:
+    """Return the rows of all tables in one order, missing where a table does not have the sample, and their names."""
+    if len(tables) == 1 and ids is None and tables[0].samples is None:
+        return tables, None
     elsewhere = known is not None or any(ids in table.columns for table in tables)
+    if len(tables) == 1:
+        return tables, _take_names(tables[0], ids, elsewhere)
     keys = _of_one_type([_take_names(table, ids, elsewhere) for table in tables])
     for own, table in zip(keys, tables, strict=True):
         check_unique_names(as_names(own), table.where)
