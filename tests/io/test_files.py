@@ -554,6 +554,15 @@ def test_integers_beside_missing_cells_stay_integers(name, tmp_path):
         read_samples([tmp_path / name, tmp_path / "more.csv"], ids="id", target="y", groups="site")
 
 
+def test_integers_beyond_int64_stay_apart(tmp_path):
+    large = [2**63 + 1, 2**63 + 2, 5]
+    pd.DataFrame({"id": np.array(large, dtype=np.uint64), "a": 0.5, "y": [1, 2, 1]}).to_parquet(tmp_path / "t.parquet")
+    pd.DataFrame({"id": large, "b": range(3)}).to_csv(tmp_path / "t2.csv", index=False)
+    assert read_samples([tmp_path / "t.parquet"], ids="id").X.sample_names.tolist() == large
+    X = read_samples([tmp_path / "t.parquet", tmp_path / "t2.csv"], ids="id", target="y").X
+    assert X.sample_names.tolist() == list(map(str, large))
+
+
 # -- samples that some files do not have
 def three_files(folder, *names):
     paths = [folder / f"{view}.csv" for view in "abc"[: len(names)]]

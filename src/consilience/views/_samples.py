@@ -34,7 +34,8 @@ def as_names(names: Any) -> np.ndarray:
 def _objects(items: Sequence[Any]) -> np.ndarray:
     array = np.empty(len(items), dtype=object)
     array[:] = items
-    return np.asarray(items) if all(isinstance(item, (int, np.integer)) for item in items) and len(items) else array
+    integers = np.asarray(items) if all(isinstance(item, (int, np.integer)) for item in items) else array
+    return integers if integers.dtype.kind in "iu" else array  # int64 and uint64 together would be rounded
 
 
 def is_default(names: np.ndarray) -> bool:
