@@ -359,6 +359,10 @@ def test_options_of_a_comparison(data, tmp_path):
     assert refused(*given, "--all").startswith("--all compares every estimator")
 
 
+def test_a_column_without_a_name_is_not_one_of_weights(data, tmp_path):
+    assert refused("fit", data, "-y", "y", "--weights", "", "--save", tmp_path / "m.cons").startswith("No column '' is")
+
+
 def test_weights_of_a_comparison_are_those_of_the_column(tmp_path):
     weights = RNG.uniform(0.1, 2, size=N).round(3)
     data = written(tmp_path, w=weights)

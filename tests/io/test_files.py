@@ -528,6 +528,9 @@ def test_a_target_of_regression_that_is_text_is_refused(tmp_path):
     (tmp_path / "t.csv").write_text("a,y\n1,2.5\n2,n.d.\n")
     with pytest.raises(ValueError, match=r"Column 'y' is the target of a regression.*'n.d.'.* `na_values` \(--na\)"):
         read_samples([tmp_path / "t.csv"], target="y", task="regression")
+    for read in (read_samples, lambda path, **own: list(read_stream(path, **own))):
+        with pytest.raises(ValueError, match="`task` must be 'classification' or 'regression'; got 'ranking'"):
+            read(tmp_path / "t.csv", target="y", task="ranking")
 
 
 @pytest.mark.parametrize("name", ["t.xlsx", "t.parquet", "t.jsonl", "t.csv"])

@@ -124,7 +124,7 @@ def reading_options(
     tasks = {batch: "classification", weights: "regression"}
     return {
         "views": views, "target": target, "ids": ids, "groups": groups, "task": task and str(task),
-        "columns": {name: task for name, task in tasks.items() if name}, "categories": categories or (),
+        "columns": {name: task for name, task in tasks.items() if name is not None}, "categories": categories or (),
     }  # fmt: skip
 
 

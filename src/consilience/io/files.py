@@ -200,7 +200,7 @@ def read_samples(
     if known:  # new samples may lack what is not a view
         others = [name for name in others if name in (target, groups) or any(name in t.columns for t in tables)]
     taken = {name: as_numbers(take_column(tables, name)) for name in dict.fromkeys(others)}
-    taken |= {target: _as_floats(taken[target], target)} if task == "regression" and target else {}
+    taken |= {target: _as_floats(taken[target], target)} if task == "regression" and target is not None else {}
     if spec is None and known:
         parts = find_known_views(tables, known)
     else:

@@ -68,6 +68,11 @@ class Source:
     errors: RowErrors = field(default_factory=RowErrors)  # what to do with rows that cannot be read
     libsvm_base: int | None = None  # number of the first column of libsvm files; None to find it
 
+    def __post_init__(self) -> None:
+        unknown = set(self.targets.values()) - {None, "classification", "regression"}
+        if unknown:
+            raise ValueError(f"`task` must be 'classification' or 'regression'; got {unknown.pop()!r}.")
+
 
 @contextmanager
 def naming_file(where: str, kind: str, errors: Any = Exception) -> Iterator[None]:
