@@ -67,7 +67,7 @@ def test_no_function_is_longer_than_60_lines():
 def test_no_function_has_more_than_12_arguments():
     """Except for estimators' `__init__`, whose arguments are parameters, and commands, whose arguments are options."""
     # keyword-only parameters of these are the options of a comparison, and the forms of files
-    front_door = {"evaluation/comparison.py: compare", "io/streams.py: read_stream"}
+    front_door = {"evaluation/comparison.py: compare", "io/streams.py: read_stream", "io/files.py: read_samples"}
     counts = {}
     for module, name, node in all_functions():
         if not name.endswith("__init__") and not module.startswith("cli/"):

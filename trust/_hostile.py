@@ -45,15 +45,6 @@ def changes_a_terminal(text: str) -> str | None:
     return None
 
 
-def begins_a_formula(cell: str) -> bool:
-    """Tell whether a spreadsheet program might run a cell."""
-    try:
-        float(cell)
-    except ValueError:
-        return cell[:1] in ("\t", "\r", "\n") or cell.lstrip()[:1] in tuple("=+-@\uff1d\uff0b\uff0d\uff20")
-    return False
-
-
 # -- files that carry code
 class Code:
     """Runs when it is unpickled: it makes a file."""

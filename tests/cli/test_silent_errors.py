@@ -195,7 +195,7 @@ def test_ids_as_numbers_and_as_text(study, tmp_path):
     views[first].reset_index().to_parquet(tmp_path / f"{first}.parquet")  # integers; in CSV files they are text
     rows = commands.predicted(study.saved, tmp_path / f"{first}.parquet", *paths, "--id", "who")
     found = {row["id"]: row["prediction"] for row in rows}
-    assert [found[names[name]] for name in study.expected.index] == study.expected.tolist()
+    assert [found[str(names[name])] for name in study.expected.index] == study.expected.tolist()
 
 
 def test_samples_without_any_view_are_left_out_by_name(study):

@@ -7,7 +7,7 @@ import sys
 import numpy as np
 import pandas as pd
 import pytest
-from commands import ended, refused, run, summary
+from commands import ended, predicted, refused, run, summary
 from sklearn.datasets import dump_svmlight_file
 
 import consilience as cs
@@ -50,6 +50,7 @@ def test_the_table_of_views_goes_to_standard_error_or_into_json(tmp_path):
         ["view", "kind", "columns", "samples", "missing", "gaps"],
         ["a", "numbers", "2", "60", "0", "3"],
         ["b", "numbers", "2", "50", "10", "0"],
+        ["Task:", "classification,", "2", "classes:", "healthy,", "ill"],
     ]
     assert "Read 60" not in done.stdout
     read = summary("fit", data, "-y", "y", "-e", "OnlinePerceptron", "--save", model)["read"]
@@ -158,7 +159,7 @@ def test_the_lines_that_use_a_model_work_as_printed(command, data, tmp_path):
 def test_the_lines_repeat_how_files_were_read(tmp_path):
     data = written(tmp_path, center=["north", "south"] * 30, w=np.ones(N))
     use = summary("fit", data, "-y", "y", "--groups", "center", "--weights", "w", "--save", tmp_path / "m.cons")["use"]
-    assert "groups='center', columns=['w']" in use["python"][1]
+    assert "groups='center', columns={'w': 'regression'}" in use["python"][1]
     names = {"consilience": cs}
     exec(use["python"][0], names)
     assert len(eval(use["python"][1], names)) == N
@@ -215,7 +216,8 @@ def test_probabilities_sets_and_intervals(data, tmp_path):
     assert [row["classes"] for row in rows] == [fitted_model.classes_[inside].tolist() for inside in sets]
     run("predict", model, data, "--proba", "--coverage", 0.8, "--out", out)
     table = pd.read_csv(out)
-    assert list(table) == ["id", "prediction", "probability_healthy", "probability_ill", "classes"]
+    assert list(table)[2:] == ["probability_healthy", "probability_ill", "in_set_healthy", "in_set_ill"]
+    np.testing.assert_array_equal(table[["in_set_healthy", "in_set_ill"]], sets)
     np.testing.assert_allclose(table[["probability_healthy", "probability_ill"]], expected)
     numbers = written(tmp_path, "n.csv", y=3 * FRAME["a__0"] + 100)
     run("fit", numbers, "-y", "y", "--save", model)
@@ -260,6 +262,75 @@ def test_evaluation_prints_measures_with_intervals_and_classes(data, tmp_path):
         assert words in shown
 
 
+@pytest.mark.parametrize("positive", ["healthy", "ill"])
+def test_the_positive_class_is_that_of_curves_and_scores(positive, data, tmp_path):
+    from sklearn.metrics import average_precision_score, make_scorer
+
+    model, report = tmp_path / "m.cons", tmp_path / "e.html"
+    run("fit", data, "-y", "y", "--save", model)
+    run("evaluate", model, data, "-y", "y", "--positive", positive, "--report", report)
+    assert f"Predicted probability of {positive}" in report.read_text()
+    words = ("-y", "y", "-e", "LateFusion", "--cv", 3, "-j", 1, "--scoring", "average_precision")
+    found = summary("compare", data, *words, "--positive", positive)["leaderboard"][0]["score"]
+    X, y = cs.read_samples([data], target="y").X, FRAME["y"].to_numpy()
+    scorer = make_scorer(average_precision_score, response_method="predict_proba", pos_label=positive)
+    row = cs.compare(X, y, estimators=["LateFusion"], cv=3, baselines=False, scoring=scorer)[0]
+    shares = row.probabilities[:, ["healthy", "ill"].index(positive)]
+    folds = [part.test for part in row.parts]
+    expected = np.mean([average_precision_score(y[test] == positive, shares[test]) for test in folds])
+    assert found == pytest.approx(expected)
+    said = refused("evaluate", model, data, "-y", "y", "--positive", "sick")
+    assert said == "--positive names one of two classes; got 'sick'. The classes are healthy, ill."
+
+
+# -- the task
+def test_the_task_is_printed_and_whole_numbers_of_many_values_need_it(tmp_path):
+    model, folds = tmp_path / "m.cons", ("-e", "LateFusion", "--cv", 2, "-j", 1)
+    days = written(tmp_path, "days.csv", y=np.arange(N) // 2)
+    for words in (("fit", days, "--save", model), ("compare", days)):
+        said = refused(*words, "-y", "y")
+        assert said.startswith("The target 'y' has 30 different whole numbers in 60 samples. Pass --task regression if")
+    told = run("fit", days, "-y", "y", "--task", "regression", "--save", model).stderr
+    assert "Task: regression, 30 values" in told
+    assert isinstance(cs.load(model), cs.ConsensusRegressor)
+    told = run("compare", days, "-y", "y", "--task", "regression", *folds).stderr
+    assert "Task: regression, 30 values" in told
+    grades = written(tmp_path, "grades.csv", y=[1, 2, None] * (N // 3))
+    pd.read_csv(grades).astype({"y": "Int64"}).to_csv(grades, index=False)
+    found = summary("fit", grades, "-y", "y", "--save", model)
+    assert found["target"] == "classification, 2 classes: 1, 2"
+    assert found["classes"] == [1, 2]
+    assert {row["prediction"] for row in predicted(model, grades)} <= {1, 2}
+    one = written(tmp_path, "one.csv", y="ill")
+    for words in (("fit", one, "--save", model), ("compare", one)):
+        assert refused(*words, "-y", "y").startswith("The target 'y' has only the class 'ill'; classification needs")
+
+
+def test_models_of_classes_that_are_text_read_them_as_text(tmp_path):
+    model = tmp_path / "m.cons"
+    run("fit", written(tmp_path, y=np.where(FRAME["y"] == "ill", "1.10", "1.1")), "-y", "y", "--task", "classification",
+        "--save", model)  # fmt: skip
+    assert cs.load(model).classes_.tolist() == ["1.1", "1.10"]
+    codes = written(tmp_path, y=np.where(FRAME["y"] == "ill", "1", "B"))
+    run("fit", codes, "-y", "y", "--save", model)
+    only = written(tmp_path, y=np.where(FRAME["y"] == "ill", "1", ""))
+    assert summary("evaluate", model, only, "-y", "y")["samples"] == (FRAME["y"] == "ill").sum()
+
+
+def test_codes_are_categories_on_request_and_names_of_new_files_may_have_no_heading(tmp_path):
+    model, names = tmp_path / "m.cons", [f"s{k}" for k in range(N)]
+    FRAME[["a__0", "a__1"]].set_axis(names).to_csv(tmp_path / "rna.csv")  # the names have no heading
+    clinical = FRAME[["y"]].assign(patient=names, stage=np.arange(N) % 3, age=50.5)
+    clinical.to_csv(tmp_path / "clinical.csv", index=False)
+    run("fit", tmp_path / "rna.csv", tmp_path / "clinical.csv", "--id", "patient", "-y", "y", "--category", "stage",
+        "--save", model)  # fmt: skip
+    known = cs.load(model)._known["clinical"]
+    assert list(known[2]) == ["stage=0", "stage=1", "stage=2", "age"]
+    expected = predicted(model, tmp_path / "rna.csv", tmp_path / "clinical.csv", "--id", "patient")
+    assert [row["id"] for row in expected] == names
+    assert [row["id"] for row in predicted(model, tmp_path / "rna.csv", "--id", "patient")] == names
+
+
 # -- comparison
 def test_options_of_a_comparison(data, tmp_path):
     csv, model = tmp_path / "board.csv", tmp_path / "m.cons"
@@ -284,6 +355,10 @@ def test_options_of_a_comparison(data, tmp_path):
     assert "Average of one logistic regression per view" in shown
     assert "verdict" in shown
     assert refused(*given, "--all").startswith("--all compares every estimator")
+
+
+def test_a_column_without_a_name_is_not_one_of_weights(data, tmp_path):
+    assert refused("fit", data, "-y", "y", "--weights", "", "--save", tmp_path / "m.cons").startswith("No column '' is")
 
 
 def test_weights_of_a_comparison_are_those_of_the_column(tmp_path):

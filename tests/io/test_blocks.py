@@ -121,7 +121,7 @@ def test_targets_have_one_type_in_all_blocks(tmp_path, name, values):
     path = as_table(tmp_path / name, FRAME[["a", "b"]].assign(y=column))
     _, y, parts = check(path, target="y")
     assert len({part.y.dtype for part in parts}) == 1
-    assert y.dtype.kind == {int: "f" if None in values else "i", float: "f", bool: "b", str: "O"}[type(values[0])]
+    assert y.dtype.kind == {int: "O" if None in values else "i", float: "f", bool: "b", str: "O"}[type(values[0])]
 
 
 @pytest.mark.parametrize("name", FORMATS)

@@ -185,28 +185,29 @@ def two_files(folder, first, second):
 @pytest.mark.parametrize(
     ("first", "second", "names"),
     [
-        (["1", "2"], [2, 1], [1, 2]),
-        (["1.0", "2.0"], [2, 1], [1, 2]),
+        (["1", "2"], [2, 1], ["1", "2"]),
         (["1", "2"], ["2", "1"], ["1", "2"]),
         (["1", "x"], [1.0, "x"], ["1", "x"]),
         (["1234567", "2"], ["2", 1234567.0], ["1234567", "2"]),
-        (["01", "2"], [1, 2], ["01", "2", "1"]),
     ],
 )
 def test_names_match_as_numbers_and_as_text(first, second, names, tmp_path):
     X = two_files(tmp_path, first, second)
     assert X.sample_names.tolist() == names
     for view, own in (("one", first), ("two", second)):
-        places = [
-            names.index(float(name) if isinstance(names[0], int) else str(name).removesuffix(".0")) for name in own
-        ]
+        places = [names.index(str(name).removesuffix(".0")) for name in own]
         np.testing.assert_array_equal(X[view][places, 0], range(len(own)))
 
 
 NAME_ERRORS = {
     "'one.csv' has the sample 'a' more than once": (["a", "a"], ["a"]),
     "'two.jsonl' has the sample '1' more than once": (["1", "x"], [1, "1"]),
-    "No sample of 'one.csv' is in another file: it has '01', the others '1', for example": (["01", "02"], [1, 2]),
+    "'01' of 'one.csv' may be '1' of 'two.jsonl': they differ only in zeros": (["01", "2"], [1, 2]),
+    "'1.0' of 'one.csv' may be '1' of 'two.jsonl', and 1 more names": (["1.0", "2.0"], [1, 2]),
+    "No sample of 'one.csv' is in another file: it has '1.10', the others '1.1', for": (
+        ["1.10", "1.20"],
+        ["1.1", "1.2"],
+    ),
     "'two.jsonl' has 1 of 2 rows without a name in column 'id', the first after 1 others": (["a", "b"], ["a", None]),
 }
 
@@ -486,3 +487,164 @@ def test_reading_takes_time_in_proportion_to_the_columns(tmp_path, monkeypatch):
         ]
     ratios = [large / small for small, large in zip(*times.values(), strict=True)]
     assert max(ratios) < 24  # 8 times the columns; a search of all columns for each would take 64 times as long
+
+
+def test_names_and_groups_are_text_as_written(tmp_path):
+    names = ["1.1", "1.10", "2e3", "2000", "+7", "7", "007", "123456789012345678901"]
+    (tmp_path / "t.csv").write_text("id,site,a\n" + "".join(f"{name},{name},{k}\n" for k, name in enumerate(names)))
+    read = read_samples([tmp_path / "t.csv"], ids="id", groups="site")
+    assert read.X.sample_names.tolist() == read.groups.tolist() == names
+    assert next(read_stream(tmp_path / "t.csv", ids="id", target="site"))[0].sample_names.tolist() == names
+    (tmp_path / "t.csv").write_text(",a\n" + "".join(f"00{k},{k}\n" for k in range(3)))  # not row numbers
+    assert read_samples([tmp_path / "t.csv"]).X.sample_names.tolist() == ["000", "001", "002"]
+
+
+LONG = 123456789012345678
+TARGETS = {  # cells of a text file, and the target without a task, for classification and for regression
+    "integers": (["1", "2", ""], [1, 2, None], [1, 2, None], [1.0, 2.0]),
+    "long integers": ([LONG, LONG + 1, ""], [LONG, LONG + 1, None], [LONG, LONG + 1, None], [float(LONG)] * 2),
+    "zeros in front": (["01", "1", "2"], ["01", "1", "2"], ["01", "1", "2"], [1.0, 1.0, 2.0]),
+    "signs": (["+7", "7", "2e3"], ["+7", "7", "2e3"], ["+7", "7", "2e3"], [7.0, 7.0, 2000.0]),
+    "whole": (["1.0", "2.0", "1.0"], [1.0, 2.0, 1.0], [1.0, 2.0, 1.0], [1.0, 2.0, 1.0]),
+    "versions": (["1.1", "1.10", "1.2"], [1.1, 1.1, 1.2], ["1.1", "1.10", "1.2"], [1.1, 1.1, 1.2]),
+    "true": (["true", "false", ""], [True, False, None], [True, False, None], None),
+}
+
+
+@pytest.mark.parametrize("name", TARGETS)
+def test_classes_are_as_written_and_targets_of_regression_are_numbers(name, tmp_path):
+    cells, *expected = TARGETS[name]
+    path = tmp_path / "t.csv"
+    path.write_text("a,y\n" + "".join(f"{k},{cell}\n" for k, cell in enumerate(cells)))
+    for task, values in zip((None, "classification", "regression"), expected, strict=True):
+        if values is not None:
+            y = read_samples([path], target="y", task=task).y
+            assert [repr(value) for value in y.tolist() if value == value] == list(map(repr, values))
+            labels = next(read_stream(path, task=task))[1]
+            assert [repr(value) for value in labels if value == value] == list(map(repr, values))
+
+
+def test_a_target_of_regression_that_is_text_is_refused(tmp_path):
+    (tmp_path / "t.csv").write_text("a,y\n1,2.5\n2,n.d.\n")
+    with pytest.raises(ValueError, match=r"Column 'y' is the target of a regression.*'n.d.'.* `na_values` \(--na\)"):
+        read_samples([tmp_path / "t.csv"], target="y", task="regression")
+    for read in (read_samples, lambda path, **own: list(read_stream(path, **own))):
+        with pytest.raises(ValueError, match="`task` must be 'classification' or 'regression'; got 'ranking'"):
+            read(tmp_path / "t.csv", target="y", task="ranking")
+
+
+@pytest.mark.parametrize("name", ["t.xlsx", "t.parquet", "t.jsonl", "t.csv"])
+def test_integers_beside_missing_cells_stay_integers(name, tmp_path):
+    long = LONG if name != "t.xlsx" else 123456789012345  # the digits of a number in Excel
+    site, y = pd.array([long, long + 1, None], dtype="Int64"), pd.array([1, None, 2], dtype="Int64")
+    frame = pd.DataFrame({"id": [7, 8, 9], "a": [1.0, 2, 3], "site": site, "y": y})
+    if name == "t.xlsx":
+        frame.to_excel(tmp_path / name, index=False)
+    elif name == "t.parquet":
+        frame.to_parquet(tmp_path / name)
+    elif name == "t.jsonl":
+        frame.to_json(tmp_path / name, orient="records", lines=True)
+    else:
+        frame.to_csv(tmp_path / name, index=False)
+    read = read_samples([tmp_path / name], ids="id", groups="site", target="y")
+    assert read.y.tolist() == [1, None, 2]
+    assert [str(site) for site in read.groups] == [str(long), str(long + 1), "None"]
+    (tmp_path / "more.csv").write_text("id,b\n9,1\n8,2\n7,3\n")
+    X = read_samples([tmp_path / name, tmp_path / "more.csv"], ids="id", target="y", groups="site").X
+    assert dict(zip(X.sample_names.tolist(), X["more"][:, 0], strict=True)) == {"7": 3.0, "8": 2.0, "9": 1.0}
+    (tmp_path / "more.csv").write_text("id,b\n009,1\n8,2\n7,3\n")
+    with pytest.raises(ValueError, match=r"'9' of 't.*' may be '009' of 'more.csv'"):
+        read_samples([tmp_path / name, tmp_path / "more.csv"], ids="id", target="y", groups="site")
+
+
+def test_integers_beyond_int64_stay_apart(tmp_path):
+    large = [2**63 + 1, 2**63 + 2, 5]
+    pd.DataFrame({"id": np.array(large, dtype=np.uint64), "a": 0.5, "y": [1, 2, 1]}).to_parquet(tmp_path / "t.parquet")
+    pd.DataFrame({"id": large, "b": range(3)}).to_csv(tmp_path / "t2.csv", index=False)
+    assert read_samples([tmp_path / "t.parquet"], ids="id").X.sample_names.tolist() == large
+    X = read_samples([tmp_path / "t.parquet", tmp_path / "t2.csv"], ids="id", target="y").X
+    assert X.sample_names.tolist() == list(map(str, large))
+
+
+# -- samples that some files do not have
+def three_files(folder, *names):
+    paths = [folder / f"{view}.csv" for view in "abc"[: len(names)]]
+    for path, own in zip(paths, names, strict=True):
+        path.write_text(f"id,{path.stem}1\n" + "".join(f"{name},{k}\n" for k, name in enumerate(own)))
+    return paths
+
+
+PEOPLE = [f"p{k}" for k in range(1, 41)]
+SPELLED = {
+    "'p41' of 'a.csv' may be 'P41' of 'b.csv'": ([*PEOPLE, "p41"], [*PEOPLE, "P41"]),
+    "'p41' of 'a.csv' may be 'p041' of 'b.csv'": ([*PEOPLE, "p41"], [*PEOPLE, "p041"]),
+    "'p 41' of 'a.csv' may be 'p41' of 'b.csv'": ([*PEOPLE, "p 41"], [*PEOPLE, "p41"]),
+    "'p21-01A' of 'b.csv' may be 'p21' of 'a.csv', and 19 more names": (
+        PEOPLE, PEOPLE[:20] + [f"{name}-01A" for name in PEOPLE[20:]]),
+    "Only 1 of 40 samples of 'a.csv' is in another file: it has 'p1', the others 'q1', for example. Write the": (
+        PEOPLE, [PEOPLE[-1], "q1", "q2"]),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("message", SPELLED)
+def test_names_that_match_in_part_by_mistake_are_refused(message, tmp_path):
+    paths = three_files(tmp_path, *SPELLED[message])
+    with pytest.raises(ValueError, match=re.escape(message)):
+        read_samples(paths, ids="id")
+    every = {name for names in SPELLED[message] for name in names}
+    with pytest.warns(UserWarning, match="are in all 3 files"):  # a file that lists all of them
+        X = read_samples(three_files(tmp_path, *SPELLED[message], every), ids="id").X
+    assert set(X.sample_names) == every
+
+
+def test_samples_that_some_files_do_not_have_are_counted(tmp_path):
+    paths = three_files(tmp_path, PEOPLE, PEOPLE[:24], [*PEOPLE[10:], "new"])
+    message = r"do not have the same 41 samples: 14 are in all 3 files, 26 in some, 1 only in one \('new' of 'c.csv'\)"
+    with pytest.warns(UserWarning, match=message):
+        X = read_samples(paths, ids="id").X
+    assert [int(X.present(view).sum()) for view in X.names] == [40, 24, 31]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        read_samples(three_files(tmp_path, PEOPLE, PEOPLE[::-1]), ids="id")
+
+
+def test_the_names_of_new_samples_may_be_in_a_column_without_a_name(tmp_path):
+    (tmp_path / "one.csv").write_text(",a\ns1,1\ns2,2\n")
+    known = {"one": numbers("a")}
+    assert read_samples([tmp_path / "one.csv"], ids="patient", known=known).X.sample_names.tolist() == ["s1", "s2"]
+    (tmp_path / "two.csv").write_text(",b\ns2,1\ns1,2\n")
+    X = read_samples(
+        [tmp_path / "one.csv", tmp_path / "two.csv"], ids="patient", known={**known, "two": numbers("b")}
+    ).X
+    np.testing.assert_array_equal(X["two"], [[2], [1]])
+    with pytest.raises(ValueError, match="has no column 'patient'"):
+        read_samples([tmp_path / "one.csv"], ids="patient")
+
+
+def test_a_layout_that_names_no_column_of_a_file_is_an_error(tmp_path):
+    paths = three_files(tmp_path, PEOPLE, PEOPLE)
+    with pytest.raises(ValueError, match=r"`views` \(--views\) names no column of 'b.csv', which has 'b1'. Name"):
+        read_samples(paths, ids="id", views={"a": "a1"})
+    assert read_samples(paths, ids="id", views={"a": "a1"}, target="b1").X.names == ("a",)
+
+
+def test_columns_of_codes_become_categories_on_request(tmp_path):
+    (tmp_path / "t.csv").write_text("age,stage,y\n50,1,p\n60,3,q\n70,1,p\n80,3,q\n")
+    pd.read_csv(tmp_path / "t.csv").to_parquet(tmp_path / "t.parquet")
+    for name in ("t.csv", "t.parquet"):
+        X = read_samples([tmp_path / name], target="y", categories=["stage"]).X
+        assert X.feature_names == {"t": ("age", "stage=1", "stage=3")}
+        model = CoRegularizedRidgeClassifier().fit(X, ["p", "q", "p", "q"])
+        again = read_samples([tmp_path / name], known=model._known).X
+        np.testing.assert_allclose(model.decision_function(again), model.decision_function(X))
+    with pytest.raises(ValueError, match=r"No column 'grade' of `categories` \(--category\) is in 't.csv'"):
+        read_samples([tmp_path / "t.csv"], target="y", categories=["grade"])
+
+
+def test_a_target_with_an_index_of_integers_is_matched_to_names_of_text(tmp_path):
+    (tmp_path / "t.csv").write_text("id,a\n3,1.0\n1,-1.0\n2,-2.0\n")
+    X = read_samples([tmp_path / "t.csv"], ids="id").X
+    model = CoRegularizedRidgeClassifier(alpha=1e-3).fit(X, pd.Series(["q", "q", "p"], index=[1, 2, 3]))
+    assert model.predict(X).tolist() == ["p", "q", "q"]
+    with pytest.raises(ValueError, match=r"The index of y .* is not that of the samples"):
+        model.fit(X, pd.Series(["q", "q", "p"], index=[0, 1, 2]))

@@ -7,7 +7,17 @@ from typing import Any, NamedTuple
 
 from . import _options as option
 from ._app import Stopped, app, form_of_files, given_command
-from ._data import check_outputs, labeled, read_class_weight, read_preparation, read_weight_column, with_batches
+from ._data import (
+    check_outputs,
+    labeled,
+    read_class_weight,
+    read_positive,
+    read_preparation,
+    read_weight_column,
+    reading_options,
+    settle_task,
+    training_samples,
+)
 from ._estimators import as_spelled
 from ._output import board_rows, how_to_use, say, show
 from ._reading import tell_views
@@ -37,9 +47,11 @@ def compare_files(
     baselines: option.BaselinesFlag = None,
     task: option.TaskName = None,
     scoring: option.ScoringNames = None,
+    positive: option.PositiveClass = None,
     prepare: option.Preparations = None,
     top_k: option.TopColumns = None,
     batch: option.BatchColumn = None,
+    category: option.CategoryColumns = None,
     cv: option.NumberOfFolds = 5,
     repeats: option.NumberOfRepeats = 1,
     seed: option.Seed = 0,
@@ -65,30 +77,28 @@ def compare_files(
     """
     from ..evaluation.candidates import used_views
     from ..evaluation.comparison import compare
-    from ..io import read_samples
 
     outputs = _Outputs(save_to, report, csv, json_out)
     check_outputs(save_to, report, csv, resume, inputs=data)  # before minutes of work
     _check_options(estimator, every, outputs, jobs)
     steps = read_preparation(prepare, batch, top_k)
-    columns = [name for name in (batch, weights) if name is not None]
-    reading: dict[str, Any] = {"views": views, "target": target, "ids": id_column, "groups": groups, "columns": columns}
-    reading.update(form_of_files(transpose, encoding, na, libsvm_base))
-    samples, left_out = labeled(with_batches(read_samples(data, **reading), batch))
-    read = tell_views(samples.X, json_out, layout=views)
+    form = form_of_files(transpose, encoding, na, libsvm_base)
+    reading = reading_options(views, target, id_column, groups, task, batch, weights, category) | form
+    samples, left_out = labeled(training_samples(data, reading, batch))
     X, y = samples.X, samples.y
+    kind, told = settle_task(y, target, task)
+    read = tell_views(X, json_out, layout=views, task=told)
     with _resumed(resume):
         board = compare(
-            X, y, task=task, scoring=_scorers(scoring), cv=repeated_folds(cv, repeats, y, task, samples.groups, seed),
-            groups=samples.groups, estimators="all" if every else _spelled(estimator, X, y, task, steps),
+            X, y, task=kind, groups=samples.groups, scoring=_scorers(scoring, read_positive(positive, y)),
+            estimators="all" if every else _spelled(estimator, X, y, kind, steps),
+            cv=repeated_folds(cv, repeats, y, kind, samples.groups, seed),
             baselines=not estimator if baselines is None else baselines,
             sample_weight=read_weight_column(samples, weights), class_weight=read_class_weight(class_weight, y),
             prepare=steps, random_state=seed, n_jobs=jobs, verbose=not json_out, resume=resume,
         )  # fmt: skip
     summary: dict[str, Any] = {"samples": len(X), "views": used_views(X, steps), **read, **board_rows(board)}
-    summary.update({"left out": left_out} if left_out else {})
-    if not json_out:
-        say(str(board))
+    summary |= {"left out": left_out} if left_out else {}
     summary.update(_write_outputs(board, samples, data, reading, batch, outputs, jobs))
     if json_out:
         show(summary, True)
@@ -117,8 +127,10 @@ class _Outputs(NamedTuple):
 def _write_outputs(
     board: Any, samples: Any, data: list[Path], reading: dict[str, Any], batch: str | None, outputs: _Outputs, jobs: int
 ) -> dict[str, Any]:
-    """Write the leaderboard, the best model and the report where they are asked for; return what was written."""
+    """Print the leaderboard; write it, the best model and the report where they are asked for, and return where."""
     written: dict[str, Any] = {}
+    if not outputs.json_out:
+        say(str(board))
     if outputs.csv is not None:
         board.to_csv(outputs.csv)
         written["csv"] = str(outputs.csv)
@@ -151,21 +163,23 @@ def _check_options(estimator: Any, every: bool, outputs: _Outputs, jobs: int) ->
         raise ValueError("--jobs is at least 1, or -1 for all cores; got 0.")
 
 
-def _scorers(given: list[str] | None) -> Any:
-    """Return the scorers of --scoring: None, one name, or several."""
+def _scorers(given: list[str] | None, positive: Any) -> Any:
+    """Return the scorers of --scoring: None, one name, or several; those of a `positive` class by name."""
+    from ..evaluation._measures import scorer_of_class
+
     names = [name.strip() for text in given or () for name in text.split(",") if name.strip()]
+    if positive is not None and names:
+        return {name: scorer_of_class(name, positive) for name in names}
     return list(dict.fromkeys(names)) if len(names) > 1 else names[0] if names else None
 
 
-def repeated_folds(cv: int, repeats: int, y: Any, task: str | None, groups: Any, seed: int) -> Any:
+def repeated_folds(cv: int, repeats: int, y: Any, task: str, groups: Any, seed: int) -> Any:
     """Return the outer folds: their number, or for repeats all their splits, each with other random folds."""
     from sklearn.model_selection import GroupKFold, KFold, StratifiedGroupKFold, StratifiedKFold
 
-    from ..evaluation.candidates import task_of
-
     if repeats == 1:
         return cv
-    regression = (task or task_of(y)) == "regression"
+    regression = task == "regression"
     if groups is None:
         kind: Any = KFold if regression else StratifiedKFold
     else:

@@ -107,6 +107,59 @@ def is_numeric(y: Any) -> bool:
     return y is not None and y.dtype.kind in "iuf"
 
 
+def read_positive(text: str | None, classes: Any) -> Any:
+    """Return the one of two classes that --positive names; None without one."""
+    if text is None:
+        return None
+    by_name = {str(label): label for label in sorted(set(classes), key=str)}
+    if len(by_name) != 2 or text not in by_name:
+        raise ValueError(f"--positive names one of two classes; got '{text}'. The classes are {', '.join(by_name)}.")
+    return by_name[text]
+
+
+def reading_options(
+    views: Any, target: Any, ids: Any, groups: Any, task: str | None, batch: Any, weights: Any, categories: Any
+) -> dict[str, Any]:
+    """Return the options of `read_samples` about columns: batches have names, and weights are numbers."""
+    tasks = {batch: "classification", weights: "regression"}
+    return {
+        "views": views, "target": target, "ids": ids, "groups": groups, "task": task and str(task),
+        "columns": {name: task for name, task in tasks.items() if name is not None}, "categories": categories or (),
+    }  # fmt: skip
+
+
+def training_samples(data: Sequence[Path], reading: dict[str, Any], batch: str | None) -> Any:
+    """Return the samples to fit on, with a view of the batches if there is a column of them."""
+    from ..io import read_samples
+
+    return with_batches(read_samples(data, **reading), batch)
+
+
+def settle_task(y: Any, column: str | None, task: str | None) -> tuple[str, str]:
+    """Return the task of a target, and a sentence about it; whole numbers of many values need a `task`."""
+    what = f"The target '{column}'" if column else "The target"
+    values: list[Any] = [tuple(value) if isinstance(value, list) else value for value in y[_is_known(y)].tolist()]
+    n, distinct = len(values), sorted(set(values), key=lambda value: (type(value).__name__, value))
+    if task is None:
+        numbers = all(isinstance(value, (int, float)) and not isinstance(value, bool) for value in values)
+        whole = numbers and all(float(value).is_integer() for value in values)
+        if whole and (len(distinct) > 20 or len(distinct) > max(5, n / 5)):
+            raise ValueError(
+                f"{what} has {len(distinct)} different whole numbers in {n} samples. Pass --task "
+                "regression if they are measurements, or --task classification if each one is a class."
+            )
+        task = "regression" if numbers and not whole else "classification"
+    if task == "regression":
+        return task, f"regression, {len(distinct)} values"
+    if len(distinct) < 2:
+        found = f"only the class {distinct[0]!r}" if distinct else "no class"
+        raise ValueError(
+            f"{what} has {found}; classification needs at least two. Name another column by --target (-y)."
+        )
+    more = f" and {len(distinct) - 10} more" if len(distinct) > 10 else ""
+    return task, f"classification, {len(distinct)} classes: {', '.join(map(str, distinct[:10]))}{more}"
+
+
 # -- preparation
 def read_preparation(prepare: list[str] | None, batch: str | None, top_k: int | None) -> list[Any] | None:
     """Return the steps that --prepare, --batch and --top-k ask for, in this order; None if there are none."""
@@ -140,17 +193,30 @@ def with_batches(samples: Any, column: str | None) -> Any:
 
 
 def read_for_model(model: Any, known: Any, data: Sequence[Path], **options: Any) -> tuple[Any, dict[str, Any]]:
-    """Return new samples for a model, and the views to look for; batches come from their column, if files have it."""
+    """Return new samples for a model, and the views to look for; batches come from their column, if files have it.
+
+    The target has text where the classes of the model are text.
+    """
+    from dataclasses import replace
+
+    from sklearn.base import is_classifier
+
     from ..evaluation._wrappers import steps_of
     from ..io import read_samples
+    from ..io.tables import objects
     from ..views.batch_effects import RemoveBatch
 
     removed = [step for step in steps_of(model) if isinstance(step, RemoveBatch)]
     columns = [step.view for step in removed if step._known[step.view][0] == "objects"]  # others are views of files
     views = {view: about for view, about in known.items() if view not in columns}
-    samples = read_samples(data, known=views, columns=columns, **options)
+    task = "classification" if is_classifier(model) else "regression"
+    by_name = dict.fromkeys(columns, "classification")
+    samples = read_samples(data, known=views, columns=by_name, task=task, **options)
     for column in columns:
         samples = with_batches(samples, column)
+    if samples.y is not None and task == "classification" and isinstance(model.classes_.tolist()[0], str):
+        known_labels = zip(samples.y.tolist(), _is_known(samples.y), strict=True)
+        samples = replace(samples, y=objects([str(label) if there else None for label, there in known_labels]))
     return samples, views
 
 

@@ -101,12 +101,17 @@ def fit_pipeline(model: Any, X: Any, y: Any, preparation: Any, scale: bool | Non
 
 def task_of_class(name: str) -> str:
     """Return what an estimator is for."""
+    task = needed_task(name)
+    return "both" if task is None else "online" if hasattr(make_estimator(name), "partial_fit") else task
+
+
+def needed_task(name: str) -> str | None:
+    """Return the task of an estimator; None for fusions, which are for both."""
     from sklearn.base import is_classifier
 
-    if name in ("EarlyFusion", "LateFusion"):
-        return "both"
     model = make_estimator(name)
-    return "online" if hasattr(model, "partial_fit") else "classification" if is_classifier(model) else "regression"
+    fusion = type(model).__name__ in ("EarlyFusion", "LateFusion")
+    return None if fusion else "classification" if is_classifier(model) else "regression"
 
 
 def describe(model: Any) -> dict[str, Any]:

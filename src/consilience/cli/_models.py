@@ -7,18 +7,20 @@ from . import _options as option
 from ._app import app, form_of_files, given_command
 from ._data import (
     check_outputs,
-    is_numeric,
     labeled,
     load_model,
     read_class_weight,
     read_for_model,
+    read_positive,
     read_preparation,
     read_weight_column,
+    reading_options,
+    settle_task,
+    training_samples,
     views_of_model,
     warn_of_missing,
-    with_batches,
 )
-from ._estimators import describe, fit_arguments, fit_pipeline, make_estimator
+from ._estimators import describe, fit_arguments, fit_pipeline, make_estimator, needed_task
 from ._output import how_to_use, say, show, show_external
 from ._reading import tell_views
 
@@ -44,6 +46,7 @@ def fit(
     prepare: option.Preparations = None,
     top_k: option.TopColumns = None,
     batch: option.BatchColumn = None,
+    category: option.CategoryColumns = None,
     share: option.ShareFlag = False,
     json_out: option.JsonFlag = False,
 ) -> None:
@@ -58,22 +61,21 @@ def fit(
       consilience fit rna.parquet protein.parquet --id patient -y subtype --save model.cons
       consilience fit patients.csv -y diagnosis -e CoRegularizedSVC --set alpha=0.01 --save model.cons
     """
-    from ..evaluation.candidates import task_of
-    from ..io import read_samples, save, shareable
+    from ..io import save, shareable
 
     check_outputs(save_to, inputs=data)
     preparation = read_preparation(prepare, batch, top_k)
-    columns = [name for name in (batch, weights) if name is not None]
-    reading: dict[str, Any] = {"views": views, "target": target, "ids": id_column, "groups": groups, "columns": columns}
-    reading.update(form_of_files(transpose, encoding, na, libsvm_base))
-    samples = read_samples(data, **reading)
-    samples = with_batches(samples, batch)
+    needed = needed_task(estimator) if estimator else None
+    wanted = needed if needed == "regression" else task
+    form = form_of_files(transpose, encoding, na, libsvm_base)
+    reading = reading_options(views, target, id_column, groups, wanted, batch, weights, category) | form
+    samples = training_samples(data, reading, batch)
     X, y = samples.X, samples.y
     if y is None:
         raise ValueError("Name the column of the class or target by --target (-y), or in the TOML file.")
-    default = task_of(y[y == y]) if is_numeric(y) else "classification"  # without missing targets, which are NaN
-    model = make_estimator(estimator, settings, task=task or default)
-    read = tell_views(X, json_out, layout=views)
+    kind, told = settle_task(y, target, needed or wanted)
+    model = make_estimator(estimator, settings, task=kind)
+    read = tell_views(X, json_out, layout=views, task=told)
     arguments = fit_arguments(
         model, samples.groups, read_weight_column(samples, weights), read_class_weight(class_weight, y)
     )
@@ -111,8 +113,7 @@ def predict(
       consilience predict model.cons rna.parquet protein.parquet --id patient --proba --out predictions.csv
       consilience predict model.cons new.csv --coverage 0.9
     """
-    from ..io._spreadsheets import csv_lines
-    from ..io.writing import is_standard_output, write_atomically
+    from ..io.writing import csv_lines, is_standard_output, write_atomically
     from ._predictions import prediction_rows
 
     check_outputs(out, inputs=[model_file, *data])
@@ -127,14 +128,11 @@ def predict(
         show({"predictions": table.nested, **missing, **read}, json_out, table.heads, table.rows)
         return
     heads = [id_column or "id", *table.heads[1:]]
-    text, changed = csv_lines([heads, *([row[head] for head in table.heads] for row in table.rows)])
+    text = csv_lines([heads, *([row[head] for head in table.heads] for row in table.rows)])
     write_atomically(out, lambda file: file.write(text.encode()))
-    if changed:
-        say(f"{changed} cells that begin like formulas got an apostrophe (') in front.", err=True)
     if not is_standard_output(out):
         summary = {"predictions": len(table.rows), "written": str(out), **missing}
-        changes = {"changed cells": changed} if changed else {}
-        show({**summary, **changes, **(read if json_out else {})}, json_out)
+        show({**summary, **(read if json_out else {})}, json_out)
 
 
 @app.command()
@@ -149,6 +147,7 @@ def evaluate(
     na: option.MissingCells = None,
     libsvm_base: option.LibsvmBase = None,
     missing_columns: option.MissingColumnsOption = None,
+    positive: option.PositiveClass = None,
     report: option.ReportFile = None,
     json_out: option.JsonFlag = False,
 ) -> None:
@@ -162,8 +161,6 @@ def evaluate(
       consilience evaluate model.cons new.csv -y diagnosis
       consilience evaluate model.cons rna.parquet protein.parquet --id patient -y subtype --report external.html
     """
-    from sklearn.base import is_classifier
-
     from ..report import examine_external
 
     check_outputs(report, inputs=[model_file, *data])
@@ -172,11 +169,11 @@ def evaluate(
     form = form_of_files(transpose, encoding, na, libsvm_base)
     samples, known = read_for_model(model, known, data, views=views, target=target, ids=id_column, **form)
     samples, left_out = labeled(samples, quiet=True)
-    if not is_classifier(model) and not is_numeric(samples.y):
-        raise ValueError(f"The model is for regression, but the target has {samples.y[0]!r}, for example.")
     read = tell_views(samples.X, json_out, new=True)
     missing = warn_of_missing(known, samples.X)
-    findings = examine_external(model, samples.X, samples.y, title=", ".join(path.stem for path in data))
+    title = ", ".join(path.stem for path in data)
+    counted = read_positive(positive, getattr(model, "classes_", ()))
+    findings = examine_external(model, samples.X, samples.y, title=title, positive=counted)
     summary: dict[str, Any] = {"samples": len(samples.y), **({"left out": left_out} if left_out else {}), **missing}
     if report is not None:
         _write_external(report, findings, model_file, data, target)

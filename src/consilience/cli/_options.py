@@ -100,6 +100,12 @@ ShareFlag = Annotated[
 ]
 JsonFlag = Annotated[bool, Option("--json", help="Print one JSON object and nothing else.")]
 NumberOfJobs = Annotated[int, Option("--jobs", "-j", help="Number of processes; -1 uses all cores.")]
+PositiveClass = Annotated[
+    str | None,
+    Option(
+        "--positive", help="Of two classes, the one that scores and curves are of. Default: the second one, sorted."
+    ),
+]
 ReportFile = Annotated[Path | None, Option("--report", help="Write a report, one HTML file.")]
 SavedModel = Annotated[Path | None, Option("--save", help="Model file to write.")]
 SavedBest = Annotated[Path | None, Option("--save", help="Write the best model, fitted on all samples.")]
@@ -134,8 +140,18 @@ TopColumns = Annotated[
 BatchColumn = Annotated[
     str | None, Option("--batch", help="Column of batches, such as plates; their effects are removed after --prepare.")
 ]
+CategoryColumns = Annotated[
+    list[str] | None,
+    Option("--category", help="A column of integers that are codes of categories, such as a stage; may be repeated."),
+]
 Settings = Annotated[list[str] | None, Option("--set", help="A parameter of the estimator, as name=value.")]
-TaskName = Annotated[Tasks | None, Option("--task", help="Default: regression if any target value is not an integer.")]
+TaskName = Annotated[
+    Tasks | None,
+    Option(
+        "--task",
+        help="Default: regression if any target value is not an integer. Integers of many different values need it.",
+    ),
+]
 ScoringNames = Annotated[
     list[str] | None,
     Option(
@@ -175,17 +191,12 @@ CoverageLevel = Annotated[
     float | None,
     Option(
         "--coverage",
-        help="Add sets of classes, or intervals for regression, that contain the truth with this probability, such as "
-        "0.9.",
+        help="Add sets of classes, as a column in_set_CLASS for each, or intervals for regression, that contain the "
+        "truth with this probability, such as 0.9.",
     ),
 ]
 OutputTable = Annotated[
-    Path | None,
-    Option(
-        "--out",
-        help="CSV file, device or pipe for the predictions. Default: print them. Text that begins with = + - @, a tab "
-        "or a line break gets an apostrophe (') in front, so that spreadsheet programs do not run it.",
-    ),
+    Path | None, Option("--out", help="CSV file, device or pipe for the predictions. Default: print them.")
 ]
 StreamEstimator = Annotated[
     str | None,

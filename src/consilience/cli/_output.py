@@ -105,7 +105,7 @@ def how_to_use(model_file: Path, data: Sequence[Path], model: Any, reading: dict
     import shlex
 
     given = "".join(
-        f", {name}={value!r}" for name, value in reading.items() if value not in (None, (), []) and value is not False
+        f", {name}={value!r}" for name, value in reading.items() if value or (value == 0 and value is not False)
     )
     python = [
         f"model = consilience.load({str(model_file)!r})",

@@ -28,6 +28,8 @@ def prediction_rows(model: Any, X: Any, *, proba: bool, coverage: float | None, 
     source : path
         Model file, for messages.
     """
+    from sklearn.base import is_classifier
+
     predictions = model.predict(X).tolist()
     names = list(range(len(predictions))) if X.sample_names is None else X.sample_names.tolist()
     rows: list[dict[str, Any]] = [
@@ -41,8 +43,12 @@ def prediction_rows(model: Any, X: Any, *, proba: bool, coverage: float | None, 
             own["probabilities"] = dict(zip(map(str, classes), part, strict=True))
     if coverage is not None:
         for row, own, region in zip(rows, nested, _regions(model, X, coverage, source), strict=True):
-            own.update(region)
-            row.update({name: " ".join(map(str, v)) if isinstance(v, list) else v for name, v in region.items()})
+            flat, sets = region, region
+            if is_classifier(model):
+                flat = {f"in_set_{label}": inside for label, inside in region.items()}
+                sets = {"classes": [label for label, inside in region.items() if inside]}
+            row.update(flat)
+            own.update(sets)
     heads = list(rows[0]) if rows else ["id", "prediction"]
     return PredictionTable(heads, rows, nested)
 
@@ -61,8 +67,8 @@ def _probabilities(model: Any, X: Any, source: Path) -> tuple[list[Any], Any]:
     return model.classes_.tolist(), model.predict_proba(X)
 
 
-def _regions(model: Any, X: Any, coverage: float, source: Path) -> list[dict[str, Any]]:
-    """Return sets of classes, or the ends of intervals, by sample."""
+def _regions(model: Any, X: Any, coverage: float, source: Path) -> list[dict[Any, Any]]:
+    """Return by sample which classes are in its set, or the ends of its interval."""
     import numpy as np
     from sklearn.base import is_classifier
 
@@ -81,7 +87,7 @@ def _regions(model: Any, X: Any, coverage: float, source: Path) -> list[dict[str
     found = getattr(final, name)(final_views(model, X), coverage=coverage)
     if is_classifier(model):
         labels = final.classes_.tolist()
-        return [{"classes": [label for label, inside in zip(labels, row, strict=True) if inside]} for row in found]
+        return [dict(zip(labels, map(bool, row), strict=True)) for row in found]
     ends = np.sort(in_target_units(model, np.asarray(found)[:, :, None])[:, :, 0], axis=1)
     return [{"low": float(low), "high": float(high)} for low, high in ends]
 

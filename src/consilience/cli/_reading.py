@@ -54,8 +54,10 @@ def _gaps(X: Any, name: str) -> int:
     return int(np.isnan(np.asarray(to_numpy(X.block(name)))[X.present(name)]).sum())
 
 
-def tell_views(X: Any, json_out: bool, *, layout: Any = None, new: bool = False) -> dict[str, Any]:
-    """Print the table of views to standard error, unless it goes into JSON, and the warnings; return it for JSON.
+def tell_views(
+    X: Any, json_out: bool, *, layout: Any = None, new: bool = False, task: str | None = None
+) -> dict[str, Any]:
+    """Print the table of views and the task to standard error, unless they go into JSON, and the warnings; return them.
 
     The columns of `new` samples are those of a model, so there are no warnings about them.
     """
@@ -67,10 +69,12 @@ def tell_views(X: Any, json_out: bool, *, layout: Any = None, new: bool = False)
         for line in shown:
             cells = [cell.ljust(widths[k]) if k < 2 else cell.rjust(widths[k]) for k, cell in enumerate(line)]
             say("  " + "  ".join(cells).rstrip(), err=True)
+        if task is not None:
+            say(f"Task: {task}", err=True)
     told = [] if new else [*_id_columns(X), *(_mixed_prefixes(X) if layout is None else ())]
     for text in told:
         say(f"Warning: {text}", err=True)
-    return {"read": rows, **({"warnings": told} if told else {})}
+    return {"read": rows, **({"target": task} if task else {}), **({"warnings": told} if told else {})}
 
 
 def _cell(value: Any) -> str:

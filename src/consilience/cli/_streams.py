@@ -64,7 +64,8 @@ def stream(
     inputs = [Path(data)] if data != "-" else []
     check_outputs(checkpoint, save_to, report, predictions, quarantine, log_file, inputs=inputs)
     model = _model(estimator, settings, model_file, task)
-    kinds = {"objects": objects or (), "libsvm_base": libsvm_base}
+    numbers = "regression" if task == "regression" else None  # classes that are not whole numbers are refused
+    kinds = {"objects": objects or (), "libsvm_base": libsvm_base, "task": numbers}
     source = _source(data, target, views, id_column, weights, encoding, na, stdin_format, kinds)
     if scale and model_file is None:
         _prepare(model, source, skip=on_error == "skip")

@@ -102,11 +102,17 @@ def _read_scorer(given: Any, y: np.ndarray, task: str) -> tuple[str, Any, str]:
         several = _class_auc_scorer() if name == "roc_auc_ovr" else get_scorer(name)
         return name, several, note
     if given in _ONE_CLASS and 1 not in classes.tolist():
-        positive = classes[1]
-        methods = ("decision_function", "predict_proba") if given == "average_precision" else "predict"
-        scorer = make_scorer(_ONE_CLASS[given], response_method=methods, pos_label=positive)
-        return given, scorer, f"The score '{given}' is that of the class '{positive}', the second in sorted order."
+        note = f"The score '{given}' is that of the class '{classes[1]}', the second in sorted order."
+        return given, scorer_of_class(given, classes[1]), note
     return given, scorer, ""
+
+
+def scorer_of_class(name: str, positive: Any) -> Any:
+    """Return a scorer of two classes; those of one class, such as "f1", are of `positive`."""
+    if name not in _ONE_CLASS:
+        return name
+    methods = ("decision_function", "predict_proba") if name == "average_precision" else "predict"
+    return make_scorer(_ONE_CLASS[name], response_method=methods, pos_label=positive)
 
 
 def class_auc(y: np.ndarray, scores: np.ndarray, sample_weight: Any = None) -> float:

@@ -9,8 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ..io._spreadsheets import csv_lines
-from ..io.writing import append_whole, check_output, naming_output, write_atomically
+from ..io.writing import append_whole, check_output, csv_lines, naming_output, write_atomically
 
 
 class LineFile:
@@ -111,10 +110,7 @@ def _row_of(line: bytes, k: int, file: Path) -> int:
 
 
 class PredictionFile:
-    """A file with a line per prediction: CSV, or JSON lines for the endings .jsonl and .ndjson.
-
-    Text of CSV that begins like a formula gets an apostrophe.
-    """
+    """A file with a line per prediction: CSV, or JSON lines for the endings .jsonl and .ndjson."""
 
     def __init__(self, path: Any, size: int | None = None):
         self._json = Path(path).suffix in (".jsonl", ".ndjson")
@@ -140,7 +136,7 @@ class PredictionFile:
         self._write([(row, name, None, predicted, named)])
 
     def _write(self, lines: list[tuple[Any, ...]]) -> None:
-        text = _json_lines(lines) if self._json else csv_lines([[_csv_cell(v) for v in line] for line in lines])[0]
+        text = _json_lines(lines) if self._json else csv_lines([[_csv_cell(v) for v in line] for line in lines])
         self.file.write(text)
 
 

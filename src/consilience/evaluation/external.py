@@ -140,7 +140,7 @@ class ExternalEvaluation:
     prefer_skip_nested_validation=False,
 )
 def evaluate_external(
-    model: Any, X: Any, y: Any, *, n_resamples: int = 1000, random_state: int = 0
+    model: Any, X: Any, y: Any, *, n_resamples: int = 1000, random_state: int = 0, positive: Any = None
 ) -> ExternalEvaluation:
     """Evaluate a fitted model on samples of an external cohort, with a 95% interval of every measure.
 
@@ -158,6 +158,8 @@ def evaluate_external(
         Number of bootstrap resamples of the samples.
     random_state : int, default=0
         Seed of the resamples.
+    positive : object, optional
+        The class that ROC curve and calibration are of, if there are two. Default: the second one in sorted order.
 
     Returns
     -------
@@ -201,7 +203,7 @@ def evaluate_external(
         values = predictions.astype(np.float64).reshape(len(y))
         measures = _regression_measures(y, values, n_resamples, rng)
         return ExternalEvaluation("regression", measures, (), {}, binned(values, y), y, values, n_unlabeled)
-    return _evaluate_classifier(model, X, y, predictions, n_unlabeled, n_resamples, rng)
+    return _evaluate_classifier(model, X, y, predictions, n_unlabeled, n_resamples, rng, positive)
 
 
 def _evaluate_classifier(
@@ -212,6 +214,7 @@ def _evaluate_classifier(
     n_unlabeled: int,
     n_resamples: int,
     rng: np.random.Generator,
+    positive: Any,
 ) -> ExternalEvaluation:
     classes = np.asarray(model.classes_)
     if y.dtype.kind != classes.dtype.kind and "U" in (y.dtype.kind, classes.dtype.kind):
@@ -224,7 +227,9 @@ def _evaluate_classifier(
     calibration = np.zeros((0, 3))
     scores, are_probabilities = _scores(model, X, len(classes))
     if scores is not None and known.any():
-        codes = np.searchsorted(classes, y[known])
+        last = np.argsort(classes == positive, kind="stable")  # the positive class comes last
+        classes, scores = classes[last], scores[:, last]
+        codes = np.argmax(y[known][:, None] == classes, axis=1)
         more, roc = _score_measures(codes, scores[known], are_probabilities, n_resamples, rng)
         measures.update(more)
         roc = {classes[k]: curve for k, curve in roc.items()}

@@ -9,8 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ..io._spreadsheets import csv_lines
-from ..io.writing import write_atomically
+from ..io.writing import csv_lines, write_atomically
 from ..views._samples import in_order_of
 from ..views.conversion import as_views
 from ._differences import Difference, PairedScores, compare_all, verdict_of
@@ -347,7 +346,6 @@ class Leaderboard(Sequence[Comparison]):
     def to_csv(self, path: Any) -> None:
         """Write the columns of `to_frame` to a CSV file, completely or not at all.
 
-        Text that begins like a formula gets an apostrophe, so that spreadsheet programs do not run it.
 
         Parameters
         ----------
@@ -356,7 +354,7 @@ class Leaderboard(Sequence[Comparison]):
         """
         columns = self._columns()
         rows = [[row.name, *(values[k] for values in columns.values())] for k, row in enumerate(self.rows)]
-        text, _ = csv_lines([["name", *columns], *rows])
+        text = csv_lines([["name", *columns], *rows])
         write_atomically(Path(path), lambda file: file.write(text.encode()))
 
     def predictions_to_frame(self) -> Any:

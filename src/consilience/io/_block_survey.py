@@ -305,7 +305,10 @@ def _dtype_of_role(survey: FileSurvey, name: str) -> Any:
     incomplete = name in survey.nulls
     if all(pa.types.is_boolean(own) for own in types):
         return np.dtype(object if incomplete else bool)
-    if incomplete or not all(pa.types.is_integer(own) for own in types):
+    integers = all(pa.types.is_integer(own) for own in types)
+    if integers and incomplete and not survey.roles.several and name in survey.roles.targets:
+        return np.dtype(object)  # classes stay integers
+    if incomplete or not integers:
         return np.dtype(np.float64)
     return np.result_type(*(own.to_pandas_dtype() for own in types))
 

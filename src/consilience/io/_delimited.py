@@ -13,8 +13,9 @@ from ._text import OPENERS, Form, encoding_of, open_bytes
 from .tables import Source, Table, check_unique, naming_file, not_encoded
 
 _LONGEST_ROW = 1 << 26  # bytes of a CSV file
-_INTEGER = r"^(-?[1-9][0-9]*|0)$"
-_NOT_EXACT = r"^(-?0[0-9]+|-0|-?[0-9]{19,})$"  # which would lose characters as integers or numbers
+_INTEGER = r"^(-?[1-9][0-9]*|0)$"  # as Python writes integers
+_WHOLE = r"^(-?[1-9][0-9]{0,14}|0)[.]0$"  # as Python writes floats
+_NOT_EXACT = r"^[-+]?(0[0-9]+|[0-9]{16,})$"  # which would lose characters as floats
 _WITH_COMMA = r"^\s*[-+]?([0-9]+(,[0-9]*)?|,[0-9]+)([eE][-+]?[0-9]+)?\s*$"
 _THOUSANDS = r"^\s*[-+]?[1-9][0-9]{0,2}(,[0-9]{3})+\s*$"  # or, with one comma, a number with three decimals
 _NUMBER = re.compile(r"^\s*[-+]?(([0-9]+[.,]?[0-9]*|[.,][0-9]+)([eE][-+]?[0-9]+)?|inf|infinity|nan)\s*$", re.IGNORECASE)
@@ -83,15 +84,17 @@ def _same_kinds(
         if pa.types.is_binary(values.type):
             raise not_encoded(source.where, "utf-8", f"column '{column}' has other bytes")
         if not column:
-            columns.append((column, values))
+            columns.append((column, read_target(values, None, parser.decimal)))
             continue
         written = values
-        if exact and kinds.get(column) != "text":
-            values = _as_written(values, parser.decimal)
+        if column in source.targets and kinds.get(column) != "text":
+            values = read_target(values, parser.tasks[column], parser.decimal)
+            if pa.types.is_floating(values.type) and not is_whole(values):
+                parser.tasks[column] = "regression"  # the numbers of a following table may all be whole
         before, now = kinds.get(column), _kind(values.type)
         late_text = column in kinds and now == "text" and not exact  # an empty column counts as numbers
         if now not in (None, before) and (before or late_text):
-            for k in _others(written, before, parser.decimal):
+            for k in _others(written, before, parser.tasks.get(column), parser.decimal):
                 wrong.setdefault(k, _other_kind(own, part.place(k), now, before))
             continue
         found[column] = now or before
@@ -101,9 +104,9 @@ def _same_kinds(
     return columns, wrong, found
 
 
-def _others(column: Any, kind: str | None, decimal: str) -> list[int]:
+def _others(column: Any, kind: str | None, task: str | None, decimal: str) -> list[int]:
     """Return the cells of a column of text that are not of a kind by themselves; all of them if none is."""
-    kinds = [_kind(_as_written(column.slice(k, 1), decimal).type) for k in range(len(column))]
+    kinds = [_kind(read_target(column.slice(k, 1), task, decimal).type) for k in range(len(column))]
     there = [k for k, own in enumerate(kinds) if own is not None]
     return [k for k in there if kinds[k] != kind] or there
 
@@ -123,7 +126,8 @@ class _Parser:
         self.source = source
         self.names: list[str] = []
         self.decimal = "."
-        self.types: dict[str, Any] = dict.fromkeys([*source.texts, *source.exact], arrow().string())
+        self.tasks = dict(source.targets)
+        self.types: dict[str, Any] = dict.fromkeys(["", *source.texts, *source.exact], arrow().string())
 
     def parse(self, part: RowsToParse) -> tuple[Any, dict[str, int], RowsToParse]:
         """Return a part of the file as a table of pyarrow, the cells by column that `na_values` makes missing, and its
@@ -226,7 +230,7 @@ def _has_decimal_commas(data: Any, delimiter: str, source: Source) -> bool:
 
     unclear: ValueError | None = None
     clear = False
-    for name, column in _columns_of_text(data, source.texts):
+    for name, column in _columns_of_text(data, {*source.texts, *source.exact} - {*source.targets}):
         commas = column.filter(pc.match_substring(column, ","))
         if not len(commas):
             continue
@@ -270,24 +274,39 @@ def _columns_of_text(data: Any, texts: Collection[str]) -> Iterator[tuple[str, A
             yield name, column.drop_null()
 
 
-def _as_written(column: Any, decimal: str) -> Any:
-    """Return text as integers, numbers, or true and false, if no value loses characters by that."""
+def read_target(column: Any, task: str | None, decimal: str = ".") -> Any:
+    """Return the text of a target as numbers, or as true and false.
+
+    For regression, all numbers are. Otherwise integers and whole floats are, if they are written as Python writes them,
+    so that no text is lost. Without a task, a number that is not whole makes it regression, unless other text is lost.
+    """
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    def matches(pattern: str) -> Any:
-        return pc.match_substring_regex(column, pattern)
+    def matches(pattern: str) -> bool:
+        return bool(pc.all(pc.match_substring_regex(column, pattern)).as_py())
 
     if column.null_count == len(column):
         return pa.chunked_array([pa.nulls(len(column))])
-    if decimal == "," and pc.all(matches(_WITH_COMMA)).as_py():
-        column = pc.replace_substring(column, ",", ".")
-    if pc.any(matches(_NOT_EXACT)).as_py():
-        return column
+    if matches(r"^(?i:true|false)$"):
+        return column.cast(pa.bool_())
     try:
-        return column.cast(pa.int64() if pc.all(matches(_INTEGER)).as_py() else pa.float64())
+        if matches(_INTEGER) and task != "regression":
+            return column.cast(pa.int64())
+        comma = decimal == "," and matches(_WITH_COMMA)
+        numbers = (pc.replace_substring(column, ",", ".") if comma else column).cast(pa.float64())
     except pa.ArrowInvalid:
-        return column.cast(pa.bool_()) if pc.all(matches(r"^(?i:true|false)$")).as_py() else column
+        return column
+    lost = pc.any(pc.match_substring_regex(column, _NOT_EXACT)).as_py()
+    measured = task is None and not lost and not is_whole(numbers)
+    return numbers if task == "regression" or measured or matches(_WHOLE) else column
+
+
+def is_whole(numbers: Any) -> bool:
+    """Return whether all numbers of a column are whole."""
+    import pyarrow.compute as pc
+
+    return bool(pc.all(pc.equal(numbers, pc.floor(numbers))).as_py())
 
 
 def _kind(arrow_type: Any) -> str | None:

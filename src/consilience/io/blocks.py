@@ -107,7 +107,8 @@ def read_blocks(
     roles = Roles(tuple(target) if several else (target,) if target is not None else (), several, weight, ids)  # type: ignore[arg-type]
     na_values = [na_values] if isinstance(na_values, str) else list(na_values)
     files = look_at_files(Path(path))
-    options = {"exact": roles.exact, "encoding": encoding, "na_values": na_values}
+    targets = dict.fromkeys(roles.targets, "regression" if several else None)
+    options = {"exact": roles.exact, "targets": targets, "encoding": encoding, "na_values": na_values}
     survey, recipes = survey_files(files, spec, roles, options)
     where = f"'{Path(path).name}'"
     tell_missing_cells([Table("", where, read_as_missing=survey.missing)], na_values)

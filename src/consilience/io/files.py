@@ -1,12 +1,15 @@
 """Samples from files: one file, or one file per view whose rows are matched by sample names."""
 
-from collections.abc import Sequence
+import re
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from ..views._blocks import some
 from ..views._reading import is_missing
 from ..views._samples import as_names, check_unique_names
 from ..views.container import Views
@@ -66,12 +69,14 @@ def read_samples(
     target: str | None = None,
     ids: str | None = None,
     groups: str | None = None,
-    columns: Sequence[str] = (),
+    columns: Sequence[str] | Mapping[str, str | None] = (),
     known: Known | None = None,
     transpose: bool = False,
     encoding: str | None = None,
     na_values: Sequence[str] = (),
     libsvm_base: int | None = None,
+    task: str | None = None,
+    categories: Sequence[str] = (),
 ) -> Samples:
     """Read samples from one file, or from one file per view.
 
@@ -96,9 +101,9 @@ def read_samples(
         MuData, the first column of a table if it has text and no name, and the header of transposed files.
     groups : str, optional
         The column of groups of samples, such as patients, for cross-validation.
-    columns : sequence of str, optional
-        Other columns to return, such as centre, batch or time; they are not features. With `known`, those that no file
-        has are left out.
+    columns : sequence of str, or dict of str to task, optional
+        Other columns to return, such as centre, batch or time; they are not features. A dict says which have names
+        ("classification") and which have numbers ("regression"). With `known`, columns that no file has are left out.
     known : dict, optional
         What a fitted model knows of each view: a tuple of its kind ("numbers", "objects" or "gram"), its number of
         columns and their names; the last two may be None. Columns are found by these names, in any order and in files
@@ -116,6 +121,11 @@ def read_samples(
     libsvm_base : {0, 1}, optional
         Number of the first column of libsvm files. Default: 0 if any row has a column with the number 0, else 1. Give
         it for new samples of a model if it is 0, since a file may happen not to have this column.
+    task : {"classification", "regression"}, optional
+        What the target is, which decides whether a text file has numbers in it. See Notes. Default: regression if any
+        target value is a number that is not whole.
+    categories : sequence of str, optional
+        Columns of integers that are codes of categories: each code becomes a column, ``stage=2``.
 
     Returns
     -------
@@ -132,6 +142,12 @@ def read_samples(
     Cells of text files are separated by commas, semicolons or tabs, as in the line of column names, or as a first line
     ``sep=;`` says; those of .txt files also by blanks. Decimal commas are recognized where semicolons, tabs or blanks
     separate. Numbers such as 1,234 are refused if no other number tells whether the comma separates thousands.
+
+    Names of samples and groups in text files are text as written: 001 is not 1, and 1.10 is not 1.1. So are classes,
+    except that a column of integers, such as 1 and 2, has integers; unlabeled samples have None. With
+    ``task="regression"`` the target has floats, and NaN for unlabeled samples. Names of several files match if their
+    text is the same; the integer 7 of Parquet is "7". A warning counts the samples that some files do not have. Files
+    that share few names, or names in different spellings, are an error.
 
     Lists of numbers of one length are a view of numbers. Lists of integers of several lengths, such as ids, lists of
     strings, and maps from strings to numbers are views of objects. Objects in JSON lines, and structs of Arrow, that
@@ -159,32 +175,32 @@ def read_samples(
     spec, target, ids = read_layout(views, target, ids)
     others = [name for name in (target, groups, *columns) if name is not None]
     exact = [name for name in (*others, ids) if name is not None]
-    texts, categories = known_strings(known)
+    tasks = dict(columns) if isinstance(columns, Mapping) else dict.fromkeys(columns)
+    tasks |= {target: task} if target is not None else {}
+    texts, coded = known_strings(known)
+    texts += categories
     na_values = [na_values] if isinstance(na_values, str) else list(na_values)
     options = {
-        "exact": exact, "texts": [*texts, *categories], "encoding": encoding, "na_values": na_values,
-        "libsvm_base": libsvm_base,
+        "exact": exact, "targets": tasks, "texts": [*texts, *coded], "encoding": encoding,
+        "na_values": na_values, "libsvm_base": libsvm_base,
     }  # fmt: skip
     tables = []
     for path in given:  # a plain loop: warnings count the calls up to here
         tables.append(_read_table(path, options))
-        tables[-1].texts, tables[-1].categories = set(texts), set(categories)
+        tables[-1].texts, tables[-1].categories = set(texts), set(coded)
     tell_missing_cells(tables, na_values)
-    tables = _turned(tables, ids, others) if transpose else tables
+    tables = _turned(tables, ids, {**tasks, groups or "": "classification"}) if transpose else tables
     for table in tables:
         settle_index(table)
+    _declare_categories(tables, categories)
     if target is None and len(tables) == 1 and tables[0].numbered:
         target = "y"  # the first number of each row
         others = [target, *others]
-    names: np.ndarray | None = None
-    if len(tables) > 1:
-        tables, names = _match_rows(tables, ids)
-    elif ids is not None or tables[0].samples is not None:
-        names = _take_names(tables[0], ids)
+    tables, names = _match_rows(tables, ids, known)
     if known:  # new samples may lack what is not a view
-        lost = {name for name in columns if not any(name in table.columns for table in tables)} - {target, groups}
-        others, columns = ([name for name in asked if name not in lost] for asked in (others, columns))
+        others = [name for name in others if name in (target, groups) or any(name in t.columns for t in tables)]
     taken = {name: as_numbers(take_column(tables, name)) for name in dict.fromkeys(others)}
+    taken |= {target: _as_floats(taken[target], target)} if task == "regression" and target is not None else {}
     if spec is None and known:
         parts = find_known_views(tables, known)
     else:
@@ -195,11 +211,20 @@ def read_samples(
             raise ValueError(f"'{what}' of '{given[0].name}' has {len(values)} values for {n} samples.")
     X, kept = views_of_parts(as_fitted(parts, known, tables) if known else parts, names)
     taken = {name: values[kept] for name, values in taken.items()}
-    rest = {name: taken[name] for name in columns}
+    rest = {name: taken[name] for name in columns if name in taken}
     return Samples(X, taken.get(target or ""), taken.get(groups or ""), rest)
 
 
-def _turned(tables: Sequence[Table], ids: str | None, exact: Sequence[str]) -> list[Table]:
+def _declare_categories(tables: Sequence[Table], categories: Sequence[str]) -> None:
+    """Make categories of columns of codes."""
+    for name in categories:
+        having = [table for table in tables if name in table.columns]
+        if not having:
+            raise ValueError(f"No column '{name}' of `categories` (--category) is in {quoted_files(tables)}.")
+        having[0].levels[name] = ()
+
+
+def _turned(tables: Sequence[Table], ids: str | None, exact: Mapping[str, str | None]) -> list[Table]:
     """Return tables with samples in rows; those with the column `ids` have them there already."""
     turned = [table if ids in table.columns else transposed(table, exact) for table in tables]
     if all(new is old for new, old in zip(turned, tables, strict=True)):
@@ -224,7 +249,7 @@ def _take_names(table: Table, ids: str | None, elsewhere: bool = False) -> np.nd
     """Return the names of the samples, none of which is missing.
 
     They are in the column `ids`, which is removed from the table. Otherwise they come with the file if `ids` is not
-    given, is a column of another file (`elsewhere`), or is not a column because the file was transposed.
+    given, may be a column of another file (`elsewhere`), or is not a column because the file was transposed.
     """
     if ids in table.columns:
         names = as_names(as_numbers(table.columns.pop(ids)).tolist())
@@ -247,18 +272,28 @@ def _take_names(table: Table, ids: str | None, elsewhere: bool = False) -> np.nd
     return names
 
 
-def _match_rows(tables: Sequence[Table], ids: str | None) -> tuple[list[Table], np.ndarray]:
-    """Return the rows of all tables in one order, missing where a table does not have the sample."""
-    elsewhere = any(ids in table.columns for table in tables)
+def _as_floats(values: np.ndarray, name: str) -> np.ndarray:
+    """Return a target of regression as numbers, NaN where one is missing."""
+    try:
+        return np.array([np.nan if value is None else value for value in values.tolist()], dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise ValueError(
+            f"Column '{name}' is the target of a regression, but it is not a number everywhere: {error}. Leave such "
+            "cells empty, name them by `na_values` (--na), or set task='classification' (--task classification)."
+        ) from error
+
+
+def _match_rows(tables: list[Table], ids: str | None, known: Known | None) -> tuple[list[Table], np.ndarray | None]:
+    """Return the rows of all tables in one order, missing where a table does not have the sample, and their names."""
+    if len(tables) == 1 and ids is None and tables[0].samples is None:
+        return tables, None
+    elsewhere = known is not None or any(ids in table.columns for table in tables)
+    if len(tables) == 1:
+        return tables, _take_names(tables[0], ids, elsewhere)
     keys = _of_one_type([_take_names(table, ids, elsewhere) for table in tables])
-    for k, own in enumerate(keys):
-        check_unique_names(as_names(own), tables[k].where)
-        others = [key for other in keys[:k] + keys[k + 1 :] for key in other]
-        if own and others and not set(own) & set(others):
-            raise ValueError(
-                f"No sample of {tables[k].where} is in another file: it has {own[0]!r}, the others {others[0]!r}, for "
-                "example. Write the names in one way in all files."
-            )
+    for own, table in zip(keys, tables, strict=True):
+        check_unique_names(as_names(own), table.where)
+    _check_matches(keys, [table.where for table in tables])
     order = list(dict.fromkeys(key for own in keys for key in own))
     place = {key: k for k, key in enumerate(order)}
     matched = []
@@ -282,3 +317,56 @@ def _of_one_type(keys: Sequence[np.ndarray]) -> list[list[Any]]:
     if len({isinstance(name, str) for own in lists for name in own}) < 2:
         return lists
     return [[name_text(name) for name in own] for own in lists]
+
+
+_ALL = "If they are different samples, also give a file that lists the names of all samples."
+
+
+def _check_matches(keys: Sequence[Sequence[Any]], files: Sequence[str]) -> None:
+    """Refuse files that share few names, or have one name in two spellings; warn if some samples are not in all."""
+    owners: dict[Any, set[int]] = {}
+    for k, own in enumerate(keys):
+        for name in own:
+            owners.setdefault(name, set()).add(k)
+    partly = {name: places for name, places in owners.items() if len(places) < len(keys)}
+    alike = list(_spellings(partly))
+    if alike:
+        one, other = alike[0]
+        more = f", and {len(alike) - 1} more names" if len(alike) > 1 else ""
+        raise ValueError(
+            f"'{one}' of {files[min(partly[one])]} may be '{other}' of {files[min(partly[other])]}{more}: they differ "
+            f"only in zeros, case, blanks or an ending. Write the names in one way in all files. {_ALL}"
+        )
+    for k, own in enumerate(keys):
+        others = [name for name, places in owners.items() if places - {k}]
+        shared = sum(len(owners[name]) > 1 for name in own)
+        if own and others and 2 * shared < min(len(own), len(others)):
+            count = "No sample" if not shared else f"Only {shared} of {len(own)} samples"
+            mine = next(name for name in own if len(owners[name]) == 1)
+            theirs = next(name for name in others if k not in owners[name])
+            raise ValueError(
+                f"{count} of {files[k]} {'is' if shared < 2 else 'are'} in another file: it has {mine!r}, the others "
+                f"{theirs!r}, for example. Write the names in one way in all files. {_ALL}"
+            )
+    single = [name for name, places in partly.items() if len(places) == 1]
+    if partly:
+        counts = f"{len(owners) - len(partly)} are in all {len(keys)} files"
+        counts += f", {len(partly) - len(single)} in some" if len(keys) > 2 else ""
+        shown = some([f"'{name}' of {files[min(partly[name])]}" for name in single], 3)
+        counts += f", {len(single)} only in one ({shown})" if single else ""
+        warnings.warn(f"The files do not have the same {len(owners)} samples: {counts}.", stacklevel=4)
+
+
+def _spellings(owners: Mapping[Any, set[int]]) -> Iterator[tuple[Any, Any]]:
+    """Yield names, with another name that no file has too, that differ in zeros, case, blanks or an ending only."""
+    plain: dict[str, list[Any]] = {}
+    bare = {name: re.sub(r"(?<![\d.])0+(?=\d)", "", "".join(str(name).split()).casefold()) for name in owners}
+    for name, text in bare.items():
+        plain.setdefault(text, []).append(name)
+    for name, text in bare.items():
+        for stem in (text, *(text[: sign.start()] for sign in re.finditer("[-_.]", text))):
+            other = next((other for other in plain.get(stem, ()) if not owners[name] & owners[other]), None)
+            if other is not None:
+                yield name, other
+                plain[text].remove(name)  # or the pair would come again, the other way round
+                break

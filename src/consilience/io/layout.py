@@ -149,6 +149,7 @@ def take_column(tables: Sequence[Table], name: str) -> np.ndarray:
         )
     if len(having) > 1:
         raise ValueError(f"Several files have the column '{name}': {quoted_files(having)}. Keep one.")
+    having[0].used = True
     return having[0].columns.pop(name)
 
 
@@ -170,7 +171,13 @@ def divide_tables(tables: Sequence[Table], spec: Any, *, missing_allowed: bool) 
     """Return the views of all tables as `spec` says, or by default."""
     views: dict[str, Part] = {}
     for table in tables:
-        add_parts(views, _divide_table(table, spec, alone=len(tables) == 1))
+        parts = _divide_table(table, spec, alone=len(tables) == 1)
+        if not (parts or table.used or missing_allowed) and (table.columns or table.blocks):
+            raise ValueError(
+                f"`views` (--views) names no column of {table.where}, which has {listed(table)}. Name its columns, or "
+                "leave the file out."
+            )
+        add_parts(views, parts)
     if isinstance(spec, Mapping) and not tables[0].numbered:
         there = {name for table in tables for name in (*table.columns, *table.blocks)}
         for view, patterns in spec.items():

@@ -115,6 +115,7 @@ def read_stream(
     na_values: Sequence[str] = (),
     objects: Sequence[str] = (),
     libsvm_base: int | None = None,
+    task: str | None = None,
     start: int = 0,
     on_error: str = "stop",
     quarantine: Any = None,
@@ -151,6 +152,9 @@ def read_stream(
         Columns of lists or maps that stay as they are, whatever the first rows look like: lists of ids, for example.
     libsvm_base : {0, 1}, optional
         Number of the first column of a libsvm file. Default: 0 if any row has a column with the number 0, else 1.
+    task : {"classification", "regression"}, optional
+        What the target is: text files have classes as text as written, or numbers. By default, the first rows decide as
+        in `read_samples`.
     start : int, default=0
         Number of rows at the beginning of the stream to leave out. They are rows of the file: those without a view, and
         those that cannot be read, count too. Files are not parsed up to there. Row groups of Parquet files are not
@@ -205,6 +209,7 @@ def read_stream(
         options: dict[str, Any] = {
             "name": _VIEW, "chunk": chunk, "exact": exact, "encoding": encoding, "texts": set(_listed(objects)),
             "na_values": _listed(na_values), "start": start, "errors": errors, "libsvm_base": libsvm_base,
+            "targets": {target: task},
         }  # fmt: skip
         tables = read_tables(Path(stream), **options) if is_path else _read_lines(stream, str(format), options)
         return StreamReader(_pairs(tables, target, views, columns, options), start, columns)

@@ -1,7 +1,7 @@
 """What readers take and yield, and the rules that the readers of all formats share."""
 
 import warnings
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any
@@ -35,6 +35,7 @@ class Table:
     alone: set[str] = field(default_factory=set)  # columns of dictionary strings in a stream: each is a view by itself
     streamed: bool = False  # whether the rows are a part of a stream, so that categories are not all known
     annotations: bool = False  # whether columns describe samples, and are views only on request
+    used: bool = False  # whether the target, groups or others were taken from it
     numbered: bool = False  # whether columns are known by number, and zeros are not stored
     growing: bool = False  # whether later rows may bring further columns
     index: np.ndarray | None = None  # the first column, if it has no name: names of the rows, or row numbers
@@ -49,8 +50,9 @@ class Table:
 class Source:
     """What a reader reads, and how.
 
-    Columns in `exact` name classes, samples or groups, whose values stay as they are written: 01 is not 1. Columns in
-    `texts` have text even if all cells of a CSV file look like numbers.
+    Columns in `exact` have targets, or names of samples and groups, whose text stays as it is written: 1.10 is not 1.1.
+    Those in `targets` become numbers where they are all numbers and their task is regression, or where no text is lost.
+    Columns in `texts` have text even if all cells of a CSV file look like numbers.
     """
 
     data: Any  # a path, or an iterable of lines
@@ -58,12 +60,18 @@ class Source:
     name: str  # of the view that holds all columns of numbers, unless their names tell views apart
     chunk: int | None = None  # rows of a table; None for all rows in one table
     exact: Collection[str] = ()
+    targets: Mapping[str, str | None] = field(default_factory=dict)  # those that may have numbers: their tasks
     texts: Collection[str] = ()
     encoding: str | None = None  # of text without a byte order mark; None for UTF-8
     na_values: Sequence[str] = ()  # cells that are missing besides the usual ones
     start: int = 0  # rows that may be left out once the first table has told what the columns are
     errors: RowErrors = field(default_factory=RowErrors)  # what to do with rows that cannot be read
     libsvm_base: int | None = None  # number of the first column of libsvm files; None to find it
+
+    def __post_init__(self) -> None:
+        unknown = set(self.targets.values()) - {None, "classification", "regression"}
+        if unknown:
+            raise ValueError(f"`task` must be 'classification' or 'regression'; got {unknown.pop()!r}.")
 
 
 @contextmanager
@@ -141,7 +149,7 @@ def objects(items: Sequence[Any]) -> np.ndarray:
 
 
 def as_numbers(values: np.ndarray) -> np.ndarray:
-    """Return objects as numbers, NaN where one is missing, or as booleans, if all are of that kind."""
+    """Return objects as numbers or booleans if all are; integers beside missing values stay objects with None."""
     if values.dtype != object:
         return values
     items = values.tolist()
@@ -150,7 +158,7 @@ def as_numbers(values: np.ndarray) -> np.ndarray:
     try:
         if complete and kinds in ({int}, {bool}):
             return np.array(items, dtype=np.int64 if int in kinds else bool)
-        if kinds and kinds <= {int, float}:
+        if float in kinds and kinds <= {int, float}:
             return np.array([np.nan if item is None else item for item in items], dtype=np.float64)
     except OverflowError:  # an integer that neither type holds
         pass

@@ -7,10 +7,10 @@ import secrets
 import stat
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 try:
     import fcntl
@@ -19,6 +19,16 @@ except ImportError:  # Windows
 
 _A_DAY = 86_400.0  # seconds; no write takes as long
 _WRITE = os.O_WRONLY | getattr(os, "O_BINARY", 0)
+_SEPARATORS = ',;\t"\n\r'  # semicolons and tabs separate cells where commas are decimal marks
+
+
+def csv_lines(rows: Iterable[Sequence[Any]]) -> str:
+    """Return rows as CSV; text with separators, quotes or line ends is in quotes."""
+    return "".join(",".join(_quoted(str(value)) for value in row) + "\n" for row in rows)
+
+
+def _quoted(text: str) -> str:
+    return '"' + text.replace('"', '""') + '"' if any(sign in text for sign in _SEPARATORS) else text
 
 
 def write_atomically(path: Path, write: Callable[[IO[bytes]], object], *, sync_folder: bool = True) -> None:

@@ -16,8 +16,9 @@ from ._problems import RARE
 
 
 def examine_external(
-    model: Any, X: Any, y: Any, *, title: str = "External cohort", n_resamples: int = 1000, random_state: int = 0
-) -> ExternalFindings:
+    model: Any, X: Any, y: Any, *, title: str = "External cohort", n_resamples: int = 1000, random_state: int = 0,
+    positive: Any = None,
+) -> ExternalFindings:  # fmt: skip
     """Evaluate a fitted model on an external cohort, for a report.
 
     The model is not fitted again. Every measure has a 95% confidence interval; see `evaluate_external`.
@@ -36,6 +37,8 @@ def examine_external(
         Number of bootstrap resamples of the samples.
     random_state : int, default=0
         Seed of the resamples.
+    positive : object, optional
+        The class that ROC curve and calibration are of, if there are two. Default: the second one in sorted order.
 
     Returns
     -------
@@ -58,8 +61,9 @@ def examine_external(
     True
     """
     views = as_views(X)
+    cohort = X if isinstance(X, Views) else views
     evaluation = evaluate_external(
-        model, X if isinstance(X, Views) else views, y, n_resamples=n_resamples, random_state=random_state
+        model, cohort, y, n_resamples=n_resamples, random_state=random_state, positive=positive
     )
     return ExternalFindings(title, views, model, evaluation, _limits(model, views, evaluation))
 

@@ -30,7 +30,9 @@ def external_section(findings: ExternalFindings) -> PagePart:
         blocks["Sensitivity and PPV by class"] = _classes(found.by_class)
         figures = [confusion(found.y, found.predictions)]
         figures += [_roc(found)] if found.roc else []
-        figures += [reliability_chart(found.calibration, _classes_of(findings))] if len(found.calibration) else []
+        figures += (
+            [reliability_chart(found.calibration, _classes_of(findings, found))] if len(found.calibration) else []
+        )
     else:
         figures = [predicted_and_true(found.y, found.predictions), binned_chart(found.calibration)]
     blocks["Predictions"] = html_figures(figures)
@@ -107,8 +109,10 @@ def _shown(own: tuple[float, float, float], low: float) -> list[object]:
     return [(own[0], interval_text(*own, "recall")), Markup(charts.mini_interval(*own, low, 1.0))]
 
 
-def _classes_of(findings: ExternalFindings) -> np.ndarray:
-    return np.asarray(findings.model.classes_)
+def _classes_of(findings: ExternalFindings, found: ExternalEvaluation) -> np.ndarray:
+    """Return the classes of the model; of two, that of the ROC curve is the second one."""
+    classes = np.asarray(findings.model.classes_)
+    return classes[::-1] if len(classes) == 2 and list(found.roc) == [classes[0]] else classes
 
 
 def _roc(found: ExternalEvaluation) -> str:

@@ -34,7 +34,8 @@ def as_names(names: Any) -> np.ndarray:
 def _objects(items: Sequence[Any]) -> np.ndarray:
     array = np.empty(len(items), dtype=object)
     array[:] = items
-    return np.asarray(items) if all(isinstance(item, (int, np.integer)) for item in items) and len(items) else array
+    integers = np.asarray(items) if all(isinstance(item, (int, np.integer)) for item in items) else array
+    return integers if integers.dtype.kind in "iu" else array  # int64 and uint64 together would be rounded
 
 
 def is_default(names: np.ndarray) -> bool:
@@ -197,6 +198,8 @@ def in_order_of(sample_names: np.ndarray | None, values: Any, what: str) -> Any:
     own = index_names(values)
     if sample_names is None or own is None or np.array_equal(own, sample_names):
         return values
+    if own.dtype.kind in "iu" and all(isinstance(name, str) for name in sample_names):
+        own = own.astype(str).astype(object)  # names in text files are text
     if set(own.tolist()) != set(sample_names.tolist()):
         shown = sample_text(range(len(sample_names)), sample_names, 3)
         raise ValueError(
