@@ -4,6 +4,7 @@ import re
 import tracemalloc
 
 import numpy as np
+import pandas as pd
 import pytest
 import scipy.sparse as sp
 from online_cases import ALL, same_state, stream
@@ -356,3 +357,32 @@ def test_a_sample_has_one_row_of_a_view(row, prepare):
         with pytest.raises(ValueError, match=message):
             call({"a": row})
     assert model.n_samples_seen_ == 3
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_weights_are_matched_by_name(name):
+    X, y = stream(4, n=40)
+    names, mixed = [f"s{i}" for i in range(40)], np.random.default_rng(1).permutation(40)
+    named, w = Views(X, sample_names=names), pd.Series(10.0 ** np.random.default_rng(2).uniform(-2, 1, 40), index=names)
+    model = clone(ALL[name]).set_params(random_state=0)
+    for method in ("fit", "partial_fit"):
+        one, other = (getattr(clone(model), method)(named, y, sample_weight=given) for given in (w, w.iloc[mixed]))
+        np.testing.assert_array_equal(one.decision_function(X), other.decision_function(X))
+        assert one.score(named, y, w) == one.score(named, y, w.iloc[mixed])
+    with pytest.raises(ValueError, match="The index of sample_weight"):
+        clone(model).fit(named, y, sample_weight=w.rename({"s0": "other"}))
+
+
+def test_weights_of_streams_and_rankings_are_matched_by_name():
+    X, y = stream(4, n=40)
+    names, mixed = [f"s{i}" for i in range(40)], np.random.default_rng(1).permutation(40)
+    named, w = Views(X, sample_names=names), pd.Series(10.0 ** np.random.default_rng(2).uniform(-2, 1, 40), index=names)
+    truth = pd.Series(y, index=names)
+    runs = [
+        cs.progressive_validation(cs.PassiveAggressive(), samples, given, sample_weight=weights)
+        for samples in (named, {v: pd.DataFrame(X[v], index=names) for v in X.names})
+        for given, weights in ((truth, w), (truth.iloc[mixed], w.iloc[mixed]))
+    ]
+    assert len({run.error for run in runs}) == 1
+    ranking = cs.RankingPerceptron(joint_kernel=(Linear(), None), candidates=range(2), shuffle=False).fit(named, truth)
+    assert ranking.score(named, truth.iloc[mixed]) == ranking.score(X, y)

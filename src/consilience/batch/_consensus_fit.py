@@ -20,7 +20,7 @@ from ..views._samples import in_order_of
 from ..views.container import Views
 from ..views.conversion import to_float64
 from ..views.estimator import decide, presence
-from ..views.validation import class_weights, read_labels, read_targets, read_views_to_fit, read_weights
+from ..views.validation import class_weights, read_groups, read_labels, read_targets, read_views_to_fit, read_weights
 from ._consensus import EXACT, BaseModel, BaseModels, array_of, spread_map, symmetric
 from ._estimator import pandas_for_weights
 from ._stack import Expert, Stack, expert, link, probabilities
@@ -48,8 +48,8 @@ def read_consensus(estimator: Any, X: Any, y: Any, sample_weight: Any, groups: A
     vars(estimator).pop("_models", None)  # which views were Gram matrices in an earlier fit
     X = definite_grams(read_views_to_fit(estimator, X))
     array_of(X)  # refuses views of several libraries
-    y, groups = (in_order_of(X.sample_names, given, what) for given, what in ((y, "y"), (groups, "groups")))
-    s = read_weights(in_order_of(X.sample_names, sample_weight, "sample_weight"), len(X))
+    y, groups = (in_order_of(X, given, what) for given, what in ((y, "y"), (groups, "groups")))
+    s = read_weights(in_order_of(X, sample_weight, "sample_weight"), len(X))
     codes = None
     if is_classifier(estimator):
         labels = read_labels(y, len(X), estimator.unlabeled)
@@ -86,10 +86,7 @@ def _scales(Y: np.ndarray, s: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 def _read_folds(estimator: Any, Y: np.ndarray, codes: Any, groups: Any, first: np.ndarray, n: int) -> Folds:
     """Return the labeled samples that are held out together, as positions among them; None for single samples."""
     if groups is not None:
-        groups = np.asarray(groups)
-        if groups.shape != (n,):
-            raise ValueError(f"`groups` must have one value for each of the {n} samples; got {groups.shape}.")
-        groups = groups[first]
+        groups = read_groups(groups, n)[first]
         if len(np.unique(groups)) < 2:
             raise ValueError("All labeled samples are of one group, so that none can be held out. Omit `groups`.")
     if estimator.cv is None:

@@ -118,8 +118,8 @@ def read_training(
             estimator, X, y, sample_weight, use_unlabeled=use_unlabeled, labeled_only=labeled_only, several=several
         )
     X = read_views_to_fit(estimator, X)
-    y = in_order_of(X.sample_names, y, "y")
-    s = read_weights(in_order_of(X.sample_names, sample_weight, "sample_weight"), len(X))
+    y = in_order_of(X, y, "y")
+    s = read_weights(in_order_of(X, sample_weight, "sample_weight"), len(X))
     codes = None
     if not is_classifier(estimator):
         Y, labeled = read_targets(y, len(X))

@@ -86,7 +86,7 @@ def read_fusion_targets(fusion: Any, X: Views, y: Any, sample_weight: Any) -> tu
     others = [part for part in parts if is_classifier(part) != is_classifier(fusion)]
     if others:
         raise TypeError(f"`estimator` mixes classifiers and regressors: {parts[0]!r} and {others[0]!r}. Use one kind.")
-    y = in_order_of(X.sample_names, y, "y")
+    y = in_order_of(X, y, "y")
     if is_classifier(fusion):
         labels = read_labels(y, len(X), fusion.unlabeled)
         target, labeled = labels.classes[labels.codes], labels.labeled
@@ -94,7 +94,7 @@ def read_fusion_targets(fusion: Any, X: Views, y: Any, sample_weight: Any) -> tu
         Y, labeled = read_targets(y, len(X))
         fusion._one_output = np.asarray(y).ndim == 1
         target = Y[:, 0] if fusion._one_output else Y
-    weights = read_weights(in_order_of(X.sample_names, sample_weight, "sample_weight"), len(X))
+    weights = read_weights(in_order_of(X, sample_weight, "sample_weight"), len(X))
     if not (labeled & (weights > 0)).any():
         raise ValueError("No labeled sample has a weight above 0. Give labels or weights to others.")
     if is_classifier(fusion):

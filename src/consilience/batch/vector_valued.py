@@ -83,9 +83,7 @@ def _read_observations(estimator: Any, X: Any, y: Any, sample_weight: Any, funct
     T = None if functionals is None else _read_functionals(functionals, len(X))
     n = len(X) if T is None else T.shape[0]
     if T is None:  # otherwise a row of y is no sample, and has no sample's name
-        y, sample_weight = (
-            in_order_of(X.sample_names, part, what) for part, what in ((y, "y"), (sample_weight, "sample_weight"))
-        )
+        y, sample_weight = (in_order_of(X, part, what) for part, what in ((y, "y"), (sample_weight, "sample_weight")))
     Y, labeled = read_targets(y, n, partial=True)
     estimator._one_output = np.asarray(y).ndim == 1
     s = read_weights(sample_weight, n)

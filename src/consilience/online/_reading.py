@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..kernels.by_view import kernel_of
+from ..views._samples import in_order_of
 from ..views.container import Views
 from ..views.per_view import as_preparation
 from ..views.validation import check_numbers, read_views_to_learn, read_views_to_predict, read_weights
@@ -34,7 +35,7 @@ def read_chunk(estimator: Any, X: Any, y: Any, sample_weight: Any, classes: Any)
     X = read_views_to_learn(estimator, X, fresh)
     kind = targets_for(estimator, y) if fresh else estimator._targets
     labeled, targets, given = kind.read(estimator, X, y, classes, fresh)
-    weights = read_weights(sample_weight, len(X), required=False)
+    weights = read_weights(in_order_of(X, sample_weight, "sample_weight"), len(X), required=False)
     prepared = as_preparation(estimator.prepare) if fresh else deepcopy(estimator.preparation_)
     ready = X
     if prepared is not None and given is not None:
@@ -48,7 +49,7 @@ def read_whole(estimator: Any, X: Any, y: Any, sample_weight: Any) -> Reading:
     """Return all samples of `fit`; the statistics of a preparation are those of all of them."""
     X = read_views_to_learn(estimator, X, fresh=True, grams=True)
     labeled, targets, given = targets_for(estimator, y).read_all(X, y)
-    weights = read_weights(sample_weight, len(X))
+    weights = read_weights(in_order_of(X, sample_weight, "sample_weight"), len(X))
     prepared = as_preparation(estimator.prepare)
     ready = X if prepared is None else check_numbers(prepared.partial_fit(X).transform(X))
     return Reading(X, *_divided(ready, labeled, targets, weights), prepared, given)

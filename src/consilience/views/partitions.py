@@ -137,7 +137,7 @@ def read_partition(X: Any, y: Any, sample_weight: Any, views: Any, number: int) 
         return None
     try:
         X = as_views(X, views)
-        values = [in_order_of(X.sample_names, own, what) for own, what in ((y, "y"), (sample_weight, "sample_weight"))]
+        values = [in_order_of(X, own, what) for own, what in ((y, "y"), (sample_weight, "sample_weight"))]
     except (TypeError, ValueError) as error:
         raise type(error)(f"Partition {number} of the samples: {error}") from error
     for own, what in zip(values, ("y", "sample_weight"), strict=True):

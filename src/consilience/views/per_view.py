@@ -191,7 +191,7 @@ class PerView(TransformerMixin, ViewEstimator, auto_wrap_output_keys=None):  # t
         X = as_views(tokens_as_objects(self, X), None if isinstance(X, Views) or is_mapping(X) else self.views)
         self.__dict__.pop("n_samples_seen_", None)  # no longer in a stream
         by_view = self._steps_by_view(X)
-        y = in_order_of(X.sample_names, y, "y")
+        y = in_order_of(X, y, "y")
         if y is not None and len(np.asarray(y)) != len(X):
             raise ValueError(f"X has {len(X)} samples, but y has {len(np.asarray(y))}. Give one target per sample.")
         store_views(self, X)
@@ -279,7 +279,8 @@ class PerView(TransformerMixin, ViewEstimator, auto_wrap_output_keys=None):  # t
             )
         columns = {name: known for name, known in names.items() if known is not None}
         same = {name: own for name, own in X.categories.items() if self.transformers_.get(name) == "passthrough"}
-        return Views._of(blocks, len(X), present, columns, X.sample_names, same)
+        default = X._default_index
+        return Views._of(blocks, len(X), present, columns, X.sample_names, same, default_index=default)
 
     # -- streams
     def partial_fit(self, X: Any, y: Any = None) -> Self:

@@ -167,8 +167,8 @@ def read_to_score(estimator: Any, X: Any, y: Any, sample_weight: Any) -> tuple[V
     """Read new samples, and bring their targets and weights into the order of their names."""
     check_is_fitted(estimator, "view_names_in_")
     X = read_as_fitted(estimator, X)
-    weights = in_order_of(X.sample_names, sample_weight, "sample_weight")
-    return X, in_order_of(X.sample_names, y, "y"), weights
+    weights = in_order_of(X, sample_weight, "sample_weight")
+    return X, in_order_of(X, y, "y"), weights
 
 
 def _with_grams(estimator: Any, X: Views) -> Views:
@@ -436,6 +436,22 @@ def read_weights(sample_weight: Any, n: int, *, required: bool = True) -> np.nda
             "leaves a sample out)."
         )
     return weights
+
+
+def read_groups(groups: Any, n: int) -> Any:
+    """Validate the groups of the samples: one value for each, and none missing."""
+    if groups is None:
+        return None
+    values = np.asarray(groups)
+    if values.shape != (n,):
+        raise ValueError(f"`groups` must have one value for each of the {n} samples; got {values.shape}.")
+    missing = sum(map(_reading.is_missing, groups))
+    if missing:
+        raise ValueError(
+            f"`groups` is missing (NaN, None or NA) for {missing} of {n} samples. Give each sample a group, such as "
+            "its name where it is alone, or leave these samples out."
+        )
+    return values
 
 
 def class_weights(class_weight: Any, labels: Labels, s: np.ndarray) -> np.ndarray:
