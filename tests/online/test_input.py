@@ -5,6 +5,7 @@ import tracemalloc
 
 import numpy as np
 import pandas as pd
+import polars as pl
 import pytest
 import scipy.sparse as sp
 from online_cases import ALL, same_state, stream
@@ -386,3 +387,67 @@ def test_weights_of_streams_and_rankings_are_matched_by_name():
     assert len({run.error for run in runs}) == 1
     ranking = cs.RankingPerceptron(joint_kernel=(Linear(), None), candidates=range(2), shuffle=False).fit(named, truth)
     assert ranking.score(named, truth.iloc[mixed]) == ranking.score(X, y)
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("prepare", [None, "standardize", ["impute", "standardize"]])
+@pytest.mark.parametrize("kind", [cs.PassiveAggressive, cs.KernelPerceptron, cs.MatrixPerceptron])
+def test_rows_with_names_are_read_by_name(kind, prepare):
+    X, y = stream(3, n=30, widths=(3, 3))
+    frames = {v: pd.DataFrame(X[v] * [1, 10, 100], columns=list("pqr")) for v in X.names}
+    turned = {v: frame[frame.columns[::-1]] for v, frame in frames.items()}
+    forms = {
+        "series": lambda frame, i: frame.iloc[i],
+        "frame": lambda frame, i: frame.iloc[[i]],
+        "polars": lambda frame, i: pl.from_pandas(frame)[i],
+        "dict": lambda frame, i: frame.iloc[i].to_dict(),
+        "json": lambda frame, i: {**frame.iloc[i].to_dict(), "q": int(frame["q"].iloc[i])},
+    }
+    for name, form in forms.items():
+        table = {v: frame.assign(q=frame["q"].astype(int)) for v, frame in frames.items()} if name == "json" else frames
+        plain, named = kind(prepare=prepare), kind(prepare=prepare)
+        for model in (plain, named):
+            model.partial_fit({v: frame[:10] for v, frame in table.items()}, y[:10], classes=[0, 1])
+        for i in range(10, 30):
+            plain.partial_fit({v: frame[i : i + 1] for v, frame in table.items()}, y[i : i + 1])
+            named.learn_one({v: form(frame, i) for v, frame in turned.items()}, y[i])
+        same_state(plain, named, Views(table))
+        expected = plain.predict(table)
+        for served in (named, named.snapshot()):
+            found = [served.predict_one({v: form(frame, i) for v, frame in turned.items()}) for i in range(30)]
+            np.testing.assert_array_equal(found, expected)
+
+
+def test_a_dict_of_named_values_is_a_row_of_a_view():
+    model = cs.PassiveAggressive(prepare=["impute", "standardize"])
+    rows = [{"age": 1.0, "sex": "F"}, {"sex": "M", "age": 3.0}, {"age": None, "sex": "F"}]
+    for k, row in enumerate(rows):  # the first sample too
+        model.learn_one({"a": row}, k % 2)
+    with pytest.warns(UserWarning, match="the category 'sex=X'"):
+        model.predict_one({"a": {"sex": "X", "age": 1.0}})
+    with pytest.raises(ValueError, match="View 'a' has no column 'dose'"):
+        cs.PassiveAggressive().learn_one({"a": {"age": 1.0, "dose": 2.0}}, 0).predict_one({"a": {"age": 1.0}})
+    with pytest.raises(ValueError, match="different names"):
+        model.predict_one({"a": pd.Series([1.0, 2.0], index=["age", "age"])})
+    with pytest.raises(ValueError, match=r"one row; got an array of shape \(2, 1\)"):
+        model.predict_one({"a": pd.DataFrame({"age": [1.0, 2.0]})})
+    counts = cs.PassiveAggressive(prepare={"a": "hash"}).learn_one({"a": {"cat": 2}}, 0)  # a map of tokens
+    assert counts.learn_one({"a": {"dog": 1, "cow": 3}}, 1).n_samples_seen_ == 2
+
+
+def test_a_transformer_of_single_rows_reads_names():
+    frame = pd.DataFrame({"p": [1.0, 2.0, 4.0], "q": [10.0, 30.0, 20.0]})
+    prepare, same = (cs.PerView("standardize") for _ in range(2))
+    prepare.partial_fit({"a": frame}), same.partial_fit({"a": frame})
+    row = frame[["q", "p"]].iloc[1]
+    for one in (row, row.to_dict(), row.to_frame().T):
+        np.testing.assert_array_equal(
+            prepare.transform_one({"a": one})["a"], prepare.transform({"a": frame[1:2]})["a"][0]
+        )
+        np.testing.assert_array_equal(
+            prepare.learn_transform_one({"a": one})["a"], same.learn_transform({"a": frame[1:2]})["a"][0]
+        )
+    masked = np.ma.array([1.0, 2.0], mask=[False, True])  # a masked value is missing
+    np.testing.assert_array_equal(
+        prepare.transform_one({"a": masked})["a"], prepare.transform_one({"a": [1.0, np.nan]})["a"]
+    )

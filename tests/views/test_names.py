@@ -531,3 +531,11 @@ def test_masked_weights_are_refused_and_masked_targets_are_counted():
         cs.compare(X, MASKED["numbers"][1], estimators=["a alone"])
     model = cs.CoRegularizedRidge().fit(X, TARGET)
     assert cs.evaluate_external(model, X, MASKED["numbers"][1], n_resamples=100).n_unlabeled == 10
+
+
+def test_columns_whose_names_are_the_same_text_are_refused():
+    twice = pd.DataFrame({1: [1.0, 2.0], "1": [3.0, 4.0], "a__x": [1.0, 2.0]})
+    model = cs.CoRegularizedRidge().fit({"a": twice[["1"]], "b": twice[["a__x"]]}, [0.0, 1.0])
+    for read in (lambda: Views(a=twice), lambda: as_views(twice, {"a": ["1"]}), lambda: model.predict(twice)):
+        with pytest.raises(ValueError, match=r"names are the same text: 1 and '1'\. Rename one of them"):
+            read()

@@ -361,7 +361,8 @@ class OnlineEstimator(ViewEstimator, ABC):
         Parameters
         ----------
         x : dict
-            The row of each view, as an array, a sparse row or a list of numbers; missing views are left out.
+            The row of each view: an array, a sparse row, a list of numbers, or a Series or dict with the names of the
+            columns. Missing views are left out.
         y : object
             The target.
         sample_weight : float, default=1.0
@@ -381,7 +382,8 @@ class OnlineEstimator(ViewEstimator, ABC):
         Parameters
         ----------
         x : dict
-            The row of each view, as an array, a sparse row or a list of numbers; missing views are left out.
+            The row of each view: an array, a sparse row, a list of numbers, or a Series or dict with the names of the
+            columns. Missing views are left out.
 
         Returns
         -------
@@ -446,7 +448,8 @@ class OnlineEstimator(ViewEstimator, ABC):
         Parameters
         ----------
         x : dict
-            The row of each view, as an array, a sparse row or a list of numbers; missing views are left out.
+            The row of each view: an array, a sparse row, a list of numbers, or a Series or dict with the names of the
+            columns. Missing views are left out.
 
         Returns
         -------

@@ -327,7 +327,7 @@ class RankingPerceptron(ViewClassifier, OnlineEstimator):
 
     def _one(self, x: Any) -> Any:
         """Return one sample as X."""
-        return one_row(x) if self._reads_views() else objects_of([x])
+        return one_row(x, self) if self._reads_views() else objects_of([x])
 
     # -- predicting
     def predict(self, X: Any) -> np.ndarray:

@@ -11,9 +11,19 @@ from .._backend import is_device_array, namespace, take_rows, to_numpy
 from . import _blocks
 from ._annotated import NamedMatrix
 from ._blocks import Block, some
-from ._frames import NO_LEVELS, Levels, as_frame, encode_columns, is_frame, level_names, level_text, read_frame
-from ._reading import is_missing, objects_of
-from ._samples import index_names
+from ._frames import (
+    NO_LEVELS,
+    Levels,
+    as_frame,
+    column_names,
+    encode_columns,
+    is_frame,
+    level_names,
+    level_text,
+    read_frame,
+)
+from ._reading import as_row, is_missing, objects_of
+from ._samples import index_names, is_default
 
 
 def match_columns(
@@ -255,7 +265,7 @@ def divide_by_names(frame: Any, known: Mapping[str, Sequence[str] | None]) -> di
     if not is_frame(frame) or not any(known.values()):
         return None
     wide = as_frame(frame)
-    there = {str(column): k for k, column in enumerate(wide.columns)}
+    there = {column: k for k, column in enumerate(column_names("The data frame", wide))}
     owners: dict[str, list[str]] = {}
     for view, names in known.items():
         for source in sources_of(names or (), there):
@@ -304,3 +314,43 @@ def read_frames(X: Any, known: Mapping[str, Levels]) -> Any:
             block, names, categories = read_frame(view, value, columns)
             read[view] = NamedMatrix(block, names, index_names(value), categories)
     return read
+
+
+# -- rows of single samples
+def named_values(row: Any) -> dict[str, Any] | None:
+    """Return the values of a pandas Series, a frame of one row or a dict by the names of columns; None for others."""
+    if isinstance(row, Mapping) and not sp.issparse(row):
+        return {str(name): value for name, value in row.items()}
+    if is_frame(row) and len(row) == 1:
+        frame = as_frame(row)
+        return dict(zip(column_names("The row", frame), frame.row(0), strict=True))
+    if index_names(row) is None or row.ndim != 1:
+        return None
+    values = {str(name): value for name, value in row.items()}
+    if len(values) < len(row):
+        raise ValueError(f"A row has {len(row)} values and only {len(values)} different names. Name each column once.")
+    return values
+
+
+def read_row(view: str, row: Any) -> Any:
+    """Return the row of one sample as `Views` reads it, with the names of its columns where it has some."""
+    values, index = named_values(row), index_names(row)
+    if values is None or (index is not None and row.ndim == 1 and is_default(index)):
+        row = row.to_numpy() if hasattr(row, "to_numpy") else row
+        return as_row(row, f"View '{view}'") if hasattr(row, "ndim") else [row]
+    encoded = encode_columns(f"View '{view}'", {name: objects_of([value]) for name, value in values.items()})
+    return NamedMatrix(encoded.block, encoded.names, None, encoded.categories)
+
+
+def rows_in_order(known: Mapping[str, Any], x: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return a sample whose rows are arrays, in the order of the known columns, where they name exactly these."""
+    ordered: dict[str, Any] = {}
+    for view, row in x.items():
+        kind, _, names = known.get(view, ("", 0, None))
+        if kind != "numbers" or names is None or type(row) is np.ndarray or (values := named_values(row)) is None:
+            continue
+        if values.keys() == set(names):
+            numbers = np.array([values[name] for name in names])
+            if numbers.dtype.kind in "fiub":
+                ordered[view] = numbers.astype(np.float64)
+    return {**x, **ordered} if ordered else x

@@ -48,6 +48,16 @@ def as_frame(value: Any) -> Any:
         raise ValueError(f"The data frame ({type(value).__name__}) cannot be read: {reason}.") from error
 
 
+def column_names(what: str, frame: Any) -> tuple[str, ...]:
+    """Return the names of the columns of a frame as text; refuse two that are the same text."""
+    names = tuple(map(str, frame.columns))
+    twice = next((name for name, count in Counter(names).items() if count > 1), None)
+    if twice is not None:
+        forms = " and ".join(repr(column) for column in frame.columns if str(column) == twice)
+        raise ValueError(f"{what} has columns whose names are the same text: {forms}. Rename one of them.")
+    return names
+
+
 def read_frame(name: str, value: Any, known: Collection[str] = ()) -> Encoded:
     """Return a frame as a table of numbers, or a frame of one column of strings as objects.
 
@@ -56,13 +66,14 @@ def read_frame(name: str, value: Any, known: Collection[str] = ()) -> Encoded:
     frame = as_frame(value)
     import narwhals as nw
 
+    names = column_names(f"View '{name}'", frame)
     series = list(frame.iter_columns())
     if not series:
         return Encoded(np.empty((len(frame), 0)), (), NO_LEVELS)
     single = all(s.dtype == nw.Float32 for s in series)
     if _is_numeric(value):  # all columns at once
         table = np.ascontiguousarray(value, dtype=np.float32 if single else np.float64)  # sums round as those of arrays
-        return Encoded(table, tuple(map(str, frame.columns)), NO_LEVELS)
+        return Encoded(table, names, NO_LEVELS)
     columns: dict[str, np.ndarray] = {}
     declared: dict[str, Sequence[Any]] = {}
     for s in series:

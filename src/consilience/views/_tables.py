@@ -23,7 +23,7 @@ def divide(X: Any, views: Any, keep: Any = None) -> dict[str, Any]:
     framed = _frames.is_frame(X)
     if framed:
         X = _frames.as_frame(X)
-        columns = [str(c) for c in X.columns]
+        columns = list(_frames.column_names("The table", X))
     else:
         X = one_table(X)
         if not hasattr(X, "shape") or len(X.shape) != 2:
