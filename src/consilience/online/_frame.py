@@ -249,8 +249,9 @@ class OnlineEstimator(ViewEstimator, ABC):
         if not fresh:
             self._check_fixed()
         read = read_chunk(self, X, y, sample_weight, classes)
-        if read.given is None:
-            return joined_predictions([], None, ())  # nothing to learn from yet
+        if read.given is None:  # nothing to learn from yet
+            self.preparation_ = read.prepared
+            return joined_predictions([], None, ())
         before = self._snapshot()
         try:
             if fresh:

@@ -28,18 +28,17 @@ class Reading(NamedTuple):
 def read_chunk(estimator: Any, X: Any, y: Any, sample_weight: Any, classes: Any) -> Reading:
     """Return the next samples of a stream.
 
-    The statistics of a preparation follow every sample, also without a target. They do so on a copy: a chunk that is
-    refused later changes nothing.
+    The statistics of a preparation follow every sample, also without a target and before the first one. They do so on
+    a copy: a chunk that is refused later changes nothing.
     """
     fresh = not hasattr(estimator, "n_samples_seen_")
     X = read_views_to_learn(estimator, X, fresh)
     kind = targets_for(estimator, y) if fresh else estimator._targets
     labeled, targets, given = kind.read(estimator, X, y, classes, fresh)
     weights = read_weights(in_order_of(X, sample_weight, "sample_weight"), len(X), required=False)
-    prepared = as_preparation(estimator.prepare) if fresh else deepcopy(estimator.preparation_)
-    ready = X
-    if prepared is not None and given is not None:
-        ready = check_numbers(prepared.learn_transform(X))
+    before = vars(estimator).get("preparation_")
+    prepared = as_preparation(estimator.prepare) if before is None else deepcopy(before)
+    ready = X if prepared is None else check_numbers(prepared.learn_transform(X))
     if given is not None:
         estimator._check_views(ready, whole=False)
     return Reading(X, *_divided(ready, labeled, targets, weights), prepared, given)
