@@ -15,6 +15,7 @@ _NUMBERS = {int, float, bool, np.float64, np.float32, np.int64}
 def learn_single(estimator: Any, x: Mapping[str, Any], y: Any, weight: float) -> Any:
     """Learn one sample; what must be validated goes the long way, as a chunk. Return the estimator."""
     check_sample(x)
+    estimator._own_arrays()
     x = rows_in_order(vars(estimator).get("_known", {}), x)
     known = hasattr(estimator, "_machine") and weight > 0 and estimator._targets.is_open(estimator)
     lesson = estimator._targets.lesson_of_one(estimator, y, weight) if known else None

@@ -60,6 +60,9 @@ class RunningStep(BaseEstimator):
             self._rows = np.zeros(1)  # of sparse views
         elif len(self._count) != width:
             raise ValueError(f"Got rows of {width} columns after rows of {len(self._count)}. Give the same columns.")
+        if not self._count.flags.writeable:  # as in a memory map
+            arrays = {name: own.copy() for name, own in vars(self).items() if isinstance(own, np.ndarray)}
+            self.__dict__.update(arrays)
         return sp.issparse(X)
 
 
