@@ -451,3 +451,21 @@ def test_a_transformer_of_single_rows_reads_names():
     np.testing.assert_array_equal(
         prepare.transform_one({"a": masked})["a"], prepare.transform_one({"a": [1.0, np.nan]})["a"]
     )
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("prepare", [None, "standardize"])
+def test_rows_without_names_are_in_the_order_of_the_columns(prepare):
+    frame = pd.DataFrame({"age": [1.0, 2.0, 3.0], "dose": [2.0, 1.0, 0.0]})
+    model = cs.PassiveAggressive(prepare=prepare).partial_fit({"a": frame}, [0, 0, 0])  # one class so far
+    assert model.predict_one({"a": np.ones(2)}) == 0
+    assert model.learn_one({"a": [1.0, 5.0]}, 1).predict_one({"a": [1.0, 5.0]}) in (0, 1)
+    model.predict({"a": frame})  # whose names are known still
+
+
+def test_a_remedy_is_a_parameter_that_the_estimator_has():
+    frame = pd.DataFrame({"age": [1.0, 2.0, 3.0], "dose": [2.0, 1.0, 0.0]})
+    for model, has in ((cs.PassiveAggressive(), False), (cs.CoRegularizedRidgeClassifier(), True)):
+        with pytest.raises(ValueError, match=r"has no column 'dose'.* Give them by these names") as caught:
+            model.fit({"a": frame}, [0, 1, 0]).predict({"a": frame[["age"]]})
+        assert ("missing_columns" in str(caught.value)) == has

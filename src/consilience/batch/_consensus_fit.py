@@ -46,17 +46,17 @@ class ConsensusData:
 def read_consensus(estimator: Any, X: Any, y: Any, sample_weight: Any, groups: Any) -> ConsensusData:
     """Validate samples, targets, weights and groups."""
     vars(estimator).pop("_models", None)  # which views were Gram matrices in an earlier fit
-    X = definite_grams(read_views_to_fit(estimator, X))
+    X = definite_grams(read_views_to_fit(estimator, X, sample_weight))
     array_of(X)  # refuses views of several libraries
     y, groups = (in_order_of(X, given, what) for given, what in ((y, "y"), (groups, "groups")))
     s = read_weights(in_order_of(X, sample_weight, "sample_weight"), len(X))
     codes = None
     if is_classifier(estimator):
-        labels = read_labels(y, len(X), estimator.unlabeled)
+        labels = read_labels(y, len(X), estimator.unlabeled, weights=s)
         estimator.classes_, codes, labeled = labels.classes, labels.codes, labels.labeled
         Y, u = labels.signs(), s * class_weights(estimator.class_weight, labels, s)
     else:
-        Y, labeled = read_targets(y, len(X))
+        Y, labeled = read_targets(y, len(X), weights=s)
         estimator._one_output, u = np.asarray(y).ndim == 1, s
     labeled = labeled & (u > 0)
     if not labeled.any():

@@ -87,18 +87,16 @@ def read_fusion_targets(fusion: Any, X: Views, y: Any, sample_weight: Any) -> tu
     if others:
         raise TypeError(f"`estimator` mixes classifiers and regressors: {parts[0]!r} and {others[0]!r}. Use one kind.")
     y = in_order_of(X, y, "y")
+    weights = read_weights(in_order_of(X, sample_weight, "sample_weight"), len(X))
     if is_classifier(fusion):
-        labels = read_labels(y, len(X), fusion.unlabeled)
-        target, labeled = labels.classes[labels.codes], labels.labeled
+        labels = read_labels(y, len(X), fusion.unlabeled, weights=weights)
+        target, labeled, fusion.classes_ = labels.classes[labels.codes], labels.labeled, labels.classes
     else:
-        Y, labeled = read_targets(y, len(X))
+        Y, labeled = read_targets(y, len(X), weights=weights)
         fusion._one_output = np.asarray(y).ndim == 1
         target = Y[:, 0] if fusion._one_output else Y
-    weights = read_weights(in_order_of(X, sample_weight, "sample_weight"), len(X))
     if not (labeled & (weights > 0)).any():
         raise ValueError("No labeled sample has a weight above 0. Give labels or weights to others.")
-    if is_classifier(fusion):
-        fusion.classes_ = np.unique(target[labeled & (weights > 0)])
     return target, labeled, weights
 
 

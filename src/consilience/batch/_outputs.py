@@ -31,8 +31,8 @@ class Outputs:
         return self.values.dtype.kind in "UO"
 
 
-def read_outputs(y: Any, n: int, matrix: np.ndarray | None) -> Outputs:
-    """Read the outputs of n samples; with a kernel matrix they are positions in it."""
+def read_outputs(y: Any, n: int, matrix: np.ndarray | None, weights: np.ndarray | None = None) -> Outputs:
+    """Read the outputs of n samples; with a kernel matrix they are positions in it. Weight 0 leaves a sample out."""
     if y is None:
         raise ValueError("This estimator requires y to be passed, but the target y is None.")
     if sp.issparse(y):
@@ -43,14 +43,20 @@ def read_outputs(y: Any, n: int, matrix: np.ndarray | None) -> Outputs:
             raise ValueError(
                 f"Found input variables with inconsistent numbers of samples: X has {n}, y has {len(items)}."
             )
-        return _different(items)
-    Y, labeled = read_targets(y, n)
+        return _different([x if counts else None for x, counts in zip(items, _counts(weights, n), strict=True)])
+    Y, labeled = read_targets(y, n, weights=weights)
+    labeled = labeled & _counts(weights, n)
     if matrix is not None:
         return _positions(Y, labeled, len(matrix))
     values, inverse = np.unique(Y[labeled], axis=0, return_inverse=True)
     of = np.full(n, -1)
     of[labeled] = inverse.ravel()
     return Outputs(values, of, np.asarray(y).ndim == 1)
+
+
+def _counts(weights: np.ndarray | None, n: int) -> np.ndarray:
+    """Return which samples have a weight above 0."""
+    return np.ones(n, dtype=bool) if weights is None else weights > 0
 
 
 def _items(y: Any) -> list[Any] | None:

@@ -190,11 +190,11 @@ class BandedRidgeCV(ViewRegressor, BatchEstimator):
                 "RowBlocks. Give Views, or use CoRegularizedRidge with `n_components`."
             )
         self.__dict__.pop("kernels_", None)
-        X = read_views_to_fit(self, X)
+        X = read_views_to_fit(self, X, sample_weight)
         y = in_order_of(X, to_numpy(y) if is_device_array(y) else y, "y")
         y = y if hasattr(y, "dtype") or y is None else np.asarray(y)
         s = read_weights(in_order_of(X, sample_weight, "sample_weight"), len(X))
-        Y, labeled = read_many_outputs(y, len(X))
+        Y, labeled = read_many_outputs(y, len(X), s)
         self._one_output = np.ndim(y) == 1
         n = len(X)
         s = np.where(labeled, s, 0.0)

@@ -32,6 +32,8 @@ def match_columns(
     given: tuple[tuple[str, ...], Levels],
     fitted: tuple[tuple[str, ...], Levels],
     means: np.ndarray | None,
+    *,
+    can_fill: bool = True,
 ) -> Block:
     """Return a view with the columns that an estimator was fitted on; both sides have names of columns and categories.
 
@@ -45,7 +47,7 @@ def match_columns(
     block, names, own = encode_known(f"View '{view}'", block, names, own, known)
     if block.dtype == object:
         return block
-    return order_columns(f"View '{view}'", block, names, expected, own, known, means)
+    return order_columns(f"View '{view}'", block, names, expected, own, known, means, can_fill=can_fill)
 
 
 def order_columns(
@@ -56,6 +58,8 @@ def order_columns(
     own: Levels = NO_LEVELS,
     known: Levels = NO_LEVELS,
     means: np.ndarray | None = None,
+    *,
+    can_fill: bool = True,
 ) -> Block:
     """Return the expected columns of a block in their order.
 
@@ -79,8 +83,8 @@ def order_columns(
         raise ValueError(
             f"{what} has no column {_blocks.quoted(shown[:5])}{f' and {len(shown) - 5} more' * (len(shown) > 5)}, "
             f"which the estimator was fitted on ({len(lost)} of {len(expected)} columns are missing). Give them by "
-            "these names, or set missing_columns='fill' (--missing-columns fill) to fill them with the means of the "
-            "training samples."
+            "these names" + can_fill * ", or set missing_columns='fill' (--missing-columns fill) to fill them with the "
+            "means of the training samples" + "."
         )
     kept = set(expected)
     _tell_unknown(what, block, [name for name in names if name not in kept], place, mine)

@@ -27,21 +27,34 @@ _LARGEST = float(np.sqrt(np.finfo(np.float64).max)) * 1e-6  # so that a million 
 
 
 # -- reading data
-def read_views_to_fit(estimator: Any, X: Any) -> Views:
-    """Validate training samples, store their views on the estimator, and leave out views that no sample has."""
+def read_views_to_fit(estimator: Any, X: Any, sample_weight: Any = None) -> Views:
+    """Validate training samples, store their views on the estimator, and leave out views that no sample has.
+
+    Samples of weight 0 are returned, but nothing is learned from them, and their values may be of any size.
+    """
     X = _read(estimator, X)
     _check_device(estimator, X)
     X = _with_grams(estimator, X)._numbered()
+    counted = _counted(X, sample_weight)
     if getattr(estimator, "_fills_gaps", False):
-        X = fill_gaps(estimator, X, fitting=True)
+        filled = fill_gaps(estimator, counted, fitting=True)
+        X, counted = filled if counted is X else fill_gaps(estimator, X, fitting=False), filled
     for name in X.names:
-        _check_numbers(name, X)
-    store_views(estimator, X)
-    estimator._used_views = tuple(name for name in X.names if X.present(name).any())
+        _check_numbers(name, counted)
+    store_views(estimator, X, counted)
+    estimator._used_views = tuple(name for name in X.names if counted.present(name).any())
     return X if estimator._used_views == X.names else X[list(estimator._used_views)]
 
 
-def read_views_to_learn(estimator: Any, X: Any, fresh: bool, grams: bool = False) -> Views:
+def _counted(X: Views, sample_weight: Any) -> Views:
+    """Return the samples that have a weight above 0, or all of them if none has."""
+    if sample_weight is None:
+        return X
+    weights = read_weights(in_order_of(X, sample_weight, "sample_weight"), len(X), required=False)
+    return X if weights.all() or not weights.any() else X[weights > 0]
+
+
+def read_views_to_learn(estimator: Any, X: Any, fresh: bool, grams: bool = False, sample_weight: Any = None) -> Views:
     """Validate the next samples of a stream: views by name, missing where not given; new ones may appear at any time.
 
     With `grams`, square arrays are Gram matrices where the estimator's kernel takes them. Values that are prepared
@@ -54,7 +67,9 @@ def read_views_to_learn(estimator: Any, X: Any, fresh: bool, grams: bool = False
     if not fresh:
         X = _as_before(estimator, X)
         X = X.align((*estimator.view_names_in_, *(name for name in X.names if name not in estimator.view_names_in_)))
-    return X if _prepares(estimator) else check_numbers(X)
+    if not _prepares(estimator):
+        check_numbers(_counted(X, sample_weight))
+    return X
 
 
 def _prepares(estimator: Any) -> bool:
@@ -177,14 +192,15 @@ def _with_grams(estimator: Any, X: Views) -> Views:
     return Views(X, precomputed=plain) if plain else X
 
 
-def store_views(estimator: Any, X: Views) -> None:
-    """Store the views at fit on the estimator, and the means of columns that have names."""
+def store_views(estimator: Any, X: Views, counted: Views | None = None) -> None:
+    """Store the views at fit on the estimator, and the means of columns that have names, over samples that count."""
     estimator._known, estimator._categories = {}, {}
     remember(estimator, X)
+    counted = X if counted is None else counted
     estimator._column_means = {
-        name: column_means(X.block(name), X.present(name))
+        name: column_means(counted.block(name), counted.present(name))
         for name in X.feature_names
-        if X.kind(name) in ("dense", "sparse") and X.present(name).any()
+        if X.kind(name) in ("dense", "sparse") and counted.present(name).any()
     }
 
 
@@ -236,7 +252,8 @@ def _kind(X: Views, name: str) -> str:
 def _as_before(estimator: Any, X: Views) -> Views:
     """Return views with the columns that they had at fit, by name; refuse other kinds and numbers of columns."""
     who = type(estimator).__name__
-    means = getattr(estimator, "_column_means", {}) if getattr(estimator, "missing_columns", None) == "fill" else {}
+    fill = getattr(estimator, "missing_columns", None)  # streams have no such parameter
+    means = getattr(estimator, "_column_means", {}) if fill == "fill" else {}
     blocks, columns, categories = {}, {}, {}
     for name in X.names:
         kind = _kind(X, name)
@@ -248,7 +265,9 @@ def _as_before(estimator: Any, X: Views) -> Views:
         other = names if names_before is not None and names != names_before else None
         if other is not None and before == "numbers" and kind in ("numbers", "objects"):
             own = X.categories.get(name, NO_LEVELS)
-            block = match_columns(name, block, (other, own), (names_before, known), means.get(name))
+            block = match_columns(
+                name, block, (other, own), (names_before, known), means.get(name), can_fill=fill is not None
+            )
             kind = kind if block is X.block(name) else "numbers"
         width = _blocks.width(block)
         if kind != before:
@@ -297,15 +316,20 @@ class Labels:
         return column
 
 
-def read_labels(y: Any, n: int, unlabeled: Any = None, classes: np.ndarray | None = None) -> Labels:
+def read_labels(
+    y: Any, n: int, unlabeled: Any = None, classes: np.ndarray | None = None, weights: np.ndarray | None = None
+) -> Labels:
     """Validate class labels of any type; missing values, and those equal to `unlabeled`, mark unlabeled samples.
 
-    With `classes` the labels must be among these, and there may be none at all.
+    With `classes` the labels must be among these, and there may be none at all. Samples of weight 0 have no label,
+    unless no other sample has one.
     """
     values = _read_column(y, n)
     missing = _missing_labels(values, unlabeled)
     if missing.all() and classes is None:
         raise ValueError("y has no label at all: every value is missing. Give labels for some samples.")
+    if weights is not None and not (missing | (weights == 0)).all():
+        missing = missing | (weights == 0)
     known = _plain_labels(values[~missing])
     if len(known):
         check_classification_targets(known)
@@ -378,10 +402,13 @@ def _plain_labels(known: np.ndarray) -> np.ndarray:
     return np.array(known.tolist())
 
 
-def read_targets(y: Any, n: int, *, partial: bool = False, required: bool = True) -> tuple[np.ndarray, np.ndarray]:
+def read_targets(
+    y: Any, n: int, *, partial: bool = False, required: bool = True, weights: np.ndarray | None = None
+) -> tuple[np.ndarray, np.ndarray]:
     """Return regression targets as (n, P) float64, and which samples have them; a row of NaN only has none.
 
-    With `partial` a sample may have some of its targets. Unless `required`, there may be no target at all.
+    With `partial` a sample may have some of its targets. Unless `required`, there may be no target at all. Targets of
+    samples of weight 0 are 0, whatever they were.
     """
     if y is None:
         raise ValueError("This estimator requires y to be passed, but the target y is None.")
@@ -403,6 +430,8 @@ def read_targets(y: Any, n: int, *, partial: bool = False, required: bool = True
     if Y.ndim == 2 and Y.shape[1] == 0:
         raise ValueError(f"y has no outputs: its shape is {Y.shape}. Give at least one column of targets.")
     Y = Y.reshape(n, -1)
+    if weights is not None:
+        Y[weights == 0] = 0.0
     if np.isinf(Y).any():
         raise ValueError("Input y contains infinity or a value too large for float64.")
     largest = float(np.nanmax(np.abs(Y), initial=0.0))
