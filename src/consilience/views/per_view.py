@@ -9,6 +9,7 @@ import scipy.sparse as sp
 from sklearn import get_config
 from sklearn.base import TransformerMixin, clone
 from sklearn.utils._param_validation import HasMethods, StrOptions
+from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, _raise_for_params
 from sklearn.utils.validation import check_is_fitted
 
 from .._backend import check_on_host, take_rows
@@ -141,7 +142,7 @@ class PerView(TransformerMixin, ViewEstimator, auto_wrap_output_keys=None):  # t
     views: Any = None
     missing_columns: str = "raise"
 
-    def fit(self, X: Any, y: Any = None) -> Self:
+    def fit(self, X: Any, y: Any = None, **params: Any) -> Self:
         """Fit every view's transformer on the rows where the view is present.
 
         Parameters
@@ -151,6 +152,8 @@ class PerView(TransformerMixin, ViewEstimator, auto_wrap_output_keys=None):  # t
             a list. A transformer that has none is refused, unless it learns nothing, as the recipe "log".
         y : array-like of shape (n_samples,), optional
             Target, passed to the transformers for the rows where their view is present.
+        **params : dict
+            Sample weights and other metadata, for transformers that request them by scikit-learn's metadata routing.
 
         Returns
         -------
@@ -160,12 +163,12 @@ class PerView(TransformerMixin, ViewEstimator, auto_wrap_output_keys=None):  # t
         self._validate_params()
         with self._restore_on_error(shows_progress=False):
             if isinstance(X, RowBlocks):
-                self._fit_blocks(X, y)
+                self._fit_blocks(X, y, params)
             else:
-                self._fit(X, y, transform=False)
+                self._fit(X, y, params, transform=False)
         return self
 
-    def fit_transform(self, X: Any, y: Any = None) -> Any:
+    def fit_transform(self, X: Any, y: Any = None, **params: Any) -> Any:
         """Fit and transform the same samples, each view by ``fit_transform`` of its transformer.
 
         Parameters
@@ -174,6 +177,8 @@ class PerView(TransformerMixin, ViewEstimator, auto_wrap_output_keys=None):  # t
             Training samples.
         y : array-like of shape (n_samples,), optional
             Target, passed to the transformers for the rows where their view is present.
+        **params : dict
+            Metadata, as in `fit`.
 
         Returns
         -------
@@ -181,13 +186,28 @@ class PerView(TransformerMixin, ViewEstimator, auto_wrap_output_keys=None):  # t
             Transformed views.
         """
         if isinstance(X, RowBlocks):
-            return self.fit(X, y).transform(X)
+            return self.fit(X, y, **params).transform(X)
         self._validate_params()
         with self._restore_on_error(shows_progress=False):
-            return self._joined(*self._fit(X, y, transform=True))
+            return self._joined(*self._fit(X, y, params, transform=True))
 
-    def _fit(self, X: Any, y: Any, transform: bool) -> tuple[Views, dict[str, Any]]:
+    def get_metadata_routing(self) -> MetadataRouter:
+        """Return the metadata that the transformers request.
+
+        Returns
+        -------
+        MetadataRouter
+            What scikit-learn's pipelines read.
+        """
+        given = [*self.transformers.values(), self.remainder] if self._is_by_view() else [self.transformers]
+        steps = [step for own in given for step in (own if isinstance(own, (list, tuple)) else [own])]
+        routed = {f"step{k}": step for k, step in enumerate(steps) if hasattr(step, "get_metadata_routing")}
+        methods = MethodMapping().add(caller="fit", callee="fit").add(caller="fit_transform", callee="fit")
+        return MetadataRouter(owner=self).add(method_mapping=methods, **routed)
+
+    def _fit(self, X: Any, y: Any, params: dict[str, Any], transform: bool) -> tuple[Views, dict[str, Any]]:
         """Fit the transformers; return the samples and, if asked for, the transformed present rows of each view."""
+        _raise_for_params(params, self, "fit")
         X = as_views(tokens_as_objects(self, X), None if isinstance(X, Views) or is_mapping(X) else self.views)
         self.__dict__.pop("n_samples_seen_", None)  # no longer in a stream
         by_view = self._steps_by_view(X)
@@ -208,13 +228,16 @@ class PerView(TransformerMixin, ViewEstimator, auto_wrap_output_keys=None):  # t
                 continue
             target = None if y is None else _column(y)[rows]
             with naming_place(name, X):
-                self.transformers_[name], results[name] = fit_steps(steps, data, target, name, transform=transform)
+                self.transformers_[name], results[name] = fit_steps(
+                    steps, data, target, name, transform=transform,
+                    params={key: np.asarray(in_order_of(X, own, key))[rows] for key, own in params.items()},
+                )  # fmt: skip
         return X, results
 
-    def _fit_blocks(self, blocks: RowBlocks, y: Any) -> None:
+    def _fit_blocks(self, blocks: RowBlocks, y: Any, params: dict[str, Any]) -> None:
         """Fit the transformers to blocks of rows, which have their targets with them."""
-        if y is not None:
-            raise ValueError("RowBlocks have targets in their blocks. Leave `y` out.")
+        if y is not None or params:
+            raise ValueError("RowBlocks have targets in their blocks. Leave `y` and metadata out.")
         self.__dict__.pop("n_samples_seen_", None)
         some = survey_views(self, blocks)
         self._dense_views = tuple(name for name in some.names if some.kind(name) == "dense")
