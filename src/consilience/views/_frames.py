@@ -45,7 +45,9 @@ def as_frame(value: Any) -> Any:
         return narwhals.from_native(value, eager_only=True)
     except Exception as error:  # a lazy frame, or equal column names; narwhals gives the reason
         reason = " ".join(str(error).split()).rstrip(".")
-        raise ValueError(f"The data frame ({type(value).__name__}) cannot be read: {reason}.") from error
+        call = next((name for name in ("toPandas", "df", "collect", "to_pandas") if hasattr(type(value), name)), None)
+        remedy = "" if call is None else f" Load it into memory: give what its method {call}() returns."
+        raise ValueError(f"The data frame ({type(value).__name__}) cannot be read: {reason}.{remedy}") from error
 
 
 def column_names(what: str, frame: Any) -> tuple[str, ...]:

@@ -12,7 +12,7 @@ from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
-from .._backend import check_on_host, is_device_array
+from .._backend import check_on_host, is_device_array, namespace
 from . import _blocks, _reading
 from ._columns import column_means, divide_by_names, match_columns, read_frames, tell_new_categories
 from ._construction import is_mapping
@@ -34,6 +34,7 @@ def read_views_to_fit(estimator: Any, X: Any, sample_weight: Any = None) -> View
     """
     X = _read(estimator, X)
     _check_device(estimator, X)
+    namespace(*(X.block(name) for name in X.names if X.kind(name) == "dense"))  # refuses views of several libraries
     X = _with_grams(estimator, X)._numbered()
     counted = _counted(X, sample_weight)
     if getattr(estimator, "_fills_gaps", False):
