@@ -233,7 +233,9 @@ def remember(estimator: Any, X: Views) -> None:
         if kind != "missing":
             seen[name] = (kind, _blocks.width(X.block(name)), names)
     estimator._known = {**before, **seen}
-    estimator.n_features_in_ = sum(width for _, width, _ in estimator._known.values())
+    vars(estimator).pop("n_features_in_", None)
+    if len(X.names) == 1 and seen:  # several views are not columns of one array, which tools would give
+        estimator.n_features_in_ = seen[X.names[0]][1]
 
 
 def named_as_before(estimator: Any, X: Views) -> Views:
