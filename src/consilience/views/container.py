@@ -129,7 +129,6 @@ class Views:
         feature_names: Mapping[str, tuple[str, ...]],
         sample_names: np.ndarray | None,
         categories: Mapping[str, Levels] | None = None,
-        *,
         default_index: bool = False,
     ) -> "Views":
         """Return views of blocks that are validated already."""
@@ -151,7 +150,7 @@ class Views:
         names = self.sample_names if rows is None or self.sample_names is None else self.sample_names[rows]
         n = self._n if rows is None else rows.stop - rows.start if isinstance(rows, slice) else len(rows)
         default = rows is None and self._default_index
-        return Views._of(blocks, n, mask, self.feature_names, names, self.categories, default_index=default)
+        return Views._of(blocks, n, mask, self.feature_names, names, self.categories, default)
 
     def _set_mask(self, mask: np.ndarray) -> None:
         """Store which views are present, and blank the others, so that no estimator can read what they held."""
@@ -376,7 +375,7 @@ class Views:
         names = {**self.feature_names, **{name: columns[name] for name in columns if name in self._blocks}}
         levels = {**self.categories, **(categories or {})}
         blocks, default = {**self._blocks, **blocks}, self._default_index
-        return Views._of(blocks, self._n, self.mask, names, self.sample_names, levels, default_index=default)
+        return Views._of(blocks, self._n, self.mask, names, self.sample_names, levels, default)
 
     def renamed(self, names: Mapping[str, str]) -> "Views":
         """Return the same data with other names.
@@ -407,7 +406,7 @@ class Views:
         levels = {names.get(name, name): own for name, own in self.categories.items()}
         blocks = dict(zip(new, self._blocks.values(), strict=True))
         default = self._default_index
-        return Views._of(blocks, self._n, self.mask, columns, self.sample_names, levels, default_index=default)
+        return Views._of(blocks, self._n, self.mask, columns, self.sample_names, levels, default)
 
     def _numbered(self) -> "Views":
         """Return the same samples, with the rows of Gram matrices marked as those given to fit in this order."""

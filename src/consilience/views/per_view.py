@@ -303,7 +303,7 @@ class PerView(TransformerMixin, ViewEstimator, auto_wrap_output_keys=None):  # t
         columns = {name: known for name, known in names.items() if known is not None}
         same = {name: own for name, own in X.categories.items() if self.transformers_.get(name) == "passthrough"}
         default = X._default_index
-        return Views._of(blocks, len(X), present, columns, X.sample_names, same, default_index=default)
+        return Views._of(blocks, len(X), present, columns, X.sample_names, same, default)
 
     # -- streams
     def partial_fit(self, X: Any, y: Any = None) -> Self:
