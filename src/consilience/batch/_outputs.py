@@ -37,26 +37,21 @@ def read_outputs(y: Any, n: int, matrix: np.ndarray | None, weights: np.ndarray 
         raise ValueError("This estimator requires y to be passed, but the target y is None.")
     if sp.issparse(y):
         raise ValueError("y is a sparse matrix. Give outputs as an array: y.toarray().")
-    items = _items(y)
+    items, counted = _items(y), np.ones(n, dtype=bool) if weights is None else weights > 0
     if items is not None and matrix is None:
         if len(items) != n:
             raise ValueError(
                 f"Found input variables with inconsistent numbers of samples: X has {n}, y has {len(items)}."
             )
-        return _different([x if counts else None for x, counts in zip(items, _counts(weights, n), strict=True)])
+        return _different([x if there else None for x, there in zip(items, counted, strict=True)])
     Y, labeled = read_targets(y, n, weights=weights)
-    labeled = labeled & _counts(weights, n)
+    labeled = labeled & counted
     if matrix is not None:
         return _positions(Y, labeled, len(matrix))
     values, inverse = np.unique(Y[labeled], axis=0, return_inverse=True)
     of = np.full(n, -1)
     of[labeled] = inverse.ravel()
     return Outputs(values, of, np.asarray(y).ndim == 1)
-
-
-def _counts(weights: np.ndarray | None, n: int) -> np.ndarray:
-    """Return which samples have a weight above 0."""
-    return np.ones(n, dtype=bool) if weights is None else weights > 0
 
 
 def _items(y: Any) -> list[Any] | None:

@@ -102,11 +102,9 @@ def one_row(x: Mapping[str, Any], estimator: Any = None) -> Views:
         is_object = isinstance(row, Mapping) and not sp.issparse(row) and not _has_columns(estimator, name)
         rows[name] = [row] if is_object else read_row(name, row)
     X = Views(rows)
-    if estimator is None:
-        return X
     unnamed = {  # rows without names are in the order of the columns
         name: names
-        for name, (_, width, names) in vars(estimator).get("_known", {}).items()
+        for name, (_, width, names) in getattr(estimator, "_known", {}).items()
         if names and name in X.names and name not in X.feature_names and width == _blocks.width(X.block(name))
     }
     return X._replaced({}, unnamed, {name: estimator._categories.get(name, {}) for name in unnamed})

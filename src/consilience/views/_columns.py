@@ -8,20 +8,10 @@ import numpy as np
 import scipy.sparse as sp
 
 from .._backend import is_device_array, namespace, take_rows, to_numpy
-from . import _blocks
+from . import _blocks, _frames
 from ._annotated import NamedMatrix
 from ._blocks import Block, some
-from ._frames import (
-    NO_LEVELS,
-    Levels,
-    as_frame,
-    column_names,
-    encode_columns,
-    is_frame,
-    level_names,
-    level_text,
-    read_frame,
-)
+from ._frames import NO_LEVELS, Levels, encode_columns, is_frame, level_names, level_text
 from ._reading import as_row, is_missing, objects_of
 from ._samples import index_names, is_default
 
@@ -268,8 +258,8 @@ def divide_by_names(frame: Any, known: Mapping[str, Sequence[str] | None]) -> di
     """
     if not is_frame(frame) or not any(known.values()):
         return None
-    wide = as_frame(frame)
-    there = {column: k for k, column in enumerate(column_names("The data frame", wide))}
+    wide = _frames.as_frame(frame)
+    there = {column: k for k, column in enumerate(_frames.column_names("The data frame", wide))}
     owners: dict[str, list[str]] = {}
     for view, names in known.items():
         for source in sources_of(names or (), there):
@@ -315,7 +305,7 @@ def read_frames(X: Any, known: Mapping[str, Levels]) -> Any:
     for view, value in X.items():
         if known.get(view) and is_frame(value):
             columns = [form for column in known[view] for form in (column, f"{view}__{column}")]
-            block, names, categories = read_frame(view, value, columns)
+            block, names, categories = _frames.read_frame(view, value, columns)
             read[view] = NamedMatrix(block, names, index_names(value), categories)
     return read
 
@@ -326,8 +316,8 @@ def named_values(row: Any) -> dict[str, Any] | None:
     if isinstance(row, Mapping) and not sp.issparse(row):
         return {str(name): value for name, value in row.items()}
     if is_frame(row) and len(row) == 1:
-        frame = as_frame(row)
-        return dict(zip(column_names("The row", frame), frame.row(0), strict=True))
+        frame = _frames.as_frame(row)
+        return dict(zip(_frames.column_names("The row", frame), frame.row(0), strict=True))
     if index_names(row) is None or row.ndim != 1:
         return None
     values = {str(name): value for name, value in row.items()}

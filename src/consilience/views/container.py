@@ -405,8 +405,7 @@ class Views:
         columns = {names.get(name, name): own for name, own in self.feature_names.items()}
         levels = {names.get(name, name): own for name, own in self.categories.items()}
         blocks = dict(zip(new, self._blocks.values(), strict=True))
-        default = self._default_index
-        return Views._of(blocks, self._n, self.mask, columns, self.sample_names, levels, default)
+        return Views._of(blocks, self._n, self.mask, columns, self.sample_names, levels, self._default_index)
 
     def _numbered(self) -> "Views":
         """Return the same samples, with the rows of Gram matrices marked as those given to fit in this order."""

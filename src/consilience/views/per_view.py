@@ -227,11 +227,9 @@ class PerView(TransformerMixin, ViewEstimator, auto_wrap_output_keys=None):  # t
                 self.transformers_[name] = None
                 continue
             target = None if y is None else _column(y)[rows]
+            more = {key: np.asarray(in_order_of(X, own, key))[rows] for key, own in params.items()}
             with naming_place(name, X):
-                self.transformers_[name], results[name] = fit_steps(
-                    steps, data, target, name, transform=transform,
-                    params={key: np.asarray(in_order_of(X, own, key))[rows] for key, own in params.items()},
-                )  # fmt: skip
+                self.transformers_[name], results[name] = fit_steps(steps, data, target, name, transform, more)
         return X, results
 
     def _fit_blocks(self, blocks: RowBlocks, y: Any, params: dict[str, Any]) -> None:
@@ -302,8 +300,7 @@ class PerView(TransformerMixin, ViewEstimator, auto_wrap_output_keys=None):  # t
             )
         columns = {name: known for name, known in names.items() if known is not None}
         same = {name: own for name, own in X.categories.items() if self.transformers_.get(name) == "passthrough"}
-        default = X._default_index
-        return Views._of(blocks, len(X), present, columns, X.sample_names, same, default)
+        return Views._of(blocks, len(X), present, columns, X.sample_names, same, X._default_index)
 
     # -- streams
     def partial_fit(self, X: Any, y: Any = None) -> Self:

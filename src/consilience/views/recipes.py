@@ -308,7 +308,7 @@ def routed_to_fit(owner: Any, step: Any, params: dict[str, Any]) -> dict[str, An
 
 
 def fit_steps(
-    steps: Sequence[Any], data: Any, y: Any, view: str, *, transform: bool, params: dict[str, Any]
+    steps: Sequence[Any], data: Any, y: Any, view: str, transform: bool, params: dict[str, Any]
 ) -> tuple[Any, Any]:
     """Fit steps one after another; return them as one transformer, and the transformed table if it is asked for.
 

@@ -42,7 +42,7 @@ def read_views_to_fit(estimator: Any, X: Any, sample_weight: Any = None) -> View
         X, counted = filled if counted is X else fill_gaps(estimator, X, fitting=False), filled
     for name in X.names:
         _check_numbers(name, counted)
-    store_views(estimator, X, counted)
+    store_views(estimator, counted)
     estimator._used_views = tuple(name for name in X.names if counted.present(name).any())
     return X if estimator._used_views == X.names else X[list(estimator._used_views)]
 
@@ -193,15 +193,14 @@ def _with_grams(estimator: Any, X: Views) -> Views:
     return Views(X, precomputed=plain) if plain else X
 
 
-def store_views(estimator: Any, X: Views, counted: Views | None = None) -> None:
-    """Store the views at fit on the estimator, and the means of columns that have names, over samples that count."""
+def store_views(estimator: Any, X: Views) -> None:
+    """Store the views at fit on the estimator, and the means of columns that have names."""
     estimator._known, estimator._categories = {}, {}
     remember(estimator, X)
-    counted = X if counted is None else counted
     estimator._column_means = {
-        name: column_means(counted.block(name), counted.present(name))
+        name: column_means(X.block(name), X.present(name))
         for name in X.feature_names
-        if X.kind(name) in ("dense", "sparse") and counted.present(name).any()
+        if X.kind(name) in ("dense", "sparse") and X.present(name).any()
     }
 
 
@@ -474,6 +473,7 @@ def read_groups(groups: Any, n: int) -> Any:
     """Validate the groups of the samples: one value for each, and none missing."""
     if groups is None:
         return None
+    groups = groups.to_pylist() if hasattr(groups, "to_pylist") else groups
     values = np.asarray(groups)
     if values.shape != (n,):
         raise ValueError(f"`groups` must have one value for each of the {n} samples; got {values.shape}.")
