@@ -255,7 +255,9 @@ class RowBlocks:
                 raise ValueError(
                     f"{where} has {len(X)} samples and {len(values)} values of `{what}`. Give one for each sample."
                 )
-        return RowBlock(X, *parts[1:])
+        y, weights = (*parts[1:], None, None)[:2]
+        with naming_block(where):
+            return RowBlock(X, in_order_of(X, y, "y"), in_order_of(X, weights, "sample_weight"))
 
     def _check_same_sample(self, X: Views, position: int) -> None:
         """Refuse a block whose first sample was another one at an earlier pass, as random sources give."""
