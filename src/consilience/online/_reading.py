@@ -62,11 +62,11 @@ def _counted(X: Views, y: Any, sample_weight: Any, required: bool) -> tuple[View
     """Return the samples of a weight above 0, their targets and weights, and their positions; others are absent."""
     weights = read_weights(in_order_of(X, sample_weight, "sample_weight"), len(X), required=required)
     rows, y = np.flatnonzero(weights), in_order_of(X, y, "y")
-    n_targets = y.shape[0] if hasattr(y, "shape") else len(X) if y is None else len(y)
-    if len(rows) == len(X) or n_targets != len(X):  # which is refused later
-        return X, y, weights, np.arange(len(X))
-    y = None if y is None else cut_values(y.to_pylist() if hasattr(y, "to_pylist") else y, rows)
-    return X[rows], y, weights[rows], rows
+    if not hasattr(y, "__len__"):
+        y = y if y is None else np.asarray(y)
+    if len(rows) == len(X) or y is None or (y.shape[0] if hasattr(y, "shape") else len(y)) != len(X):
+        return X, y, weights, np.arange(len(X))  # targets of another number are refused later
+    return X[rows], cut_values(y.to_pylist() if hasattr(y, "to_pylist") else y, rows), weights[rows], rows
 
 
 def _labeled(X: Views, labeled: np.ndarray, targets: np.ndarray, weights: np.ndarray) -> Chunk:
