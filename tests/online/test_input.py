@@ -429,6 +429,8 @@ def test_a_dict_of_named_values_is_a_row_of_a_view():
         cs.PassiveAggressive().learn_one({"a": {"age": 1.0, "dose": 2.0}}, 0).predict_one({"a": {"age": 1.0}})
     with pytest.raises(ValueError, match="different names"):
         model.predict_one({"a": pd.Series([1.0, 2.0], index=["age", "age"])})
+    with pytest.raises(ValueError, match="different names"):
+        model.predict_one({"a": {1: 2.0, "1": 3.0}})
     with pytest.raises(ValueError, match=r"one row; got an array of shape \(2, 1\)"):
         model.predict_one({"a": pd.DataFrame({"age": [1.0, 2.0]})})
     counts = cs.PassiveAggressive(prepare={"a": "hash"}).learn_one({"a": {"cat": 2}}, 0)  # a map of tokens

@@ -313,12 +313,10 @@ def read_frames(X: Any, known: Mapping[str, Levels]) -> Any:
 # -- rows of single samples
 def named_values(row: Any) -> dict[str, Any] | None:
     """Return the values of a pandas Series, a frame of one row or a dict by the names of columns; None for others."""
-    if isinstance(row, Mapping) and not sp.issparse(row):
-        return {str(name): value for name, value in row.items()}
     if is_frame(row) and len(row) == 1:
         frame = _frames.as_frame(row)
         return dict(zip(_frames.column_names("The row", frame), frame.row(0), strict=True))
-    if index_names(row) is None or row.ndim != 1:
+    if sp.issparse(row) or not (isinstance(row, Mapping) or (index_names(row) is not None and row.ndim == 1)):
         return None
     values = {str(name): value for name, value in row.items()}
     if len(values) < len(row):

@@ -348,8 +348,8 @@ class PerView(TransformerMixin, ViewEstimator, auto_wrap_output_keys=None):  # t
         Parameters
         ----------
         x : dict
-            The row of each view: an array, a list of numbers, a sparse row, a string, a list of tokens, or a map.
-            Missing views are left out, None, or rows of NaN.
+            The row of each view: an array, a list of numbers, a sparse row, a Series or dict with the names of the
+            columns, a string, a list of tokens, or a map of tokens. Missing views are left out, None, or rows of NaN.
 
         Returns
         -------
