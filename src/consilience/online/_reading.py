@@ -62,8 +62,7 @@ def _counted(X: Views, y: Any, sample_weight: Any, required: bool) -> tuple[View
     """Return the samples of a weight above 0, their targets and weights, and their positions; others are absent."""
     weights = read_weights(in_order_of(X, sample_weight, "sample_weight"), len(X), required=required)
     rows, y = np.flatnonzero(weights), in_order_of(X, y, "y")
-    if not hasattr(y, "__len__"):
-        y = y if y is None else np.asarray(y)
+    y = y if y is None or hasattr(y, "__len__") else np.asarray(y)
     if len(rows) == len(X) or y is None or (y.shape[0] if hasattr(y, "shape") else len(y)) != len(X):
         return X, y, weights, np.arange(len(X))  # targets of another number are refused later
     return X[rows], cut_values(y.to_pylist() if hasattr(y, "to_pylist") else y, rows), weights[rows], rows

@@ -49,8 +49,6 @@ def read_views_to_fit(estimator: Any, X: Any, sample_weight: Any = None) -> View
 
 def _counted(X: Views, sample_weight: Any) -> Views:
     """Return the samples that have a weight above 0, or all of them if none has."""
-    if sample_weight is None:
-        return X
     weights = read_weights(in_order_of(X, sample_weight, "sample_weight"), len(X), required=False)
     return X if weights.all() or not weights.any() else X[weights > 0]
 
