@@ -1,13 +1,15 @@
 """A weight of 2 is a sample that stands twice, and a weight of 0 one that is not there."""
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.base import clone, is_classifier
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.naive_bayes import GaussianNB
 
 import consilience as cs
-from consilience import Views
+from cases import LEARNERS
+from consilience import RowBlocks, Views
 from consilience.kernels import RBF, Polynomial
 
 n = 48
@@ -105,3 +107,83 @@ def test_a_view_in_samples_of_weight_zero_only_is_not_learned_from(name):
     np.testing.assert_allclose(outputs(weighted, Views(a=A, b=B)), outputs(without, Views(a=A)), atol=1e-5)
     with pytest.raises(ValueError, match="learned from the views 'a'"):
         weighted.predict(Views(b=B))
+
+
+ABSENT = {
+    **{name: model for name, model in LEARNERS.items() if name != "vector perceptron, coefficients"},  # no weights
+    "ridge, scale of the data": cs.CoRegularizedRidge("rbf"),
+    "ridge, median of the data": cs.CoRegularizedRidge(RBF("median")),
+    "ridge, kernels of the data": cs.CoRegularizedRidge("auto", view_weights="learned", random_state=0),
+    "unlabeled samples": cs.CoRegularizedRidgeClassifier("rbf", agreement_penalty=1e-3, graph_penalty=1e-3),
+    "metric": cs.ViewMetricRidge("rbf"),
+    "vector-valued, scale": cs.VectorValuedRegressor("rbf"),
+    "banded, scale": cs.BandedRidgeCV("rbf", random_state=0),
+    "margin, scale": cs.MaxMarginClassifier("rbf"),
+    "margin of outputs, scale": cs.MaxMarginRegressor("rbf", output_kernel=RBF("median")),
+    "kernel perceptron, scale": cs.KernelPerceptron("rbf", shuffle=False),
+    "a stream that is prepared": cs.PassiveAggressive(prepare=["impute", "standardize"], shuffle=False),
+    "early fusion": cs.EarlyFusion(cs.CoRegularizedRidge("rbf")),
+}
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("name", ABSENT)
+def test_a_sample_of_weight_zero_is_absent_whatever_it_holds(name):
+    model, there = ABSENT[name], np.arange(n) % 6 != 2
+    weights = np.where(there, 1.0 + np.arange(n) % 2, 0.0)
+    broken = {"a": np.where(there[:, None], A, 1e4), "b": np.where(there[:, None], B, -3e3)}
+    broken["a"][2, 1] = np.nan
+    if is_classifier(model):
+        y = np.where(there, np.array(["x", "y", "z"])[LABELS], "no class").astype(object)
+    else:
+        y = np.where(there, TARGETS, 1e300)
+    data = Views(broken)
+    weighted = clone(model).fit(data, y, sample_weight=weights)
+    without = clone(model).fit(data[there], y[there], sample_weight=weights[there])
+    found, expected = outputs(weighted, data[there]), outputs(without, data[there])
+    if expected.dtype.kind == "f":
+        np.testing.assert_allclose(found, expected, atol=1e-6 * max(1, np.abs(expected).max()))
+    else:
+        np.testing.assert_array_equal(found, expected)
+    if is_classifier(model):
+        np.testing.assert_array_equal(weighted.classes_, without.classes_)
+
+
+def test_samples_of_weight_zero_do_not_decide_what_fills_gaps():
+    there = np.arange(n) % 6 != 2
+    holes = np.where(there[:, None], A, 1e4)
+    holes[there & (np.arange(n) % 5 == 0), 1] = np.nan
+    weights = there.astype(float)
+    consensus = [
+        cs.ConsensusRegressor().fit({"a": part}, y, sample_weight=w)
+        for part, y, w in ((holes, TARGETS, weights), (holes[there], TARGETS[there], None))
+    ]
+    assert consensus[0].loo_score_ == pytest.approx(consensus[1].loo_score_)
+    np.testing.assert_allclose(*(model.predict({"a": holes[there]}) for model in consensus))
+    frame = pd.DataFrame(np.where(there[:, None], A, 1e4), columns=list("pqr"))
+    kept, few = frame[there].reset_index(drop=True), frame[there][["q", "r"]]
+    exact, features = (
+        cs.CoRegularizedRidge("linear", missing_columns="fill", **more) for more in ({}, {"n_components": 3})
+    )
+    models = [
+        clone(exact).fit({"a": frame}, TARGETS, sample_weight=weights),
+        clone(features).fit(RowBlocks.of(Views(a=frame), TARGETS, weights, size=10)),
+        clone(exact).fit({"a": kept}, TARGETS[there]),
+    ]
+    with pytest.warns(UserWarning, match="filled with the means"):
+        found = [model.predict({"a": few}) for model in models]
+    np.testing.assert_allclose(found[0], found[2])
+    np.testing.assert_allclose(found[1], found[2], rtol=1e-6)
+
+
+@pytest.mark.parametrize("size", [1, 5, n])
+def test_samples_of_weight_zero_leave_no_trace_in_a_stream(size):
+    there, codes = np.arange(n) % 6 != 0, np.minimum(LABELS, 1)  # the first sample too
+    holes = np.where(there[:, None], A, 1e9)
+    holes[~there, 0] = np.nan
+    model = cs.PassiveAggressive(prepare=["impute", "standardize"])
+    whole, cut = clone(model).partial_fit({"a": A[there]}, codes[there]), clone(model)
+    for start in range(0, n, size):
+        rows = slice(start, start + size)
+        cut.partial_fit({"a": holes[rows]}, codes[rows], sample_weight=there[rows].astype(float))
+    np.testing.assert_allclose(cut.decision_function({"a": A}), whole.decision_function({"a": A}), atol=1e-12)

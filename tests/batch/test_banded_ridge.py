@@ -178,7 +178,7 @@ def test_device_arrays_give_the_same():
         ({"alphas": [0.0, 1.0]}, {}, "`alphas` must be numbers above 0; got"),
         ({"alphas": []}, {}, "`alphas` must not be empty"),
         ({"cv": [(np.arange(60), np.arange(5))]}, {}, "must train on 2 samples at least and test others"),
-        ({}, {"groups": np.zeros(3)}, "one entry for each of 60 samples"),
+        ({}, {"groups": np.zeros(3)}, "one value for each of the 60 samples"),
     ],
 )
 def test_what_makes_no_sense_is_refused(params, fit, words):

@@ -65,7 +65,7 @@ ALONE = "the intercept alone would meet every margin"
         ("indicator", 4, slice(4), rf"{ALONE} .*such as 'simplex'"),
         ([[1.0, 0.1], [0.9, 0.2], [1.0, -0.3], [0.2, 1.0]], 4, slice(4), rf"{ALONE} .*such as 'simplex'"),
         ("simplex", 3, [2], r"`fit_intercept` is for two classes or more; .* one class, np.int64\(2\)"),
-        ([[1.0, 0], [1, 1], [-1, 0]], 3, [0, 1], ALONE),  # only the third vector balances the others
+        ([[1.0, 0], [1, 1]], 3, [0, 1], ALONE),  # the third class has weight 0, and is absent
     ],
 )
 def test_an_intercept_that_would_suffice_alone_is_refused(vectors, T, some, message):

@@ -280,3 +280,16 @@ def test_the_average_is_the_mean_of_the_hypotheses_when_a_class_comes_late(model
             mean.partial_fit(X[[i]], [label])
     np.testing.assert_allclose(scores(means[0]), total / len(labels), atol=1e-12)
     np.testing.assert_allclose(scores(means[1]), (total + scores(last)) / (len(labels) + 1), atol=1e-12)
+
+
+@pytest.mark.parametrize("model", [cs.OnlinePerceptron(), cs.OrthogonalPerceptron(), cs.KernelPerceptron()])
+def test_rows_before_the_first_label_count_in_the_preparation(model):
+    X, y = stream(3, n=60)
+    far, labels = Views({v: 100 * X[v] + 50 for v in X.names}), np.where(y == 1, "p", "q").astype(object)
+    labels[:20] = None
+    whole = clone(model).set_params(prepare="standardize").partial_fit(far, labels)
+    for size in (1, 7, 20):
+        cut = clone(whole)
+        for start in range(0, 60, size):
+            cut.partial_fit(far[start : start + size], labels[start : start + size])
+        same_state(whole, cut, far)

@@ -4,6 +4,8 @@ import re
 import tracemalloc
 
 import numpy as np
+import pandas as pd
+import polars as pl
 import pytest
 import scipy.sparse as sp
 from online_cases import ALL, same_state, stream
@@ -356,3 +358,116 @@ def test_a_sample_has_one_row_of_a_view(row, prepare):
         with pytest.raises(ValueError, match=message):
             call({"a": row})
     assert model.n_samples_seen_ == 3
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_weights_are_matched_by_name(name):
+    X, y = stream(4, n=40)
+    names, mixed = [f"s{i}" for i in range(40)], np.random.default_rng(1).permutation(40)
+    named, w = Views(X, sample_names=names), pd.Series(10.0 ** np.random.default_rng(2).uniform(-2, 1, 40), index=names)
+    model = clone(ALL[name]).set_params(random_state=0)
+    for method in ("fit", "partial_fit"):
+        one, other = (getattr(clone(model), method)(named, y, sample_weight=given) for given in (w, w.iloc[mixed]))
+        np.testing.assert_array_equal(one.decision_function(X), other.decision_function(X))
+        assert one.score(named, y, w) == one.score(named, y, w.iloc[mixed])
+    with pytest.raises(ValueError, match="The index of sample_weight"):
+        clone(model).fit(named, y, sample_weight=w.rename({"s0": "other"}))
+
+
+def test_weights_of_streams_and_rankings_are_matched_by_name():
+    X, y = stream(4, n=40)
+    names, mixed = [f"s{i}" for i in range(40)], np.random.default_rng(1).permutation(40)
+    named, w = Views(X, sample_names=names), pd.Series(10.0 ** np.random.default_rng(2).uniform(-2, 1, 40), index=names)
+    truth = pd.Series(y, index=names)
+    runs = [
+        cs.progressive_validation(cs.PassiveAggressive(), samples, given, sample_weight=weights)
+        for samples in (named, {v: pd.DataFrame(X[v], index=names) for v in X.names})
+        for given, weights in ((truth, w), (truth.iloc[mixed], w.iloc[mixed]))
+    ]
+    assert len({run.error for run in runs}) == 1
+    ranking = cs.RankingPerceptron(joint_kernel=(Linear(), None), candidates=range(2), shuffle=False).fit(named, truth)
+    assert ranking.score(named, truth.iloc[mixed]) == ranking.score(X, y)
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("prepare", [None, "standardize", ["impute", "standardize"]])
+@pytest.mark.parametrize("kind", [cs.PassiveAggressive, cs.KernelPerceptron, cs.MatrixPerceptron])
+def test_rows_with_names_are_read_by_name(kind, prepare):
+    X, y = stream(3, n=30, widths=(3, 3))
+    frames = {v: pd.DataFrame(X[v] * [1, 10, 100], columns=list("pqr")) for v in X.names}
+    turned = {v: frame[frame.columns[::-1]] for v, frame in frames.items()}
+    forms = {
+        "series": lambda frame, i: frame.iloc[i],
+        "frame": lambda frame, i: frame.iloc[[i]],
+        "polars": lambda frame, i: pl.from_pandas(frame)[i],
+        "dict": lambda frame, i: frame.iloc[i].to_dict(),
+        "json": lambda frame, i: {**frame.iloc[i].to_dict(), "q": int(frame["q"].iloc[i])},
+    }
+    for name, form in forms.items():
+        table = {v: frame.assign(q=frame["q"].astype(int)) for v, frame in frames.items()} if name == "json" else frames
+        plain, named = kind(prepare=prepare), kind(prepare=prepare)
+        for model in (plain, named):
+            model.partial_fit({v: frame[:10] for v, frame in table.items()}, y[:10], classes=[0, 1])
+        for i in range(10, 30):
+            plain.partial_fit({v: frame[i : i + 1] for v, frame in table.items()}, y[i : i + 1])
+            named.learn_one({v: form(frame, i) for v, frame in turned.items()}, y[i])
+        same_state(plain, named, Views(table))
+        expected = plain.predict(table)
+        for served in (named, named.snapshot()):
+            found = [served.predict_one({v: form(frame, i) for v, frame in turned.items()}) for i in range(30)]
+            np.testing.assert_array_equal(found, expected)
+
+
+def test_a_dict_of_named_values_is_a_row_of_a_view():
+    model = cs.PassiveAggressive(prepare=["impute", "standardize"])
+    rows = [{"age": 1.0, "sex": "F"}, {"sex": "M", "age": 3.0}, {"age": None, "sex": "F"}]
+    for k, row in enumerate(rows):  # the first sample too
+        model.learn_one({"a": row}, k % 2)
+    with pytest.warns(UserWarning, match="the category 'sex=X'"):
+        model.predict_one({"a": {"sex": "X", "age": 1.0}})
+    with pytest.raises(ValueError, match="View 'a' has no column 'dose'"):
+        cs.PassiveAggressive().learn_one({"a": {"age": 1.0, "dose": 2.0}}, 0).predict_one({"a": {"age": 1.0}})
+    with pytest.raises(ValueError, match="different names"):
+        model.predict_one({"a": pd.Series([1.0, 2.0], index=["age", "age"])})
+    with pytest.raises(ValueError, match="different names"):
+        model.predict_one({"a": {1: 2.0, "1": 3.0}})
+    with pytest.raises(ValueError, match=r"one row; got an array of shape \(2, 1\)"):
+        model.predict_one({"a": pd.DataFrame({"age": [1.0, 2.0]})})
+    counts = cs.PassiveAggressive(prepare={"a": "hash"}).learn_one({"a": {"cat": 2}}, 0)  # a map of tokens
+    assert counts.learn_one({"a": {"dog": 1, "cow": 3}}, 1).n_samples_seen_ == 2
+
+
+def test_a_transformer_of_single_rows_reads_names():
+    frame = pd.DataFrame({"p": [1.0, 2.0, 4.0], "q": [10.0, 30.0, 20.0]})
+    prepare, same = (cs.PerView("standardize") for _ in range(2))
+    prepare.partial_fit({"a": frame}), same.partial_fit({"a": frame})
+    row = frame[["q", "p"]].iloc[1]
+    for one in (row, row.to_dict(), row.to_frame().T):
+        np.testing.assert_array_equal(
+            prepare.transform_one({"a": one})["a"], prepare.transform({"a": frame[1:2]})["a"][0]
+        )
+        np.testing.assert_array_equal(
+            prepare.learn_transform_one({"a": one})["a"], same.learn_transform({"a": frame[1:2]})["a"][0]
+        )
+    masked = np.ma.array([1.0, 2.0], mask=[False, True])  # a masked value is missing
+    np.testing.assert_array_equal(
+        prepare.transform_one({"a": masked})["a"], prepare.transform_one({"a": [1.0, np.nan]})["a"]
+    )
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("prepare", [None, "standardize"])
+def test_rows_without_names_are_in_the_order_of_the_columns(prepare):
+    frame = pd.DataFrame({"age": [1.0, 2.0, 3.0], "dose": [2.0, 1.0, 0.0]})
+    model = cs.PassiveAggressive(prepare=prepare).partial_fit({"a": frame}, [0, 0, 0])  # one class so far
+    assert model.predict_one({"a": np.ones(2)}) == 0
+    assert model.learn_one({"a": [1.0, 5.0]}, 1).predict_one({"a": [1.0, 5.0]}) in (0, 1)
+    model.predict({"a": frame})  # whose names are known still
+
+
+def test_a_remedy_is_a_parameter_that_the_estimator_has():
+    frame = pd.DataFrame({"age": [1.0, 2.0, 3.0], "dose": [2.0, 1.0, 0.0]})
+    for model, has in ((cs.PassiveAggressive(), False), (cs.CoRegularizedRidgeClassifier(), True)):
+        with pytest.raises(ValueError, match=r"has no column 'dose'.* Give them by these names") as caught:
+            model.fit({"a": frame}, [0, 1, 0]).predict({"a": frame[["age"]]})
+        assert ("missing_columns" in str(caught.value)) == has

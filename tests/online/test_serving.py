@@ -1,7 +1,9 @@
 """Single samples in every form, and predictions in many threads while one learns."""
 
 import threading
+from copy import deepcopy
 
+import joblib
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -265,3 +267,28 @@ def test_a_linear_model_that_learns_can_be_asked_at_the_same_time():
     assert not errors
     once = cs.OrthogonalPerceptron(average=True).partial_fit(X, y)
     same_state(once, model, X)  # weights computed halfway are not kept
+
+
+@pytest.mark.parametrize("prepare", [None, ["impute", "standardize"]])
+@pytest.mark.parametrize("name", [*ALL, "regression", "cues of views"])
+def test_models_and_samples_in_read_only_memory(name, prepare, tmp_path):
+    more = {"regression": cs.PassiveAggressiveRegressor(), "cues of views": cs.MultiCueClassifier()}
+    X, y = stream(0, n=40)
+    model = clone({**ALL, **more}[name]).set_params(prepare=prepare).partial_fit(X[:20], y[:20])
+    joblib.dump((model, {v: X[v] for v in X.names}, y, np.ones(40)), tmp_path / "all")
+
+    def read_only():
+        return joblib.load(tmp_path / "all", mmap_mode="r")
+
+    mapped, data, labels, weights = read_only()
+    assert not data["v0"].flags.writeable
+    np.testing.assert_array_equal(mapped.predict(data), model.predict(X))
+    row = {v: data[v][30] for v in data}
+    assert mapped.predict_one(row) == model.predict_one(row) == mapped.snapshot().predict_one(row)
+    single = read_only()[0].learn_one(row, y[30])
+    forgetful = read_only()[0].forget(0.5)
+    np.testing.assert_array_equal(single.predict(X), deepcopy(model).learn_one(row, y[30]).predict(X))
+    np.testing.assert_array_equal(forgetful.predict(X), deepcopy(model).forget(0.5).predict(X))
+    mapped.partial_fit(data, labels, sample_weight=weights)
+    model.partial_fit(X, y, sample_weight=weights)
+    np.testing.assert_array_equal(mapped.predict(X), model.predict(X))

@@ -19,6 +19,7 @@ import reference
 import strategies
 from consilience import (
     ConsensusRegressor,
+    CoRegularizedRidge,
     EarlyFusion,
     KernelPerceptron,
     LateFusion,
@@ -322,7 +323,6 @@ def test_single_samples_may_be_unlabeled_and_views_of_none_only_hold_nothing():
     learned = OnlinePerceptron().partial_fit({"a": [None, None], "b": B[:2]}, [0, 1], classes=[0, 1, 2])
     learned.partial_fit({"a": [A[2].tolist(), None], "b": B[2:4]}, [0, 1])
     assert learned.view_names_in_ == ("a", "b")
-    assert learned.n_features_in_ == 8
     np.testing.assert_allclose(fitted().predict({"a": [None, None], "b": B[:2]}), fitted().predict({"b": B[:2]}))
 
 
@@ -405,3 +405,15 @@ def test_single_missing_values_become_the_means_of_the_known_ones(form):
     model, expected = (ConsensusRegressor(Linear()).fit(Views(a=form(own), b=B), target) for own in (holed, known))
     assert model.n_filled_ == {"a": 10, "b": 0}
     np.testing.assert_allclose(model.predict({"a": form(holed), "b": B}), expected.predict({"a": known, "b": B}))
+
+
+def test_the_number_of_columns_is_claimed_where_an_array_of_them_is_read():
+    model = CoRegularizedRidge().fit({"a": A}, A[:, 0])
+    assert model.predict(np.zeros((1, model.n_features_in_))).shape == (1,)
+    model.fit({"a": A, "b": B}, A[:, 0])
+    assert not hasattr(model, "n_features_in_")
+    with pytest.raises(ValueError, match="does not know 'view0'"):
+        model.predict(np.hstack([A, B]))
+    stream = OnlinePerceptron().partial_fit({"a": A}, A[:, 0] > 0)
+    assert stream.n_features_in_ == A.shape[1]
+    assert not hasattr(stream.partial_fit({"a": A, "b": B}, A[:, 0] > 0), "n_features_in_")  # a view that comes late

@@ -432,3 +432,110 @@ def test_of_many_columns_the_first_five_are_named():
         model.predict(Views(a=wide[["c0", "c1"]]))
     with pytest.warns(UserWarning, match=r"has 6 columns that .* \(d0, d1, d2, d3, d4 and 1 more\); ignored"):
         model.predict(Views(a=more))
+
+
+def test_a_permuted_default_index_is_refused():
+    default, y = A.reset_index(drop=True), TARGET.reset_index(drop=True)
+    other = y.iloc[MIXED]
+    message = r"The index of y .* in another order. Give y.sort_index\(\) .* or y.to_numpy\(\) if"
+    model = cs.CoRegularizedRidge().fit(default, y)
+    for X in (default, {"a": default}, Views(a=default, b=B.to_numpy()), as_views(default, [list("uv"), list("wx")])):
+        for call in (clone(model).fit, clone(model).fit(X, y).score):
+            with pytest.raises(ValueError, match=message):
+                call(X, other)
+    with pytest.raises(ValueError, match="The index of sample_weight"):
+        clone(model).fit(default, y, sample_weight=pd.Series(np.ones(N)).iloc[MIXED])
+    pipeline = make_pipeline(PerView(StandardScaler()), cs.CoRegularizedRidge()).fit(Views(a=default), y)
+    for call in (pipeline.score, lambda *given: cs.evaluate_external(pipeline, *given)):
+        with pytest.raises(ValueError, match="The index of y"):
+            call(Views(a=default), other)
+    for X in (default.to_numpy(), Views(a=default)[MIXED]):  # rows without an index are matched by position
+        np.testing.assert_array_equal(
+            clone(model).fit(X, other).predict(X), clone(model).fit(X, other.to_numpy()).predict(X)
+        )
+
+
+def test_targets_of_more_samples_are_selected_by_name():
+    few = Views(a=A, b=B)[:20]
+    with pytest.raises(ValueError, match=r"Give y with the same index: y.loc\[X.sample_names\]"):
+        cs.CoRegularizedRidge().fit(few, TARGET)
+    chosen = cs.CoRegularizedRidge().fit(few, TARGET.loc[few.sample_names])
+    np.testing.assert_array_equal(chosen.predict(few), cs.CoRegularizedRidge().fit(few, TARGET[:20]).predict(few))
+
+
+def test_targets_of_frames_outside_of_the_fit_are_matched_by_name():
+    model = cs.CoRegularizedRidge().fit({"a": A, "b": B}, TARGET)
+    for X in ({"a": A, "b": B}, Views(a=A, b=B)):
+        found = cs.evaluate_external(model, X, TARGET.iloc[MIXED], n_resamples=100)
+        assert found.measures["R2"].value == pytest.approx(model.score(X, TARGET))
+    one = cs.CoRegularizedRidge().fit(A, TARGET)
+    found = cs.evaluate_external(one, A, TARGET.iloc[MIXED], n_resamples=100)
+    assert found.measures["R2"].value == pytest.approx(one.score(A, TARGET))
+
+
+@pytest.mark.parametrize("gap", [np.nan, None, pd.NA])
+def test_missing_groups_are_refused_with_their_number(gap):
+    groups = [gap] * 12 + [f"g{k % 6}" for k in range(N - 12)]
+    X = Views(a=A, b=B)
+    calls = [
+        lambda g: cs.ConsensusRegressor().fit(X, TARGET, groups=g),
+        lambda g: cs.BandedRidgeCV().fit(X, TARGET, groups=g),
+        lambda g: cs.compare(X, LABELS, groups=g, estimators=["a alone"], cv=3),
+        lambda g: next(cs.LabeledKFold(3).split(X, LABELS, g)),
+    ]
+    for form in (groups, np.array(groups, dtype=object), pd.Series(groups, index=IDS, dtype=object)):
+        for call in calls:
+            with pytest.raises(ValueError, match=r"`groups` is missing .* for 12 of 30 samples"):
+                call(form)
+    with pytest.raises(ValueError, match=r"`groups` is missing .* for 12 of 30 samples"):
+        calls[0](np.ma.array(np.arange(N), mask=np.arange(N) < 12))
+
+
+MASK = np.arange(N) < 10
+MASKED = {
+    "numbers": (cs.CoRegularizedRidge(), np.ma.array(np.where(MASK, 1e6, TARGET), mask=MASK)),
+    "classes": (cs.ConsensusClassifier(), np.ma.array(np.where(MASK, 7, LABELS == "yes"), mask=MASK)),
+    "text": (cs.MaxMarginClassifier(), np.ma.array(np.where(MASK, "?", LABELS), mask=MASK)),
+    "labels": (
+        cs.PassiveAggressive(shuffle=False),
+        np.ma.array(np.eye(3, dtype=int)[np.arange(N) % 3], mask=np.repeat(MASK[:, None], 3, axis=1)),
+    ),
+    "online": (cs.OnlinePerceptron(shuffle=False), np.ma.array(np.where(MASK, 7, LABELS == "yes"), mask=MASK)),
+    "outputs": (cs.VectorValuedRegressor(), np.ma.array(np.c_[TARGET, TARGET], mask=np.c_[MASK, ~MASK])),
+    "banded": (cs.BandedRidgeCV(random_state=0), np.ma.array(np.where(MASK, 1e6, TARGET), mask=MASK)),
+    "fusion": (cs.EarlyFusion(cs.CoRegularizedRidge()), np.ma.array(np.where(MASK, 1e6, TARGET), mask=MASK)),
+}
+
+
+@pytest.mark.parametrize("name", MASKED)
+def test_masked_targets_are_missing(name):
+    (model, y), X = MASKED[name], Views(a=A, b=B)
+    gaps = y.astype(object).filled(None) if y.dtype.kind != "f" else y.filled(np.nan)
+    gaps = np.where(np.ma.getmaskarray(y), None, gaps)
+    masked, missing = clone(model).fit(X, y), clone(model).fit(X, gaps)
+    np.testing.assert_array_equal(masked.predict(X), missing.predict(X))
+    if name != "outputs":
+        assert masked.score(X, y) == masked.score(X, gaps)
+    if hasattr(model, "partial_fit"):
+        np.testing.assert_array_equal(*(clone(model).partial_fit(X, given).decision_function(X) for given in (y, gaps)))
+        one = clone(model).fit(X, y)
+        assert one.partial_fit(X[:1], y[:1]).n_samples_seen_ == masked.n_samples_seen_  # unlabeled
+
+
+def test_masked_weights_are_refused_and_masked_targets_are_counted():
+    X, weights = Views(a=A, b=B), np.ma.array(np.ones(N), mask=MASK)
+    for model in (cs.CoRegularizedRidge(), cs.ConsensusRegressor(), cs.PassiveAggressiveRegressor()):
+        with pytest.raises(ValueError, match="sample_weight must be finite"):
+            clone(model).fit(X, TARGET, sample_weight=weights)
+    with pytest.raises(ValueError, match="10 samples have no target"):
+        cs.compare(X, MASKED["numbers"][1], estimators=["a alone"])
+    model = cs.CoRegularizedRidge().fit(X, TARGET)
+    assert cs.evaluate_external(model, X, MASKED["numbers"][1], n_resamples=100).n_unlabeled == 10
+
+
+def test_columns_whose_names_are_the_same_text_are_refused():
+    twice = pd.DataFrame({1: [1.0, 2.0], "1": [3.0, 4.0], "a__x": [1.0, 2.0]})
+    model = cs.CoRegularizedRidge().fit({"a": twice[["1"]], "b": twice[["a__x"]]}, [0.0, 1.0])
+    for read in (lambda: Views(a=twice), lambda: as_views(twice, {"a": ["1"]}), lambda: model.predict(twice)):
+        with pytest.raises(ValueError, match=r"names are the same text: 1 and '1'\. Rename one of them"):
+            read()

@@ -4,14 +4,18 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
+from sklearn import config_context
 from sklearn.base import clone
 from sklearn.decomposition import PCA
+from sklearn.exceptions import UnsetMetadataPassedError
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.feature_selection import SelectKBest
 from sklearn.impute import SimpleImputer
+from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler, TargetEncoder
 
+import consilience as cs
 from consilience import PerView, RowBlocks, Views
 from consilience.views._block_transforms import survey_views
 
@@ -142,3 +146,43 @@ def test_parameters_are_validated_by_every_way_to_fit():
     for method in ("fit", "fit_transform", "partial_fit", "learn_transform"):
         with pytest.raises(ValueError, match="The 'transformers' parameter of PerView must be an instance of"):
             getattr(PerView(3), method)(X)
+
+
+def test_metadata_routing_brings_weights_to_the_transformers_that_request_them():
+    rng = np.random.default_rng(0)
+    A, y, weights = rng.normal(size=(60, 3)) * [1, 10, 100], rng.normal(size=60), 10.0 ** rng.uniform(-2, 2, 60)
+    X = Views({"a": A, "b": A[:, :2] ** 2}, mask={"b": np.arange(60) % 3 > 0})
+    with config_context(enable_metadata_routing=True):
+        asks, asks_not = (StandardScaler().set_fit_request(sample_weight=asked) for asked in (True, False))
+        ridge = cs.CoRegularizedRidge().set_fit_request(sample_weight=True)
+        model = make_pipeline(PerView(asks), ridge).fit(X, y, sample_weight=pd.Series(weights))
+        rows = np.flatnonzero(X.present("b"))
+        for view, there in (("a", slice(None)), ("b", rows)):
+            expected = StandardScaler().fit(X[view][there], sample_weight=weights[there])
+            np.testing.assert_allclose(model[0].transformers_[view].mean_, expected.mean_)
+        mixed = make_pipeline(PerView({"a": [asks, "top_k:2"], "b": asks_not}), ridge).fit(X, y, sample_weight=weights)
+        np.testing.assert_allclose(mixed[0].transformers_["b"].mean_, X["b"][rows].mean(axis=0))
+        np.testing.assert_allclose(mixed[0].transformers_["a"][0].mean_, np.average(A, axis=0, weights=weights))
+        with pytest.raises(UnsetMetadataPassedError, match="sample_weight"):
+            make_pipeline(PerView(StandardScaler()), ridge).fit(X, y, sample_weight=weights)
+        with pytest.raises(ValueError, match="Leave `y` and metadata out"):
+            PerView(asks).fit(RowBlocks.of(X), sample_weight=weights)
+    with pytest.raises(ValueError, match="enable_metadata_routing=True"):
+        PerView(asks).fit(X, y, sample_weight=weights)
+    plain = make_pipeline(PerView(asks), ridge).fit(X, y)
+    np.testing.assert_allclose(plain[0].transformers_["a"].mean_, A.mean(axis=0))
+
+
+@pytest.mark.parametrize("fusion", [cs.LateFusion, cs.EarlyFusion])
+def test_with_metadata_routing_only_estimators_that_request_weights_get_them(fusion):
+    rng = np.random.default_rng(0)
+    A, weights = rng.normal(size=(60, 3)), 10.0 ** rng.uniform(-2, 2, 60)
+    X, y = Views(a=A, b=A[:, :2] ** 2), (A[:, 0] + rng.normal(size=60) > 0).astype(int)
+    model = LogisticRegression()
+    weighted, plain = fusion(model).fit(X, y, sample_weight=weights), fusion(model).fit(X, y)
+    with config_context(enable_metadata_routing=True):
+        for asked, expected in ((True, weighted), (False, plain)):
+            found = fusion(LogisticRegression().set_fit_request(sample_weight=asked)).fit(X, y, sample_weight=weights)
+            np.testing.assert_allclose(found.predict_proba(X), expected.predict_proba(X))
+        with pytest.raises(UnsetMetadataPassedError, match="sample_weight"):
+            fusion(model).fit(X, y, sample_weight=weights)

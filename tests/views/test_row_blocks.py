@@ -8,7 +8,9 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
+from sklearn.base import clone
 
+import consilience as cs
 from consilience import RowBlocks, Views
 from consilience.views.row_blocks import RowSample, random_keys, sample_rows, sample_size
 
@@ -263,3 +265,19 @@ def test_other_samples_at_a_later_pass_are_noticed_also_where_numbers_are_small(
     list(iter(blocks))
     list(iter(blocks))
     refused("Sample 0 of the blocks is not the one that it was at an earlier pass", lambda: list(iter(blocks)))
+
+
+def test_targets_and_weights_of_a_block_are_matched_by_name():
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame(rng.normal(size=(40, 3)), index=[f"s{k}" for k in range(40)], columns=list("pqr"))
+    y, w = X["p"] - X["q"], pd.Series(rng.uniform(0.1, 1, 40), index=X.index)
+    cuts = [slice(0, 15), slice(15, 40)]
+    mixed = cs.RowBlocks(lambda: [(X[c], y[c].sort_values(), w[c].sort_values()) for c in cuts])
+    straight = cs.RowBlocks(lambda: [(X[c], y[c].to_numpy(), w[c].to_numpy()) for c in cuts])
+    for model in (cs.CoRegularizedRidge("linear", n_components=3, random_state=0), cs.PassiveAggressiveRegressor()):
+        learn = "fit" if hasattr(model, "n_components") else "partial_fit"
+        found, expected = (getattr(clone(model), learn)(blocks) for blocks in (mixed, straight))
+        np.testing.assert_array_equal(found.predict(X), expected.predict(X))
+    assert found.score(mixed) == expected.score(straight)
+    with pytest.raises(ValueError, match=r"Block 1 of the blocks: The index of y \('s0'"):
+        list(cs.RowBlocks(lambda: [(X[c], y[cuts[0]].to_numpy() if c == cuts[0] else y[:25]) for c in cuts]))

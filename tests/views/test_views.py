@@ -612,3 +612,57 @@ def test_tables_are_put_together_tile_by_tile():
         assert np.array_equal(_side_by_side(parts, size), table)
     assert _side_by_side([part.astype(np.float32) for part in parts]).dtype == np.float32
     assert _side_by_side([parts[1]]).dtype == np.float64
+
+
+class Relation:
+    """A table in a database, of the shape of those of DuckDB."""
+
+    columns = ("p", "q")
+
+    def df(self):
+        return pd.DataFrame({"p": [1.0], "q": [2.0]})
+
+
+class Labeled:
+    """An array in memory of the shape of those of xarray."""
+
+    __module__ = "xarray.core.dataarray"
+
+    def __init__(self, values):
+        self.values, self.shape, self.ndim = values, values.shape, values.ndim
+
+    def __dask_graph__(self):
+        return None
+
+    def to_numpy(self):
+        return self.values
+
+    def __len__(self):
+        return len(self.values)
+
+
+@pytest.mark.filterwarnings("ignore:Determining the column names of a LazyFrame")
+def test_data_that_are_not_in_memory_or_mixed_get_a_remedy():
+    table = pl.DataFrame({"p": [1.0, 2.0], "q": [3.0, 4.0]})
+    for lazy, call in ((table.lazy(), "collect"), (table.to_arrow().to_batches()[0], "to_pandas"), (Relation(), "df")):
+        for read in (lambda X: Views(a=X), cs.as_views, lambda X: cs.CoRegularizedRidge().fit(X, [0.0, 1.0])):
+            with pytest.raises(ValueError, match=rf"Load it into memory: give what its method {call}\(\) returns\.$"):
+                read(lazy)
+
+
+def test_arrays_of_xarray_are_not_dask_collections():
+    A = np.random.default_rng(0).normal(size=(20, 3))
+    for X in (Labeled(A), {"a": Labeled(A)}, [Labeled(A)]):
+        np.testing.assert_array_equal(next(iter(cs.as_views(X)._blocks.values())), A)
+        assert cs.CoRegularizedRidge().fit(X, A[:, 0]).predict(X).shape == (20,)
+
+
+def test_tensors_with_gradients_and_mixed_with_numpy_get_a_sentence():
+    torch = pytest.importorskip("torch")
+    A = np.random.default_rng(0).normal(size=(20, 3))
+    with pytest.raises(ValueError, match=r"View 'a' is a tensor that records gradients\. .* tensor\.detach\(\)"):
+        Views(a=torch.tensor(A, requires_grad=True))
+    for model in (cs.CoRegularizedRidge(), cs.ViewMetricRidge(), cs.ConsensusRegressor()):
+        for X in ({"a": A, "b": torch.tensor(A)}, {"b": torch.tensor(A), "a": A}):
+            with pytest.raises(TypeError, match=r"Arrays are of different libraries: numpy\.ndarray, torch\.Tensor\."):
+                model.fit(X, A[:, 0])

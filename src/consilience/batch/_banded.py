@@ -46,24 +46,24 @@ def checked_alphas(given: Any) -> np.ndarray:
     return alphas
 
 
-def read_many_outputs(y: Any, n: int) -> tuple[np.ndarray, np.ndarray]:
+def read_many_outputs(y: Any, n: int, s: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
     """Return targets as (n, P) and which samples have some; floating point arrays are not copied."""
     if isinstance(y, np.ndarray) and y.dtype in (np.float32, np.float64) and y.ndim == 2 and y.shape[1] > 64:
         labeled = np.zeros(n, dtype=bool)
         if len(y) == n:
             for start in range(0, y.shape[1], 1024):
-                labeled |= _labeled_rows(y[:, start : start + 1024], n)
+                labeled |= _labeled_rows(y[:, start : start + 1024], n, s)
             if labeled.any():
                 return y, labeled
-    return read_targets(y, n, partial=True)
+    return read_targets(y, n, partial=True, weights=s)
 
 
-def _labeled_rows(y: np.ndarray, n: int) -> np.ndarray:
+def _labeled_rows(y: np.ndarray, n: int, s: np.ndarray | None) -> np.ndarray:
     """Validate some columns of the targets; return which samples have one of them."""
     missing = np.isnan(y).all(axis=1)
     if missing.all():
         return ~missing
-    return read_targets(y, n, partial=True)[1]
+    return read_targets(y, n, partial=True, weights=s)[1]
 
 
 def held_out_folds(estimator: Any, data: TrainingData, groups: np.ndarray | None) -> list[Fold] | None:

@@ -20,7 +20,7 @@ from ..views.container import Views
 from ..views.conversion import to_float64
 from ..views.estimator import decide, presence
 from ..views.repeated import repeated_samples, sample_keys
-from ..views.validation import class_weights, read_labels, read_targets, read_views_to_fit, read_weights
+from ..views.validation import class_weights, read_groups, read_labels, read_targets, read_views_to_fit, read_weights
 from ._consensus import EXACT, BaseModels, array_of
 from ._estimator import pandas_for_weights
 from ._stack import Expert, Stack, expert, held_outputs, link, pattern_key, probabilities, view_shares
@@ -54,17 +54,17 @@ def read_consensus(estimator: Any, X: Any, y: Any, sample_weight: Any, groups: A
             UserWarning,
             stacklevel=4,
         )
-    X = definite_grams(read_views_to_fit(estimator, X))
+    X = definite_grams(read_views_to_fit(estimator, X, sample_weight))
     array_of(X)  # refuses views of several libraries
-    y, groups = (in_order_of(X.sample_names, given, what) for given, what in ((y, "y"), (groups, "groups")))
-    s = read_weights(in_order_of(X.sample_names, sample_weight, "sample_weight"), len(X))
+    y, groups = (in_order_of(X, given, what) for given, what in ((y, "y"), (groups, "groups")))
+    s = read_weights(in_order_of(X, sample_weight, "sample_weight"), len(X))
     codes = None
     if is_classifier(estimator):
-        labels = read_labels(y, len(X), estimator.unlabeled)
+        labels = read_labels(y, len(X), estimator.unlabeled, weights=s)
         estimator.classes_, codes, labeled = labels.classes, labels.codes, labels.labeled
         Y, u = labels.signs(), s * class_weights(estimator.class_weight, labels, s)
     else:
-        Y, labeled = read_targets(y, len(X))
+        Y, labeled = read_targets(y, len(X), weights=s)
         estimator._one_output, u = np.asarray(y).ndim == 1, s
     labeled = labeled & (u > 0)
     if not labeled.any():
@@ -94,10 +94,7 @@ def _scales(Y: np.ndarray, s: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 def _read_sets(estimator: Any, X: Views, Y: np.ndarray, codes: Any, groups: Any, first: np.ndarray, n: int) -> Sets:
     """Return which labeled samples are held out together: repeated ones, groups, or the folds of a splitter."""
     if groups is not None:
-        groups = np.asarray(groups)
-        if groups.shape != (n,):
-            raise ValueError(f"`groups` must have one value for each of the {n} samples; got {groups.shape}.")
-        groups = np.unique(groups[first], return_inverse=True)[1]
+        groups = np.unique(read_groups(groups, n)[first], return_inverse=True)[1]
         if groups.max() == 0:
             raise ValueError("All labeled samples are of one group, so that none can be held out. Omit `groups`.")
     estimator.n_repeated_ = 0

@@ -122,19 +122,19 @@ def read_training(
         return _read_blocks(
             estimator, X, y, sample_weight, use_unlabeled=use_unlabeled, labeled_only=labeled_only, several=several
         )
-    X = read_views_to_fit(estimator, X)
-    y = in_order_of(X.sample_names, y, "y")
-    s = read_weights(in_order_of(X.sample_names, sample_weight, "sample_weight"), len(X))
+    X = read_views_to_fit(estimator, X, None if every_sample else sample_weight)
+    y = in_order_of(X, y, "y")
+    s = read_weights(in_order_of(X, sample_weight, "sample_weight"), len(X))
     codes = None
     if not is_classifier(estimator):
-        Y, labeled = read_targets(y, len(X))
+        Y, labeled = read_targets(y, len(X), weights=s)
         estimator._one_output = np.asarray(y).ndim == 1
         u = s
     elif estimator._multi_label and is_indicator(y := _dense(y)):
-        Y, labeled = _read_indicator(estimator, y, len(X))
+        Y, labeled = _read_indicator(estimator, y, s)
         u = s
     else:
-        labels = read_labels(y, len(X), estimator.unlabeled)
+        labels = read_labels(y, len(X), estimator.unlabeled, weights=s)
         estimator._indicator, estimator.classes_ = False, labels.classes
         Y, labeled, codes = None, labels.labeled, labels.codes
         u = s * class_weights(estimator.class_weight, labels, s)
@@ -220,11 +220,11 @@ def _dense(y: Any) -> Any:
     return checked_sparse(y, "y").toarray() if sp.issparse(y) else y
 
 
-def _read_indicator(estimator: Any, y: Any, n: int) -> tuple[np.ndarray, np.ndarray]:
+def _read_indicator(estimator: Any, y: Any, s: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return targets of ±1 from an indicator of labels, and which samples have them."""
     if estimator.class_weight is not None:
         raise ValueError("`class_weight` is for one class per sample; y is an indicator of several labels.")
-    Y, labeled = read_targets(y, n)
+    Y, labeled = read_targets(y, len(s), weights=s)
     others = np.setdiff1d(Y[labeled], (0, 1))
     if len(others):
         raise ValueError(f"An indicator of labels holds 0 and 1; y has {others[0]:g}.")

@@ -5,15 +5,17 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from joblib import Parallel, delayed
+from sklearn import get_config
 from sklearn.base import clone, is_classifier
 from sklearn.utils import get_tags
+from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import has_fit_parameter
 
 from .._backend import take_rows
 from ..views import _blocks
 from ..views._samples import in_order_of
 from ..views.container import Views
+from ..views.recipes import routed_to_fit
 from ..views.validation import read_labels, read_targets, read_weights
 
 
@@ -86,28 +88,28 @@ def read_fusion_targets(fusion: Any, X: Views, y: Any, sample_weight: Any) -> tu
     others = [part for part in parts if is_classifier(part) != is_classifier(fusion)]
     if others:
         raise TypeError(f"`estimator` mixes classifiers and regressors: {parts[0]!r} and {others[0]!r}. Use one kind.")
-    y = in_order_of(X.sample_names, y, "y")
+    y = in_order_of(X, y, "y")
+    weights = read_weights(in_order_of(X, sample_weight, "sample_weight"), len(X))
     if is_classifier(fusion):
-        labels = read_labels(y, len(X), fusion.unlabeled)
-        target, labeled = labels.classes[labels.codes], labels.labeled
+        labels = read_labels(y, len(X), fusion.unlabeled, weights=weights)
+        target, labeled, fusion.classes_ = labels.classes[labels.codes], labels.labeled, labels.classes
     else:
-        Y, labeled = read_targets(y, len(X))
+        Y, labeled = read_targets(y, len(X), weights=weights)
         fusion._one_output = np.asarray(y).ndim == 1
         target = Y[:, 0] if fusion._one_output else Y
-    weights = read_weights(in_order_of(X.sample_names, sample_weight, "sample_weight"), len(X))
     if not (labeled & (weights > 0)).any():
         raise ValueError("No labeled sample has a weight above 0. Give labels or weights to others.")
-    if is_classifier(fusion):
-        fusion.classes_ = np.unique(target[labeled & (weights > 0)])
     return target, labeled, weights
 
 
 def fit_wrapped(estimator: Any, data: Any, target: Any, weights: np.ndarray | None) -> Any:
     """Return a fitted clone of an estimator; weights are given only to estimators that take them."""
     name = type(estimator).__name__
-    if weights is not None and not has_fit_parameter(estimator, "sample_weight"):
-        raise TypeError(f"{name} does not take sample_weight. Fit without it, or wrap another estimator.")
     given = {} if weights is None else {"sample_weight": weights}
+    if given and get_config()["enable_metadata_routing"]:
+        given = routed_to_fit("EarlyFusion and LateFusion", estimator, given)
+    elif given and not has_fit_parameter(estimator, "sample_weight"):
+        raise TypeError(f"{name} does not take sample_weight. Fit without it, or wrap another estimator.")
     try:
         return clone(estimator).fit(data, target, **given)
     except (ValueError, ArithmeticError, np.linalg.LinAlgError) as error:

@@ -31,20 +31,21 @@ class Outputs:
         return self.values.dtype.kind in "UO"
 
 
-def read_outputs(y: Any, n: int, matrix: np.ndarray | None) -> Outputs:
-    """Read the outputs of n samples; with a kernel matrix they are positions in it."""
+def read_outputs(y: Any, n: int, matrix: np.ndarray | None, weights: np.ndarray | None = None) -> Outputs:
+    """Read the outputs of n samples; with a kernel matrix they are positions in it. Weight 0 leaves a sample out."""
     if y is None:
         raise ValueError("This estimator requires y to be passed, but the target y is None.")
     if sp.issparse(y):
         raise ValueError("y is a sparse matrix. Give outputs as an array: y.toarray().")
-    items = _items(y)
+    items, counted = _items(y), np.ones(n, dtype=bool) if weights is None else weights > 0
     if items is not None and matrix is None:
         if len(items) != n:
             raise ValueError(
                 f"Found input variables with inconsistent numbers of samples: X has {n}, y has {len(items)}."
             )
-        return _different(items)
-    Y, labeled = read_targets(y, n)
+        return _different([x if there else None for x, there in zip(items, counted, strict=True)])
+    Y, labeled = read_targets(y, n, weights=weights)
+    labeled = labeled & counted
     if matrix is not None:
         return _positions(Y, labeled, len(matrix))
     values, inverse = np.unique(Y[labeled], axis=0, return_inverse=True)

@@ -131,11 +131,12 @@ class BlockReader:
             if not start:
                 self.estimator._known, self.estimator._categories = {}, {}
             remember(self.estimator, X)
-            store_means(self.estimator, X, self.means)
+            s = read_weights(block.sample_weight, len(X), required=False)
+            store_means(self.estimator, X if s.all() else X[s > 0], self.means)
             self._check_target(block.y)
             if not start:
                 self._read_kind(block.y)
-            yield start, X, block.y, read_weights(block.sample_weight, len(X), required=False)
+            yield start, X, block.y, s
             start += len(X)
         if not start:
             raise ValueError(f"{self.name[0].upper()}{self.name[1:]} have no samples.")

@@ -24,7 +24,7 @@ from ..views.container import Views
 from ..views.conversion import to_float64
 from ..views.estimator import ViewRegressor, finite_outputs, presence
 from ..views.row_blocks import RowBlocks
-from ..views.validation import read_to_score, read_views_to_fit, read_views_to_predict, read_weights
+from ..views.validation import read_groups, read_to_score, read_views_to_fit, read_views_to_predict, read_weights
 from ._banded import (
     KernelScaling,
     checked_alphas,
@@ -190,18 +190,15 @@ class BandedRidgeCV(ViewRegressor, BatchEstimator):
                 "RowBlocks. Give Views, or use CoRegularizedRidge with `n_components`."
             )
         self.__dict__.pop("kernels_", None)
-        X = read_views_to_fit(self, X)
-        y = in_order_of(X.sample_names, to_numpy(y) if is_device_array(y) else y, "y")
+        X = read_views_to_fit(self, X, sample_weight)
+        y = in_order_of(X, to_numpy(y) if is_device_array(y) else y, "y")
         y = y if hasattr(y, "dtype") or y is None else np.asarray(y)
-        s = read_weights(in_order_of(X.sample_names, sample_weight, "sample_weight"), len(X))
-        Y, labeled = read_many_outputs(y, len(X))
+        s = read_weights(in_order_of(X, sample_weight, "sample_weight"), len(X))
+        Y, labeled = read_many_outputs(y, len(X), s)
         self._one_output = np.ndim(y) == 1
         n = len(X)
         s = np.where(labeled, s, 0.0)
-        if groups is not None:
-            groups = np.asarray(in_order_of(X.sample_names, groups, "groups"))
-            if groups.shape != (n,):
-                raise ValueError(f"`groups` must have one entry for each of {n} samples; got the shape {groups.shape}.")
+        groups = read_groups(in_order_of(X, groups, "groups"), n)
         X, kernels, order = select_training_rows(self, X, labeled, s, use_unlabeled=False)
         if len(order) < 2:
             raise ValueError(

@@ -119,13 +119,11 @@ class EarlyFusion(BatchEstimator):
         """
         with self._restore_on_error(shows_progress=False):
             self._validate_params()
-            X = read_views_to_fit(self, X)
+            X = read_views_to_fit(self, X, sample_weight)
             target, labeled, weights = read_fusion_targets(self, X, y, sample_weight)
-            if (weights == 0).any():  # a weight of 0 leaves a sample out, and views that no other sample has
+            if not weights.all():  # a weight of 0 leaves a sample out
                 counted = weights > 0
                 X, target, labeled, weights = X[counted], target[counted], labeled[counted], weights[counted]
-                self._used_views = tuple(name for name in X.names if X.present(name).any())
-                X = X[list(self._used_views)]
             self._means = {name: means_of_columns(X, name, weights * labeled) for name in X.names}
             part = None if sample_weight is None else weights[labeled]
             self.estimator_ = fit_wrapped(self.estimator, self._table(X[labeled]), target[labeled], part)
@@ -322,17 +320,14 @@ class LateFusion(BatchEstimator):
         """
         with self._restore_on_error(shows_progress=False):
             self._validate_params()
-            X = read_views_to_fit(self, X)
+            X = read_views_to_fit(self, X, sample_weight)
             by_view = _read_estimators(self.estimator, self.view_names_in_)
             target, labeled, weights = read_fusion_targets(self, X, y, sample_weight)
             c = _read_view_weights(self.view_weights, self.view_names_in_)
             tasks = []
             self._train: dict[str, Gram] = {}  # training samples of views that are Gram matrices
             for name in X.names:
-                counted = X.present(name) & (weights > 0)  # a weight of 0 leaves a sample out
-                rows = np.flatnonzero(counted & labeled)
-                if not counted.any():
-                    continue
+                rows = np.flatnonzero(X.present(name) & (weights > 0) & labeled)  # a weight of 0 leaves a sample out
                 if not len(rows):
                     raise ValueError(
                         f"View '{name}' has no labeled sample to learn from. Drop the view, or label some."

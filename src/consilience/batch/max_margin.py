@@ -169,9 +169,9 @@ class MaxMarginClassifier(ViewClassifier, BatchEstimator):
         with self._restore_on_error():
             self._validate_params()
             X, y, sample_weight = collect_blocks(self, X, y, sample_weight)
-            X = read_views_to_fit(self, X)
-            classes = read_labels(in_order_of(X.sample_names, y, "y"), len(X), self.unlabeled)
-            s = read_weights(in_order_of(X.sample_names, sample_weight, "sample_weight"), len(X))
+            X = read_views_to_fit(self, X, sample_weight)
+            s = read_weights(in_order_of(X, sample_weight, "sample_weight"), len(X))
+            classes = read_labels(in_order_of(X, y, "y"), len(X), self.unlabeled, weights=s)
             data = select_labeled(self, X, classes.codes, s * class_weights(self.class_weight, classes, s))
             self.classes_ = classes.classes
             self.class_vectors_, alike = _read_vectors(self.class_vectors, self.classes_, data)
@@ -218,7 +218,7 @@ class MaxMarginClassifier(ViewClassifier, BatchEstimator):
         if X is None:
             return proof
         X = read_views_to_predict(self, X)
-        labels = read_labels(in_order_of(X.sample_names, y, "y"), len(X), self.unlabeled, classes=self.classes_)
+        labels = read_labels(in_order_of(X, y, "y"), len(X), self.unlabeled, classes=self.classes_)
         if len(X) != self._n_fit:
             raise ValueError(
                 f"MaxMarginClassifier was fitted to {self._n_fit} samples, and {len(X)} are given. The bound needs all "

@@ -158,10 +158,10 @@ class MaxMarginRegressor(RegressorMixin, BatchEstimator):
         with self._restore_on_error():
             self._validate_params()
             X, y, sample_weight = collect_blocks(self, X, y, sample_weight)
-            X = read_views_to_fit(self, X)
+            X = read_views_to_fit(self, X, sample_weight)
+            s = read_weights(in_order_of(X, sample_weight, "sample_weight"), len(X))
             kernel, matrix = read_output_kernel(self.output_kernel)
-            outputs = read_outputs(in_order_of(X.sample_names, y, "y"), len(X), matrix)
-            s = read_weights(in_order_of(X.sample_names, sample_weight, "sample_weight"), len(X))
+            outputs = read_outputs(in_order_of(X, y, "y"), len(X), matrix, s)
             data = select_labeled(self, X, outputs.of, s)
             self._outputs = outputs.values
             labels = self._read_labels(data.Y, kernel, matrix)

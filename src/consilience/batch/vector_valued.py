@@ -79,16 +79,15 @@ class _Observations(NamedTuple):
 
 def _read_observations(estimator: Any, X: Any, y: Any, sample_weight: Any, functionals: Any) -> _Observations:
     """Validate samples and targets; rows that are observed come first."""
-    X = read_views_to_fit(estimator, X)
+    every_sample = functionals is not None or estimator.operator is not None
+    X = read_views_to_fit(estimator, X, None if every_sample else sample_weight)
     T = None if functionals is None else _read_functionals(functionals, len(X))
     n = len(X) if T is None else T.shape[0]
     if T is None:  # otherwise a row of y is no sample, and has no sample's name
-        y, sample_weight = (
-            in_order_of(X.sample_names, part, what) for part, what in ((y, "y"), (sample_weight, "sample_weight"))
-        )
-    Y, labeled = read_targets(y, n, partial=True)
-    estimator._one_output = np.asarray(y).ndim == 1
+        y, sample_weight = (in_order_of(X, part, what) for part, what in ((y, "y"), (sample_weight, "sample_weight")))
     s = read_weights(sample_weight, n)
+    Y, labeled = read_targets(y, n, partial=True, weights=s)
+    estimator._one_output = np.asarray(y).ndim == 1
     rows = np.flatnonzero(labeled & (s > 0))
     if T is None:
         observed = np.isin(np.arange(n), rows)

@@ -129,6 +129,8 @@ def describe(model: Any) -> dict[str, Any]:
             value = getattr(last, name)
             shown = value.tolist() if hasattr(value, "tolist") else value
             summary[name.strip("_").replace("_in", "").replace("_", " ")] = shown
+    if fitted:
+        summary["n features"] = sum(width for _, width, _ in vars(last).get("_known", {}).values())  # of all views
     if hasattr(last, "loo_score_") and last.loo_score_ == last.loo_score_:  # of samples that the models have not seen
         measure = "accuracy" if hasattr(last, "classes_") else "R2"
         summary[f"held-out {measure}"] = round(last.loo_score_, 4)

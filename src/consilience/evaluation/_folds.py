@@ -40,16 +40,6 @@ def _check_classes(y: np.ndarray) -> None:
         raise ValueError(f"All samples have the class '{y[0]}'. A comparison needs at least two classes.")
 
 
-def read_groups(groups: Any, n_samples: int) -> np.ndarray | None:
-    """Validate the groups of the samples."""
-    if groups is None:
-        return None
-    groups = np.asarray(groups)
-    if groups.shape != (n_samples,):
-        raise ValueError(f"`groups` must have one value for each of the {n_samples} samples; got {groups.shape}.")
-    return groups
-
-
 def outer_splits(cv: Any, y: np.ndarray, task: str, groups: np.ndarray | None, random_state: int) -> Splits:
     """Return training and test samples of each outer split; a sample may be in several test parts, or in none."""
     if isinstance(cv, Integral):

@@ -10,7 +10,9 @@ import numpy as np
 from ..io.quarantine import Quarantine
 from ..io.streams import StreamReader, read_stream
 from ..online._stream import one_row
+from ..views._samples import in_order_of
 from ..views.container import Views
+from ..views.conversion import as_views
 from ..views.partitions import is_dask
 from ..views.row_blocks import RowBlocks
 from ..views.validation import read_weights
@@ -109,7 +111,11 @@ class SampleStream:
             return _rows_of_tables(reader, named=reading.get("ids") is not None)
         reading["ids"] = None
         if self.y is not None or isinstance(stream, (RowBlocks, Views)) or is_dask(stream) or hasattr(stream, "shape"):
-            return _rows_in_memory(read_stream(stream, self.y, **reading), self.sample_weight)
+            weights = self.sample_weight
+            if weights is not None and not isinstance(stream, RowBlocks) and not is_dask(stream):
+                stream = as_views(stream, None if isinstance(stream, Views) else reading.get("views"))
+                weights = in_order_of(stream, weights, "sample_weight")
+            return _rows_in_memory(read_stream(stream, self.y, **reading), weights)
         if self.sample_weight is not None:
             raise ValueError("An iterator has no sample weights. Give arrays or a file, or leave them out.")
         return _items(stream, reading)

@@ -13,10 +13,10 @@ from sklearn.utils._param_validation import Interval, StrOptions, validate_param
 from ..views._samples import in_order_of
 from ..views.container import Views
 from ..views.conversion import as_views
-from ..views.validation import read_weights
+from ..views.validation import read_groups, read_weights
 from ._baselines import baselines_of, on_table, takes_views
 from ._differences import Difference, PairedScores
-from ._folds import check_targets, inner_splitter, outer_splits, read_groups
+from ._folds import check_targets, inner_splitter, outer_splits
 from ._kept_folds import describe_comparison, keep_folds
 from ._measures import DEFAULT_SCORING, read_scoring
 from ._running import FoldPlan, data_of, make_search, run_folds
@@ -174,11 +174,11 @@ def compare(
     ['DummyClassifier', 'HistGradientBoostingClassifier', 'RandomForestClassifier']
     """
     X = as_views(X)
-    y, task = check_targets(X, in_order_of(X.sample_names, y, "y"), task)
-    groups = read_groups(in_order_of(X.sample_names, groups, "groups"), len(y))
+    y, task = check_targets(X, in_order_of(X, y, "y"), task)
+    groups = read_groups(in_order_of(X, groups, "groups"), len(y))
     weights = None
     if sample_weight is not None:
-        weights = read_weights(in_order_of(X.sample_names, sample_weight, "sample_weight"), len(y))
+        weights = read_weights(in_order_of(X, sample_weight, "sample_weight"), len(y))
     scorers, notes = read_scoring(scoring, y, task)
     scoring, scorer = next(iter(scorers.items()))
     # built-in leave-one-out knows neither groups nor other scores

@@ -12,8 +12,7 @@ from sklearn.model_selection import cross_validate
 from ..solvers.certificates import MistakeCertificate
 from ..views._annotated import kind_of
 from ..views._docs import shared_docs
-from ..views._samples import in_order_of, index_names, is_default
-from ..views.container import Views
+from ..views._samples import in_order_of
 from ..views.conversion import as_views
 from ._drawing import BLUE, GRAY, ORANGE, CurveDisplay
 from ._wrappers import final_estimator, fitted_final, parameter_of_final, to_fit_again
@@ -211,8 +210,7 @@ def _in_one_order(X: Any, y: Any) -> tuple[Any, Any]:
     """Return samples that scikit-learn can split, and targets in the order of their names."""
     if not hasattr(X, "shape") or kind_of(X) is not None:  # a dict or list of views, AnnData, MuData
         X = as_views(X)
-    names = X.sample_names if isinstance(X, Views) else index_names(X)
-    return X, in_order_of(None if names is None or is_default(names) else names, y, "y")
+    return X, in_order_of(X, y, "y")
 
 
 @shared_docs

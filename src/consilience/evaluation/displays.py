@@ -385,7 +385,7 @@ class GramDisplay:
             K = np.full((len(X), len(X)), np.nan)  # white where the view is missing
             K[np.ix_(rows, rows)] = one(X[rows].block(name))
             grams[name] = K
-        return cls(grams, in_order_of(X.sample_names, y, "y")).plot()
+        return cls(grams, in_order_of(X, y, "y")).plot()
 
     def plot(self) -> Self:
         """Draw the display.

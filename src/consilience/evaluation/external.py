@@ -12,9 +12,10 @@ from sklearn.base import is_classifier
 from sklearn.metrics import roc_curve
 from sklearn.utils._param_validation import Interval, validate_params
 
+from ..views._annotated import kind_of
 from ..views._blocks import some
 from ..views._samples import in_order_of
-from ..views.container import Views
+from ..views.conversion import as_views
 from ..views.validation import labeled_rows
 from ._intervals import share_interval
 
@@ -184,7 +185,8 @@ def evaluate_external(
     >>> accuracy.low < accuracy.value < accuracy.high
     True
     """
-    y = in_order_of(X.sample_names if isinstance(X, Views) else None, y, "y")
+    X = X if hasattr(X, "shape") and kind_of(X) is None else as_views(X)
+    y = in_order_of(X, y, "y")
     labeled, y = labeled_rows(y)
     if y.ndim != 1 or not len(y):
         raise ValueError(f"evaluate_external needs one known target per sample; y has shape {y.shape} without missing.")

@@ -382,7 +382,7 @@ def _by_permutation(
 ) -> FeatureImportances:
     first = steps_of(model)[0]
     X = read_as_fitted(first, X) if hasattr(first, "view_names_in_") else as_views(X)
-    y = np.asarray(in_order_of(X.sample_names, y, "y"))
+    y = np.asarray(in_order_of(X, y, "y"))
     if len(y) != len(X):
         raise ValueError(f"X has {len(X)} samples, but y has {len(y)}. Give one target per sample.")
     labeled, known = labeled_rows(y, getattr(final_estimator(model), "unlabeled", None))

@@ -11,7 +11,7 @@ from sklearn.utils import Bunch
 from .._backend import to_numpy
 from ..solvers.certificates import Certificate
 from ..views import _blocks
-from ..views._samples import in_order_of, index_names, is_default
+from ..views._samples import in_order_of
 from ..views.container import Views
 from ..views.estimator import decide, presence
 from ..views.validation import labeled_rows, read_as_fitted, read_views_to_predict
@@ -61,7 +61,7 @@ def certificate(model: Any, X: Any = None, y: Any = None) -> Certificate:
         )
     given = X if isinstance(X, Views) else None
     X = read_views_to_predict(final, final_views(model, X))
-    proof = final.certificate(X, in_order_of(_sample_names(given, X), y, "y"))
+    proof = final.certificate(X, in_order_of(X if X.sample_names is not None or given is None else given, y, "y"))
     return proof
 
 
@@ -202,7 +202,7 @@ def view_importances(model: Any, X: Any, y: Any, *, scoring: Any = None) -> Bunc
     score = check_scoring(model, scoring=scoring)
     first = steps_of(model)[0]
     X = read_views_to_predict(first, X) if any(first is each for each in finals) else _read_first(first, X)
-    y = np.asarray(in_order_of(X.sample_names, y, "y"))
+    y = np.asarray(in_order_of(X, y, "y"))
     if len(y) != len(X):
         raise ValueError(f"X has {len(X)} samples, but y has {len(y)}. Give one target per sample.")
     labeled, known = labeled_rows(y, getattr(finals[0], "unlabeled", None))
@@ -281,8 +281,7 @@ def equal_error_rate(y: Any, scores: Any, *, positive: Any = None) -> float:
     >>> equal_error_rate(["a", "a", "b", "b"], [0.1, 0.2, 0.35, 0.8])
     0.0
     """
-    names = index_names(scores)  # both may be pandas objects, in different orders
-    y = in_order_of(None if names is None or is_default(names) else names, y, "y")
+    y = in_order_of(scores, y, "y")  # both may be pandas objects, in different orders
     is_positive, scores = _one_against_rest(np.asarray(y), np.asarray(scores, dtype=np.float64), positive)
     false, true, _ = roc_curve(is_positive, scores, drop_intermediate=False)
     excess = false - (1 - true)  # false positive rate minus false negative rate: from -1 to 1, never decreasing

@@ -391,7 +391,7 @@ class Leaderboard(Sequence[Comparison]):
         """
         search = make_search(self.estimators[name], self.inner_cv, self.scorer)
         X = as_views(X)
-        y = np.asarray(in_order_of(X.sample_names, y, "y"))
+        y = np.asarray(in_order_of(X, y, "y"))
         rows = samples_for(name, X)
         groups, weights = (None if part is None else part[rows] for part in (self.groups, self.sample_weight))
         model = fit_part(search, views_of(name, X[rows], self.prepare), y[rows], groups, sample_weight=weights)

@@ -9,7 +9,7 @@ from sklearn.base import BaseEstimator
 from sklearn.model_selection import KFold, StratifiedKFold, check_cv
 from sklearn.utils.multiclass import type_of_target
 
-from ..views.validation import labeled_rows
+from ..views.validation import labeled_rows, read_groups
 
 __all__ = ["LabeledKFold"]
 
@@ -64,7 +64,7 @@ class LabeledKFold(BaseEstimator):
         """
         self._validate_params()
         labeled, unlabeled, known = self._read(X, y)
-        own_groups = None if groups is None else np.asarray(groups)[labeled]
+        own_groups = None if groups is None else read_groups(groups, len(y))[labeled]
         for train, test in self._splitter(known).split(np.zeros((len(labeled), 1)), known, own_groups):
             yield np.sort(np.concatenate([labeled[train], unlabeled])), labeled[test]
 
@@ -107,5 +107,5 @@ class LabeledKFold(BaseEstimator):
         if y is None:
             return int(check_cv(self.cv).get_n_splits(X, None, groups))
         labeled, _, known = self._read(X, y)
-        own_groups = None if groups is None else np.asarray(groups)[labeled]
+        own_groups = None if groups is None else read_groups(groups, len(y))[labeled]
         return int(check_cv(self.cv).get_n_splits(np.zeros((len(labeled), 1)), known, own_groups))

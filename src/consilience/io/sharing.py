@@ -260,7 +260,6 @@ def _features(estimator: Any, maps: dict[str, tuple[Any, np.ndarray]]) -> Nystro
     features = Nystroem(kernels, n_components=max(z.shape[0] for z, _ in maps.values()))
     features.view_names_in_ = features._used_views = tuple(maps)
     features._known = {name: estimator._known[terms[name].view] for name in maps}
-    features.n_features_in_ = sum(width for _, width, _ in features._known.values())
     features.kernels_, features._seed = kernels, 0
     features._landmarks = {name: z for name, (z, _) in maps.items()}
     features._roots = {name: np.ascontiguousarray(B) for name, (_, B) in maps.items()}

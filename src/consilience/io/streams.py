@@ -242,7 +242,7 @@ def _pairs_of_arrays(stream: Any, y: Any, views: Any, chunk: int, start: int, er
         yield from _pairs_of_blocks(blocks, chunk, start)
     elif y is not None:
         X = as_views(stream, None if isinstance(stream, Views) else views)
-        y = in_order_of(X.sample_names, y, "y")
+        y = in_order_of(X, y, "y")
         labels = y if isinstance(y, (list, np.ndarray)) else y.to_numpy() if hasattr(y, "to_numpy") else list(y)
         if len(labels) != len(X):
             raise ValueError(f"The stream has {len(X)} samples and y has {len(labels)}; they must agree.")

@@ -27,7 +27,7 @@ class ClassTargets(Targets):
         """Return which samples have a class, these classes, and the first classes of a stream that starts."""
         announced = None if classes is None else read_labels(np.asarray(classes), len(classes)).classes
         known = announced if fresh else estimator.classes_
-        labeled, labels = read_stream_labels(in_order_of(X.sample_names, y, "y"), len(X), known)
+        labeled, labels = read_stream_labels(y, len(X), known)
         if not fresh and announced is not None and not np.isin(announced, estimator.classes_).all():
             before = _blocks.quoted(estimator.classes_)
             raise ValueError(f"`classes` are {_blocks.quoted(announced)} now, but {before} at the first call.")
@@ -42,12 +42,12 @@ class ClassTargets(Targets):
 
     def read_all(self, X: Views, y: Any) -> tuple[np.ndarray, np.ndarray, Any]:
         """Return which samples have a class, these classes, and all classes, which `fit` knows."""
-        labels = read_labels(in_order_of(X.sample_names, y, "y"), len(X))
+        labels = read_labels(y, len(X))
         return labels.labeled, labels.classes[labels.codes[labels.labeled]], (labels.classes, True)
 
     def read_known(self, estimator: Any, X: Views, y: Any) -> tuple[np.ndarray, np.ndarray]:
         """Return which samples have a class, and the codes of their classes."""
-        labels = read_labels(in_order_of(X.sample_names, y, "y"), len(X), classes=estimator.classes_)
+        labels = read_labels(in_order_of(X, y, "y"), len(X), classes=estimator.classes_)
         return labels.labeled, labels.codes[labels.labeled]
 
     # -- state

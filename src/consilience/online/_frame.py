@@ -2,6 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
+from copy import deepcopy
 from dataclasses import replace
 from itertools import pairwise
 from typing import Any, Self
@@ -145,8 +146,19 @@ class OnlineEstimator(ViewEstimator, ABC):
         self.kernels_ = {}
         self._machine = self._new_machine(self._targets.begin(self, *given))
 
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        super().__setstate__(state)
+        self._shared = True  # with a memory map or an object store, whose arrays are read-only
+
+    def _own_arrays(self) -> None:
+        """Copy what was learned before it changes, where arrays may be read-only."""
+        if self.__dict__.pop("_shared", False):
+            fixed = self._get_param_names()
+            self.__dict__.update(deepcopy({name: own for name, own in self.__dict__.items() if name not in fixed}))
+
     def _snapshot(self) -> dict[str, Any]:
         """Return the attributes that restore the estimator if a chunk is refused halfway."""
+        self._own_arrays()
         before = dict(self.__dict__)
         if hasattr(self, "_machine"):
             before.update(self._targets.snapshot(self), _machine=self._machine.snapshot())
@@ -181,6 +193,7 @@ class OnlineEstimator(ViewEstimator, ABC):
             The estimator.
         """
         check_forgetting(self, share, view)
+        self._own_arrays()
         self._off_bounds = True
         self._machine.forget(float(share), view)
         self._targets.forget(self)
@@ -249,8 +262,9 @@ class OnlineEstimator(ViewEstimator, ABC):
         if not fresh:
             self._check_fixed()
         read = read_chunk(self, X, y, sample_weight, classes)
-        if read.given is None:
-            return joined_predictions([], None, ())  # nothing to learn from yet
+        if read.given is None:  # nothing to learn from yet
+            self.preparation_ = read.prepared
+            return joined_predictions([], None, ())
         before = self._snapshot()
         try:
             if fresh:
@@ -361,7 +375,8 @@ class OnlineEstimator(ViewEstimator, ABC):
         Parameters
         ----------
         x : dict
-            The row of each view, as an array, a sparse row or a list of numbers; missing views are left out.
+            The row of each view: an array, a sparse row, a list of numbers, or a Series or dict with the names of the
+            columns. Missing views are left out.
         y : object
             The target.
         sample_weight : float, default=1.0
@@ -381,7 +396,8 @@ class OnlineEstimator(ViewEstimator, ABC):
         Parameters
         ----------
         x : dict
-            The row of each view, as an array, a sparse row or a list of numbers; missing views are left out.
+            The row of each view: an array, a sparse row, a list of numbers, or a Series or dict with the names of the
+            columns. Missing views are left out.
 
         Returns
         -------
@@ -446,7 +462,8 @@ class OnlineEstimator(ViewEstimator, ABC):
         Parameters
         ----------
         x : dict
-            The row of each view, as an array, a sparse row or a list of numbers; missing views are left out.
+            The row of each view: an array, a sparse row, a list of numbers, or a Series or dict with the names of the
+            columns. Missing views are left out.
 
         Returns
         -------

@@ -66,7 +66,6 @@ class LabelTargets(Targets):
     # -- reading
     def read(self, estimator: Any, X: Views, y: Any, classes: Any, fresh: bool) -> tuple[np.ndarray, np.ndarray, Any]:
         """Return which samples have labels, these labels, and the first labels of a stream that starts."""
-        y = in_order_of(X.sample_names, y, "y")
         announced = None if classes is None else np.unique(np.asarray(classes))
         if not (self.lists if fresh else estimator._label_lists):
             return self._read_indicator(estimator, y, len(X), announced, fresh)
@@ -104,7 +103,6 @@ class LabelTargets(Targets):
 
     def read_all(self, X: Views, y: Any) -> tuple[np.ndarray, np.ndarray, Any]:
         """Return which samples have labels, these labels, and all labels, which `fit` knows."""
-        y = in_order_of(X.sample_names, y, "y")
         if not self.lists:
             Y, labeled = read_indicator(y, len(X))
             values, given = Y[labeled], (np.arange(Y.shape[1]), True, False)
@@ -117,7 +115,7 @@ class LabelTargets(Targets):
 
     def read_known(self, estimator: Any, X: Views, y: Any) -> tuple[np.ndarray, np.ndarray]:
         """Return which samples have labels, and these as 0 and 1."""
-        y = in_order_of(X.sample_names, y, "y")
+        y = in_order_of(X, y, "y")
         if not estimator._label_lists:
             Y, labeled = read_indicator(y, len(X))
             return labeled, Y[labeled]

@@ -128,7 +128,7 @@ class NumberTargets(Targets):
 
 
 def _read(X: Views, y: Any, *, required: bool) -> tuple[np.ndarray, np.ndarray, tuple[int, bool]]:
-    y = in_order_of(X.sample_names, y, "y")
+    y = in_order_of(X, y, "y")
     Y, labeled = read_targets(y, len(X), required=required)
     return labeled, Y, (Y.shape[1], np.asarray(y).ndim == 1)
 

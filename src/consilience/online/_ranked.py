@@ -71,7 +71,7 @@ def read_ranked(
     """Return the samples that have an output, these outputs, and the positions of the samples."""
     if estimator._reads_views():
         X = read_views_to_learn(estimator, X, fresh, grams=whole)
-        y = in_order_of(X.sample_names, y, "y")
+        y = in_order_of(X, y, "y")
     else:
         X = as_items(X, "X")
     outputs = as_items(y, "y")

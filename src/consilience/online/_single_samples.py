@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from ..views._columns import rows_in_order
 from ..views._streamed_views import learn_row_undoable
 from ._stream import check_sample, one_row
 
@@ -14,11 +15,13 @@ _NUMBERS = {int, float, bool, np.float64, np.float32, np.int64}
 def learn_single(estimator: Any, x: Mapping[str, Any], y: Any, weight: float) -> Any:
     """Learn one sample; what must be validated goes the long way, as a chunk. Return the estimator."""
     check_sample(x)
+    estimator._own_arrays()
+    x = rows_in_order(vars(estimator).get("_known", {}), x)
     known = hasattr(estimator, "_machine") and weight > 0 and estimator._targets.is_open(estimator)
     lesson = estimator._targets.lesson_of_one(estimator, y, weight) if known else None
     row, undo = (None, _nothing) if lesson is None else _read_to_learn(estimator, x)
     if lesson is None or row is None:
-        return estimator.partial_fit(one_row(x), [y], None, None if weight == 1 else [weight])
+        return estimator.partial_fit(one_row(x, estimator), [y], None, None if weight == 1 else [weight])
     try:
         record = estimator._machine.learn(row, lesson._replace(ids=np.array([estimator._next_id])), estimator._rule())
     except Exception:  # such as a kernel that overflows
@@ -35,13 +38,13 @@ def score_single(estimator: Any, x: Mapping[str, Any]) -> np.ndarray | None:
     check_sample(x)
     if not hasattr(estimator, "n_samples_seen_"):
         return None
-    row = None
+    x, row = rows_in_order(estimator._known, x), None
     if estimator._targets.is_open(estimator):
         estimator._check_fixed()
         prepare = estimator.preparation_
         row = estimator._read_one(x if prepare is None else prepare.transform_one(x))
     if row is None:
-        return np.asarray(estimator._combined(one_row(x)))
+        return np.asarray(estimator._combined(one_row(x, estimator)))
     return np.asarray(estimator._targets.in_units(estimator, estimator._machine.score_one(row)))
 
 

@@ -7,13 +7,15 @@ from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 from sklearn.base import clone
 
 from ..kernels import Kernel, kernels_by_view, resolve_kernels
 from ..kernels.by_view import kernel_of
 from ..views import _blocks
-from ..views._reading import as_row
+from ..views._columns import read_row
 from ..views.container import Views
+from ..views.per_view import as_preparation
 from ..views.row_blocks import RowBlocks
 
 
@@ -92,12 +94,25 @@ def check_sample(x: Any) -> None:
         raise TypeError(f"A sample is a dict of the rows of its views by name; got {repr(x)[:80]}. Give {{name: row}}.")
 
 
-def one_row(x: Mapping[str, Any]) -> Views:
-    """Return one sample, given as a dict of rows by view, as Views."""
+def one_row(x: Mapping[str, Any], estimator: Any = None) -> Views:
+    """Return one sample, given as a dict of rows by view, as Views; dicts are objects where no estimator is known."""
     check_sample(x)
     rows = {}
     for name, row in x.items():
-        if hasattr(row, "to_numpy"):
-            row = row.to_numpy()
-        rows[name] = as_row(row, f"View '{name}'") if hasattr(row, "ndim") else [row]
-    return Views(rows)
+        is_object = isinstance(row, Mapping) and not sp.issparse(row) and not _has_columns(estimator, name)
+        rows[name] = [row] if is_object else read_row(name, row)
+    X = Views(rows)
+    unnamed = {  # rows without names are in the order of the columns
+        name: names
+        for name, (_, width, names) in getattr(estimator, "_known", {}).items()
+        if names and name in X.names and name not in X.feature_names and width == _blocks.width(X.block(name))
+    }
+    return X._replaced({}, unnamed, {name: estimator._categories.get(name, {}) for name in unnamed})
+
+
+def _has_columns(estimator: Any, name: str) -> bool:
+    """Tell whether a dict stands for a row of columns, and not for an object such as a map of tokens."""
+    if estimator is None or name in vars(estimator).get("_known", {}):
+        return estimator is not None and estimator._known[name][0] == "numbers"
+    prepare = as_preparation(estimator.prepare)
+    return prepare is None or not prepare._hashes(name)

@@ -14,7 +14,7 @@ from ..solvers.certificates import Certificate
 from ..views._docs import shared_docs
 from ..views._reading import objects_of
 from ..views.estimator import ViewClassifier
-from ..views.validation import read_views_to_predict, remember
+from ..views.validation import read_to_score, read_views_to_predict, remember
 from ._arrays import Rule
 from ._bounds import BoundSetting, ComparedSamples, mistake_certificate
 from ._candidates import OutputList, as_items, as_output_array, check_lengths, ordered, read_candidates_of
@@ -327,7 +327,7 @@ class RankingPerceptron(ViewClassifier, OnlineEstimator):
 
     def _one(self, x: Any) -> Any:
         """Return one sample as X."""
-        return one_row(x) if self._reads_views() else objects_of([x])
+        return one_row(x, self) if self._reads_views() else objects_of([x])
 
     # -- predicting
     def predict(self, X: Any) -> np.ndarray:
@@ -421,6 +421,8 @@ class RankingPerceptron(ViewClassifier, OnlineEstimator):
         """
         if not self._ranks():
             return super().score(X, y, sample_weight)
+        if self._reads_views():
+            X, y, sample_weight = read_to_score(self, X, y, sample_weight)
         best, truth = self._best(X), as_items(y, "y")
         check_lengths(len(best), len(truth))
         return share_of_right(best, truth, sample_weight)

@@ -91,7 +91,8 @@ class Snapshot:
         Parameters
         ----------
         x : dict
-            The row of each view, as an array, a sparse row or a list of numbers; missing views are left out.
+            The row of each view: an array, a sparse row, a list of numbers, or a Series or dict with the names of the
+            columns. Missing views are left out.
 
         Returns
         -------

@@ -62,7 +62,7 @@ def examine(
     True
     """
     X = as_views(X)
-    y = np.asarray(in_order_of(X.sample_names, y, "y"))
+    y = np.asarray(in_order_of(X, y, "y"))
     best: Comparison = board[0]
     used = used_views(X, board.prepare)
     shown = X[used]  # without batches and dropped views, which the models do not learn from

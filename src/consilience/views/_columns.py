@@ -8,12 +8,12 @@ import numpy as np
 import scipy.sparse as sp
 
 from .._backend import is_device_array, namespace, take_rows, to_numpy
-from . import _blocks
+from . import _blocks, _frames
 from ._annotated import NamedMatrix
 from ._blocks import Block, some
-from ._frames import NO_LEVELS, Levels, as_frame, encode_columns, is_frame, level_names, level_text, read_frame
-from ._reading import is_missing, objects_of
-from ._samples import index_names
+from ._frames import NO_LEVELS, Levels, encode_columns, is_frame, level_names, level_text
+from ._reading import as_row, is_missing, objects_of
+from ._samples import index_names, is_default
 
 
 def match_columns(
@@ -22,6 +22,8 @@ def match_columns(
     given: tuple[tuple[str, ...], Levels],
     fitted: tuple[tuple[str, ...], Levels],
     means: np.ndarray | None,
+    *,
+    can_fill: bool = True,
 ) -> Block:
     """Return a view with the columns that an estimator was fitted on; both sides have names of columns and categories.
 
@@ -35,7 +37,7 @@ def match_columns(
     block, names, own = encode_known(f"View '{view}'", block, names, own, known)
     if block.dtype == object:
         return block
-    return order_columns(f"View '{view}'", block, names, expected, own, known, means)
+    return order_columns(f"View '{view}'", block, names, expected, own, known, means, can_fill=can_fill)
 
 
 def order_columns(
@@ -46,6 +48,8 @@ def order_columns(
     own: Levels = NO_LEVELS,
     known: Levels = NO_LEVELS,
     means: np.ndarray | None = None,
+    *,
+    can_fill: bool = True,
 ) -> Block:
     """Return the expected columns of a block in their order.
 
@@ -69,8 +73,8 @@ def order_columns(
         raise ValueError(
             f"{what} has no column {_blocks.quoted(shown[:5])}{f' and {len(shown) - 5} more' * (len(shown) > 5)}, "
             f"which the estimator was fitted on ({len(lost)} of {len(expected)} columns are missing). Give them by "
-            "these names, or set missing_columns='fill' (--missing-columns fill) to fill them with the means of the "
-            "training samples."
+            "these names" + can_fill * ", or set missing_columns='fill' (--missing-columns fill) to fill them with the "
+            "means of the training samples" + "."
         )
     kept = set(expected)
     _tell_unknown(what, block, [name for name in names if name not in kept], place, mine)
@@ -254,8 +258,8 @@ def divide_by_names(frame: Any, known: Mapping[str, Sequence[str] | None]) -> di
     """
     if not is_frame(frame) or not any(known.values()):
         return None
-    wide = as_frame(frame)
-    there = {str(column): k for k, column in enumerate(wide.columns)}
+    wide = _frames.as_frame(frame)
+    there = {column: k for k, column in enumerate(_frames.column_names("The data frame", wide))}
     owners: dict[str, list[str]] = {}
     for view, names in known.items():
         for source in sources_of(names or (), there):
@@ -301,6 +305,44 @@ def read_frames(X: Any, known: Mapping[str, Levels]) -> Any:
     for view, value in X.items():
         if known.get(view) and is_frame(value):
             columns = [form for column in known[view] for form in (column, f"{view}__{column}")]
-            block, names, categories = read_frame(view, value, columns)
+            block, names, categories = _frames.read_frame(view, value, columns)
             read[view] = NamedMatrix(block, names, index_names(value), categories)
     return read
+
+
+# -- rows of single samples
+def named_values(row: Any) -> dict[str, Any] | None:
+    """Return the values of a pandas Series, a frame of one row or a dict by the names of columns; None for others."""
+    if is_frame(row) and len(row) == 1:
+        frame = _frames.as_frame(row)
+        return dict(zip(_frames.column_names("The row", frame), frame.row(0), strict=True))
+    if sp.issparse(row) or not (isinstance(row, Mapping) or (index_names(row) is not None and row.ndim == 1)):
+        return None
+    values = {str(name): value for name, value in row.items()}
+    if len(values) < len(row):
+        raise ValueError(f"A row has {len(row)} values and only {len(values)} different names. Name each column once.")
+    return values
+
+
+def read_row(view: str, row: Any) -> Any:
+    """Return the row of one sample as `Views` reads it, with the names of its columns where it has some."""
+    values, index = named_values(row), index_names(row)
+    if values is None or (index is not None and row.ndim == 1 and is_default(index)):
+        row = row.to_numpy() if hasattr(row, "to_numpy") else row
+        return as_row(row, f"View '{view}'") if hasattr(row, "ndim") else [row]
+    encoded = encode_columns(f"View '{view}'", {name: objects_of([value]) for name, value in values.items()})
+    return NamedMatrix(encoded.block, encoded.names, None, encoded.categories)
+
+
+def rows_in_order(known: Mapping[str, Any], x: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return a sample whose rows are arrays, in the order of the known columns, where they name exactly these."""
+    ordered: dict[str, Any] = {}
+    for view, row in x.items():
+        kind, _, names = known.get(view, ("", 0, None))
+        if kind != "numbers" or names is None or type(row) is np.ndarray or (values := named_values(row)) is None:
+            continue
+        if values.keys() == set(names):
+            numbers = np.array([values[name] for name in names])
+            if numbers.dtype.kind in "fiub":
+                ordered[view] = numbers.astype(np.float64)
+    return {**x, **ordered} if ordered else x

@@ -71,7 +71,7 @@ def _read_item(name: str, value: Any, read: ReadViews) -> Block:
     """Return one view's data as stored; keep the names of its columns."""
     if value is None or isinstance(value, Gram):
         return value
-    if hasattr(value, "__dask_graph__"):
+    if is_collection(value):
         raise in_dask(f"View '{name}'", value)
     categories = _frames.NO_LEVELS
     if isinstance(value, NamedMatrix):
@@ -83,6 +83,13 @@ def _read_item(name: str, value: Any, read: ReadViews) -> Block:
     if categories:
         read.categories[name] = categories
     return _reading.read_block(name, value)
+
+
+def is_collection(value: Any) -> bool:
+    """Tell whether a value is a Dask collection; other objects in memory, as those of xarray, have a graph of None."""
+    if not hasattr(value, "__dask_graph__") or isinstance(value, type):
+        return False
+    return type(value).__module__.startswith("dask") or value.__dask_graph__() is not None  # Dask's own may be large
 
 
 def in_dask(what: str, value: Any) -> TypeError:

@@ -45,7 +45,19 @@ def as_frame(value: Any) -> Any:
         return narwhals.from_native(value, eager_only=True)
     except Exception as error:  # a lazy frame, or equal column names; narwhals gives the reason
         reason = " ".join(str(error).split()).rstrip(".")
-        raise ValueError(f"The data frame ({type(value).__name__}) cannot be read: {reason}.") from error
+        call = next((name for name in ("toPandas", "df", "collect", "to_pandas") if hasattr(type(value), name)), None)
+        remedy = "" if call is None else f" Load it into memory: give what its method {call}() returns."
+        raise ValueError(f"The data frame ({type(value).__name__}) cannot be read: {reason}.{remedy}") from error
+
+
+def column_names(what: str, frame: Any) -> tuple[str, ...]:
+    """Return the names of the columns of a frame as text; refuse two that are the same text."""
+    names = tuple(map(str, frame.columns))
+    twice = next((name for name, count in Counter(names).items() if count > 1), None)
+    if twice is not None:
+        forms = " and ".join(repr(column) for column in frame.columns if str(column) == twice)
+        raise ValueError(f"{what} has columns whose names are the same text: {forms}. Rename one of them.")
+    return names
 
 
 def read_frame(name: str, value: Any, known: Collection[str] = ()) -> Encoded:
@@ -56,13 +68,14 @@ def read_frame(name: str, value: Any, known: Collection[str] = ()) -> Encoded:
     frame = as_frame(value)
     import narwhals as nw
 
+    names = column_names(f"View '{name}'", frame)
     series = list(frame.iter_columns())
     if not series:
         return Encoded(np.empty((len(frame), 0)), (), NO_LEVELS)
     single = all(s.dtype == nw.Float32 for s in series)
     if _is_numeric(value):  # all columns at once
         table = np.ascontiguousarray(value, dtype=np.float32 if single else np.float64)  # sums round as those of arrays
-        return Encoded(table, tuple(map(str, frame.columns)), NO_LEVELS)
+        return Encoded(table, names, NO_LEVELS)
     columns: dict[str, np.ndarray] = {}
     declared: dict[str, Sequence[Any]] = {}
     for s in series:

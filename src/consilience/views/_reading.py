@@ -30,6 +30,8 @@ def read_block(name: str, value: Any) -> Block:
     if sp.issparse(value):
         block = _canonical(_floating(name, checked_sparse(value, f"View '{name}'").tocsr()))
     elif is_device_array(value):
+        if getattr(value, "requires_grad", False):
+            raise ValueError(f"View '{name}' is a tensor that records gradients. Give its values: tensor.detach().")
         block = _device_block(value)
     else:
         block = read_array(name, value)

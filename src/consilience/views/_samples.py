@@ -188,23 +188,38 @@ def check_unique_names(names: np.ndarray, what: str) -> None:
 
 
 # -- targets and weights
-def in_order_of(sample_names: np.ndarray | None, values: Any, what: str) -> Any:
-    """Return a target, weights or groups in the order of the samples, if both have names.
+def in_order_of(samples: Any, values: Any, what: str) -> Any:
+    """Return a target, weights or groups in the order of the samples, if both have names; masked values become None.
 
-    Arrays and lists are taken by position, as are all values where the samples have no names.
+    `samples` are Views or a pandas object. Arrays and lists are taken by position, as are all values where the samples
+    have no names. But a permutation of the default index 0, 1, 2, ... of samples is refused: it may be meant as names.
     """
     if is_device_array(values):  # targets and weights are read on the host
         return to_numpy(values)
-    own = index_names(values)
+    if isinstance(values, np.ma.MaskedArray):
+        return np.where(values.mask, np.array(None), values.data) if np.ma.is_masked(values) else values.data
+    sample_names, own = getattr(samples, "sample_names", index_names(samples)), index_names(values)
+    if getattr(samples, "_default_index", sample_names is not None and is_default(sample_names)):
+        sample_names = None
+        if own is not None and own.dtype.kind in "iu" and not is_default(own) and is_default(np.sort(own)):
+            raise ValueError(
+                f"The index of {what} ({sample_text(range(len(own)), own, 3)}) has the rows of X, whose index is 0, 1, "
+                f"2, ..., in another order. Give {what}.sort_index() to match them by the index, or {what}.to_numpy() "
+                "if it is in the order of the rows."
+            )
     if sample_names is None or own is None or np.array_equal(own, sample_names):
         return values
     if own.dtype.kind in "iu" and all(isinstance(name, str) for name in sample_names):
         own = own.astype(str).astype(object)  # names in text files are text
-    if set(own.tolist()) != set(sample_names.tolist()):
+    other = set(own.tolist()) ^ set(sample_names.tolist())
+    if other:
         shown = sample_text(range(len(sample_names)), sample_names, 3)
+        remedy = f", or as an array ({what}.to_numpy()) if it is in the order of the samples"
+        if other.isdisjoint(sample_names.tolist()):  # it has all of them, and more
+            remedy = f": {what}.loc[X.sample_names], or {what}.loc[X.index] where X is a data frame"
         raise ValueError(
             f"The index of {what} ({sample_text(range(len(own)), own, 3)}) is not that of the samples ({shown}). Give "
-            f"{what} with the same index, or as an array ({what}.to_numpy()) if it is in the order of the samples."
+            f"{what} with the same index{remedy}."
         )
     check_unique_names(own, what)
     check_unique_names(sample_names, "X")

@@ -10,6 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 from .._backend import check_on_host
 from . import _blocks, _reading
 from ._blocks import Block
+from ._columns import read_row, rows_in_order
 from ._construction import is_mapping
 from .container import Views
 from .recipes import naming_place
@@ -202,7 +203,7 @@ def _read_row(prepare: Any, x: Mapping[str, Any]) -> dict[str, Any] | None:
     if not prepare._in_stream():
         return None
     rows: dict[str, Any] = {}
-    for name, row in x.items():
+    for name, row in rows_in_order(prepare._known, x).items():
         own = prepare.transformers_.get(name)
         if isinstance(own, RunningSteps) and own.in_order:
             data = None if row is None else own.read_one(row)
@@ -247,16 +248,15 @@ def _one_row(prepare: Any, x: Mapping[str, Any]) -> Views:
     """Return one sample, given as a dict of rows by view, as Views."""
     rows: dict[str, Any] = {}
     for name, row in x.items():
-        row = row.to_numpy() if hasattr(row, "to_numpy") else row
         if row is None:
             continue
-        if sp.issparse(row):
-            rows[name] = _reading.as_row(row, f"View '{name}'")
-        elif prepare._hashes(name) and not (hasattr(row, "ndim") and row.dtype.kind == "f"):
-            # lists and arrays of ids have any length
-            rows[name] = _reading.objects_of([row.tolist() if hasattr(row, "ndim") else row])
-        else:
-            rows[name] = _reading.as_row(row, f"View '{name}'") if hasattr(row, "ndim") else [row]
+        if prepare._hashes(name) and not sp.issparse(row):
+            row = row.to_numpy() if hasattr(row, "to_numpy") else row
+            if not (hasattr(row, "ndim") and row.dtype.kind == "f"):
+                # lists and arrays of ids have any length
+                rows[name] = _reading.objects_of([row.tolist() if hasattr(row, "ndim") else row])
+                continue
+        rows[name] = read_row(name, row)
     if not rows:
         raise ValueError(f"The sample has no view; it is {dict(x)!r}. Give at least one row that is not None.")
     return Views(rows)

@@ -10,7 +10,7 @@ import scipy.sparse as sp
 from .._backend import is_device_array
 from . import _blocks, _frames, _reading
 from ._blocks import Gram
-from ._construction import in_dask
+from ._construction import in_dask, is_collection
 
 
 def divide(X: Any, views: Any, keep: Any = None) -> dict[str, Any]:
@@ -18,12 +18,12 @@ def divide(X: Any, views: Any, keep: Any = None) -> dict[str, Any]:
 
     A string `keep` is a column that all views of a data frame get: the names of the samples.
     """
-    if hasattr(X, "__dask_graph__"):
+    if is_collection(X):
         raise in_dask("The table", X)
     framed = _frames.is_frame(X)
     if framed:
         X = _frames.as_frame(X)
-        columns = [str(c) for c in X.columns]
+        columns = list(_frames.column_names("The table", X))
     else:
         X = one_table(X)
         if not hasattr(X, "shape") or len(X.shape) != 2:
@@ -122,7 +122,7 @@ def is_list_of_views(X: Any) -> bool:
 
 def one_table(X: Any) -> Any:
     """Return a single view that was given without a name; errors use scikit-learn's messages."""
-    if hasattr(X, "__dask_graph__"):
+    if is_collection(X):
         raise in_dask("The table", X)
     if sp.issparse(X):
         return _reading.checked_sparse(X, "The data").tocsr()

@@ -51,7 +51,7 @@ class RemoveBatch(TransformerMixin, ViewEstimator, auto_wrap_output_keys=None): 
     view_names_in_ : tuple of str
         Views at fit.
     n_features_in_ : int
-        Total number of columns at fit.
+        Number of columns at fit, where there was one view.
 
     See Also
     --------

@@ -82,6 +82,7 @@ class Views:
     """
 
     _chosen_by_target = False  # whether a preparation of these samples used their target
+    _default_index = False  # whether these are the rows of a frame with the index 0, 1, 2, ...
 
     def __init__(
         self,
@@ -106,6 +107,8 @@ class Views:
         self.categories: dict[str, Levels] = read.categories
         names = None if sample_names is None or isinstance(sample_names, str) else as_names(sample_names)
         blocks, present, self.sample_names = pair_views(read.blocks, read.present, read.names, names, join)
+        defaults = any(own is not None for own in read.names.values()) or (given is not None and given._default_index)
+        self._default_index = self.sample_names is None and defaults
         if mask is not None and any(blocks[name] is not read.blocks[name] for name in blocks):
             raise ValueError("`mask` needs views with their samples in one order. Mark missing views by rows of NaN.")
         self._n = _blocks.common_length(blocks)
@@ -127,9 +130,11 @@ class Views:
         feature_names: Mapping[str, tuple[str, ...]],
         sample_names: np.ndarray | None,
         categories: Mapping[str, Levels] | None = None,
+        default_index: bool = False,
     ) -> "Views":
         """Return views of blocks that are validated already."""
         self = cls.__new__(cls)
+        self._default_index = default_index
         self.names = tuple(blocks)
         self.feature_names = {k: v for k, v in feature_names.items() if k in blocks}
         self.sample_names = sample_names
@@ -145,7 +150,8 @@ class Views:
         """Return other blocks with the names of these views, of all samples or of some rows."""
         names = self.sample_names if rows is None or self.sample_names is None else self.sample_names[rows]
         n = self._n if rows is None else rows.stop - rows.start if isinstance(rows, slice) else len(rows)
-        return Views._of(blocks, n, mask, self.feature_names, names, self.categories)
+        default = rows is None and self._default_index
+        return Views._of(blocks, n, mask, self.feature_names, names, self.categories, default)
 
     def _set_mask(self, mask: np.ndarray) -> None:
         """Store which views are present, and blank the others, so that no estimator can read what they held."""
@@ -369,7 +375,8 @@ class Views:
         """Return the same samples with other data, and other names of columns and categories, of some views."""
         names = {**self.feature_names, **{name: columns[name] for name in columns if name in self._blocks}}
         levels = {**self.categories, **(categories or {})}
-        return Views._of({**self._blocks, **blocks}, self._n, self.mask, names, self.sample_names, levels)
+        blocks, default = {**self._blocks, **blocks}, self._default_index
+        return Views._of(blocks, self._n, self.mask, names, self.sample_names, levels, default)
 
     def renamed(self, names: Mapping[str, str]) -> "Views":
         """Return the same data with other names.
@@ -399,7 +406,7 @@ class Views:
         columns = {names.get(name, name): own for name, own in self.feature_names.items()}
         levels = {names.get(name, name): own for name, own in self.categories.items()}
         blocks = dict(zip(new, self._blocks.values(), strict=True))
-        return Views._of(blocks, self._n, self.mask, columns, self.sample_names, levels)
+        return Views._of(blocks, self._n, self.mask, columns, self.sample_names, levels, self._default_index)
 
     def _numbered(self) -> "Views":
         """Return the same samples, with the rows of Gram matrices marked as those given to fit in this order."""

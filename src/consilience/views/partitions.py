@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from ._construction import is_mapping
+from ._construction import is_collection, is_mapping
 from ._samples import in_order_of
 from .container import Views
 from .conversion import as_views
@@ -24,8 +24,8 @@ def is_dask(X: Any) -> bool:
     if is_mapping(X):
         return any(is_dask(own) for own in X.values())
     if isinstance(X, (list, tuple)):
-        return any(hasattr(own, "__dask_graph__") for own in X)
-    return hasattr(X, "__dask_graph__") and not isinstance(X, type)
+        return any(map(is_collection, X))
+    return is_collection(X)
 
 
 @dataclass
@@ -137,7 +137,7 @@ def read_partition(X: Any, y: Any, sample_weight: Any, views: Any, number: int) 
         return None
     try:
         X = as_views(X, views)
-        values = [in_order_of(X.sample_names, own, what) for own, what in ((y, "y"), (sample_weight, "sample_weight"))]
+        values = [in_order_of(X, own, what) for own, what in ((y, "y"), (sample_weight, "sample_weight"))]
     except (TypeError, ValueError) as error:
         raise type(error)(f"Partition {number} of the samples: {error}") from error
     for own, what in zip(values, ("y", "sample_weight"), strict=True):
@@ -178,7 +178,7 @@ def partitions_of(X: Any, y: Any = None, sample_weight: Any = None, views: Any =
 
 
 def _is_array(value: Any) -> bool:
-    return hasattr(value, "__dask_graph__") and hasattr(value, "chunks")
+    return is_collection(value) and hasattr(value, "chunks")
 
 
 def _common_lengths(tables: dict[str, Any]) -> list[int] | None:
@@ -193,11 +193,11 @@ def _pieces(what: str, value: Any, lengths: list[int] | None) -> list[Any]:
     """Return the partitions of one collection as tasks, or those of values in memory, cut to the same rows."""
     if _is_array(value):
         return _array_pieces(what, value, lengths)
-    if hasattr(value, "__dask_graph__") and hasattr(value, "divisions"):
+    if is_collection(value) and hasattr(value, "divisions"):
         pieces = list(value.to_delayed())
         # Dask joins partitions of few columns, such as y alone; X and y must keep the same ones
         return pieces if len(pieces) == value.npartitions else list(value.to_delayed(optimize_graph=False))
-    if hasattr(value, "__dask_graph__"):
+    if is_collection(value):
         raise TypeError(f"{what} is {type(value).__name__}. Give Dask arrays, data frames or series.")
     if lengths is None:
         raise ValueError(

@@ -11,6 +11,7 @@ from sklearn.base import TransformerMixin, clone
 from sklearn.pipeline import Pipeline
 from sklearn.utils import get_tags
 from sklearn.utils._param_validation import HasMethods, StrOptions
+from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, _raise_for_params
 from sklearn.utils.validation import check_is_fitted
 
 from .._backend import check_on_host, take_rows
@@ -61,7 +62,7 @@ class PerView(TransformerMixin, ViewEstimator, auto_wrap_output_keys=None):  # t
     view_names_in_ : tuple of str
         Views at fit.
     n_features_in_ : int
-        Total number of columns at fit.
+        Number of columns at fit, where there was one view.
 
     See Also
     --------
@@ -143,7 +144,7 @@ class PerView(TransformerMixin, ViewEstimator, auto_wrap_output_keys=None):  # t
     views: Any = None
     missing_columns: str = "raise"
 
-    def fit(self, X: Any, y: Any = None) -> Self:
+    def fit(self, X: Any, y: Any = None, **params: Any) -> Self:
         """Fit every view's transformer on the rows where the view is present.
 
         Parameters
@@ -153,6 +154,8 @@ class PerView(TransformerMixin, ViewEstimator, auto_wrap_output_keys=None):  # t
             a list. A transformer that has none is refused, unless it learns nothing, as the recipe "log".
         y : array-like of shape (n_samples,), optional
             Target, passed to the transformers for the rows where their view is present.
+        **params : dict
+            Sample weights and other metadata, for transformers that request them by scikit-learn's metadata routing.
 
         Returns
         -------
@@ -162,12 +165,12 @@ class PerView(TransformerMixin, ViewEstimator, auto_wrap_output_keys=None):  # t
         self._validate_params()
         with self._restore_on_error(shows_progress=False):
             if isinstance(X, RowBlocks):
-                self._fit_blocks(X, y)
+                self._fit_blocks(X, y, params)
             else:
-                self._fit(X, y, transform=False)
+                self._fit(X, y, params, transform=False)
         return self
 
-    def fit_transform(self, X: Any, y: Any = None) -> Any:
+    def fit_transform(self, X: Any, y: Any = None, **params: Any) -> Any:
         """Fit and transform the same samples, each view by ``fit_transform`` of its transformer.
 
         Parameters
@@ -176,6 +179,8 @@ class PerView(TransformerMixin, ViewEstimator, auto_wrap_output_keys=None):  # t
             Training samples.
         y : array-like of shape (n_samples,), optional
             Target, passed to the transformers for the rows where their view is present.
+        **params : dict
+            Metadata, as in `fit`.
 
         Returns
         -------
@@ -183,19 +188,34 @@ class PerView(TransformerMixin, ViewEstimator, auto_wrap_output_keys=None):  # t
             Transformed views.
         """
         if isinstance(X, RowBlocks):
-            return self.fit(X, y).transform(X)
+            return self.fit(X, y, **params).transform(X)
         self._validate_params()
         with self._restore_on_error(shows_progress=False):
-            views = self._joined(*self._fit(X, y, transform=True))
+            views = self._joined(*self._fit(X, y, params, transform=True))
             views._chosen_by_target = uses_target(self)  # held-out scores of what is fitted to them are not honest
             return views
 
-    def _fit(self, X: Any, y: Any, transform: bool) -> tuple[Views, dict[str, Any]]:
+    def get_metadata_routing(self) -> MetadataRouter:
+        """Return the metadata that the transformers request.
+
+        Returns
+        -------
+        MetadataRouter
+            What scikit-learn's pipelines read.
+        """
+        given = [*self.transformers.values(), self.remainder] if self._is_by_view() else [self.transformers]
+        steps = [step for own in given for step in (own if isinstance(own, (list, tuple)) else [own])]
+        routed = {f"step{k}": step for k, step in enumerate(steps) if hasattr(step, "get_metadata_routing")}
+        methods = MethodMapping().add(caller="fit", callee="fit").add(caller="fit_transform", callee="fit")
+        return MetadataRouter(owner=self).add(method_mapping=methods, **routed)
+
+    def _fit(self, X: Any, y: Any, params: dict[str, Any], transform: bool) -> tuple[Views, dict[str, Any]]:
         """Fit the transformers; return the samples and, if asked for, the transformed present rows of each view."""
+        _raise_for_params(params, self, "fit")
         X = as_views(tokens_as_objects(self, X), None if isinstance(X, Views) or is_mapping(X) else self.views)
         self.__dict__.pop("n_samples_seen_", None)  # no longer in a stream
         by_view = self._steps_by_view(X)
-        y = in_order_of(X.sample_names, y, "y")
+        y = in_order_of(X, y, "y")
         if y is not None and len(np.asarray(y)) != len(X):
             raise ValueError(f"X has {len(X)} samples, but y has {len(np.asarray(y))}. Give one target per sample.")
         store_views(self, X)
@@ -211,14 +231,15 @@ class PerView(TransformerMixin, ViewEstimator, auto_wrap_output_keys=None):  # t
                 self.transformers_[name] = None
                 continue
             target = None if y is None else _column(y)[rows]
+            more = {key: np.asarray(in_order_of(X, own, key))[rows] for key, own in params.items()}
             with naming_place(name, X):
-                self.transformers_[name], results[name] = fit_steps(steps, data, target, name, transform=transform)
+                self.transformers_[name], results[name] = fit_steps(steps, data, target, name, transform, more)
         return X, results
 
-    def _fit_blocks(self, blocks: RowBlocks, y: Any) -> None:
+    def _fit_blocks(self, blocks: RowBlocks, y: Any, params: dict[str, Any]) -> None:
         """Fit the transformers to blocks of rows, which have their targets with them."""
-        if y is not None:
-            raise ValueError("RowBlocks have targets in their blocks. Leave `y` out.")
+        if y is not None or params:
+            raise ValueError("RowBlocks have targets in their blocks. Leave `y` and metadata out.")
         self.__dict__.pop("n_samples_seen_", None)
         some = survey_views(self, blocks)
         self._dense_views = tuple(name for name in some.names if some.kind(name) == "dense")
@@ -283,7 +304,7 @@ class PerView(TransformerMixin, ViewEstimator, auto_wrap_output_keys=None):  # t
             )
         columns = {name: known for name, known in names.items() if known is not None}
         same = {name: own for name, own in X.categories.items() if self.transformers_.get(name) == "passthrough"}
-        return Views._of(blocks, len(X), present, columns, X.sample_names, same)
+        return Views._of(blocks, len(X), present, columns, X.sample_names, same, X._default_index)
 
     # -- streams
     def partial_fit(self, X: Any, y: Any = None) -> Self:
@@ -331,8 +352,8 @@ class PerView(TransformerMixin, ViewEstimator, auto_wrap_output_keys=None):  # t
         Parameters
         ----------
         x : dict
-            The row of each view: an array, a list of numbers, a sparse row, a string, a list of tokens, or a map.
-            Missing views are left out, None, or rows of NaN.
+            The row of each view: an array, a list of numbers, a sparse row, a Series or dict with the names of the
+            columns, a string, a list of tokens, or a map of tokens. Missing views are left out, None, or rows of NaN.
 
         Returns
         -------

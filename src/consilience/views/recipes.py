@@ -13,6 +13,7 @@ from sklearn.feature_selection import SelectorMixin
 from sklearn.impute import SimpleImputer
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import QuantileTransformer, StandardScaler
+from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping
 from sklearn.utils.sparsefuncs import mean_variance_axis, min_max_axis
 from sklearn.utils.validation import check_is_fitted, validate_data
 
@@ -305,17 +306,29 @@ def transformer_of(step: Any, data: Any, view: str) -> Any:
     return MostVariable(int(number)) if name == "variance" else MostAssociated(int(number))
 
 
-def fit_steps(steps: Sequence[Any], data: Any, y: Any, view: str, *, transform: bool) -> tuple[Any, Any]:
-    """Fit steps one after another; return them as one transformer, and the transformed table if it is asked for."""
+def routed_to_fit(owner: Any, step: Any, params: dict[str, Any]) -> dict[str, Any]:
+    """Return the parameters that `fit` of a step requests by scikit-learn's metadata routing."""
+    router = MetadataRouter(owner=owner).add(step=step, method_mapping=MethodMapping().add(caller="fit", callee="fit"))
+    return dict(router.route_params(params=params, caller="fit")["step"]["fit"])
+
+
+def fit_steps(
+    steps: Sequence[Any], data: Any, y: Any, view: str, transform: bool, params: dict[str, Any]
+) -> tuple[Any, Any]:
+    """Fit steps one after another; return them as one transformer, and the transformed table if it is asked for.
+
+    `params` are weights and other metadata of the samples, for steps that request them.
+    """
     fitted: list[Any] = []
     try:
         for k, step in enumerate(steps):
             own = transformer_of(step, data, view)
+            more = routed_to_fit("PerView", own, params) if params else {}
             if transform or k < len(steps) - 1:
-                has = hasattr(own, "fit_transform")
-                data = own.fit_transform(data, y) if has else own.fit(data, y).transform(data)
+                has = hasattr(own, "fit_transform") and not more
+                data = own.fit_transform(data, y) if has else own.fit(data, y, **more).transform(data)
             else:
-                own.fit(data, y)
+                own.fit(data, y, **more)
             fitted.append(own)
     except NegativeValue as error:
         error.before = fitted

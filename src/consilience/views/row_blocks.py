@@ -128,7 +128,6 @@ class RowBlocks:
         tables = _tables_to_convert(X)
         X = as_views(X) if tables is None else X
         n = len(X) if tables is None else common_length(tables)
-        names = X.sample_names if tables is None else None
         if tables is None:
             _refuse_grams(X, "the samples")
         if size is not None and (isinstance(size, bool) or int(size) != size or size < 1):
@@ -136,7 +135,7 @@ class RowBlocks:
         columns = None if tables is None else sum(table.shape[1] for table in tables.values())
         rows_each = size or (block_size(X) if columns is None else max(BLOCK_VALUES // max(columns, 1), 256))
         y, sample_weight = (
-            _in_rows(values, names, n, what) for values, what in ((y, "y"), (sample_weight, "sample_weight"))
+            _in_rows(values, X, n, what) for values, what in ((y, "y"), (sample_weight, "sample_weight"))
         )
 
         def source() -> Iterator[RowBlock]:
@@ -256,7 +255,9 @@ class RowBlocks:
                 raise ValueError(
                     f"{where} has {len(X)} samples and {len(values)} values of `{what}`. Give one for each sample."
                 )
-        return RowBlock(X, *parts[1:])
+        y, weights = (*parts[1:], None, None)[:2]
+        with naming_block(where):
+            return RowBlock(X, in_order_of(X, y, "y"), in_order_of(X, weights, "sample_weight"))
 
     def _check_same_sample(self, X: Views, position: int) -> None:
         """Refuse a block whose first sample was another one at an earlier pass, as random sources give."""
@@ -390,11 +391,11 @@ def _tables_to_convert(X: Any) -> dict[str, np.ndarray] | None:
     return tables if converted else None
 
 
-def _in_rows(values: Any, names: np.ndarray | None, n: int, what: str) -> Any:
+def _in_rows(values: Any, samples: Any, n: int, what: str) -> Any:
     """Return targets or weights in the order of the samples, in a form that can be cut."""
     if values is None:
         return None
-    values = in_order_of(names, values, f"`{what}`")
+    values = in_order_of(samples, values, what)
     if hasattr(values, "to_pylist"):  # Arrow
         values = values.to_pylist()
     if not hasattr(values, "shape"):

@@ -60,6 +60,9 @@ class RunningStep(BaseEstimator):
             self._rows = np.zeros(1)  # of sparse views
         elif len(self._count) != width:
             raise ValueError(f"Got rows of {width} columns after rows of {len(self._count)}. Give the same columns.")
+        if not self._count.flags.writeable:  # as in a memory map
+            arrays = {name: own.copy() for name, own in vars(self).items() if isinstance(own, np.ndarray)}
+            self.__dict__.update(arrays)
         return sp.issparse(X)
 
 
@@ -272,9 +275,11 @@ class RunningSteps:
 
 
 def _as_numbers(row: Any) -> np.ndarray | None:
-    """Return a row in double precision, None for what is not numbers; text is not, even if it reads as a number."""
+    """Return a plain row in double precision, None for others and for text, even if it reads as a number."""
+    if type(row) not in (list, tuple, np.ndarray):  # such as a Series, whose names decide, or a masked array
+        return None
     try:
-        given = np.asarray(row.to_numpy() if hasattr(row, "to_numpy") else row)
+        given = np.asarray(row)
         text = given.dtype.kind in "US" or (
             given.dtype == object and any(isinstance(value, str) for value in given.flat)
         )

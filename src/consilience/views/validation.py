@@ -12,7 +12,7 @@ from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
-from .._backend import check_on_host, is_device_array
+from .._backend import check_on_host, is_device_array, namespace
 from . import _blocks, _reading
 from ._columns import column_means, divide_by_names, match_columns, read_frames, tell_new_categories
 from ._construction import is_mapping
@@ -27,21 +27,33 @@ _LARGEST = float(np.sqrt(np.finfo(np.float64).max)) * 1e-6  # so that a million 
 
 
 # -- reading data
-def read_views_to_fit(estimator: Any, X: Any) -> Views:
-    """Validate training samples, store their views on the estimator, and leave out views that no sample has."""
+def read_views_to_fit(estimator: Any, X: Any, sample_weight: Any = None) -> Views:
+    """Validate training samples, store their views on the estimator, and leave out views that no sample has.
+
+    Samples of weight 0 are returned, but nothing is learned from them, and their values may be of any size.
+    """
     X = _read(estimator, X)
     _check_device(estimator, X)
+    namespace(*(X.block(name) for name in X.names if X.kind(name) == "dense"))  # refuses views of several libraries
     X = _with_grams(estimator, X)._numbered()
+    counted = _counted(X, sample_weight)
     if getattr(estimator, "_fills_gaps", False):
-        X = fill_gaps(estimator, X, fitting=True)
+        filled = fill_gaps(estimator, counted, fitting=True)
+        X, counted = filled if counted is X else fill_gaps(estimator, X, fitting=False), filled
     for name in X.names:
-        _check_numbers(name, X)
-    store_views(estimator, X)
-    estimator._used_views = tuple(name for name in X.names if X.present(name).any())
+        _check_numbers(name, counted)
+    store_views(estimator, counted)
+    estimator._used_views = tuple(name for name in X.names if counted.present(name).any())
     return X if estimator._used_views == X.names else X[list(estimator._used_views)]
 
 
-def read_views_to_learn(estimator: Any, X: Any, fresh: bool, grams: bool = False) -> Views:
+def _counted(X: Views, sample_weight: Any) -> Views:
+    """Return the samples that have a weight above 0, or all of them if none has."""
+    weights = read_weights(in_order_of(X, sample_weight, "sample_weight"), len(X), required=False)
+    return X if weights.all() or not weights.any() else X[weights > 0]
+
+
+def read_views_to_learn(estimator: Any, X: Any, fresh: bool, grams: bool = False, sample_weight: Any = None) -> Views:
     """Validate the next samples of a stream: views by name, missing where not given; new ones may appear at any time.
 
     With `grams`, square arrays are Gram matrices where the estimator's kernel takes them. Values that are prepared
@@ -54,7 +66,9 @@ def read_views_to_learn(estimator: Any, X: Any, fresh: bool, grams: bool = False
     if not fresh:
         X = _as_before(estimator, X)
         X = X.align((*estimator.view_names_in_, *(name for name in X.names if name not in estimator.view_names_in_)))
-    return X if _prepares(estimator) else check_numbers(X)
+    if not _prepares(estimator):
+        check_numbers(_counted(X, sample_weight))
+    return X
 
 
 def _prepares(estimator: Any) -> bool:
@@ -167,8 +181,8 @@ def read_to_score(estimator: Any, X: Any, y: Any, sample_weight: Any) -> tuple[V
     """Read new samples, and bring their targets and weights into the order of their names."""
     check_is_fitted(estimator, "view_names_in_")
     X = read_as_fitted(estimator, X)
-    weights = in_order_of(X.sample_names, sample_weight, "sample_weight")
-    return X, in_order_of(X.sample_names, y, "y"), weights
+    weights = in_order_of(X, sample_weight, "sample_weight")
+    return X, in_order_of(X, y, "y"), weights
 
 
 def _with_grams(estimator: Any, X: Views) -> Views:
@@ -216,7 +230,9 @@ def remember(estimator: Any, X: Views) -> None:
         if kind != "missing":
             seen[name] = (kind, _blocks.width(X.block(name)), names)
     estimator._known = {**before, **seen}
-    estimator.n_features_in_ = sum(width for _, width, _ in estimator._known.values())
+    vars(estimator).pop("n_features_in_", None)
+    if len(X.names) == 1 and seen:  # several views are not columns of one array, which tools would give
+        estimator.n_features_in_ = seen[X.names[0]][1]
 
 
 def named_as_before(estimator: Any, X: Views) -> Views:
@@ -236,7 +252,8 @@ def _kind(X: Views, name: str) -> str:
 def _as_before(estimator: Any, X: Views) -> Views:
     """Return views with the columns that they had at fit, by name; refuse other kinds and numbers of columns."""
     who = type(estimator).__name__
-    means = getattr(estimator, "_column_means", {}) if getattr(estimator, "missing_columns", None) == "fill" else {}
+    fill = getattr(estimator, "missing_columns", None)  # streams have no such parameter
+    means = getattr(estimator, "_column_means", {}) if fill == "fill" else {}
     blocks, columns, categories = {}, {}, {}
     for name in X.names:
         kind = _kind(X, name)
@@ -248,7 +265,9 @@ def _as_before(estimator: Any, X: Views) -> Views:
         other = names if names_before is not None and names != names_before else None
         if other is not None and before == "numbers" and kind in ("numbers", "objects"):
             own = X.categories.get(name, NO_LEVELS)
-            block = match_columns(name, block, (other, own), (names_before, known), means.get(name))
+            block = match_columns(
+                name, block, (other, own), (names_before, known), means.get(name), can_fill=fill is not None
+            )
             kind = kind if block is X.block(name) else "numbers"
         width = _blocks.width(block)
         if kind != before:
@@ -297,15 +316,20 @@ class Labels:
         return column
 
 
-def read_labels(y: Any, n: int, unlabeled: Any = None, classes: np.ndarray | None = None) -> Labels:
+def read_labels(
+    y: Any, n: int, unlabeled: Any = None, classes: np.ndarray | None = None, weights: np.ndarray | None = None
+) -> Labels:
     """Validate class labels of any type; missing values, and those equal to `unlabeled`, mark unlabeled samples.
 
-    With `classes` the labels must be among these, and there may be none at all.
+    With `classes` the labels must be among these, and there may be none at all. Samples of weight 0 have no label,
+    unless no other sample has one.
     """
     values = _read_column(y, n)
     missing = _missing_labels(values, unlabeled)
     if missing.all() and classes is None:
         raise ValueError("y has no label at all: every value is missing. Give labels for some samples.")
+    if weights is not None and not (missing | (weights == 0)).all():
+        missing = missing | (weights == 0)
     known = _plain_labels(values[~missing])
     if len(known):
         check_classification_targets(known)
@@ -378,10 +402,13 @@ def _plain_labels(known: np.ndarray) -> np.ndarray:
     return np.array(known.tolist())
 
 
-def read_targets(y: Any, n: int, *, partial: bool = False, required: bool = True) -> tuple[np.ndarray, np.ndarray]:
+def read_targets(
+    y: Any, n: int, *, partial: bool = False, required: bool = True, weights: np.ndarray | None = None
+) -> tuple[np.ndarray, np.ndarray]:
     """Return regression targets as (n, P) float64, and which samples have them; a row of NaN only has none.
 
-    With `partial` a sample may have some of its targets. Unless `required`, there may be no target at all.
+    With `partial` a sample may have some of its targets. Unless `required`, there may be no target at all. Targets of
+    samples of weight 0 are 0, whatever they were.
     """
     if y is None:
         raise ValueError("This estimator requires y to be passed, but the target y is None.")
@@ -403,6 +430,8 @@ def read_targets(y: Any, n: int, *, partial: bool = False, required: bool = True
     if Y.ndim == 2 and Y.shape[1] == 0:
         raise ValueError(f"y has no outputs: its shape is {Y.shape}. Give at least one column of targets.")
     Y = Y.reshape(n, -1)
+    if weights is not None:
+        Y[weights == 0] = 0.0
     if np.isinf(Y).any():
         raise ValueError("Input y contains infinity or a value too large for float64.")
     largest = float(np.nanmax(np.abs(Y), initial=0.0))
@@ -436,6 +465,23 @@ def read_weights(sample_weight: Any, n: int, *, required: bool = True) -> np.nda
             "leaves a sample out)."
         )
     return weights
+
+
+def read_groups(groups: Any, n: int) -> Any:
+    """Validate the groups of the samples: one value for each, and none missing."""
+    if groups is None:
+        return None
+    groups = groups.to_pylist() if hasattr(groups, "to_pylist") else groups
+    values = np.asarray(groups)
+    if values.shape != (n,):
+        raise ValueError(f"`groups` must have one value for each of the {n} samples; got {values.shape}.")
+    missing = sum(map(_reading.is_missing, groups))
+    if missing:
+        raise ValueError(
+            f"`groups` is missing (NaN, None or NA) for {missing} of {n} samples. Give each sample a group, such as "
+            "its name where it is alone, or leave these samples out."
+        )
+    return values
 
 
 def class_weights(class_weight: Any, labels: Labels, s: np.ndarray) -> np.ndarray:
