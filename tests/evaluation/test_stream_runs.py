@@ -380,3 +380,45 @@ ERRORS = {
 def test_options_are_validated(message):
     with pytest.raises((ValueError, TypeError), match=re.escape(message)):
         validated(X, y, **ERRORS[message])
+
+
+def test_a_run_that_is_cut_at_any_row_ends_with_the_same_numbers_and_files(tmp_path):
+    labels = [None if i % 5 == 0 else label for i, label in enumerate(y[:40].tolist())]
+    records = as_records(X[:40], labels, id=list(range(40)))
+    for i in range(0, 40, 5):  # labels that come later, some of them after the last sample of a piece
+        records.insert(i + 12, {"id": i, "y": y[i]})
+    data = json_lines(records, tmp_path / "s.jsonl")
+    for chunk in (4096, 7):
+        given = {"ids": "id", "chunk": chunk, "classes": ["x", "y"]}
+        whole, _ = validated(data, predictions=tmp_path / "whole.csv", **given)
+        assert (whole.n_samples, whole.n_pending) == (40, 0)
+        for cut in range(1, len(records)):
+            files = {"checkpoint": tmp_path / f"{chunk}.{cut}.cons", "predictions": tmp_path / "cut.csv"}
+            validated(data, **files, **given, limit=cut)
+            result, _ = validated(data, **files, **given, resume=True)
+            assert result.to_dict() == whole.to_dict()
+            assert (tmp_path / "cut.csv").read_bytes() == (tmp_path / "whole.csv").read_bytes()
+
+
+def test_a_checkpoint_belongs_to_its_stream(tmp_path):
+    table = frame_of(X, y)
+    table.iloc[[97, 98, 99], :5] = np.inf  # rows that cannot be learned
+    lines = table.to_csv(index=False).splitlines()
+    lines[50] = "1,2"  # and one that cannot be read
+    first, path, other = tmp_path / "s.csv", tmp_path / "c.cons", tmp_path / "other.csv"
+    first.write_text("\n".join(lines[:101]))
+    given = {"checkpoint": path, "on_error": "skip", "quarantine": tmp_path / "bad.jsonl"}
+    with pytest.warns(UserWarning, match="1 row cannot be read"):
+        validated(first, **given)
+    other.write_text("\n".join(lines))  # the same, with another name and more rows
+    result, _ = validated(other, **given, resume=True)
+    assert (result.n_samples, result.n_skipped) == (296, 4)
+    assert len((tmp_path / "bad.jsonl").read_text().splitlines()) == 4
+    for content in (lines[:280], [lines[0], *lines[100:], *lines[1:100]], [lines[0], *lines[2:], *lines]):
+        other.write_text("\n".join(content))
+        with pytest.raises(ValueError, match="other.csv' is not the stream of the checkpoint: row 299 and those"):
+            validated(other, **given, resume=True)
+    short = iter([({"audio": row}, label) for row, label in zip(X["audio"][:50], y, strict=False)])
+    for source in ((Views(audio=X["audio"] + 1, video=X["video"]), y), (short,)):
+        with pytest.raises(ValueError, match="Give the stream that the checkpoint belongs to, which may have grown"):
+            validated(*source, **given, resume=True)

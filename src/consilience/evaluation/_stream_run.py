@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from ..io._digests import digest_of
 from ..io.quarantine import Quarantine
 from ..online._predictions import StreamPredictions
 from ..online._stream import uninterrupted
@@ -19,6 +20,7 @@ from ._stream_items import Piece
 from ._stream_states import restored_count
 from .monitoring import StreamMonitor
 
+TAIL = 16  # samples before its position by which a checkpoint recognizes its stream
 ACTING = 1024  # a model acts on drift before rows whose number is a multiple of this, however the stream is cut
 
 
@@ -56,9 +58,13 @@ class StreamRun:
         )  # fmt: skip
         self.pending = PendingLabels(options.max_pending)
         self.refused = Refused(options.quarantine) if options.on_error == "skip" else None
+        self.where = "The stream"  # for messages
         self.position = 0  # rows of the stream so far, which is where it continues
         self._skipped = 0  # rows refused before the checkpoint
         self._last_row = -1  # the last row that was learned
+        self._last: list[Piece] = []  # the last pieces, with at least `TAIL` samples
+        self._tail: Any = None  # of the checkpoint that the run continues from: what `_last_samples` returned
+        self._expected: Any = None  # the same until the stream is known to have these samples
         self._n_acted = 0  # drifts that the model has acted on
         self._told = 0  # drifts in the log
         self._started, self._first = time.perf_counter(), 0
@@ -107,7 +113,11 @@ class StreamRun:
         for piece in source:
             if offset:
                 piece = piece._replace(rows=piece.rows + offset, end=piece.end + offset)
-            start, n = 0, len(piece.rows)
+            start, n = int(np.searchsorted(piece.rows, self._last_row + 1)), len(piece.rows)
+            if start:  # samples before a checkpoint
+                self._remember(piece.part(0, start))
+            if start < n:
+                self._check_stream()
             while start < n:
                 row = int(piece.rows[start])
                 if limit is not None and row >= limit:
@@ -119,6 +129,7 @@ class StreamRun:
                 start = stop
             if limit is not None and self.position >= limit:
                 return
+        self._check_stream()
         if self.refused is not None:  # rows after the last sample
             self.position = max([self.position, *(row + 1 for row in self.refused.rows)])
 
@@ -133,6 +144,7 @@ class StreamRun:
             else:
                 self._learn_rows(piece)
             before, self.position, self._last_row = self.position, piece.end, int(piece.rows[-1])
+            self._remember(piece)
             if before // self.options.log_every < self.position // self.options.log_every:
                 self.write_log()
 
@@ -290,6 +302,7 @@ class StreamRun:
         """Return everything but the model, for a checkpoint."""
         return {
             "position": self.position, "last_row": self._last_row + 1, "skipped": self.n_skipped,
+            "tail": self._last_samples() or self._tail,
             "acted": self._n_acted, "told": self._told,
             "monitor": self.monitor.state(), "pending": self.pending.state(), "sizes": self.sizes(),
         }  # fmt: skip
@@ -301,6 +314,48 @@ class StreamRun:
         counts = [restored_count(state, name) for name in ("position", "skipped", "acted", "told")]
         self.position, self._skipped, self._n_acted, self._told = counts
         self._last_row = restored_count(state, "last_row") - 1
+        self._tail = state.get("tail")
+
+    def begin(self, *, new_rows: bool) -> int:
+        """Return the row from which on to read the stream: the last samples before a checkpoint are read again."""
+        if new_rows or self._tail is None:
+            return 0 if new_rows else self.position
+        self._expected = self._tail
+        if self.refused is not None:
+            self.refused.start = self.position
+        return int(self._tail[0])
+
+    def _check_stream(self) -> None:
+        """Raise if the last samples before the position are not those that the checkpoint has."""
+        if self._expected not in (None, self._last_samples()):
+            raise ValueError(
+                f"{self.where} is not the stream of the checkpoint: row {self._last_row:,} and those before it are not "
+                "there, or differ from those that were learned. Give the stream that the checkpoint belongs to, which "
+                "may have grown. To learn another stream, name another checkpoint (--checkpoint), or go on with a "
+                "saved model (--model; in Python, resume='continue')."
+            )
+        self._expected = None
+
+    def _remember(self, piece: Piece) -> None:
+        self._last.append(piece)
+        while sum(len(later.rows) for later in self._last[1:]) >= TAIL:
+            del self._last[0]
+
+    def _last_samples(self) -> tuple[int, str] | None:
+        """Return the number of the first of the last samples, and a digest of their names and features.
+
+        Their rows follow one another, so that reading them again refuses no row again.
+        """
+        samples = [piece.part(i, i + 1) for piece in self._last for i in range(len(piece.rows))[-TAIL:]][-TAIL:]
+        first = self._last_row + 1 - len(samples)
+        samples = [one for k, one in enumerate(samples) if one.rows[0] == first + k]
+        if not samples:
+            return None
+        values = [
+            (None if one.ids is None else as_python(one.ids[0]), None if one.X is None else _row_of(one.X))
+            for one in samples
+        ]
+        return int(samples[0].rows[0]), digest_of(values)
 
 
 def _at_rows(error: Exception, rows: np.ndarray) -> Exception:

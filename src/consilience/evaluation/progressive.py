@@ -168,7 +168,8 @@ def progressive_validation(
         Number of rows between checkpoints.
     resume : bool or "continue", default=False
         Whether to continue from an existing checkpoint. The model takes over its state. With True it skips the rows
-        that it has seen; with "continue" it learns what comes, such as new samples of a pipe.
+        that it has seen, and raises an error if the stream does not have the last samples before the checkpoint. With
+        "continue" it learns what comes, such as new samples of a pipe.
     verbose : bool, default=False
         Whether to show the number of samples, the rate and the error, in a terminal or a notebook.
     **options : dict
@@ -228,7 +229,9 @@ def _go_along(
     run: StreamRun, source: SampleStream, path: Path | None, every: int, limit: int | None, *, new_rows: bool
 ) -> None:
     """Learn the stream from its position on, or `new_rows` of another; write checkpoints and the end of the log."""
-    start, offset = (0, run.position) if new_rows else (run.position, 0)
+    start, offset = run.begin(new_rows=new_rows), run.position if new_rows else 0
+    if isinstance(source.stream, (str, os.PathLike)):
+        run.where = f"'{source.stream}'"
     if run.refused is not None:
         run.refused.offset = offset
     ends = [getattr(run.model, "_piece", 65_536), *([every] if path is not None else [])]
@@ -281,7 +284,7 @@ def _write_checkpoint(run: StreamRun, path: Path) -> None:
 def _restore_checkpoint(run: StreamRun, path: Path) -> dict[str, int]:
     """Give the model and the run the state of a checkpoint."""
     content, model = read_checkpoint(path), run.model
-    if not (isinstance(content, dict) and content.keys() >= {"model", *run.state()}):
+    if not (isinstance(content, dict) and content.keys() >= {"model", "position", "monitor", "pending", "sizes"}):
         raise ValueError(f"'{path}' is a model file and not a checkpoint of a stream. Use consilience.load.")
     saved = content["model"]
     before, now = ({**estimator.get_params(), "verbose": None} for estimator in (saved, model))  # `verbose` may differ
