@@ -143,7 +143,8 @@ def test_labels_that_come_later_by_id(tmp_path):
     assert (found["samples"], found["pending"]) == (58, 2)
     table = pd.read_csv(tmp_path / "p.csv")
     assert table.loc[table["id"] == "s20", "target"].isna().tolist() == [True, False]
-    assert "awaited            2" in run("stream", path, "--id", "id").stdout
+    shown = run("stream", path, "--id", "id", "--max-pending", 5).stdout
+    assert re.search(r"awaited +2\ndropped +5\nignored +5\n", shown)
 
 
 def test_the_views_that_were_read_are_told(tmp_path):

@@ -37,6 +37,7 @@ def stream(
     on_error: option.OnError = option.OnErrors.stop,
     quarantine: option.QuarantineFile = None,
     measures: option.MeasureNames = None,
+    max_pending: option.MostPending = 10_000,
     window: option.WindowSize = 1000,
     by_view: option.ByViewFlag = False,
     drift: option.DriftFlag = False,
@@ -73,7 +74,7 @@ def stream(
         resume="continue" if resume and data == "-" else resume,  # a pipe has only what is new
         measures=_listed(measures), window=window, by_view=by_view, drift=drift, on_drift=str(on_drift),
         log=sys.stderr if log == "-" else log_file, log_every=log_every, predictions=predictions,
-        on_error=str(on_error), quarantine=quarantine,
+        on_error=str(on_error), quarantine=quarantine, max_pending=max_pending,
     )  # fmt: skip
     written = {"saved": save_to, "checkpoint": checkpoint, "predictions": predictions, "log": log_file,
                "quarantine": quarantine, "report": report}  # fmt: skip
@@ -199,7 +200,8 @@ def _lines(result: Any) -> dict[str, Any]:
         lines[f"view {name}"] = f"right in {own.share:.1%} of {own.weight:,.0f} samples, {own.recent:.1%} recently"
     if result.drifts:
         lines["drifts"] = " ".join(map(str, result.drifts))
-    counts = {"skipped": result.n_skipped, "awaited": result.n_pending, "dropped": result.n_dropped}
+    counts = {"skipped": result.n_skipped, "awaited": result.n_pending, "dropped": result.n_dropped,
+              "ignored": result.n_ignored}  # fmt: skip
     return {**lines, **{name: count for name, count in counts.items() if count}}
 
 

@@ -123,6 +123,9 @@ class ProgressiveResult:
         Number of samples whose labels are still awaited.
     n_dropped : int, default=0
         Number of samples that were dropped before their label came.
+    n_ignored : int, default=0
+        Number of rows that were ignored: a label whose id does not wait for one, or a sample without a label whose id
+        waits already. With ``on_error="skip"`` they are refused instead.
 
     Examples
     --------
@@ -148,6 +151,7 @@ class ProgressiveResult:
     n_skipped: int = 0
     n_pending: int = 0
     n_dropped: int = 0
+    n_ignored: int = 0
 
     @property
     def error(self) -> float:
@@ -191,7 +195,7 @@ class ProgressiveResult:
             "by_class": [{"class": str(label), **own._asdict()} for label, own in self.by_class.items()],
             "by_view": [{"view": name, **own._asdict()} for name, own in self.by_view.items()],
             "drifts": [asdict(event) for event in self.drifts],
-            "skipped": self.n_skipped, "pending": self.n_pending, "dropped": self.n_dropped,
+            "skipped": self.n_skipped, "pending": self.n_pending, "dropped": self.n_dropped, "ignored": self.n_ignored,
         }  # fmt: skip
 
     def to_frame(self) -> Any:
@@ -243,4 +247,6 @@ class ProgressiveResult:
             said.append(f"{self.n_pending:,} {'label is' if self.n_pending == 1 else 'labels are'} awaited.")
         if self.n_dropped:
             said.append(f"{self.n_dropped:,} samples were dropped before their label came.")
+        if self.n_ignored:
+            said.append(f"{self.n_ignored:,} rows were ignored, because no sample waits for them.")
         return said

@@ -60,6 +60,8 @@ class StreamRun:
         self.refused = Refused(options.quarantine) if options.on_error == "skip" else None
         self.where = "The stream"  # for messages
         self.position = 0  # rows of the stream so far, which is where it continues
+        self.complete = True  # whether all that was learned is before the position
+        self.n_ignored = 0  # rows that belong to no sample, or to one that waits already
         self._skipped = 0  # rows refused before the checkpoint
         self._last_row = -1  # the last row that was learned
         self._last: list[Piece] = []  # the last pieces, with at least `TAIL` samples
@@ -139,14 +141,19 @@ class StreamRun:
             if self.options.on_drift != "tell" and int(piece.rows[0]) // ACTING > self._last_row // ACTING:
                 self._act()
             delayed = piece.ids is not None and (len(self.pending) or any(map(is_missing, piece.labels)))
+            before = self.position
             if delayed or piece.X is None:
                 self._learn_delayed(piece)
             else:
                 self._learn_rows(piece)
-            before, self.position, self._last_row = self.position, piece.end, int(piece.rows[-1])
-            self._remember(piece)
+                self._advance(piece)
             if before // self.options.log_every < self.position // self.options.log_every:
                 self.write_log()
+
+    def _advance(self, piece: Piece) -> None:
+        """Set the position behind samples that were learned."""
+        self.position, self._last_row, self.complete = piece.end, int(piece.rows[-1]), True
+        self._remember(piece)
 
     def _learn_rows(self, piece: Piece) -> None:
         """Predict and learn samples with features; with on_error="skip" one by one, if they are refused together."""
@@ -175,6 +182,7 @@ class StreamRun:
         return found
 
     def _score(self, found: StreamPredictions, rows: Any, names: Any) -> None:
+        self.complete = False
         for event in self.monitor.update(found):
             if self.verbose:
                 print(event, file=sys.stderr)
@@ -203,15 +211,21 @@ class StreamRun:
                 continue  # an ordinary sample, learned with those next to it
             if start < i:
                 self._learn_rows(piece.part(start, i))
+                self._advance(piece.part(start, i))
             start, one = i + 1, piece.part(i, i + 1)
             if labeled and waits:
                 self._learn_late(name, one)
-            elif labeled and self.refused is not None:
-                self._refuse(ValueError(f"No sample with the id {name!r} waits for its label."), one)
             elif not labeled and complete and name is not None and not waits:
                 self._predict_early(name, one)
+            elif self.refused is None:
+                self.n_ignored += 1
+            else:
+                why = "waits for its label already" if waits else "waits for a label" if labeled else "can be kept"
+                self._refuse(ValueError(f"{'The' if waits else 'No'} sample with the id {name!r} {why}."), one)
+            self._advance(one)
         if start < len(piece.rows):
             self._learn_rows(piece.part(start, len(piece.rows)))
+            self._advance(piece.part(start, len(piece.rows)))
 
     def _predict_early(self, name: Any, one: Piece) -> None:
         """Predict a sample whose label is not known, and keep it."""
@@ -230,7 +244,7 @@ class StreamRun:
 
     def _learn_late(self, name: Any, one: Piece) -> None:
         """Learn a sample whose label came, and score the prediction that was made at first sight."""
-        sample = self.pending.take(name)
+        sample, self.complete = self.pending.take(name), False
         try:
             found = self._predict_then_learn(sample.X, one.labels, one.weights)
         except Exception as error:
@@ -275,7 +289,10 @@ class StreamRun:
     def result(self) -> Any:
         """Return the result so far."""
         return self.monitor.result(
-            n_skipped=self.n_skipped, n_pending=len(self.pending), n_dropped=self.pending.n_dropped
+            n_skipped=self.n_skipped,
+            n_pending=len(self.pending),
+            n_dropped=self.pending.n_dropped,
+            n_ignored=self.n_ignored,
         )
 
     @property
@@ -289,7 +306,7 @@ class StreamRun:
             return
         result = self.result().to_dict()
         names = ("samples", "mistakes", "error", "baseline_error", "compared", "measures", "baseline", "fading",
-                 "fading_baseline", "skipped", "pending", "dropped")  # fmt: skip
+                 "fading_baseline", "skipped", "pending", "dropped", "ignored")  # fmt: skip
         drifts, self._told = result["drifts"][self._told :], len(result["drifts"])
         rate = (self.position - self._first) / max(self.seconds, 1e-9)
         line = {"row": self.position, **{name: result[name] for name in names}, "window": self.monitor.last_window(),
@@ -303,7 +320,7 @@ class StreamRun:
         return {
             "position": self.position, "last_row": self._last_row + 1, "skipped": self.n_skipped,
             "tail": self._last_samples() or self._tail,
-            "acted": self._n_acted, "told": self._told,
+            "acted": self._n_acted, "told": self._told, "ignored": self.n_ignored,
             "monitor": self.monitor.state(), "pending": self.pending.state(), "sizes": self.sizes(),
         }  # fmt: skip
 
@@ -314,7 +331,7 @@ class StreamRun:
         counts = [restored_count(state, name) for name in ("position", "skipped", "acted", "told")]
         self.position, self._skipped, self._n_acted, self._told = counts
         self._last_row = restored_count(state, "last_row") - 1
-        self._tail = state.get("tail")
+        self._tail, self.n_ignored = state.get("tail"), restored_count({"ignored": 0, **state}, "ignored")
 
     def begin(self, *, new_rows: bool) -> int:
         """Return the row from which on to read the stream: the last samples before a checkpoint are read again."""

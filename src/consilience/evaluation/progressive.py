@@ -2,6 +2,7 @@
 
 import os
 import time
+import warnings
 from dataclasses import dataclass
 from numbers import Integral, Real
 from pathlib import Path
@@ -213,7 +214,31 @@ def progressive_validation(
     result: ProgressiveResult = run.result()
     if not result.n_samples and run.refused is not None and run.refused.count:
         raise ValueError(f"All {run.n_skipped:,} rows of the stream were refused. The first: {run.refused.first}")
+    _warn_of_losses(result, run.position, given.max_pending)
     return result
+
+
+def _warn_of_losses(result: ProgressiveResult, n_rows: int, most: int) -> None:
+    """Warn of samples that were not learned."""
+    told = []
+    if result.n_skipped > 0.01 * n_rows:
+        told.append(
+            f"{result.n_skipped / n_rows:.1%} of {n_rows:,} rows were refused and skipped. Write them to a file with "
+            "the reasons (`quarantine`, --quarantine)."
+        )
+    if result.n_ignored:
+        told.append(
+            f"Labels whose id does not wait for one, and rows without a label whose id waits already: "
+            f"{result.n_ignored:,}. They are ignored. See them with on_error='skip' and `quarantine` (--on-error skip "
+            "--quarantine FILE)."
+        )
+    if result.n_dropped:
+        told.append(
+            f"Samples that were dropped before their label came: {result.n_dropped:,}, because at most {most:,} may "
+            "wait. Raise `max_pending` (--max-pending) to learn them."
+        )
+    for text in told:
+        warnings.warn(text, stacklevel=4)
 
 
 def _read_options(options: dict[str, Any]) -> StreamOptions:
@@ -251,6 +276,10 @@ def _go_along(
                     begun = time.perf_counter()
                     _write_checkpoint(run, path)
                     saved, costs = run.position, costs + time.perf_counter() - begun
+    except Exception:
+        if path is not None and run.complete and run.position > saved:
+            _write_checkpoint(run, path)
+        raise
     except KeyboardInterrupt as interrupt:
         stopped = f"Stopped after {run.position} samples of the stream."
         if path is None:

@@ -47,7 +47,9 @@ def _headline(name: str, result: Any) -> str:
         )
     counts = [(result.n_skipped, "row was refused", "rows were refused"), (result.n_pending, "label is awaited",
               "labels are awaited"), (result.n_dropped, "sample was dropped before its label came",
-              "samples were dropped before their labels came")]  # fmt: skip
+              "samples were dropped before their labels came"), (result.n_ignored,
+              "row was ignored, because no sample waits for it",
+              "rows were ignored, because no sample waits for them")]  # fmt: skip
     sentences += [f"{plural(n, one, several)}." for n, one, several in counts if n]
     return " ".join(sentences)
 
