@@ -155,23 +155,26 @@ def _source(
 
 
 def _prepare(model: Any, source: Any, *, skip: bool) -> None:
-    """Let a new estimator scale the views of its stream, if it can and was not told how to prepare them."""
+    """Let a new estimator scale the views of its stream, also later ones, if it was not told how to prepare them."""
     if "prepare" not in model.get_params(deep=False) or model.prepare is not None:
         return
-    from ..views.running import stream_preparation
+    from ..views.per_view import PerView
 
     first = source.first_views(skip=skip)
     if first is not None:
-        model.set_params(prepare=stream_preparation(first))
+        recipes = {"objects": ["hash"], "sparse": "passthrough", "gram": "passthrough"}
+        others = {name: recipes[first.kind(name)] for name in first.names if first.kind(name) in recipes}
+        model.set_params(prepare=PerView(others, remainder=["impute", "standardize"]))
 
 
 def _views(model: Any) -> str:
     """Return what was read as views, and how they were prepared."""
-    steps = model.prepare if isinstance(getattr(model, "prepare", None), dict) else {}
+    steps = getattr(getattr(model, "preparation_", None), "transformers_", {})
     words = []
     for name, (kind, width, _) in model._known.items():
         columns = f"{width} column{'s' * (width != 1)}" if kind == "numbers" else kind
-        words.append(f"{name} ({', '.join([columns, *steps.get(name, [])])})")
+        recipes = map(str, getattr(steps.get(name), "given", []))
+        words.append(f"{name} ({', '.join([columns, *recipes])})")
     return ", ".join(words)
 
 
