@@ -289,11 +289,9 @@ class StreamRun:
     def result(self) -> Any:
         """Return the result so far."""
         return self.monitor.result(
-            n_skipped=self.n_skipped,
-            n_pending=len(self.pending),
-            n_dropped=self.pending.n_dropped,
+            n_skipped=self.n_skipped, n_pending=len(self.pending), n_dropped=self.pending.n_dropped,
             n_ignored=self.n_ignored,
-        )
+        )  # fmt: skip
 
     @property
     def n_skipped(self) -> int:
@@ -368,10 +366,7 @@ class StreamRun:
         samples = [one for k, one in enumerate(samples) if one.rows[0] == first + k]
         if not samples:
             return None
-        values = [
-            (None if one.ids is None else as_python(one.ids[0]), None if one.X is None else _row_of(one.X))
-            for one in samples
-        ]
+        values = [(one.ids is not None and as_python(one.ids[0]), one.X and _row_of(one.X)) for one in samples]
         return int(samples[0].rows[0]), digest_of(values)
 
 

@@ -220,25 +220,18 @@ def progressive_validation(
 
 def _warn_of_losses(result: ProgressiveResult, n_rows: int, most: int) -> None:
     """Warn of samples that were not learned."""
-    told = []
-    if result.n_skipped > 0.01 * n_rows:
-        told.append(
-            f"{result.n_skipped / n_rows:.1%} of {n_rows:,} rows were refused and skipped. Write them to a file with "
-            "the reasons (`quarantine`, --quarantine)."
-        )
-    if result.n_ignored:
-        told.append(
-            f"Labels whose id does not wait for one, and rows without a label whose id waits already: "
-            f"{result.n_ignored:,}. They are ignored. See them with on_error='skip' and `quarantine` (--on-error skip "
-            "--quarantine FILE)."
-        )
-    if result.n_dropped:
-        told.append(
-            f"Samples that were dropped before their label came: {result.n_dropped:,}, because at most {most:,} may "
-            "wait. Raise `max_pending` (--max-pending) to learn them."
-        )
-    for text in told:
-        warnings.warn(text, stacklevel=4)
+    told = {
+        f"{result.n_skipped / max(n_rows, 1):.1%} of {n_rows:,} rows were refused and skipped. Write them to a file "
+        "with the reasons (`quarantine`, --quarantine).": result.n_skipped > 0.01 * n_rows,
+        "Labels whose id does not wait for one, and rows without a label whose id waits already: "
+        f"{result.n_ignored:,}. They are ignored. See them with on_error='skip' and `quarantine` (--on-error skip "
+        "--quarantine FILE).": result.n_ignored,
+        f"Samples that were dropped before their label came: {result.n_dropped:,}, because at most {most:,} may wait. "
+        "Raise `max_pending` (--max-pending) to learn them.": result.n_dropped,
+    }
+    for text, lost in told.items():
+        if lost:
+            warnings.warn(text, stacklevel=4)
 
 
 def _read_options(options: dict[str, Any]) -> StreamOptions:
