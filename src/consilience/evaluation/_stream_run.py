@@ -342,7 +342,7 @@ class StreamRun:
 
     def _check_stream(self) -> None:
         """Raise if the last samples before the position are not those that the checkpoint has."""
-        if self._expected not in (None, self._last_samples()):
+        if self._expected is not None and self._expected != self._last_samples():
             raise ValueError(
                 f"{self.where} is not the stream of the checkpoint: row {self._last_row:,} and those before it are not "
                 "there, or differ from those that were learned. Give the stream that the checkpoint belongs to, which "
