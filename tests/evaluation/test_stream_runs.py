@@ -243,7 +243,7 @@ def test_rows_that_no_sample_waits_for_are_counted(tmp_path):
     with pytest.warns(UserWarning, match=r"does not wait for one, and rows .* waits already: 3. They are ignored"):
         result, _ = validated(iter(items), checkpoint=tmp_path / "c.cons")
     assert (result.n_samples, result.n_ignored) == (31, 3)
-    assert "3 rows were ignored" in str(result)
+    assert "3 rows were ignored, as no sample" in str(result)
     with pytest.warns(UserWarning, match="waits already: 3"):
         validated(iter(items), checkpoint=tmp_path / "c.cons", resume=True)
     with pytest.warns(UserWarning, match=r"8.6% of 35 rows were refused"):

@@ -162,8 +162,10 @@ def _prepare(model: Any, source: Any, *, skip: bool) -> None:
 
     first = source.first_views(skip=skip)
     if first is not None:
-        recipes = {"objects": ["hash"], "sparse": "passthrough", "gram": "passthrough"}
-        others = {name: recipes[first.kind(name)] for name in first.names if first.kind(name) in recipes}
+        kinds = {name: first.kind(name) for name in first.names}
+        others = {
+            name: "hash" if kind == "objects" else "passthrough" for name, kind in kinds.items() if kind != "dense"
+        }
         model.set_params(prepare=PerView(others, remainder=["impute", "standardize"]))
 
 

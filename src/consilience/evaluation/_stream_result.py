@@ -241,12 +241,19 @@ class ProgressiveResult:
             more = ", ..." if len(self.drifts) > 5 else ""
             noun = "Drift was" if len(self.drifts) == 1 else f"{len(self.drifts):,} drifts were"
             said.append(f"{noun} found at {'sample' if len(self.drifts) == 1 else 'samples'} {places}{more}.")
-        if self.n_skipped:
-            said.append(f"{self.n_skipped:,} {'row was' if self.n_skipped == 1 else 'rows were'} refused and skipped.")
-        if self.n_pending:
-            said.append(f"{self.n_pending:,} {'label is' if self.n_pending == 1 else 'labels are'} awaited.")
-        if self.n_dropped:
-            said.append(f"{self.n_dropped:,} samples were dropped before their label came.")
-        if self.n_ignored:
-            said.append(f"{self.n_ignored:,} rows were ignored, because no sample waits for them.")
-        return said
+        return said + not_learned(self)
+
+
+def not_learned(result: ProgressiveResult) -> list[str]:
+    """Return sentences about rows of a stream that were not learned."""
+    counts = [
+        (result.n_skipped, "row was refused and skipped", "rows were refused and skipped"),
+        (result.n_pending, "label is awaited", "labels are awaited"),
+        (result.n_dropped, "sample was dropped before its label came", "samples were dropped before their label came"),
+        (
+            result.n_ignored,
+            "row was ignored, as no sample waits for it",
+            "rows were ignored, as no sample waits for them",
+        ),
+    ]
+    return [f"{n:,} {one if n == 1 else several}." for n, one, several in counts if n]

@@ -58,15 +58,15 @@ class StreamRun:
         )  # fmt: skip
         self.pending = PendingLabels(options.max_pending)
         self.refused = Refused(options.quarantine) if options.on_error == "skip" else None
-        self.where = "The stream"  # for messages
         self.position = 0  # rows of the stream so far, which is where it continues
         self.complete = True  # whether all that was learned is before the position
         self.n_ignored = 0  # rows that belong to no sample, or to one that waits already
         self._skipped = 0  # rows refused before the checkpoint
         self._last_row = -1  # the last row that was learned
         self._last: list[Piece] = []  # the last pieces, with at least `TAIL` samples
-        self._tail: Any = None  # of the checkpoint that the run continues from: what `_last_samples` returned
-        self._expected: Any = None  # the same until the stream is known to have these samples
+        self._tail: Any = (
+            None  # what `_last_samples` returned at the checkpoint, until the stream is known to have them
+        )
         self._n_acted = 0  # drifts that the model has acted on
         self._told = 0  # drifts in the log
         self._started, self._first = time.perf_counter(), 0
@@ -334,22 +334,22 @@ class StreamRun:
     def begin(self, *, new_rows: bool) -> int:
         """Return the row from which on to read the stream: the last samples before a checkpoint are read again."""
         if new_rows or self._tail is None:
+            self._tail = None
             return 0 if new_rows else self.position
-        self._expected = self._tail
         if self.refused is not None:
             self.refused.start = self.position
         return int(self._tail[0])
 
     def _check_stream(self) -> None:
         """Raise if the last samples before the position are not those that the checkpoint has."""
-        if self._expected is not None and self._expected != self._last_samples():
+        if self._tail is not None and self._tail != self._last_samples():
             raise ValueError(
                 f"{self.where} is not the stream of the checkpoint: row {self._last_row:,} and those before it are not "
                 "there, or differ from those that were learned. Give the stream that the checkpoint belongs to, which "
                 "may have grown. To learn another stream, name another checkpoint (--checkpoint), or go on with a "
                 "saved model (--model; in Python, resume='continue')."
             )
-        self._expected = None
+        self._tail = None
 
     def _remember(self, piece: Piece) -> None:
         self._last.append(piece)

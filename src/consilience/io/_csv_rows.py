@@ -101,8 +101,6 @@ def _cut(lines: Iterator[str], source: Source, form: Form, first: int) -> Iterat
     """Cut lines, from number `first` on, into parts of `chunk` rows."""
     damage = (UnicodeError, EOFError, OSError, csv.Error)
     reader = _RowReader(lines, form.delimiter, source, first)
-    with naming_file(source.where, "CSV", damage):
-        reader.read_header()
     chunk, taught = source.chunk or 1, False
     while True:
         with naming_file(source.where, "CSV", damage):
@@ -131,27 +129,17 @@ class _RowReader:
         self.waiting: deque[str] = deque()  # lines that were read ahead
         self.damage: Exception | None = None  # what is raised after the rows before it
 
-    def read_header(self) -> None:
-        """Read the line of column names."""
-        found = CsvRows()
-        while not found and self._add_row(found):
-            pass
-        self.row = 0
-        self._take_names(found.texts[0] if found else "")
-
-    def _take_names(self, line: str) -> None:
-        cells = self._cells(line)
-        self.header, self.width = line, len(cells)
+    def _take_names(self, text: str) -> None:
+        cells = next(csv.reader(text.splitlines(keepends=True), delimiter=self.delimiter))
+        self.header, self.width = text, len(cells)
         self.names = sorted({name for name in cells if name and not NUMBER.fullmatch(name)}, key=len, reverse=True)
-
-    def _cells(self, line: str) -> list[str]:
-        return [cell.strip('"') for cell in line.rstrip("\r\n").split(self.delimiter)]
 
     def _is_header(self, line: str) -> bool:
         """Tell whether a line names columns again, as in files that were joined: it has most of their names."""
         if not any(name in line for name in self.names[:2]):
             return False
-        n_named = len(set(self.names).intersection(self._cells(line)))
+        cells = (cell.strip('"') for cell in line.rstrip("\r\n").split(self.delimiter))
+        n_named = len(set(self.names).intersection(cells))
         return n_named > 1 and 2 * n_named > len(self.names)
 
     def take(self, n: int) -> CsvRows:
@@ -228,8 +216,10 @@ class _RowReader:
             wrong = f"{self.source.where} cannot be read as CSV: CSV parse error in line {number}: {broken}."
             wrong = "".join(sign if sign.isprintable() else " " for sign in wrong)
             self.source.errors.reject(self.row, wrong, text.rstrip("\r\n"))
+        elif cells and not self.width:
+            self._take_names(text)
+            return True
         elif cells:
-            self.width = self.width or cells
             found.add([text], self.row, number)
         self.row += bool(cells or broken)
         return True

@@ -55,11 +55,9 @@ def read_csv_parts(source: Source, preferred: str = ",", form: Form | None = Non
     kinds: dict[str, Any] = {}
     for part in parts_of_csv(source, preferred, form):
         if part.header and parser.names:  # columns are named again, in another order or with others
-            parser.names, part = (
-                next(csv.reader([part.header], delimiter=part.form.delimiter)),
-                part._replace(header=""),
-            )
+            parser.names = next(csv.reader(part.header.splitlines(keepends=True), delimiter=part.form.delimiter))
             check_unique(parser.names, source.where)
+            part = part._replace(header="")
         left: RowsToParse | None = part
         while left is not None and (left.records is None or left.records or not parser.names):
             known = bool(parser.names)

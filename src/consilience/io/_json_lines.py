@@ -191,8 +191,8 @@ def _add_column(table: Table, name: str, values: list[Any], kind: Kind) -> None:
     elif kind.what == "fields":
         found = [{} if value is None else dict(_leaves(value)) for value in values]
         known = set(kind.names)
-        new = dict.fromkeys(n for own in found if not own.keys() <= known for n in own if own[n] is not None)
-        names = (*kind.names, *(n for n in new if n not in known))
+        new = (n for own in found if not own.keys() <= known for n in own if own[n] is not None)
+        names = tuple(dict.fromkeys(chain(kind.names, new)))
         table.blocks[name] = np.array([[own.get(n) for n in names] for own in found], dtype=np.float64)
         table.names[name] = names
     else:

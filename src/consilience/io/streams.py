@@ -404,12 +404,8 @@ def _known_columns(
         new = {name: table.columns.pop(name) for name in list(table.columns) if name not in flat}
         parts = divide_tables([table], spec, missing_allowed=table.growing)
     else:
-        new = {
-            name: part.block[:, k]
-            for view, part in parts.items()
-            for k, name in enumerate(part.names)
-            if view in seen and name not in seen[view].names
-        }
+        new = {name: part.block[:, k] for view, part in parts.items() if view in seen
+               for k, name in enumerate(part.names) if name not in seen[view].names}  # fmt: skip
         flat.update({name: view for view, name in named if name not in new})
     for name, values in new.items():
         there = np.flatnonzero([value is not None and value == value for value in values.tolist()])
