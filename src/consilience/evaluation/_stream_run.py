@@ -1,5 +1,6 @@
 """One run of progressive validation: predicting, learning, scoring and writing, piece by piece."""
 
+import os
 import sys
 import time
 from collections.abc import Iterator
@@ -331,8 +332,9 @@ class StreamRun:
         self._last_row = restored_count(state, "last_row") - 1
         self._tail, self.n_ignored = state.get("tail"), restored_count({"ignored": 0, **state}, "ignored")
 
-    def begin(self, *, new_rows: bool) -> int:
+    def begin(self, stream: Any, *, new_rows: bool) -> int:
         """Return the row from which on to read the stream: the last samples before a checkpoint are read again."""
+        self._where = f"'{stream}'" if isinstance(stream, (str, os.PathLike)) else "The stream"
         if new_rows or self._tail is None:
             self._tail = None
             return 0 if new_rows else self.position
@@ -344,10 +346,9 @@ class StreamRun:
         """Raise if the last samples before the position are not those that the checkpoint has."""
         if self._tail is not None and self._tail != self._last_samples():
             raise ValueError(
-                f"{self.where} is not the stream of the checkpoint: row {self._last_row:,} and those before it are not "
-                "there, or differ from those that were learned. Give the stream that the checkpoint belongs to, which "
-                "may have grown. To learn another stream, name another checkpoint (--checkpoint), or go on with a "
-                "saved model (--model; in Python, resume='continue')."
+                f"{self._where} is not the stream of the checkpoint: row {self._last_row:,} and those before differ or "
+                "are not there. Give the stream that the checkpoint belongs to, which may have grown. To learn another "
+                "one, use another --checkpoint, or a saved model (--model; in Python, resume='continue')."
             )
         self._tail = None
 

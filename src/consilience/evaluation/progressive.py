@@ -247,8 +247,7 @@ def _go_along(
     run: StreamRun, source: SampleStream, path: Path | None, every: int, limit: int | None, *, new_rows: bool
 ) -> None:
     """Learn the stream from its position on, or `new_rows` of another; write checkpoints and the end of the log."""
-    start, offset = run.begin(new_rows=new_rows), run.position if new_rows else 0
-    run.where = f"'{source.stream}'" if isinstance(source.stream, (str, os.PathLike)) else "The stream"
+    start, offset = run.begin(source.stream, new_rows=new_rows), run.position if new_rows else 0
     if run.refused is not None:
         run.refused.offset = offset
     ends = [getattr(run.model, "_piece", 65_536), *([every] if path is not None else [])]
