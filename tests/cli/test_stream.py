@@ -143,13 +143,21 @@ def test_labels_that_come_later_by_id(tmp_path):
     assert (found["samples"], found["pending"]) == (58, 2)
     table = pd.read_csv(tmp_path / "p.csv")
     assert table.loc[table["id"] == "s20", "target"].isna().tolist() == [True, False]
-    assert "awaited            2" in run("stream", path, "--id", "id").stdout
+    shown = run("stream", path, "--id", "id", "--max-pending", 5).stdout
+    assert re.search(r"awaited +2\ndropped +5\nignored +5\n", shown)
 
 
 def test_the_views_that_were_read_are_told(tmp_path):
     path = tmp_path / "s.jsonl"
     path.write_text(lines([{"a": [i, 0.5], "ids": [1] * (i % 3), "y": i % 2} for i in range(9)]))
     assert summary("stream", path)["views"] == "a (2 columns, impute, standardize), ids (objects, hash)"
+    rng = np.random.default_rng(0)
+    rows = [{"a__x": rng.normal(), "y": i % 2} for i in range(200)]
+    for row in rows[100:]:  # which come after the first rows of a pipe
+        row["b__x"] = 2e6 + 10 * row["y"] + rng.normal()
+    late = summary("stream", "-", text=lines(rows))
+    assert late["views"] == "a (1 column, impute, standardize), b (1 column, impute, standardize)"
+    assert late["error"] < 0.4
 
 
 def test_what_does_not_fit_is_refused(data, tmp_path):

@@ -15,6 +15,7 @@ import consilience as cs
 from consilience import Views
 from consilience.evaluation import progressive
 from consilience.evaluation._stream_items import SampleStream
+from consilience.io import read_checkpoint
 from consilience.online._predictions import StreamPredictions
 
 
@@ -222,14 +223,35 @@ def test_labels_that_come_later_score_the_first_prediction(kind, tmp_path):
 def test_the_oldest_sample_is_dropped_when_too_many_wait():
     items = [({"audio": X["audio"][i]}, None if i < 10 else y[i], i) for i in range(40)]
     items += [(None, y[i], i) for i in range(10)]
-    result, model = validated(iter(items), max_pending=4)
+    with pytest.warns(UserWarning, match=r"dropped before their label came: 6, because at most 4 .*--max-pending"):
+        result, model = validated(iter(items), max_pending=4)
     assert (result.n_samples, result.n_dropped, result.n_pending) == (34, 6, 0)
     assert model.n_samples_seen_ == 34
-    skipped, _ = validated(iter(items), max_pending=4, on_error="skip")
+    with pytest.warns(UserWarning, match=r"12.0% of 50 rows were refused and skipped. Write them to a file"):
+        skipped, _ = validated(iter(items), max_pending=4, on_error="skip")
     assert skipped.n_skipped == 6  # labels of samples that were dropped
     numbers = [({"a": [1.0]}, 4.0, 0), ({"a": [1.0]}, None, 1), ({"a": [1.0]}, 8.0, 2), (None, 5.0, 1)]
     result = cs.progressive_validation(RunningMean(), iter(numbers))
     assert result.measures["mae"] == pytest.approx((4 + 4 + 1) / 3)
+
+
+def test_rows_that_no_sample_waits_for_are_counted(tmp_path):
+    x = X["audio"]
+    items = [({"audio": x[i]}, y[i], i) for i in range(30)]
+    items += [({"audio": x[30]}, None, 30), ({"audio": x[31]}, None, 30)]  # which waits already
+    items += [(None, "x", 99), (None, y[30], 30), (None, y[30], 30)]  # one that is not known, and a label twice
+    with pytest.warns(UserWarning, match=r"does not wait for one, and rows .* waits already: 3. They are ignored"):
+        result, _ = validated(iter(items), checkpoint=tmp_path / "c.cons")
+    assert (result.n_samples, result.n_ignored) == (31, 3)
+    assert "3 rows were ignored, as no sample" in str(result)
+    with pytest.warns(UserWarning, match="waits already: 3"):
+        validated(iter(items), checkpoint=tmp_path / "c.cons", resume=True)
+    with pytest.warns(UserWarning, match=r"8.6% of 35 rows were refused"):
+        result, _ = validated(iter(items), on_error="skip", quarantine=tmp_path / "bad.jsonl")
+    assert (result.n_skipped, result.n_ignored) == (3, 0)
+    errors = [json.loads(line)["error"] for line in (tmp_path / "bad.jsonl").read_text().splitlines()]
+    assert errors[0] == "The sample with the id 30 waits for its label already."
+    assert errors[1] == "No sample with the id 99 waits for a label."
 
 
 # -- weights
@@ -350,6 +372,15 @@ def test_a_pipe_goes_on_with_what_comes(tmp_path):
     assert json.loads((tmp_path / "p.jsonl").read_text().splitlines()[0])["row"] == 130
 
 
+def test_what_was_learned_before_an_error_is_in_the_checkpoint(tmp_path):
+    path, source = tmp_path / "c.cons", (bad_rows(X, y, [150]), y)
+    with pytest.raises(ValueError, match=r"Rows 128 to 191 of the stream: .*infinit"):
+        validated(*source, chunk=64, checkpoint=path)
+    result, _ = validated(X, y, checkpoint=path, resume=True)
+    assert result.to_dict() == validated(X, y)[0].to_dict()
+    assert read_checkpoint(path)["position"] == 300
+
+
 def test_checkpoints_take_little_of_the_time(monkeypatch, tmp_path):
     written, write = [], progressive._write_checkpoint
     monkeypatch.setattr(
@@ -380,3 +411,45 @@ ERRORS = {
 def test_options_are_validated(message):
     with pytest.raises((ValueError, TypeError), match=re.escape(message)):
         validated(X, y, **ERRORS[message])
+
+
+def test_a_run_that_is_cut_at_any_row_ends_with_the_same_numbers_and_files(tmp_path):
+    labels = [None if i % 5 == 0 else label for i, label in enumerate(y[:40].tolist())]
+    records = as_records(X[:40], labels, id=list(range(40)))
+    for i in range(0, 40, 5):  # labels that come later, some of them after the last sample of a piece
+        records.insert(i + 12, {"id": i, "y": y[i]})
+    data = json_lines(records, tmp_path / "s.jsonl")
+    for chunk in (4096, 7):
+        given = {"ids": "id", "chunk": chunk, "classes": ["x", "y"]}
+        whole, _ = validated(data, predictions=tmp_path / "whole.csv", **given)
+        assert (whole.n_samples, whole.n_pending) == (40, 0)
+        for cut in range(1, len(records)):
+            files = {"checkpoint": tmp_path / f"{chunk}.{cut}.cons", "predictions": tmp_path / "cut.csv"}
+            validated(data, **files, **given, limit=cut)
+            result, _ = validated(data, **files, **given, resume=True)
+            assert result.to_dict() == whole.to_dict()
+            assert (tmp_path / "cut.csv").read_bytes() == (tmp_path / "whole.csv").read_bytes()
+
+
+def test_a_checkpoint_belongs_to_its_stream(tmp_path):
+    table = frame_of(X, y)
+    table.iloc[[97, 98, 99], :5] = np.inf  # rows that cannot be learned
+    lines = table.to_csv(index=False).splitlines()
+    lines[50] = "1,2"  # and one that cannot be read
+    first, path, other = tmp_path / "s.csv", tmp_path / "c.cons", tmp_path / "other.csv"
+    first.write_text("\n".join(lines[:101]))
+    given = {"checkpoint": path, "on_error": "skip", "quarantine": tmp_path / "bad.jsonl"}
+    with pytest.warns(UserWarning, match="1 row cannot be read"):
+        validated(first, **given)
+    other.write_text("\n".join(lines))  # the same, with another name and more rows
+    result, _ = validated(other, **given, resume=True)
+    assert (result.n_samples, result.n_skipped) == (296, 4)
+    assert len((tmp_path / "bad.jsonl").read_text().splitlines()) == 4
+    for content in (lines[:280], [lines[0], *lines[100:], *lines[1:100]], [lines[0], *lines[2:], *lines]):
+        other.write_text("\n".join(content))
+        with pytest.raises(ValueError, match="is not the stream of the checkpoint: row 299 and those"):
+            validated(other, **given, resume=True)
+    short = iter([({"audio": row}, label) for row, label in zip(X["audio"][:50], y, strict=False)])
+    for source in ((Views(audio=X["audio"] + 1, video=X["video"]), y), (short,)):
+        with pytest.raises(ValueError, match="Give the stream that the checkpoint belongs to, which may have grown"):
+            validated(*source, **given, resume=True)

@@ -3,6 +3,7 @@
 import gzip
 import json
 import os
+import pickle
 import re
 import subprocess
 import sys
@@ -458,3 +459,14 @@ def test_no_view_is_lost_behind_a_column_of_its_name(tmp_path):
     with pytest.raises(ValueError, match="Two views would be named 'note'"):
         read_samples([path])
     assert joined(path)[0].names == ("view0", "note")
+
+
+@pytest.mark.parametrize("ending", ["parquet", "feather", "csv"])
+def test_blocks_are_read_in_another_process(ending, tmp_path):
+    as_table(tmp_path / f"t.{ending}", FRAME[["a", "b", "y"]])
+    (tmp_path / "blocks").write_bytes(pickle.dumps(read_blocks(tmp_path / f"t.{ending}", target="y", size=50)))
+    script = "import pickle, sys; print(sum(len(X) for X, *_ in pickle.load(open(sys.argv[1], 'rb'))))"
+    done = subprocess.run(
+        [sys.executable, "-c", script, tmp_path / "blocks"], capture_output=True, text=True, check=True
+    )
+    assert int(done.stdout) == N

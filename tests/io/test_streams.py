@@ -287,11 +287,6 @@ BAD_RECORDS = {
     "Line 1 of the stream is not JSON": ["[" * 100_000],
     "Line 1 of the stream is not a JSON object": ["[1]"],
     "Column 'a' of the stream": ['{"a": 1' + "0" * 400 + ', "y": 1}'],
-    "the stream has a column 'a__1' that it did not have before. Give the same": [
-        '{"a__0": 1, "y": 0}', '{"a__0": 1, "a__1": 2, "y": 0}',
-    ],
-    "the stream has a column 'x' that it did not have before": ['{"b__1": 1, "y": 0}', '{"b__1": 2, "x": 3, "y": 0}'],
-    "the stream has a column 'x' that it did not": ['{"b__1": "w", "y": 0}', '{"b__1": "w", "x": "w", "y": 0}'],
     "Column 'v' of the stream has lists of 1 and of 2 numbers, the latter in line 3. Make them equally long. In a": [
         '{"v": [1], "y": 0}', '{"v": null, "w": "x", "y": 0}', '{"v": [1, 2], "y": 0}',
     ],
@@ -309,6 +304,67 @@ def test_bad_lines_get_a_sentence(message):
     given = (BAD_LINES[message],) if message in BAD_LINES else (BAD_RECORDS[message], "jsonl", 1)
     with pytest.raises(ValueError, match=re.escape(message)):
         read_lines(*given)
+
+
+HALFWAY = {  # columns that appear after the first rows
+    "a__1": ['{"a__0": 1, "y": 0}', '{"a__0": 2, "a__1": null, "y": 0}', '{"a__0": 2, "a__1": 2, "y": 0}'],
+    "x": ['{"b__1": 1, "y": 0}', '{"b__1": 2, "y": 0}', '{"b__1": 2, "x": 3, "y": 0}', '{"b__1": 2, "x": 3, "y": 0}'],
+    "x ": ['{"b__1": "w", "y": 0}', '{"b__1": "w", "y": 0}', '{"b__1": "w", "x": "w", "y": 0}'],
+    "j": ['{"m": {"k": 1}, "y": 0}', '{"m": {"k": 1}, "y": 0}', '{"m": {"k": 1, "j": 2}, "y": 0}'],
+}
+
+
+@pytest.mark.parametrize("name", HALFWAY)
+def test_a_column_that_appears_halfway_is_left_out_with_a_warning(name):
+    with pytest.warns(UserWarning, match=f"Column '{name.strip()}' of the stream has no value before row 2 ") as told:
+        pieces = read_lines(HALFWAY[name], "jsonl", 1)
+    assert len(told) == 1
+    assert len({(X.names, tuple(X.feature_names.items())) for X, _ in pieces}) == 1
+    assert not any(name.strip() in own for X, _ in pieces for own in X.feature_names.values())
+
+
+def test_a_column_that_a_layout_names_is_missing_until_it_comes(tmp_path):
+    for k in range(3):
+        as_parquet(tmp_path / f"{k}.parquet", n__a=[1.0 + k], **({"n__e": [5.0]} if k == 2 else {}), y=[k])
+    with pytest.warns(UserWarning, match="Column 'n__e' of '2.parquet' has no value before row 2"):
+        left = [X["n"].tolist() for X, _ in read_stream(tmp_path)]
+    assert left == [[[1.0]], [[2.0]], [[3.0]]]
+    csv = ["n__a,y", "1,0", "2,1", "n__e,y,n__a", "5,2,3"]
+    records = ['{"n__a": 1, "y": 0}', '{"n__a": 2, "n__e": null, "y": 1}', '{"n__a": 3, "n__e": 5, "y": 2}']
+    for stream, format in ((tmp_path, None), (csv, "csv"), (records, "jsonl")):
+        with pytest.warns(UserWarning, match="has no column 'n__e' yet. It is missing until it comes."):
+            parts = list(read_stream(stream, views={"n": ["n__a", "n__e"]}, format=format, chunk=1))
+        np.testing.assert_array_equal(np.vstack([X["n"] for X, _ in parts]), [[1, np.nan], [2, np.nan], [3, 5]])
+        assert [label for _, labels in parts for label in labels] == [0, 1, 2]
+
+
+@pytest.mark.parametrize("on_error", ["stop", "skip"])
+@pytest.mark.parametrize("chunk", [2, 3, 100])
+def test_the_names_of_columns_may_come_again_in_another_order(on_error, chunk, tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text('aa,b,y\n1,2,0\n3,4,1\naa,b,y\n5,6,0\n"y","b",aa\n1,8,7\n0,10,9\n')
+    reader = read_stream(path, on_error=on_error, chunk=chunk)
+    parts = [(X["view0"].tolist(), labels, reader.rows.tolist()) for X, labels in reader]
+    assert [row for rows, _, _ in parts for row in rows] == [[1, 2], [3, 4], [5, 6], [7, 8], [9, 10]]
+    assert [label for _, labels, _ in parts for label in labels] == [0, 1, 0, 1, 0]
+    assert [row for _, _, rows in parts for row in rows] == [0, 1, 2, 3, 4]
+    for start in range(5):
+        later = [X["view0"].tolist() for X, _ in read_stream(path, start=start, chunk=chunk)]
+        assert [row[0] for rows in later for row in rows] == [1, 3, 5, 7, 9][start:]
+    path.write_text("aa,b,y\n1,2,0\n3,4,1\naa,c,y\n1,8,7\n")
+    with pytest.raises(ValueError, match=r"'t.csv' has no column 'b', which it had before. Give the same columns"):
+        list(read_stream(path, on_error=on_error, chunk=chunk))
+
+
+def test_objects_with_fields_of_the_same_name_and_with_null():
+    record = '{"app": {"mean": %s, "more": %s}, "net": {"mean": %s}, "p__a": %s, "p__b": 1, "y": 0}'
+    lines = [record % (i, "null" if i < 3 else i, 2 * i, "null" if i < 3 else i) for i in range(6)]
+    pieces = [X for X, _ in read_lines(lines, "jsonl", 2)]
+    assert {X.names for X in pieces} == {("app", "net", "p")}
+    assert pieces[0].feature_names == {"app": ("mean", "more"), "net": ("mean",), "p": ("p__b", "p__a")}
+    np.testing.assert_array_equal(np.vstack([X["app"] for X in pieces])[2:4], [[2, np.nan], [3, 3]])
+    np.testing.assert_array_equal(np.vstack([X["p"] for X in pieces])[2:4], [[1, np.nan], [1, 3]])
+    np.testing.assert_array_equal(np.vstack([X["net"] for X in pieces])[:, 0], np.arange(6) * 2)
 
 
 def test_odd_lines():

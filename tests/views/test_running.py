@@ -21,7 +21,7 @@ from consilience import PerView, RandomFeatures, RowBlocks, Views
 from consilience.kernels import RBF
 from consilience.views.hashing import HashedTokens
 from consilience.views.per_view import as_preparation
-from consilience.views.running import RunningImputer, RunningScaler, RunningTfidf, stream_preparation
+from consilience.views.running import RunningImputer, RunningScaler, RunningTfidf
 
 rng = np.random.default_rng(0)
 N = 60
@@ -386,8 +386,6 @@ def test_recipes_for_tokens_leave_tables_and_those_for_tables_leave_text():
         assert learn(PerView("standardize"), X).kind("t") == "objects"
     prepare = PerView("standardize", remainder="drop").partial_fit(X)
     assert prepare.learn_transform_one({"a": A[0], "t": "a b"})["t"] == "a b"
-    assert stream_preparation(X) == {"a": ["impute", "standardize"], "t": ["hash"]}
-    assert PerView(stream_preparation(X)).learn_transform(X).check_finite()["t"].shape == (N, 2**18)
 
 
 def test_features_of_kernels_are_steps_of_samples_in_memory_too():

@@ -235,6 +235,7 @@ MeasureNames = Annotated[
         "error, balanced accuracy and log loss; for regression MAE, RMSE and R2.",
     ),
 ]
+MostPending = Annotated[int, Option("--max-pending", min=1, help="Samples that may wait for their label, with --id.")]
 WindowSize = Annotated[int, Option("--window", min=1, help="Samples in a window of the measures.")]
 ByViewFlag = Annotated[bool, Option("--by-view", help="Tell how often each view is right; takes time.")]
 DriftFlag = Annotated[bool, Option("--drift", help="Look for drift of the error, and with --by-view of each view.")]

@@ -37,6 +37,7 @@ def stream(
     on_error: option.OnError = option.OnErrors.stop,
     quarantine: option.QuarantineFile = None,
     measures: option.MeasureNames = None,
+    max_pending: option.MostPending = 10_000,
     window: option.WindowSize = 1000,
     by_view: option.ByViewFlag = False,
     drift: option.DriftFlag = False,
@@ -74,7 +75,7 @@ def stream(
         resume="continue" if resume and data == "-" else resume,  # a pipe has only what is new
         measures=_listed(measures), window=window, by_view=by_view, drift=drift, on_drift=str(on_drift),
         log=sys.stderr if log == "-" else log_file, log_every=log_every, predictions=predictions,
-        on_error=str(on_error), quarantine=quarantine,
+        on_error=str(on_error), quarantine=quarantine, max_pending=max_pending,
     )  # fmt: skip
     written = {"saved": save_to, "checkpoint": checkpoint, "predictions": predictions, "log": log_file,
                "quarantine": quarantine, "report": report}  # fmt: skip
@@ -155,23 +156,28 @@ def _source(
 
 
 def _prepare(model: Any, source: Any, *, skip: bool) -> None:
-    """Let a new estimator scale the views of its stream, if it can and was not told how to prepare them."""
+    """Let a new estimator scale the views of its stream, also later ones, if it was not told how to prepare them."""
     if "prepare" not in model.get_params(deep=False) or model.prepare is not None:
         return
-    from ..views.running import stream_preparation
+    from ..views.per_view import PerView
 
     first = source.first_views(skip=skip)
     if first is not None:
-        model.set_params(prepare=stream_preparation(first))
+        kinds = {name: first.kind(name) for name in first.names}
+        others = {
+            name: "hash" if kind == "objects" else "passthrough" for name, kind in kinds.items() if kind != "dense"
+        }
+        model.set_params(prepare=PerView(others, remainder=["impute", "standardize"]))
 
 
 def _views(model: Any) -> str:
     """Return what was read as views, and how they were prepared."""
-    steps = model.prepare if isinstance(getattr(model, "prepare", None), dict) else {}
+    steps = getattr(getattr(model, "preparation_", None), "transformers_", {})
     words = []
     for name, (kind, width, _) in model._known.items():
         columns = f"{width} column{'s' * (width != 1)}" if kind == "numbers" else kind
-        words.append(f"{name} ({', '.join([columns, *steps.get(name, [])])})")
+        recipes = map(str, getattr(steps.get(name), "given", []))
+        words.append(f"{name} ({', '.join([columns, *recipes])})")
     return ", ".join(words)
 
 
@@ -200,7 +206,8 @@ def _lines(result: Any) -> dict[str, Any]:
         lines[f"view {name}"] = f"right in {own.share:.1%} of {own.weight:,.0f} samples, {own.recent:.1%} recently"
     if result.drifts:
         lines["drifts"] = " ".join(map(str, result.drifts))
-    counts = {"skipped": result.n_skipped, "awaited": result.n_pending, "dropped": result.n_dropped}
+    counts = {"skipped": result.n_skipped, "awaited": result.n_pending, "dropped": result.n_dropped,
+              "ignored": result.n_ignored}  # fmt: skip
     return {**lines, **{name: count for name, count in counts.items() if count}}
 
 

@@ -127,13 +127,14 @@ def _rows_of_tables(reader: StreamReader, named: bool) -> Iterator[Piece]:
         ids = X.sample_names if named else None
         piece = Piece(X, labels, reader.rows, reader.n_rows, ids, reader.weights)
         start, alone = 0, reader.labels_alone
-        while alone and alone[0][0] <= reader.rows[-1]:
-            at = int(np.searchsorted(reader.rows, alone[0][0]))
+        while start < len(labels):
+            at = int(np.searchsorted(reader.rows, alone[0][0])) if alone else len(labels)
             if at > start:
-                yield piece.part(start, at)
-            yield _label_alone(*alone.popleft())
-            start = at
-        yield piece.part(start, len(labels))
+                part = piece.part(start, at)
+                yield part._replace(end=min(part.end, alone[0][0])) if alone else part
+                start = at
+            else:
+                yield _label_alone(*alone.popleft())
     while reader.labels_alone:
         yield _label_alone(*reader.labels_alone.popleft())
 

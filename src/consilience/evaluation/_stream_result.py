@@ -123,6 +123,9 @@ class ProgressiveResult:
         Number of samples whose labels are still awaited.
     n_dropped : int, default=0
         Number of samples that were dropped before their label came.
+    n_ignored : int, default=0
+        Number of rows that were ignored: a label whose id does not wait for one, or a sample without a label whose id
+        waits already. With ``on_error="skip"`` they are refused instead.
 
     Examples
     --------
@@ -148,6 +151,7 @@ class ProgressiveResult:
     n_skipped: int = 0
     n_pending: int = 0
     n_dropped: int = 0
+    n_ignored: int = 0
 
     @property
     def error(self) -> float:
@@ -191,7 +195,7 @@ class ProgressiveResult:
             "by_class": [{"class": str(label), **own._asdict()} for label, own in self.by_class.items()],
             "by_view": [{"view": name, **own._asdict()} for name, own in self.by_view.items()],
             "drifts": [asdict(event) for event in self.drifts],
-            "skipped": self.n_skipped, "pending": self.n_pending, "dropped": self.n_dropped,
+            "skipped": self.n_skipped, "pending": self.n_pending, "dropped": self.n_dropped, "ignored": self.n_ignored,
         }  # fmt: skip
 
     def to_frame(self) -> Any:
@@ -237,10 +241,19 @@ class ProgressiveResult:
             more = ", ..." if len(self.drifts) > 5 else ""
             noun = "Drift was" if len(self.drifts) == 1 else f"{len(self.drifts):,} drifts were"
             said.append(f"{noun} found at {'sample' if len(self.drifts) == 1 else 'samples'} {places}{more}.")
-        if self.n_skipped:
-            said.append(f"{self.n_skipped:,} {'row was' if self.n_skipped == 1 else 'rows were'} refused and skipped.")
-        if self.n_pending:
-            said.append(f"{self.n_pending:,} {'label is' if self.n_pending == 1 else 'labels are'} awaited.")
-        if self.n_dropped:
-            said.append(f"{self.n_dropped:,} samples were dropped before their label came.")
-        return said
+        return said + not_learned(self)
+
+
+def not_learned(result: ProgressiveResult) -> list[str]:
+    """Return sentences about rows of a stream that were not learned."""
+    counts = [
+        (result.n_skipped, "row was refused and skipped", "rows were refused and skipped"),
+        (result.n_pending, "label is awaited", "labels are awaited"),
+        (result.n_dropped, "sample was dropped before its label came", "samples were dropped before their label came"),
+        (
+            result.n_ignored,
+            "row was ignored, as no sample waits for it",
+            "rows were ignored, as no sample waits for them",
+        ),
+    ]
+    return [f"{n:,} {one if n == 1 else several}." for n, one, several in counts if n]

@@ -1,5 +1,6 @@
 """One run of progressive validation: predicting, learning, scoring and writing, piece by piece."""
 
+import os
 import sys
 import time
 from collections.abc import Iterator
@@ -8,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from ..io._digests import digest_of
 from ..io.quarantine import Quarantine
 from ..online._predictions import StreamPredictions
 from ..online._stream import uninterrupted
@@ -19,6 +21,7 @@ from ._stream_items import Piece
 from ._stream_states import restored_count
 from .monitoring import StreamMonitor
 
+TAIL = 16  # samples before its position by which a checkpoint recognizes its stream
 ACTING = 1024  # a model acts on drift before rows whose number is a multiple of this, however the stream is cut
 
 
@@ -57,8 +60,14 @@ class StreamRun:
         self.pending = PendingLabels(options.max_pending)
         self.refused = Refused(options.quarantine) if options.on_error == "skip" else None
         self.position = 0  # rows of the stream so far, which is where it continues
+        self.complete = True  # whether all that was learned is before the position
+        self.n_ignored = 0  # rows that belong to no sample, or to one that waits already
         self._skipped = 0  # rows refused before the checkpoint
         self._last_row = -1  # the last row that was learned
+        self._last: list[Piece] = []  # the last pieces, with at least `TAIL` samples
+        self._tail: Any = (
+            None  # what `_last_samples` returned at the checkpoint, until the stream is known to have them
+        )
         self._n_acted = 0  # drifts that the model has acted on
         self._told = 0  # drifts in the log
         self._started, self._first = time.perf_counter(), 0
@@ -107,7 +116,11 @@ class StreamRun:
         for piece in source:
             if offset:
                 piece = piece._replace(rows=piece.rows + offset, end=piece.end + offset)
-            start, n = 0, len(piece.rows)
+            start, n = int(np.searchsorted(piece.rows, self._last_row + 1)), len(piece.rows)
+            if start:  # samples before a checkpoint
+                self._remember(piece.part(0, start))
+            if start < n:
+                self._check_stream()
             while start < n:
                 row = int(piece.rows[start])
                 if limit is not None and row >= limit:
@@ -119,6 +132,7 @@ class StreamRun:
                 start = stop
             if limit is not None and self.position >= limit:
                 return
+        self._check_stream()
         if self.refused is not None:  # rows after the last sample
             self.position = max([self.position, *(row + 1 for row in self.refused.rows)])
 
@@ -128,13 +142,19 @@ class StreamRun:
             if self.options.on_drift != "tell" and int(piece.rows[0]) // ACTING > self._last_row // ACTING:
                 self._act()
             delayed = piece.ids is not None and (len(self.pending) or any(map(is_missing, piece.labels)))
+            before = self.position
             if delayed or piece.X is None:
                 self._learn_delayed(piece)
             else:
                 self._learn_rows(piece)
-            before, self.position, self._last_row = self.position, piece.end, int(piece.rows[-1])
+                self._advance(piece)
             if before // self.options.log_every < self.position // self.options.log_every:
                 self.write_log()
+
+    def _advance(self, piece: Piece) -> None:
+        """Set the position behind samples that were learned."""
+        self.position, self._last_row, self.complete = piece.end, int(piece.rows[-1]), True
+        self._remember(piece)
 
     def _learn_rows(self, piece: Piece) -> None:
         """Predict and learn samples with features; with on_error="skip" one by one, if they are refused together."""
@@ -163,6 +183,7 @@ class StreamRun:
         return found
 
     def _score(self, found: StreamPredictions, rows: Any, names: Any) -> None:
+        self.complete = False
         for event in self.monitor.update(found):
             if self.verbose:
                 print(event, file=sys.stderr)
@@ -191,15 +212,21 @@ class StreamRun:
                 continue  # an ordinary sample, learned with those next to it
             if start < i:
                 self._learn_rows(piece.part(start, i))
+                self._advance(piece.part(start, i))
             start, one = i + 1, piece.part(i, i + 1)
             if labeled and waits:
                 self._learn_late(name, one)
-            elif labeled and self.refused is not None:
-                self._refuse(ValueError(f"No sample with the id {name!r} waits for its label."), one)
             elif not labeled and complete and name is not None and not waits:
                 self._predict_early(name, one)
+            elif self.refused is None:
+                self.n_ignored += 1
+            else:
+                why = "waits for its label already" if waits else "waits for a label" if labeled else "can be kept"
+                self._refuse(ValueError(f"{'The' if waits else 'No'} sample with the id {name!r} {why}."), one)
+            self._advance(one)
         if start < len(piece.rows):
             self._learn_rows(piece.part(start, len(piece.rows)))
+            self._advance(piece.part(start, len(piece.rows)))
 
     def _predict_early(self, name: Any, one: Piece) -> None:
         """Predict a sample whose label is not known, and keep it."""
@@ -218,7 +245,7 @@ class StreamRun:
 
     def _learn_late(self, name: Any, one: Piece) -> None:
         """Learn a sample whose label came, and score the prediction that was made at first sight."""
-        sample = self.pending.take(name)
+        sample, self.complete = self.pending.take(name), False
         try:
             found = self._predict_then_learn(sample.X, one.labels, one.weights)
         except Exception as error:
@@ -263,8 +290,9 @@ class StreamRun:
     def result(self) -> Any:
         """Return the result so far."""
         return self.monitor.result(
-            n_skipped=self.n_skipped, n_pending=len(self.pending), n_dropped=self.pending.n_dropped
-        )
+            n_skipped=self.n_skipped, n_pending=len(self.pending), n_dropped=self.pending.n_dropped,
+            n_ignored=self.n_ignored,
+        )  # fmt: skip
 
     @property
     def n_skipped(self) -> int:
@@ -277,7 +305,7 @@ class StreamRun:
             return
         result = self.result().to_dict()
         names = ("samples", "mistakes", "error", "baseline_error", "compared", "measures", "baseline", "fading",
-                 "fading_baseline", "skipped", "pending", "dropped")  # fmt: skip
+                 "fading_baseline", "skipped", "pending", "dropped", "ignored")  # fmt: skip
         drifts, self._told = result["drifts"][self._told :], len(result["drifts"])
         rate = (self.position - self._first) / max(self.seconds, 1e-9)
         line = {"row": self.position, **{name: result[name] for name in names}, "window": self.monitor.last_window(),
@@ -290,7 +318,8 @@ class StreamRun:
         """Return everything but the model, for a checkpoint."""
         return {
             "position": self.position, "last_row": self._last_row + 1, "skipped": self.n_skipped,
-            "acted": self._n_acted, "told": self._told,
+            "tail": self._last_samples() or self._tail,
+            "acted": self._n_acted, "told": self._told, "ignored": self.n_ignored,
             "monitor": self.monitor.state(), "pending": self.pending.state(), "sizes": self.sizes(),
         }  # fmt: skip
 
@@ -301,6 +330,45 @@ class StreamRun:
         counts = [restored_count(state, name) for name in ("position", "skipped", "acted", "told")]
         self.position, self._skipped, self._n_acted, self._told = counts
         self._last_row = restored_count(state, "last_row") - 1
+        self._tail, self.n_ignored = state.get("tail"), restored_count({"ignored": 0, **state}, "ignored")
+
+    def begin(self, stream: Any, *, new_rows: bool) -> int:
+        """Return the row from which on to read the stream: the last samples before a checkpoint are read again."""
+        self._where = f"'{stream}'" if isinstance(stream, (str, os.PathLike)) else "The stream"
+        if new_rows or self._tail is None:
+            self._tail = None
+            return 0 if new_rows else self.position
+        if self.refused is not None:
+            self.refused.start = self.position
+        return int(self._tail[0])
+
+    def _check_stream(self) -> None:
+        """Raise if the last samples before the position are not those that the checkpoint has."""
+        if self._tail is not None and self._tail != self._last_samples():
+            raise ValueError(
+                f"{self._where} is not the stream of the checkpoint: row {self._last_row:,} and those before differ or "
+                "are not there. Give the stream that the checkpoint belongs to, which may have grown. To learn another "
+                "one, use another --checkpoint, or a saved model (--model; in Python, resume='continue')."
+            )
+        self._tail = None
+
+    def _remember(self, piece: Piece) -> None:
+        self._last.append(piece)
+        while sum(len(later.rows) for later in self._last[1:]) >= TAIL:
+            del self._last[0]
+
+    def _last_samples(self) -> tuple[int, str] | None:
+        """Return the number of the first of the last samples, and a digest of their names and features.
+
+        Their rows follow one another, so that reading them again refuses no row again.
+        """
+        samples = [piece.part(i, i + 1) for piece in self._last for i in range(len(piece.rows))[-TAIL:]][-TAIL:]
+        first = self._last_row + 1 - len(samples)
+        samples = [one for k, one in enumerate(samples) if one.rows[0] == first + k]
+        if not samples:
+            return None
+        values = [(one.ids is not None and as_python(one.ids[0]), one.X and _row_of(one.X)) for one in samples]
+        return int(samples[0].rows[0]), digest_of(values)
 
 
 def _at_rows(error: Exception, rows: np.ndarray) -> Exception:

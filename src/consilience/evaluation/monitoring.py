@@ -233,13 +233,13 @@ class StreamMonitor:
         return sorted(found, key=lambda event: (event.sample, event.view is not None, event.view or ""))
 
     # -- results
-    def result(self, n_skipped: int = 0, n_pending: int = 0, n_dropped: int = 0) -> ProgressiveResult:
+    def result(self, **counts: Any) -> ProgressiveResult:
         """Return the measures so far.
 
         Parameters
         ----------
-        n_skipped, n_pending, n_dropped : int, default=0
-            Counts that the monitor does not know; see `ProgressiveResult`.
+        **counts : int
+            Counts that the monitor does not know, such as `n_skipped`; see `ProgressiveResult`.
 
         Returns
         -------
@@ -248,9 +248,7 @@ class StreamMonitor:
         """
         sums = self._sums
         if sums is None:
-            return ProgressiveResult(
-                0, 0, np.zeros((0, 2)), n_skipped=n_skipped, n_pending=n_pending, n_dropped=n_dropped
-            )
+            return ProgressiveResult(0, 0, np.zeros((0, 2)), **counts)
         points = np.concatenate(self._curve) if self._curve else np.zeros((0, 3))
         measures = {**sums.values(WHOLE), **{type(own).__name__: float(own.get()) for own in self.metrics}}
         names = list(sums.measures)
@@ -265,9 +263,7 @@ class StreamMonitor:
             by_view=self._by_view(),
             drifts=tuple(self.events),
             baseline_curve=points[:, [0, 2]],
-            n_skipped=n_skipped,
-            n_pending=n_pending,
-            n_dropped=n_dropped,
+            **counts,
         )  # fmt: skip
 
     def last_window(self) -> dict[str, float]:

@@ -2,6 +2,7 @@
 
 import os
 import time
+import warnings
 from dataclasses import dataclass
 from numbers import Integral, Real
 from pathlib import Path
@@ -168,7 +169,8 @@ def progressive_validation(
         Number of rows between checkpoints.
     resume : bool or "continue", default=False
         Whether to continue from an existing checkpoint. The model takes over its state. With True it skips the rows
-        that it has seen; with "continue" it learns what comes, such as new samples of a pipe.
+        that it has seen, and raises an error if the stream does not have the last samples before the checkpoint. With
+        "continue" it learns what comes, such as new samples of a pipe.
     verbose : bool, default=False
         Whether to show the number of samples, the rate and the error, in a terminal or a notebook.
     **options : dict
@@ -212,7 +214,24 @@ def progressive_validation(
     result: ProgressiveResult = run.result()
     if not result.n_samples and run.refused is not None and run.refused.count:
         raise ValueError(f"All {run.n_skipped:,} rows of the stream were refused. The first: {run.refused.first}")
+    _warn_of_losses(result, run.position, given.max_pending)
     return result
+
+
+def _warn_of_losses(result: ProgressiveResult, n_rows: int, most: int) -> None:
+    """Warn of samples that were not learned."""
+    told = {
+        f"{result.n_skipped / max(n_rows, 1):.1%} of {n_rows:,} rows were refused and skipped. Write them to a file "
+        "with the reasons (`quarantine`, --quarantine).": result.n_skipped > 0.01 * n_rows,
+        "Labels whose id does not wait for one, and rows without a label whose id waits already: "
+        f"{result.n_ignored:,}. They are ignored. See them with on_error='skip' and `quarantine` (--on-error skip "
+        "--quarantine FILE).": result.n_ignored,
+        f"Samples that were dropped before their label came: {result.n_dropped:,}, because at most {most:,} may wait. "
+        "Raise `max_pending` (--max-pending) to learn them.": result.n_dropped,
+    }
+    for text, lost in told.items():
+        if lost:
+            warnings.warn(text, stacklevel=4)
 
 
 def _read_options(options: dict[str, Any]) -> StreamOptions:
@@ -228,7 +247,7 @@ def _go_along(
     run: StreamRun, source: SampleStream, path: Path | None, every: int, limit: int | None, *, new_rows: bool
 ) -> None:
     """Learn the stream from its position on, or `new_rows` of another; write checkpoints and the end of the log."""
-    start, offset = (0, run.position) if new_rows else (run.position, 0)
+    start, offset = run.begin(source.stream, new_rows=new_rows), run.position if new_rows else 0
     if run.refused is not None:
         run.refused.offset = offset
     ends = [getattr(run.model, "_piece", 65_536), *([every] if path is not None else [])]
@@ -248,6 +267,10 @@ def _go_along(
                     begun = time.perf_counter()
                     _write_checkpoint(run, path)
                     saved, costs = run.position, costs + time.perf_counter() - begun
+    except Exception:
+        if path is not None and run.complete and run.position > saved:
+            _write_checkpoint(run, path)
+        raise
     except KeyboardInterrupt as interrupt:
         stopped = f"Stopped after {run.position} samples of the stream."
         if path is None:
@@ -281,7 +304,7 @@ def _write_checkpoint(run: StreamRun, path: Path) -> None:
 def _restore_checkpoint(run: StreamRun, path: Path) -> dict[str, int]:
     """Give the model and the run the state of a checkpoint."""
     content, model = read_checkpoint(path), run.model
-    if not (isinstance(content, dict) and content.keys() >= {"model", *run.state()}):
+    if not (isinstance(content, dict) and content.keys() >= {"model", "position", "monitor", "pending", "sizes"}):
         raise ValueError(f"'{path}' is a model file and not a checkpoint of a stream. Use consilience.load.")
     saved = content["model"]
     before, now = ({**estimator.get_params(), "verbose": None} for estimator in (saved, model))  # `verbose` may differ

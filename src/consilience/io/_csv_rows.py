@@ -9,7 +9,7 @@ from operator import methodcaller
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ._text import Form, lines_before_damage, look_at, open_lines, other_bytes, peeked, rewritten
+from ._text import NUMBER, Form, lines_before_damage, look_at, open_lines, other_bytes, peeked, rewritten
 from .tables import Source, naming_file
 
 
@@ -101,8 +101,6 @@ def _cut(lines: Iterator[str], source: Source, form: Form, first: int) -> Iterat
     """Cut lines, from number `first` on, into parts of `chunk` rows."""
     damage = (UnicodeError, EOFError, OSError, csv.Error)
     reader = _RowReader(lines, form.delimiter, source, first)
-    with naming_file(source.where, "CSV", damage):
-        header = reader.header()
     chunk, taught = source.chunk or 1, False
     while True:
         with naming_file(source.where, "CSV", damage):
@@ -112,8 +110,8 @@ def _cut(lines: Iterator[str], source: Source, form: Form, first: int) -> Iterat
             records = reader.take(chunk)
         if not records and taught:
             return
-        yield RowsToParse(None, form, records, header, reader.row)
-        header, taught = "", True
+        yield RowsToParse(None, form, records, reader.header, reader.row)
+        reader.header, taught = "", True
 
 
 class _RowReader:
@@ -126,16 +124,23 @@ class _RowReader:
         self.lines, self.delimiter, self.source = lines, delimiter, source
         self.row, self.number = 0, first - 1  # rows and lines so far
         self.width = 0
+        self.header = ""  # the line of column names, if it comes before the rows that were taken last
+        self.names: list[str] = []  # of columns, except for numbers, the longest ones first
         self.waiting: deque[str] = deque()  # lines that were read ahead
         self.damage: Exception | None = None  # what is raised after the rows before it
 
-    def header(self) -> str:
-        """Return the line of column names."""
-        found = CsvRows()
-        while not found and self._add_row(found):
-            pass
-        self.row = 0
-        return found.texts[0] if found else ""
+    def _take_names(self, text: str) -> None:
+        cells = next(csv.reader(text.splitlines(keepends=True), delimiter=self.delimiter))
+        self.header, self.width = text, len(cells)
+        self.names = sorted({name for name in cells if name and not NUMBER.fullmatch(name)}, key=len, reverse=True)
+
+    def _is_header(self, line: str) -> bool:
+        """Tell whether a line names columns again, as in files that were joined: it has most of their names."""
+        if not any(name in line for name in self.names[:2]):
+            return False
+        cells = (cell.strip('"') for cell in line.rstrip("\r\n").split(self.delimiter))
+        n_named = len(set(self.names).intersection(cells))
+        return n_named > 1 and 2 * n_named > len(self.names)
 
     def take(self, n: int) -> CsvRows:
         """Return the next n rows, or those that are left; an error is raised after the rows before it."""
@@ -155,6 +160,8 @@ class _RowReader:
                         break
             except (ValueError, EOFError, OSError, csv.Error) as error:
                 self.damage = error
+            if found and self.waiting and self._is_header(self.waiting[0]):
+                break
         if self.damage is not None and not found:
             raise self.damage
         return found
@@ -163,6 +170,8 @@ class _RowReader:
         """Add lines that are a row each; return False, and add none, if they have quotes, blanks or other cells."""
         text = "".join(batch)
         if '"' in text or not all(map(str.strip, batch)):
+            return False
+        if any(name in text for name in self.names[:2]) and any(map(self._is_header, batch)):
             return False
         if set(map(methodcaller("count", self.delimiter), batch)) != {self.width - 1}:
             return False
@@ -178,6 +187,13 @@ class _RowReader:
         line = next(self._following(kept), None)
         if line is None:
             return False
+        if self.width and self._is_header(line):
+            if found:  # rows up to it have the names before
+                self.waiting.appendleft(line)
+                return False
+            self.number += 1
+            self._take_names(line)
+            return True
         skip, broken = self.source.errors.skip and self.width > 0, None
         cells = line.count(self.delimiter) + 1 if line.strip("\r\n") else 0
         if '"' in line:
@@ -200,8 +216,10 @@ class _RowReader:
             wrong = f"{self.source.where} cannot be read as CSV: CSV parse error in line {number}: {broken}."
             wrong = "".join(sign if sign.isprintable() else " " for sign in wrong)
             self.source.errors.reject(self.row, wrong, text.rstrip("\r\n"))
+        elif cells and not self.width:
+            self._take_names(text)
+            return True
         elif cells:
-            self.width = self.width or cells
             found.add([text], self.row, number)
         self.row += bool(cells or broken)
         return True

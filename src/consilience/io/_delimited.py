@@ -1,5 +1,6 @@
 """CSV files and their relatives as tables, parsed by pyarrow: at once, or a part of the rows at a time."""
 
+import csv
 import re
 import warnings
 from collections.abc import Collection, Iterator, Sequence
@@ -54,6 +55,10 @@ def read_csv_parts(source: Source, preferred: str = ",", form: Form | None = Non
     parser = _Parser(source)
     kinds: dict[str, Any] = {}
     for part in parts_of_csv(source, preferred, form):
+        if part.header and parser.names:  # columns are named again, in another order or with others
+            parser.names = next(csv.reader(part.header.splitlines(keepends=True), delimiter=part.form.delimiter))
+            check_unique(parser.names, source.where)
+            part = part._replace(header="")
         left: RowsToParse | None = part
         while left is not None and (left.records is None or left.records or not parser.names):
             known = bool(parser.names)

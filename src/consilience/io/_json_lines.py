@@ -145,6 +145,7 @@ def _table_of_records(records: _Records, kinds: dict[str, Kind], source: Source,
     table = Table(source.name, source.where, growing=True, read_as_missing=counts, rows=rows, end=end)
     missing = missing_among(source.na_values)
     faults: dict[int, str] = {}
+    empty: list[str] = []  # columns without a value so far
     if not records:
         return table
     for name in dict.fromkeys(chain(kinds, chain.from_iterable(records.values))):
@@ -158,6 +159,7 @@ def _table_of_records(records: _Records, kinds: dict[str, Kind], source: Source,
             continue
         kind = kinds.get(name) or _decide(values, name in source.texts)
         if kind is None:
+            empty.append(name)
             continue
         kinds[name] = kind
         for k, value in _faults(values, kind).items():
@@ -166,6 +168,11 @@ def _table_of_records(records: _Records, kinds: dict[str, Kind], source: Source,
                 break
         if not faults:
             _add_column(table, name, values, kind)
+    numeric = {name.partition("__")[0] for name, kind in kinds.items() if kind.what == "numbers" and "__" in name}
+    for name in empty if source.chunk is not None else ():
+        if "__" in name and name.partition("__")[0] in numeric:  # a number of a view that is there, as in CSV files
+            kinds[name] = Kind("numbers")
+            table.columns[name] = np.full(len(records), np.nan)
     if not faults:
         return table
     for k in sorted(faults):
@@ -183,8 +190,11 @@ def _add_column(table: Table, name: str, values: list[Any], kind: Kind) -> None:
         )  # fmt: skip
     elif kind.what == "fields":
         found = [{} if value is None else dict(_leaves(value)) for value in values]
-        table.blocks[name] = np.array([[own.get(n) for n in kind.names] for own in found], dtype=np.float64)
-        table.names[name] = kind.names
+        known = set(kind.names)
+        new = (n for own in found if not own.keys() <= known for n in own if own[n] is not None)
+        names = tuple(dict.fromkeys(chain(kind.names, new)))
+        table.blocks[name] = np.array([[own.get(n) for n in names] for own in found], dtype=np.float64)
+        table.names[name] = names
     else:
         table.columns[name] = objects(values)
 
@@ -229,6 +239,8 @@ def _fields(values: Sequence[dict[str, Any]]) -> tuple[str, ...]:
     """Return the places of the numbers of objects if all objects have the same ones; null stands for any. Else ()."""
     found = [dict(_leaves(value)) for value in values]
     names = tuple(dict.fromkeys(place for leaves in found for place, item in leaves.items() if item is not None))
+    later = dict.fromkeys(place for leaves in found for place in leaves if place not in names)  # null so far
+    names += tuple(place for place in later if not any(name.startswith(f"{place}.") for name in names))
     for leaves in found:
         if not _all_numbers(leaves.values()):
             return ()
@@ -259,7 +271,7 @@ def _fits(value: Any, kind: Kind) -> bool:
         return type(value) is list and len(value) == kind.width and _all_numbers(value)
     if kind.what == "fields":
         leaves = dict(_leaves(value)) if type(value) is dict else {"": ""}
-        return all(v is None or k in kind.names for k, v in leaves.items()) and _all_numbers(leaves.values())
+        return _all_numbers(leaves.values())  # a field that is new is left out later
     return _all_numbers([value]) if kind.what == "numbers" else _json_type(value) == kind.what
 
 
@@ -279,9 +291,7 @@ def _sentence(name: str, value: Any, number: int, kind: Kind, source: Source) ->
         lengths = f"lists of {kind.width} and of {len(value)} numbers, the latter {line}"
         return f"{own} has {lengths}. Make them equally long.{remedy}"
     if kind.what == "fields" and type(value) is dict:
-        other = next((place for place in dict(_leaves(value)) if place not in kind.names), None)
-        what = f"a field '{other}' that other rows do not have" if other else "an object with other values than numbers"
-        return f"{own} has {what}, {line}. Give the same fields in all rows.{remedy}"
+        return f"{own} has an object with other values than numbers, {line}. Give the same fields in all rows.{remedy}"
     if kind.what == "numbers" and type(value) is int:
         return f"{own} has an integer that is too large for float64, {line}. Scale the column."
     shown = {"lists": "a list", "maps": "an object"}.get(_json_type(value), f"the value {str(value)[:40]!r}")

@@ -52,11 +52,11 @@ def open_parquet(path: Path, **options: Any) -> Any:
     pyarrow says so where it reads rows, but ends the process where it is asked about the column. So it is first to read
     all rows from a file without bytes: it looks at all columns before it asks for bytes.
     """
-    import pyarrow as pa
+    from pyarrow.parquet import ParquetFile
 
-    file, bytes_of = pa.parquet.ParquetFile(path, **options), _NoBytes(path.stat().st_size)
+    file, bytes_of = ParquetFile(path, **options), _NoBytes(path.stat().st_size)
     try:
-        with pa.parquet.ParquetFile(bytes_of, metadata=file.metadata, pre_buffer=True) as trial:
+        with ParquetFile(bytes_of, metadata=file.metadata, pre_buffer=True) as trial:
             next(trial.iter_batches(batch_size=1, use_threads=False), None)  # no thread reads on afterwards
     except OSError:
         if not bytes_of.asked:

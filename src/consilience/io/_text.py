@@ -23,7 +23,7 @@ _MARKS = {  # UTF-32 first, because its mark begins with that of UTF-16
 }  # fmt: skip
 _LOOK = 6  # rows of a file that tell its separator
 _WORDS = {"\t": "tabs", ";": "semicolons", ",": "commas", " ": "blanks"}
-_NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?")
+NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?")
 
 
 # -- bytes and lines
@@ -204,7 +204,7 @@ def _is_short(lines: Sequence[str], sign: str) -> bool:
     rows = _first_rows(lines, sign)
     if sign not in "\t " or len(rows) < 2:
         return False
-    return all(len(row) == len(rows[0]) + 1 and row[-1] and not _NUMBER.fullmatch(row[0].strip()) for row in rows[1:])
+    return all(len(row) == len(rows[0]) + 1 and row[-1] and not NUMBER.fullmatch(row[0].strip()) for row in rows[1:])
 
 
 def rewritten(lines: Iterable[str], form: Form) -> Iterator[str]:
@@ -223,14 +223,14 @@ def is_libsvm(source: Source) -> bool:
     """Tell whether a .txt file is libsvm and not a table; refuse what is neither."""
     first = first_lines(source)
     plain = [line.partition("#")[0].split() for line in first]
-    if all(not words or (_NUMBER.fullmatch(words[0]) and all(":" in word for word in words[1:])) for words in plain):
+    if all(not words or (NUMBER.fullmatch(words[0]) and all(":" in word for word in words[1:])) for words in plain):
         if not first or any(len(words) > 1 for words in plain):
             return True
     else:
         form = form_of(first, source.where, "")
         rows = _first_rows(first[form.skipped :], form.delimiter)
         even = form.short or len({len(row) for row in rows}) == 1
-        if rows and even and len(rows[0]) > 1 and not all(_NUMBER.fullmatch(cell.strip()) for cell in rows[0]):
+        if rows and even and len(rows[0]) > 1 and not all(NUMBER.fullmatch(cell.strip()) for cell in rows[0]):
             return False
     raise ValueError(
         f"{source.where} is neither a table, with the names of columns in its first line, nor libsvm, with a number "

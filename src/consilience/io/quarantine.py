@@ -47,6 +47,7 @@ class Quarantine:
     def __init__(self, path: str | os.PathLike[str] | None = None):
         self.path = None if path is None else Path(path)
         self.count = 0
+        self.start = 0  # rows before it were left out by a run that this one continues
         self._handle: int | None = None
         if self.path is not None:
             check_output(self.path)  # before the stream is read
@@ -113,7 +114,7 @@ class RowErrors:
         if self.quarantine is None:
             raise ValueError(error) from cause
         self.last = max(self.last, row)
-        if row >= self.start:
+        if row >= max(self.start, self.quarantine.start):
             self.count += 1
             self.quarantine.add(row, error, content)
 

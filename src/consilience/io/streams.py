@@ -15,6 +15,7 @@ from ..views.container import Views
 from ..views.conversion import as_views
 from ..views.partitions import is_dask
 from ..views.row_blocks import RowBlocks
+from . import layout
 from ._delimited import read_csv
 from ._json_lines import read_json_lines
 from .formats import read_tables
@@ -186,6 +187,10 @@ def read_stream(
     They are read for this purpose even if `start` leaves them out. A file that continues with the same `chunk` is
     therefore read in the same way.
 
+    A column that appears after the first rows is left out with a warning, unless it makes a view that comes late. A
+    column that `views` names is missing until it comes. The names of the columns may come again in a CSV file, in
+    another order or with others.
+
     Examples
     --------
     >>> from consilience import read_stream
@@ -324,6 +329,8 @@ def _pairs(
     """Yield the rows of tables as views and labels, with the same columns throughout."""
     spec, _, _ = read_layout(views)
     seen: dict[str, Part] = {}
+    flat: dict[str, str] = {}  # the view of each column so far, besides those of blocks
+    told: set[str] = set()  # columns that appeared halfway
     missing: dict[str, int] = {}
     where, n, errors = "", 0, options["errors"]
     without: list[int] = []  # rows that have no view: the first of them
@@ -347,7 +354,7 @@ def _pairs(
                 continue
             table.streamed = True
             table.texts = set(table.columns) if seen else ()  # the first rows told what is text
-            parts = _same_columns(divide_tables([table], spec, missing_allowed=table.growing), seen, table)
+            parts = _same_columns(_known_columns(table, spec, seen, flat, told, rows), seen, table)
             X, kept = views_with_rows(parts, names, len(labels))
             if len(kept) != len(labels):
                 raise ValueError(f"'{target}' of {table.where} has {len(labels)} values for {len(kept)} samples.")
@@ -378,14 +385,48 @@ def _pairs(
         warnings.warn(f"{text} Rows are counted from 0.", stacklevel=2)
 
 
+def _named_columns(spec: Any) -> dict[str, list[str]]:
+    """Return the columns that a layout names, each with all columns and patterns of its view."""
+    listed = [own for own in spec.values() if isinstance(own, list)] if isinstance(spec, Mapping) else []
+    return {name: own for own in listed for name in own if isinstance(name, str) and not set(name) & set("*?[")}
+
+
+def _known_columns(
+    table: Table, spec: Any, seen: dict[str, Part], flat: dict[str, str], told: set[str], rows: np.ndarray
+) -> dict[str, Part]:
+    """Return the views of a table; a column that appears halfway is left out, unless it makes a view that comes late.
+
+    A column that `spec` names is missing until it comes, if its view has others.
+    """
+    for name, others in _named_columns(spec).items():
+        if name not in table.columns and name not in table.blocks and layout.names_matching(table.columns, others):
+            table.columns[name] = np.full(len(rows), np.nan)
+            if not seen:
+                warnings.warn(f"{table.where} has no column '{name}' yet. It is missing until it comes.", stacklevel=2)
+    parts = divide_tables([table], spec, missing_allowed=table.growing)
+    named = [(view, name) for view, part in parts.items() for name in part.names if name in table.columns]
+    if any(flat.get(name, view) != view for view, name in named):  # since not all columns have a prefix now
+        new = {name: table.columns.pop(name) for name in list(table.columns) if name not in flat}
+        parts = divide_tables([table], spec, missing_allowed=table.growing)
+    else:
+        new = {name: part.block[:, k] for view, part in parts.items() if view in seen
+               for k, name in enumerate(part.names) if name not in seen[view].names}  # fmt: skip
+        flat.update({name: view for view, name in named if name not in new})
+    for name, values in new.items():
+        there = np.flatnonzero([value is not None and value == value for value in values.tolist()])
+        if len(there) and name not in told:
+            warnings.warn(
+                f"Column '{name}' of {table.where} has no value before row {rows[there[0]]:,} (counted from 0), and is "
+                "left out. To use it, write it in the first rows too (empty or null), or name it by `views` (--views).",
+                stacklevel=2,
+            )
+            told.add(name)
+    return parts
+
+
 def _same_columns(parts: dict[str, Part], seen: dict[str, Part], table: Table) -> dict[str, Part]:
     """Return views with the columns that they had before, in the same order; `seen` has these."""
-    owners = {name: view for view, part in seen.items() for name in part.names}  # the view of each column so far
-    new = next((name for part in parts.values() for name in part.names if name not in owners), None)
     for view, part in parts.items():
-        moved = any(owners.get(name, view) != view for name in part.names)  # since not all columns have a prefix now
-        if moved or (view in seen and any(name not in owners for name in part.names)):
-            raise ValueError(f"{table.where} has a column '{new}' that it did not have before. {_SAME}")
         names = seen[view].names if view in seen else part.names
         if part.names != names:
             place = {name: k for k, name in enumerate(part.names)}

@@ -5,10 +5,10 @@ from typing import Any
 
 import numpy as np
 
-from ..evaluation._stream_result import WORDS
+from ..evaluation._stream_result import WORDS, not_learned
 from . import _charts as charts
 from ._findings import StreamFindings
-from ._html import PagePart, folded, html_figure, html_figures, html_table, plural
+from ._html import PagePart, folded, html_figure, html_figures, html_table
 
 _MOST_WINDOWS = 300  # points of a chart
 
@@ -45,11 +45,7 @@ def _headline(name: str, result: Any) -> str:
             f"{_BASELINES[result.task]} has an error of {_shown(result.baseline_error, result)}: "
             f"<strong>the error is {compared} the baseline</strong>."
         )
-    counts = [(result.n_skipped, "row was refused", "rows were refused"), (result.n_pending, "label is awaited",
-              "labels are awaited"), (result.n_dropped, "sample was dropped before its label came",
-              "samples were dropped before their labels came")]  # fmt: skip
-    sentences += [f"{plural(n, one, several)}." for n, one, several in counts if n]
-    return " ".join(sentences)
+    return " ".join(sentences + not_learned(result))
 
 
 _BASELINES = {

@@ -15,7 +15,6 @@ from sklearn.utils import get_tags
 
 from .._backend import take_rows
 from . import _blocks, _reading
-from .container import Views
 from .hashing import HashedTokens
 from .recipes import LogColumns, NegativeValue, check_recipe, hashed_tokens, output_names, plain_result
 
@@ -318,23 +317,6 @@ def _transformer_in_stream(given: Any, view: str) -> Any:
     remedy = f"Use the recipe '{recipe}'" if recipe else "Use a recipe such as 'standardize', or RandomFeatures"
     reason = "would depend on the chunks of a stream" if hasattr(given, "partial_fit") else "needs all samples"
     raise ValueError(f"View '{view}': {given!r} {reason}. {remedy}, or prepare samples in memory by `fit`.")
-
-
-def stream_preparation(X: Views) -> dict[str, list[str]]:
-    """Return what prepares the views of a stream by default; sparse views and Gram matrices need nothing.
-
-    Parameters
-    ----------
-    X : Views
-        First samples.
-
-    Returns
-    -------
-    dict
-        View -> recipes: "impute" and "standardize" for dense views, "hash" for text, lists of tokens and maps.
-    """
-    recipes = {"dense": ["impute", "standardize"], "objects": ["hash"]}
-    return {name: recipes[X.kind(name)] for name in X.names if X.kind(name) in recipes}
 
 
 def _with_values(X: Any, values: np.ndarray) -> Any:
