@@ -146,4 +146,3 @@ def test_a_fit_validates_each_view_once(cls, monkeypatch):
     cls().fit({"a": rng.normal(size=(30, 2)), "b": rng.normal(size=(30, 3))}, rng.normal(size=30))
     assert checked == {"a": 1, "b": 1}
     assert len(made) <= 3
-

@@ -420,6 +420,25 @@ def test_the_simplest_row_and_files(tmp_path):
         board.difference("EarlyFusion", "nobody")
 
 
+def test_a_refit_has_the_groups_and_weights_of_its_samples():
+    names = [f"s{k}" for k in range(120)]
+    named = cs.Views({"a": A, "b": B}, sample_names=names)
+    weights = pd.Series(10.0 ** rng.uniform(-2, 2, 120), index=names)
+    board = compare(named, SIGN, sample_weight=weights, estimators=["CoRegularizedRidgeClassifierCV"], cv=3)
+    name, turned = board[0].name, np.arange(120)[::-1]
+    one, two = board.refit(name, named, SIGN), board.refit(name, named[turned], SIGN[turned])
+    assert one is not two
+    scores = one.decision_function(named)
+    np.testing.assert_allclose(two.decision_function(named), scores, atol=1e-9)
+    board.refit(name, named[:40], SIGN[:40])
+    np.testing.assert_array_equal(one.decision_function(named), scores)  # an earlier model stays as it is
+    other = cs.Views({"a": A, "b": B}, sample_names=["new", *names[1:]])
+    with pytest.raises(ValueError, match="1 of 120 samples were not in it: 'new'"):
+        board.refit(name, other, SIGN)
+    with pytest.raises(ValueError, match=r"used sample_weight, which cannot be matched.* y \(40 samples\) is not that"):
+        board.refit(name, X[:40], SIGN[:40])
+
+
 # -- what is refused
 BAD = {
     r"y must have one target per sample; got the shape \(120, 2\)": {"y": np.zeros((120, 2))},

@@ -265,11 +265,18 @@ def test_answers_are_differences_of_held_out_scores():
     several = next(row for row in board if row.kind == "estimator")
     single = max((row for row in board if row.kind == "single view"), key=lambda row: row.score)
     assert several.score > single.score + 0.05
-    gain = np.mean(several.predictions == y) - np.mean(single.predictions == y)
-    views = answers["Do several views help?"]
-    assert views.short == "Yes"
-    assert f"<p>+{100 * gain:.1f} points of accuracy" in views.text
-    assert single.title in views.text
+    views, gain = answers["Do several views help?"], board.gain_of_views()
+    chosen = []  # the rows that are best in the other folds
+    for kind in ("estimator", "single view"):
+        rows = [row for row in board if row.kind == kind]
+        best = [max(rows, key=lambda row, k=k: sum(row.scores) - row.scores[k]) for k in range(3)]
+        chosen.append(np.mean([row.scores[k] for k, row in enumerate(best)]))
+    assert gain.value == pytest.approx(chosen[0] - chosen[1])
+    assert (views.short, gain.verdict, gain.n_comparisons) == ("Yes", "different", 1)
+    assert f"<p>+{100 * gain.value:.1f} points of accuracy" in views.text
+    assert "corrected" not in views.text
+    n_pairs = len(board) * (len(board) - 1) // 2
+    assert f", corrected for {n_pairs} comparisons)" in answers["Gap to the baseline"].text
     assert answers["Simplest within noise"].short == board.simplest().title
     assert answers["Gap to the baseline"].text.count("points of accuracy") == 1
     assert answers["Problems in the data"].short == "None found"

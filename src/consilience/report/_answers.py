@@ -1,11 +1,10 @@
 """The top of a report: whether several views help, the simplest estimator, the gap to a baseline, data problems."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from html import escape
 from typing import Any
 
 from ..evaluation._differences import Difference
-from ..evaluation._intervals import LEVEL
 from ..evaluation.leaderboard import Comparison, Leaderboard
 from ._findings import Findings
 from ._html import plural
@@ -60,37 +59,25 @@ def _best(findings: Findings) -> Answer:
 
 def _views_help(findings: Findings) -> Answer | None:
     board = findings.board
-    several = next((row for row in board if row.kind in ("estimator", "own")), None)
-    single = max((row for row in board if row.kind == "single view"), key=lambda row: row.score, default=None)
     question = "Do several views help?"
     if len(findings.X.names) < 2:
         return None
-    if several is None or single is None:
-        lacking = "estimator of all views" if several is None else "single view"
+    found = board.gain_of_views()
+    if found is None:
+        lacking = "single view" if any(row.kind in ("estimator", "own") for row in board) else "estimator of all views"
         return Answer(question, "Not compared", f"<p>The comparison has no {lacking}.</p>")
-    found = chosen_difference(board, several, single)
-    n_common = int((several.scored & single.scored).sum())
+    several, single = (next(row for row in board if row.name == name) for name in (found.first, found.second))
     short = _verdict(found, "Yes", "No, they cost score", "Not shown")
     text = (
-        f"{difference_text(found, board.scoring)}: {titled(several)} less the best single view, {titled(single)}"
-        f"{f', on the {n_common:,} samples that have it' if n_common < len(findings.y) else ''}."
+        f"{difference_text(found, board.scoring)}: the best estimator of all views less the best single view, both "
+        f"chosen in the other folds, most often {titled(several)} and {titled(single)}."
     )
     return Answer(question, short, f"<p>{text}</p>")
 
 
 def chosen_difference(board: Leaderboard, first: Comparison, second: Comparison) -> Difference:
     """Return the difference of two rows that were chosen by their scores, corrected for the number of pairs of rows."""
-    for found in board.differences():
-        if (found.first, found.second) == (first.name, second.name):
-            return found
-        if (found.first, found.second) == (second.name, first.name):
-            return replace(
-                found, first=first.name, second=second.name, value=-found.value, low=-found.high, high=-found.low
-            )
-    found = board.difference(first.name, second.name)  # neither is the best row
-    p_value = min(1.0, found.p_value * len(board) * (len(board) - 1) / 2)  # Bonferroni's correction
-    told = found.verdict == "different" and p_value > LEVEL
-    return replace(found, p_value=p_value, verdict="not told apart" if told else found.verdict)
+    return board.difference(first.name, second.name, board.n_pairs)
 
 
 def _verdict(found: Any, better: str, worse: str, unclear: str) -> str:
