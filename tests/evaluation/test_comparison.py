@@ -159,6 +159,21 @@ def test_no_group_is_in_both_parts_of_any_split(y, cv):
     assert type(board.inner_cv) is expected.get((y is SIGN, cv), GroupKFold)
 
 
+@pytest.mark.parametrize("cv", [5, LeaveOneGroupOut()], ids=["number", "splitter"])
+@pytest.mark.parametrize("y", [SIGN, F], ids=["classification", "regression"])
+def test_two_hospitals_are_held_out_in_turn(y, cv):
+    center = np.where(np.arange(120) < 50, "north", "south")
+    consensus = "ConsensusClassifier" if y is SIGN else "ConsensusRegressor"
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        board = compare(X, y, groups=center, cv=cv, estimators=["EarlyFusion", consensus])
+        board.refit("EarlyFusion", X, y)
+    assert sorted(len(test) for _, test in board.splits) == [50, 70]
+    assert not board.failed
+    assert any("only one group, so the search for parameters splits it by samples" in note for note in board.notes)
+    assert ("There are 2 groups, so there are 2 folds instead of 5." in board.notes) == (cv == 5)
+
+
 def test_built_in_leave_one_out_gives_way_to_groups_and_scorers():
     plain = candidates(X, SIGN)["ViewMetricRidgeClassifierCV"]
     assert (type(final_estimator(plain[0])), plain[1]) == (cs.ViewMetricRidgeClassifierCV, {})
@@ -463,8 +478,7 @@ BAD = {
     "nonsense": {"scoring": "nonsense"},
     r"fewer than the 5 folds\. Use a smaller `cv`, .* task='regression'": {"y": np.round(20 * F + 50).astype(int)},
     r"`groups` must have one value for each of the 120 samples; got \(3,\)": {"groups": [1, 2, 3]},
-    "There are 2 groups, fewer than the 5 folds": {"groups": np.arange(120) % 2},
-    "A training part has only one group": {"groups": np.arange(120) % 2, "cv": 2},
+    "All samples are of the group '7'": {"groups": np.full(120, 7)},
     "`cv` puts samples of group '.*' into the training and the test part": {"groups": GROUPS, "cv": KFold(7)},
     "`inner_cv` puts samples of group '.*' into": {"groups": GROUPS, "inner_cv": KFold(7)},
 }
