@@ -159,7 +159,9 @@ def compare(
 
     A file of `resume` belongs to one comparison: to its data, folds, measures and estimators, and to the versions of
     this library, Python and the packages. With others, it is refused and stays as it is. Only `n_jobs` and `verbose`
-    may differ. The code of your own functions and classes counts too, but not that of the functions they call.
+    may differ. Your own functions and classes count with their code, and with the constants, functions and classes of
+    their module that the code names. Not seen are functions that it calls in other modules, attributes of modules
+    (``settings.COST``), and the files and environment variables that it reads.
     Splitters and estimators need a fixed ``random_state``. The file stays when the comparison ends; remove it when you
     no longer need it. It holds predictions for all samples, so protect it like the data.
 
