@@ -254,6 +254,11 @@ def test_columns_that_matter():
 
 
 # -- the answers
+def test_the_task_is_said(regression, text_of):
+    assert f"Task: regression, 80 values from {F.min():.4g} to {F.max():.4g}." in text_of(regression)
+    assert "Task: classification, 2 classes: 0, 1." in text_of(examined(X80, SIGN, "EarlyFusion"))
+
+
 def test_answers_are_differences_of_held_out_scores():
     rng = np.random.default_rng(0)
     y = np.arange(400) % 2
@@ -504,8 +509,13 @@ def test_a_page_on_an_external_cohort(text_of, tmp_path):
     assert "nan" not in re.sub(r"<style>.*?</style>|<script>.*?</script>", "", text, flags=re.S).lower().split()
     ridge = cs.CoRegularizedRidge().fit(X80[:40], F[:40])
     text = text_of(examine_external(ridge, X80[40:], F[40:], n_resamples=100))
+    assert "none of which is a training sample" in text
     for words in ("R²", "mean absolute error", "Predicted and true", "Calibration."):
         assert words in text
+    text = text_of(examine_external(ridge, X80[20:], F[20:], n_resamples=100))
+    assert "on 60 samples, 20 of which are training samples that the model stores." in text
+    assert "20 of 60 samples are training samples of the model" in text
+    assert "On the other 40 samples: R2" in text
 
 
 # -- in a browser

@@ -62,7 +62,7 @@ def outer_splits(
     notes = []
     if isinstance(cv, Integral):
         n_folds = int(cv) if groups is None else min(int(cv), len(np.unique(groups)))
-        if n_folds < cv:
+        if n_folds < int(cv):
             notes.append(f"There are {n_folds} groups, so there are {n_folds} folds instead of {cv}.")
         _check_number_of_folds(n_folds, y, task)
         splitter = _splitter(n_folds, task, groups, random_state)

@@ -4,8 +4,11 @@ from dataclasses import dataclass
 from html import escape
 from typing import Any
 
+import numpy as np
+
 from ..evaluation._differences import Difference
 from ..evaluation.leaderboard import Comparison, Leaderboard
+from ..views._blocks import some
 from ._findings import Findings
 from ._html import plural
 from ._scores import difference_text, interval_text, is_share, score_name
@@ -54,7 +57,17 @@ def _best(findings: Findings) -> Answer:
     others += f", {plural(n_baselines, 'baseline')}" if n_baselines else ""
     n_models = len(board) - n_single - n_baselines
     text = f"Best {score_name(board.scoring)} of {plural(n_models, 'estimator')}{others}, on held-out samples."
-    return Answer("Best score", scored(findings, best), f"<p>{titled(best)}. {text}</p>")
+    return Answer(
+        "Best score", scored(findings, best), f"<p>{titled(best)}. {text}</p><p>{escape(_task(findings))}</p>"
+    )
+
+
+def _task(findings: Findings) -> str:
+    """Return the task: which classes, or how many values the target has."""
+    values = np.unique(findings.y)
+    if findings.board.task == "regression":
+        return f"Task: regression, {plural(len(values), 'value')} from {values[0]:.4g} to {values[-1]:.4g}."
+    return f"Task: classification, {plural(len(values), 'class', 'classes')}: {some(list(map(str, values)), 5)}."
 
 
 def _views_help(findings: Findings) -> Answer | None:
