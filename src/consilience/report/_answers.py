@@ -128,7 +128,10 @@ def _baseline(findings: Findings) -> Answer | None:
 
 
 def _problems(findings: Findings) -> Answer:
-    looked_for = "Looked for rare classes, constant or repeated views, repeated samples, ids and leaks."
+    looked_for = (
+        "Looked for rare classes, constant or repeated views, repeated and almost equal samples, ids, leaks, and "
+        "missing values that depend on the target."
+    )
     return problems_answer(findings.problems, looked_for)
 
 
