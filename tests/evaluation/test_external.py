@@ -183,6 +183,10 @@ def test_training_samples_are_counted(three):
     assert "On the other 51 samples: accuracy" in str(both)
     whole = evaluate_external(model, X[:100], y[:100], n_resamples=100)
     assert (whole.n_training, whole.measures_of_new) == (100, {})
+    machine = evaluate_external(cs.CoRegularizedSVC().fit(X[:100], y[:100]), X[50:150], y[50:150], n_resamples=100)
+    assert 0 < machine.n_training < 50  # support samples only, so the others need not be new
+    assert f"At least {machine.n_training} of 100 samples are training samples" in str(machine)
+    assert machine.measures_of_new == {}
     linear = evaluate_external(cs.LateFusion(LogisticRegression()).fit(X[:99], y[:99]), X[99:], y[99:], n_resamples=100)
     assert linear.n_training is None
     assert "it cannot be checked that these samples are new" in str(linear)

@@ -19,7 +19,6 @@ from ._intervals import (
 from ._measures import HeldOutPart, has_formula, is_accuracy, needs_order_only, range_of, weighted_scores
 
 FEWEST_UNITS = 20  # samples, or groups, below which a difference that is not found says nothing
-VERDICTS = ("different", "not told apart", "too few samples to tell")
 _CELLS = 10_000_000  # of the weights of all replicates
 _REPLICATES = (200, 1000)  # for many and for few samples
 _SLOW_REPLICATES = 300  # of measures that are computed one by one
@@ -69,7 +68,8 @@ class Difference:
 
     def __str__(self) -> str:
         interval = f"{self.value:.4f} ({self.low:.4f} to {self.high:.4f})"
-        return f"{self.first} - {self.second}: {interval}, p = {self.p_value:.2g}, {self.verdict}"
+        many = f" (of {self.n_comparisons} comparisons)" if self.n_comparisons > 1 else ""
+        return f"{self.first} - {self.second}: {interval}, p = {self.p_value:.2g}, {self.verdict}{many}"
 
 
 def verdict_of(p_value: float, n_units: int, n_comparisons: int = 1) -> str:

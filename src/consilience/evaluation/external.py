@@ -17,7 +17,7 @@ from ..views._samples import in_order_of
 from ..views.container import Views
 from ..views.validation import labeled_rows
 from ._intervals import share_interval
-from ._training_rows import TrainingRows
+from ._stored_samples import StoredSamples
 
 __all__ = ["ClassMeasures", "ExternalEvaluation", "Measure", "evaluate_external"]
 
@@ -213,19 +213,18 @@ def evaluate_external(
     n_unknown = int(len(labeled) - n_unlabeled - len(rows))
     if len(rows) < len(labeled):
         X = _samples(X, rows)
-    training = TrainingRows(model, X)
-    repeated = training.repeated()
     result = _evaluate(model, X, y, n_resamples, np.random.default_rng(random_state))
-    n_training, of_new = None if repeated is None else int(repeated.sum()), {}
-    if repeated is not None and 0 < repeated.sum() < len(y):
-        new = np.flatnonzero(~repeated)
-        rng = np.random.default_rng(random_state)
-        of_new = _evaluate(model, _samples(X, new), y[new], n_resamples, rng).measures
-    result = replace(
-        result, n_unlabeled=n_unlabeled, unknown=unknown, n_unknown=n_unknown, n_training=n_training,
-        measures_of_new=of_new,
-    )  # fmt: skip
-    return replace(result, notes=(*_notes(result), *training.other_units()))
+    result = replace(result, n_unlabeled=n_unlabeled, unknown=unknown, n_unknown=n_unknown)
+    training = StoredSamples(model, X)
+    repeated = training.repeated()
+    if repeated is not None:
+        result = replace(result, n_training=int(repeated.sum()))
+        if training.all_stored and 0 < repeated.sum() < len(y):
+            new, rng = np.flatnonzero(~repeated), np.random.default_rng(random_state)
+            result = replace(
+                result, measures_of_new=_evaluate(model, _samples(X, new), y[new], n_resamples, rng).measures
+            )
+    return replace(result, notes=(*_notes(result, training.all_stored), *training.other_units()))
 
 
 def _samples(X: Any, rows: np.ndarray) -> Any:
@@ -245,7 +244,7 @@ def _count(n: int) -> str:
     return f"{n:,} sample{'s' * (n != 1)}"
 
 
-def _notes(result: ExternalEvaluation) -> list[str]:
+def _notes(result: ExternalEvaluation, all_stored: bool) -> list[str]:
     """Return sentences about samples that are left out, and about training samples."""
     notes, n = [], len(result.y)
     if result.n_unlabeled:
@@ -257,8 +256,8 @@ def _notes(result: ExternalEvaluation) -> list[str]:
         )
     if result.n_training:
         notes.append(
-            f"{result.n_training:,} of {n:,} samples are training samples of the model (equal in all views); scores on "
-            "them are not of new samples."
+            f"{'' if all_stored else 'At least '}{result.n_training:,} of {n:,} samples are training samples of the "
+            "model (equal in all views); scores on them are not of new samples."
         )
     if result.measures_of_new:
         listed = (

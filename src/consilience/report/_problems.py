@@ -9,7 +9,7 @@ import numpy as np
 import scipy.sparse
 from scipy.stats import hypergeom
 
-from ..evaluation._training_rows import row_keys
+from ..evaluation._stored_samples import sample_keys
 from ..views._blocks import some
 from ..views.container import Views
 from ._html import plural
@@ -60,7 +60,7 @@ def _repeated_samples(X: Views) -> Iterator[str]:
     numeric = [name for name in X.names if X.kind(name) in ("dense", "sparse")]
     for names in [list(X.names), *([name] for name in numeric if len(X.names) > 1)]:
         rows = np.flatnonzero(np.any([X.present(name) for name in names], axis=0))
-        keys = row_keys(X[rows][names]) if set(names) <= set(numeric) else None
+        keys = sample_keys(X[rows][names]) if set(names) <= set(numeric) else None
         n_copies = 0 if keys is None else len(keys) - len(set(keys))
         # a few rounded values may be equal by chance, and views of few categories often are
         if n_copies <= max(1, 0.01 * len(rows)) or (

@@ -17,7 +17,7 @@ _FEWEST = 10  # samples that determine a median
 _SHIFT = 2.0  # standard deviations that a median may move
 
 
-def row_keys(X: Views) -> list[bytes] | None:
+def sample_keys(X: Views) -> list[bytes] | None:
     """Return a key per sample that only equal samples share; None for Gram matrices and arrays on devices."""
     keys = [b""] * len(X)
     for name in X.names:
@@ -47,12 +47,14 @@ def _row_values(X: Views, name: str) -> Iterator[bytes]:
         yield from (row.tobytes() if there else b"" for row, there in zip(values, present, strict=True))
 
 
-class TrainingRows:
+class StoredSamples:
     """The training samples that a model stores, and new samples, both as its final estimator receives them."""
 
     def __init__(self, model: Any, X: Any):
         final = final_estimator(model)
         self.stored: Views | None = getattr(final, "X_fit_", None)
+        support = np.sort(getattr(final, "support_", ()))
+        self.all_stored = np.array_equal(support, np.arange(len(support)))  # else only the support samples
         if not isinstance(self.stored, Views) or isinstance(X, RowBlocks):
             self.stored = None
             return
@@ -64,8 +66,8 @@ class TrainingRows:
 
     def repeated(self) -> np.ndarray | None:
         """Return which new samples have the values of a stored one in all views; None if that cannot be checked."""
-        stored = None if self.stored is None else row_keys(self.stored)
-        new = None if stored is None else row_keys(self.new)
+        stored = None if self.stored is None else sample_keys(self.stored)
+        new = None if stored is None else sample_keys(self.new)
         if stored is None or new is None:
             return None
         known = set(stored)
