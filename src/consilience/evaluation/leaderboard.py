@@ -437,13 +437,9 @@ class Leaderboard(Sequence[Comparison]):
         """
         X = as_views(X)
         y = np.asarray(in_order_of(X.sample_names, y, "y"))
-        if self.groups is not None or self.sample_weight is not None:
-            order = self._places_of(X, y)
-            groups, weights = (None if own is None else own[order] for own in (self.groups, self.sample_weight))
-        else:
-            groups = weights = None
-        rows = samples_for(name, X)
-        groups, weights = (None if own is None else own[rows] for own in (groups, weights))
+        rows, parts = samples_for(name, X), (self.groups, self.sample_weight)
+        places = self._places_of(X, y)[rows] if any(part is not None for part in parts) else None
+        groups, weights = (None if part is None else part[places] for part in parts)
         search = clone(make_search(self.estimators[name], self.inner_cv, self.scorer))
         model = fit_part(search, views_of(name, X[rows], self.prepare), y[rows], groups, sample_weight=weights)
         return model.best_estimator_ if self.estimators[name][1] else model

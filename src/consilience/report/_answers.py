@@ -6,8 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ..evaluation._differences import Difference
-from ..evaluation.leaderboard import Comparison, Leaderboard
+from ..evaluation.leaderboard import Comparison
 from ..views._blocks import some
 from ._findings import Findings
 from ._html import plural
@@ -88,11 +87,6 @@ def _views_help(findings: Findings) -> Answer | None:
     return Answer(question, short, f"<p>{text}</p>")
 
 
-def chosen_difference(board: Leaderboard, first: Comparison, second: Comparison) -> Difference:
-    """Return the difference of two rows that were chosen by their scores, corrected for the number of pairs of rows."""
-    return board.difference(first.name, second.name, board.n_pairs)
-
-
 def _verdict(found: Any, better: str, worse: str, unclear: str) -> str:
     if found.verdict == "different":
         return better if found.value > 0 else worse
@@ -105,7 +99,7 @@ def _simplest(findings: Findings) -> Answer:
     question = "Simplest within noise"
     if row is best:
         return Answer(question, escape(row.title), "<p>No simpler row is as good as the best one.</p>")
-    found = chosen_difference(board, best, row)
+    found = board.difference(best.name, row.name, board.n_pairs)
     text = f"{scored(findings, row)}. The best is not told apart from it: {difference_text(found, board.scoring)}."
     return Answer(question, escape(row.title), f"<p>{text}</p>")
 
@@ -116,7 +110,7 @@ def _baseline(findings: Findings) -> Answer | None:
     model = next((row for row in board if row.kind != "baseline"), None)
     if not baselines or model is None:
         return None
-    found = chosen_difference(board, model, baselines[0])
+    found = board.difference(model.name, baselines[0].name, board.n_pairs)
     short = _verdict(found, "Better than the baselines", "Worse than a baseline", "Not told apart from a baseline")
     text = (
         f"{difference_text(found, board.scoring)}: {titled(model)} less the best baseline, {titled(baselines[0])}, "

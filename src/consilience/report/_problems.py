@@ -116,16 +116,16 @@ def _informative_gaps(X: Views, y: np.ndarray, task: str) -> Iterator[str]:
     found: dict[str, tuple[float, str]] = {}
     n_tests = 0
     for what, rows, gaps in _gaps(X):
-        for label in np.unique(labels):
-            inside, n = labels[rows] == label, len(rows)
-            n_tests, n_gaps, hits = n_tests + 1, int(gaps.sum()), int(gaps[inside].sum())
-            if abs(gaps[inside].mean() - gaps[~inside].mean()) < _FEWEST_SHARE:
+        values = np.unique(labels[rows])
+        for label in values if len(values) > 1 else ():
+            inside, n_tests = labels[rows] == label, n_tests + 1
+            first, others = gaps[inside].mean(), gaps[~inside].mean()
+            if abs(first - others) < _FEWEST_SHARE:
                 continue
-            sides = hypergeom.sf(hits - 1, n, inside.sum(), n_gaps), hypergeom.cdf(hits, n, inside.sum(), n_gaps)
-            chance = 2 * min(sides)
+            hits, sizes = int(gaps[inside].sum()), (len(rows), int(inside.sum()), int(gaps.sum()))
+            chance = 2 * min(hypergeom.sf(hits - 1, *sizes), hypergeom.cdf(hits, *sizes))
             if chance < found.get(what, (_CHANCE, ""))[0]:
-                shares = [f"{100 * gaps[own].mean():.0f}%" for own in (inside, ~inside)]
-                found[what] = chance, f"{shares[0]} of {shown.get(label, label)}, and in {shares[1]} of the others"
+                found[what] = chance, f"{first:.0%} of {shown.get(label, label)}, and in {others:.0%} of the others"
     told = [f"{what} is missing in {text}." for what, (chance, text) in found.items() if chance * n_tests < _CHANCE]
     yield from (f"{sentence} Models can predict from what is missing." for sentence in told[:5])
 
