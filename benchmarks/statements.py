@@ -370,6 +370,7 @@ STATEMENTS: dict[str, tuple[Callable[..., list[Held]], int, list[Setting]]] = {
         ("150 samples, correlated views", {"n": 150, "columns": 10, "correlation": 0.8}),
         ("150 samples, 10 columns", {"n": 150, "columns": 10, "scoring": "roc_auc"}),
         ("120 samples, rare class (15%)", {"n": 120, "columns": 10, "rare": 0.15, "scoring": "balanced_accuracy"}),
+        ("100 samples, rare class (12%)", {"n": 100, "columns": 10, "rare": 0.12, "scoring": "f1"}),
     ]),
     "external": (external, 400, [
         ("150 samples, 35% of class 1", {"n": 150}),

@@ -159,6 +159,21 @@ def test_no_group_is_in_both_parts_of_any_split(y, cv):
     assert type(board.inner_cv) is expected.get((y is SIGN, cv), GroupKFold)
 
 
+@pytest.mark.parametrize("cv", [5, LeaveOneGroupOut()], ids=["number", "splitter"])
+@pytest.mark.parametrize("y", [SIGN, F], ids=["classification", "regression"])
+def test_two_hospitals_are_held_out_in_turn(y, cv):
+    center = np.where(np.arange(120) < 50, "north", "south")
+    consensus = "ConsensusClassifier" if y is SIGN else "ConsensusRegressor"
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        board = compare(X, y, groups=center, cv=cv, estimators=["EarlyFusion", consensus])
+        board.refit("EarlyFusion", X, y)
+    assert sorted(len(test) for _, test in board.splits) == [50, 70]
+    assert not board.failed
+    assert any("only one group, so the search for parameters splits it by samples" in note for note in board.notes)
+    assert ("There are 2 groups, so there are 2 folds instead of 5." in board.notes) == (cv == 5)
+
+
 def test_built_in_leave_one_out_gives_way_to_groups_and_scorers():
     plain = candidates(X, SIGN)["ViewMetricRidgeClassifierCV"]
     assert (type(final_estimator(plain[0])), plain[1]) == (cs.ViewMetricRidgeClassifierCV, {})
@@ -420,6 +435,25 @@ def test_the_simplest_row_and_files(tmp_path):
         board.difference("EarlyFusion", "nobody")
 
 
+def test_a_refit_has_the_groups_and_weights_of_its_samples():
+    names = [f"s{k}" for k in range(120)]
+    named = cs.Views({"a": A, "b": B}, sample_names=names)
+    weights = pd.Series(10.0 ** rng.uniform(-2, 2, 120), index=names)
+    board = compare(named, SIGN, sample_weight=weights, estimators=["CoRegularizedRidgeClassifierCV"], cv=3)
+    name, turned = board[0].name, np.arange(120)[::-1]
+    one, two = board.refit(name, named, SIGN), board.refit(name, named[turned], SIGN[turned])
+    assert one is not two
+    scores = one.decision_function(named)
+    np.testing.assert_allclose(two.decision_function(named), scores, atol=1e-9)
+    board.refit(name, named[:40], SIGN[:40])
+    np.testing.assert_array_equal(one.decision_function(named), scores)  # an earlier model stays as it is
+    other = cs.Views({"a": A, "b": B}, sample_names=["new", *names[1:]])
+    with pytest.raises(ValueError, match="1 of 120 samples were not in it: 'new'"):
+        board.refit(name, other, SIGN)
+    with pytest.raises(ValueError, match=r"used sample_weight, which cannot be matched.* y \(40 samples\) is not that"):
+        board.refit(name, X[:40], SIGN[:40])
+
+
 # -- what is refused
 BAD = {
     r"y must have one target per sample; got the shape \(120, 2\)": {"y": np.zeros((120, 2))},
@@ -444,8 +478,7 @@ BAD = {
     "nonsense": {"scoring": "nonsense"},
     r"fewer than the 5 folds\. Use a smaller `cv`, .* task='regression'": {"y": np.round(20 * F + 50).astype(int)},
     r"`groups` must have one value for each of the 120 samples; got \(3,\)": {"groups": [1, 2, 3]},
-    "There are 2 groups, fewer than the 5 folds": {"groups": np.arange(120) % 2},
-    "A training part has only one group": {"groups": np.arange(120) % 2, "cv": 2},
+    "All samples are of the group '7'": {"groups": np.full(120, 7)},
     "`cv` puts samples of group '.*' into the training and the test part": {"groups": GROUPS, "cv": KFold(7)},
     "`inner_cv` puts samples of group '.*' into": {"groups": GROUPS, "inner_cv": KFold(7)},
 }

@@ -5,7 +5,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from scipy.stats import binomtest, norm
+from scipy.stats import norm
 from sklearn.metrics import (
     get_scorer,
     log_loss,
@@ -18,15 +18,8 @@ from sklearn.metrics import (
 from sklearn.model_selection import RepeatedStratifiedKFold, StratifiedGroupKFold, StratifiedKFold
 
 import consilience as cs
-from consilience.evaluation._differences import FEWEST_UNITS, TRAINING_ALLOWANCE, PairedScores, compare_all, verdict_of
-from consilience.evaluation._intervals import (
-    flip_p_value,
-    holm,
-    mean_interval,
-    replicate_weights,
-    share_interval,
-    weaker,
-)
+from consilience.evaluation._differences import DIFFERENCE_ALLOWANCE, FEWEST_UNITS, PairedScores, verdict_of
+from consilience.evaluation._intervals import mean_interval, replicate_weights, share_interval
 from consilience.evaluation._measures import HeldOutPart, weighted_scores
 
 FIVE = StratifiedKFold(5, shuffle=True, random_state=0)
@@ -52,38 +45,32 @@ def accuracies(y, groups=None, sample_weight=None):
 
 
 # -- the tests themselves
-def test_the_test_of_mcnemar_is_exact():
-    for b, c in itertools.product(range(12), repeat=2):
-        terms = np.concatenate([np.ones(b), -np.ones(c), np.zeros(5)])
-        expected = binomtest(b, b + c).pvalue if b + c else 1.0
-        assert flip_p_value(terms) == pytest.approx(expected)
-        assert flip_p_value(3 * terms) == pytest.approx(expected)
+def score_of(name, y, P):
+    """Return the score of each row of predictions."""
+    hits, right = ((P == 1) & (y == 1)).sum(axis=1), y == P
+    if name == "accuracy":
+        return right.mean(axis=1)
+    if name == "f1":
+        return 2 * hits / (P.sum(axis=1) + y.sum())
+    return (right[:, y == 1].mean(axis=1) + right[:, y == 0].mean(axis=1)) / 2
 
 
-def test_sums_with_random_signs():
-    def by_hand(terms):
-        signs = np.array(list(itertools.product((-1, 1), repeat=len(terms))))
-        return np.mean(np.abs(signs @ terms) >= abs(terms.sum()) - 1e-9)
-
-    rng = np.random.default_rng(0)
-    for k in (1, 2, 5, 11):
-        whole, real = rng.integers(-4, 5, size=k).astype(float), rng.normal(size=k)
-        assert flip_p_value(whole) == pytest.approx(by_hand(whole))
-        assert flip_p_value(real) == pytest.approx(by_hand(real))
-    many = rng.normal(size=14) + 0.4
-    assert flip_p_value(many) == pytest.approx(by_hand(many), abs=0.02)  # signs at random
-    large = rng.normal(size=3000) + 0.03
-    assert flip_p_value(large) == pytest.approx(2 * norm.sf(abs(large.sum()) / np.sqrt(large @ large)))
-    whole = np.concatenate([np.full(40, 2.0), -np.full(25, 2.0), np.ones(30)])
-    signs = rng.choice((-1.0, 1.0), size=(200_000, len(whole)))
-    assert flip_p_value(whole) == pytest.approx(np.mean(np.abs(signs @ whole) >= whole.sum()), abs=1e-3)
-
-
-def test_corrected_p_values():
-    np.testing.assert_allclose(holm(np.array([0.01, 0.04, 0.03, 0.005])), [0.03, 0.06, 0.06, 0.02])  # by hand
-    assert holm(np.zeros(0)).shape == (0,)
-    assert weaker(0.05, 1.0) == pytest.approx(0.05)
-    assert weaker(2 * norm.sf(3.0), 1.25) == pytest.approx(2 * norm.sf(2.4))
+@pytest.mark.parametrize("name", ["accuracy", "balanced_accuracy", "f1"])
+def test_standard_errors_are_those_of_random_swaps(name):
+    rng, y = np.random.default_rng(0), (np.arange(100) % 4 == 0).astype(int)
+    rows = [row_of(str(k), rng.random(100) < share, y) for k, share in enumerate((0.8, 0.7))]
+    drawn = np.zeros(20_000)
+    for one, two in zip(rows[0].parts, rows[1].parts, strict=True):
+        swap, target = rng.random((len(drawn), len(one.test))) < 0.5, y[one.test]
+        first, second = (np.where(swap, a.predictions, b.predictions) for a, b in ((one, two), (two, one)))
+        drawn += (score_of(name, target, first) - score_of(name, target, second)) / 5
+    for each in rows:
+        each.scores = [score_of(name, y[part.test], part.predictions[None])[0] for part in each.parts]
+    found = PairedScores(get_scorer(name), y, np.array([0, 1]), None, None, 0.25).compare(*rows)
+    allowance = DIFFERENCE_ALLOWANCE if name == "accuracy" else 1.5
+    error = (found.high - found.low) / 2 / norm.isf(0.025) / allowance
+    assert drawn.mean() == pytest.approx(0, abs=0.002)
+    assert drawn.std() < error < 1.15 * drawn.std()  # one disagreement more
 
 
 def test_an_accuracy_is_compared_by_the_samples_that_one_has_right():
@@ -91,30 +78,31 @@ def test_an_accuracy_is_compared_by_the_samples_that_one_has_right():
     one, two = np.ones(628, dtype=bool), np.ones(628, dtype=bool)
     two[:146] = False  # 146 samples right only by the first, 4 only by the second
     one[146:150] = False
-    scores = accuracies(y)
-    value, low, high, p_value, n_units = scores.compare(row_of("one", one, y, 3), row_of("two", two, y, 3))
-    assert value == pytest.approx(142 / 628, abs=1e-3)
-    assert p_value == pytest.approx(weaker(binomtest(4, 150).pvalue, TRAINING_ALLOWANCE))
-    assert low > 0.17
-    assert high < 0.28
-    assert verdict_of(p_value, n_units, 100) == "different"
+    found = accuracies(y).compare(row_of("one", one, y, 2), row_of("two", two, y, 2), 100)
+    assert found.value == pytest.approx(142 / 628)
+    z = 142 / np.sqrt(150 + 1) / DIFFERENCE_ALLOWANCE
+    assert found.p_value == pytest.approx(100 * 2 * norm.sf(z))
+    half = norm.isf(0.025 / 100) * DIFFERENCE_ALLOWANCE * np.sqrt(151) / 628
+    assert (found.low, found.high) == pytest.approx((142 / 628 - half, 142 / 628 + half))
+    assert found.verdict == "different"
 
 
 def test_too_few_samples_are_said():
     y = np.zeros(12, dtype=int)
     found = accuracies(y).compare(row_of("one", np.arange(12) > 3, y, 3), row_of("two", np.arange(12) > 5, y, 3))
-    assert verdict_of(*found[3:]) == "too few samples to tell"
+    assert found.verdict == "too few samples to tell"
     assert verdict_of(1.0, FEWEST_UNITS) == "not told apart"
     assert verdict_of(1.0, FEWEST_UNITS, 10**9) == "too few samples to tell"  # even if they differed on every sample
     same = np.ones(500, dtype=bool)
     y = np.zeros(500, dtype=int)
     found = accuracies(y).compare(row_of("one", same, y), row_of("two", same, y))
-    assert found[0] == 0
-    assert verdict_of(*found[3:]) == "not told apart"
+    assert found.value == 0
+    assert found.verdict == "not told apart"
+    assert found.low < 0 < found.high
     groups = np.repeat(np.arange(5), 100)  # five groups are five observations
     found = accuracies(y, groups).compare(row_of("one", same, y), row_of("two", np.arange(500) % 4 > 0, y))
-    assert found[0] == pytest.approx(0.25)
-    assert verdict_of(*found[3:]) == "too few samples to tell"
+    assert found.value == pytest.approx(0.25)
+    assert found.verdict == "too few samples to tell"
 
 
 # -- weighted scores
@@ -184,19 +172,24 @@ def drawn(rng, n, shares, overlap):
     return [easy | (rng.random(n) < (share - overlap) / (1 - overlap)) for share in shares]
 
 
+def best_first(scores, rows):
+    """Return the differences between the best row and the others, as a leaderboard has them."""
+    rows = sorted(rows, key=lambda each: -np.mean(each.scores))
+    return [scores.compare(rows[0], each, len(rows) * (len(rows) - 1) // 2) for each in rows[1:]]
+
+
 def test_equal_estimators_are_rarely_called_different():
     rng, y = np.random.default_rng(0), np.zeros(150, dtype=int)
     single = board = covered = 0
     for _ in range(200):
         rows = [row_of(str(k), right, y) for k, right in enumerate(drawn(rng, 150, [0.8] * 6, 0.5))]
-        rows.sort(key=lambda each: -np.mean(each.scores))
         scores = accuracies(y)
-        found = compare_all(scores, rows)
-        board += any(found[0, k].verdict == "different" for k in range(1, 6))  # against the best, as on a leaderboard
-        first, second = (next(each for each in rows if each.name == name) for name in "01")
-        _, low, high, p_value, _ = scores.compare(first, second)
-        single += p_value <= 0.05
-        covered += low <= 0 <= high
+        found = best_first(scores, rows)
+        assert all((own.verdict == "different") == (own.low > 0 or own.high < 0) for own in found)
+        board += any(own.verdict == "different" for own in found)
+        pair = scores.compare(*rows[:2])
+        single += pair.p_value <= 0.05
+        covered += pair.low <= 0 <= pair.high
     assert single <= 0.05 * 200
     assert board <= 0.05 * 200
     assert covered >= 0.94 * 200
@@ -210,9 +203,9 @@ def test_ten_points_are_found_in_300_samples(share):
     for _ in range(400):
         one = rng.random(300) < share
         two = np.where(one, rng.random(300) < (share - 0.13) / share, rng.random(300) < 0.03 / (1 - share))
-        _, low, high, p_value, n = accuracies(y).compare(row_of("one", one, y), row_of("two", two, y))
-        found += verdict_of(p_value, n) == "different"
-        covered += low <= 0.1 <= high
+        pair = accuracies(y).compare(row_of("one", one, y), row_of("two", two, y))
+        found += pair.verdict == "different"
+        covered += pair.low <= 0.1 <= pair.high
     assert found > 0.9 * 400
     assert covered >= 0.95 * 400
 
@@ -224,7 +217,7 @@ def test_samples_of_a_group_are_not_independent():
     for _ in range(200):  # both estimators are right on whole groups, with equal chances
         rows = [row_of(name, np.repeat(rng.random(30) < 0.7, 10), y, 5) for name in "ab"]
         for whole in called:
-            called[whole] += accuracies(y, groups if whole else None).compare(*rows)[3] <= 0.05
+            called[whole] += accuracies(y, groups if whole else None).compare(*rows).p_value <= 0.05
     assert called[True] <= 0.05 * 200
     assert called[False] > 0.3 * 200  # what would be wrong
 
@@ -260,6 +253,46 @@ def fitted_rows(tables, y, splits):
     }
 
 
+def rare_rows(seed, n, share, weighted, scoring, parts=(0, 1)):
+    """Return scores and rows of ridge on each of two tables; the target depends on the first columns of `parts`."""
+    rng = np.random.default_rng([seed, n])
+    tables = rng.normal(size=(2, n, 3))
+    signal = sum(tables[k][:, 0] for k in parts) + 0.5 * rng.normal(size=n)
+    cut = np.quantile(signal, 1 - share)
+    y, weights = (signal > cut).astype(int), np.exp(2 * rng.normal(size=n)) if weighted else None
+    scorer, rows = get_scorer(scoring), []
+    for k, X in enumerate(tables):
+        parts, scores = [], []
+        for train, test in StratifiedKFold(5, shuffle=True, random_state=seed).split(X, y):
+            d = 3 * ridge(X[train], y[train])(X[test]) + 2  # as many positives as there are about
+            parts.append(HeldOutPart(test, (d > 0).astype(int), None, np.column_stack([-d, d])))
+            w = np.ones(len(test)) if weights is None else weights[test]
+            scores.append(weighted_scores(scorer, y, parts[-1], w[None], np.array([0, 1]))[0])
+        rows.append(row(str(k), parts, scores, n))
+    return PairedScores(scorer, y, np.array([0, 1]), None, weights, 0.25), rows
+
+
+@pytest.mark.parametrize("scoring", ["balanced_accuracy", "f1", "roc_auc"])
+@pytest.mark.parametrize(("n", "share", "weighted"), [(80, 0.12, False), (150, 0.12, False), (80, 0.5, True)])
+def test_views_of_equal_value_with_rare_classes_or_weights(n, share, weighted, scoring):
+    """Views that are exchangeable by construction."""
+    called = 0
+    for seed in range(200):
+        scores, rows = rare_rows(seed, n, share, weighted, scoring)
+        found = scores.compare(*rows)
+        called += found.verdict == "different"
+        assert (found.verdict == "different") == (found.low > 0 or found.high < 0)
+    assert called <= 200 * (0.05 + 2 * np.sqrt(0.05 * 0.95 / 200))
+
+
+@pytest.mark.parametrize(("scoring", "power"), [("balanced_accuracy", 0.9), ("f1", 0.9), ("roc_auc", 0.95)])
+def test_a_view_of_noise_is_told_from_one_of_signal(scoring, power):
+    found = [
+        scores.compare(*rows) for scores, rows in (rare_rows(k, 300, 0.1, False, scoring, (0,)) for k in range(50))
+    ]
+    assert np.mean([own.verdict == "different" and own.value > 0 for own in found]) >= power
+
+
 @pytest.mark.parametrize(
     ("n", "columns", "cv"),
     [
@@ -286,13 +319,12 @@ def test_views_of_equal_value_are_rarely_called_different(n, columns, cv):
                 noise = (noise + rng.normal(size=(n // 4, columns))[groups]) / np.sqrt(2)
             tables.append(noise + np.outer(2 * y - 1, np.full(columns, 0.75 / np.sqrt(columns))))
         for name, rows in fitted_rows(tables, y, splits).items():
-            rows.sort(key=lambda each: -np.mean(each.scores))
             scores = PairedScores(get_scorer(name), y, np.array([0, 1]), groups, None, 0.25)
-            found = compare_all(scores, rows)
-            single = np.array([scores.compare(*pair)[3] for pair in itertools.combinations(rows, 2)])
-            plain = [weaker(p_value, 1 / scores._allowance) <= 0.05 for p_value in single]
-            best = any(found[0, k].verdict == "different" for k in range(1, n_views))
-            counts[name] += np.mean(single <= 0.05), best, np.mean(plain)
+            best = any(found.verdict == "different" for found in best_first(scores, rows))
+            pairs = [scores.compare(*pair) for pair in itertools.combinations(rows, 2)]
+            allowance = DIFFERENCE_ALLOWANCE if name == "accuracy" else 1.5
+            plain = [abs(pair.value) > (pair.high - pair.low) / 2 / allowance for pair in pairs]
+            counts[name] += np.mean([pair.p_value <= 0.05 for pair in pairs]), best, np.mean(plain)
     for name, (pairs, boards, without) in counts.items():
         if columns > n:  # without the allowance for chance in the training samples
             assert without > 0.07 * repetitions, name

@@ -148,13 +148,11 @@ def test_unlabeled_unknown_and_single_classes(three):
     y = y.astype(object)
     y[0], y[1:4] = None, "new"
     result = evaluate_external(model, X, y, n_resamples=100)
-    assert (result.n_unlabeled, result.unknown, len(result.y)) == (1, ("new",), len(y) - 1)
-    assert result.measures["accuracy"].value == pytest.approx(np.mean(model.predict(X)[1:] == y[1:]))
-    assert result.by_class[-1].sensitivity.value == 0
-    assert np.isnan(result.by_class[-1].ppv.value)
+    assert (result.n_unlabeled, result.unknown, result.n_unknown, len(result.y)) == (1, ("new",), 3, len(y) - 4)
     kept = np.r_[4 : len(y)]
     known = evaluate_external(model, X[kept], y[kept], n_resamples=100)
-    assert result.measures["AUC"].value == known.measures["AUC"].value
+    assert result.measures == known.measures  # all measures are of the same samples
+    assert "The model does not know new: 3 samples left out of all measures." in str(result)
     one = evaluate_external(model, X[y == "a"], y[y == "a"], n_resamples=100)
     assert "AUC" not in one.measures
     assert one.measures["log loss"].value > 0
@@ -168,6 +166,64 @@ def test_targets_are_matched_by_name(three):
     series = pd.Series(y, index=named.sample_names).sample(frac=1, random_state=0)
     expected = evaluate_external(model, X, y, n_resamples=100).measures
     assert evaluate_external(model, named, series, n_resamples=100).measures == expected
+
+
+def test_training_samples_are_counted(three):
+    _, X, y = three
+    names = [f"p{k}" for k in range(len(y))]
+    model = make_pipeline(cs.PerView("standardize"), cs.CoRegularizedRidgeClassifier()).fit(X[:100], y[:100])
+    new = evaluate_external(model, X[100:200], y[100:200], n_resamples=100)
+    assert (new.n_training, new.measures_of_new, new.notes) == (0, {}, ())
+    rows = np.r_[150:90:-1]  # ten of them are training samples, under other names
+    both = evaluate_external(model, cs.Views(X[rows], sample_names=names[:60]), y[rows], n_resamples=100)
+    assert both.n_training == 9
+    others = np.r_[150:99:-1]
+    assert both.measures_of_new == evaluate_external(model, X[others], y[others], n_resamples=100).measures
+    assert "9 of 60 samples are training samples of the model" in str(both)
+    assert "On the other 51 samples: accuracy" in str(both)
+    whole = evaluate_external(model, X[:100], y[:100], n_resamples=100)
+    assert (whole.n_training, whole.measures_of_new) == (100, {})
+    machine = evaluate_external(cs.CoRegularizedSVC().fit(X[:100], y[:100]), X[50:150], y[50:150], n_resamples=100)
+    assert 0 < machine.n_training < 50  # support samples only, so the others need not be new
+    assert f"At least {machine.n_training} of 100 samples are training samples" in str(machine)
+    assert machine.measures_of_new == {}
+    linear = evaluate_external(cs.LateFusion(LogisticRegression()).fit(X[:99], y[:99]), X[99:], y[99:], n_resamples=100)
+    assert linear.n_training is None
+    assert "it cannot be checked that these samples are new" in str(linear)
+
+
+def test_samples_with_missing_views_and_gaps_are_compared_too():
+    rng = np.random.default_rng(0)
+    A, y = rng.normal(size=(80, 3)), np.arange(80) % 2
+    A[::5, 1] = np.nan
+    B = np.where((np.arange(80) % 3 == 0)[:, None], np.nan, rng.normal(size=(80, 2)))
+    frames = {"a": pd.DataFrame(A, columns=list("xyz")), "b": pd.DataFrame(B, columns=list("uv"))}
+    model = cs.ConsensusClassifier().fit(cs.Views(frames), y)
+    turned = {"b": frames["b"][["v", "u"]][40:], "a": frames["a"].assign(more=1.0)[["z", "more", "x", "y"]][40:]}
+    assert evaluate_external(model, cs.Views(turned), y[40:], n_resamples=100).n_training == 40
+    assert evaluate_external(model, cs.Views(a=A + 1e-9, b=B), y, n_resamples=100).n_training == 0
+
+
+def test_columns_in_other_units_are_told():
+    rng = np.random.default_rng(0)
+    names = [f"g{k}" for k in range(200)]
+    spreads = rng.uniform(0.1, 2, 200)
+
+    def draw(n):
+        return pd.DataFrame(rng.lognormal(sigma=spreads, size=(n, 200)), columns=names)
+
+    A, B, y = draw(100), draw(100), np.arange(100) % 2
+    for model in (cs.ConsensusClassifier(), make_pipeline(cs.PerView("log"), cs.CoRegularizedRidgeClassifier())):
+        model.fit(cs.Views(a=A, b=B), y)
+        for n in (10, 40, 100):
+            new = {"a": draw(n), "b": draw(n)}
+            assert evaluate_external(model, cs.Views(new), y[:n], n_resamples=100).notes == ()
+        (note,) = evaluate_external(model, cs.Views({**new, "b": 1000 * new["b"]}), y, n_resamples=100).notes
+        assert note.startswith("200 of 200 columns of view 'b' have values far from those in training")
+        few = new["a"].assign(g7=new["a"]["g7"] * 1e4 + 1e5)
+        (note,) = evaluate_external(model, cs.Views({**new, "a": few}), y, n_resamples=100).notes
+        assert note.startswith("1 of 200 columns of view 'a'")
+        assert "The median of 'g7' is" in note
 
 
 def test_messages(three):

@@ -173,7 +173,10 @@ def test_times_are_those_that_were_measured(tmp_path):
     assert [row.fit_time for row in boards[0]] == [row.fit_time for row in boards[1]]
 
 
-AWAITED = []
+class Awaited:
+    """Files to wait for: a list of the module would be a constant of the code that names it."""
+
+    files = []
 
 
 class Patient(Nearest):
@@ -181,7 +184,7 @@ class Patient(Nearest):
 
     def fit(self, X, y):
         for _ in range(6000):
-            if all(file.exists() and b'"estimator": "b"' in file.read_bytes() for file in AWAITED):
+            if all(file.exists() and b'"estimator": "b"' in file.read_bytes() for file in Awaited.files):
                 break
             time.sleep(0.01)
         return super().fit(X, y)
@@ -189,10 +192,10 @@ class Patient(Nearest):
 
 def test_results_are_kept_as_they_come(tmp_path, counted):
     y, options, file = PLACES, {"estimators": {"a": Patient(), "b": Nearest(1.0)}, "cv": 2}, tmp_path / "folds"
-    AWAITED.append(file)
+    Awaited.files.append(file)
     with joblib.parallel_config(backend="threading"):
         board = cs.compare(X, y, **BOARD | options, n_jobs=4, resume=file)
-    AWAITED.clear()
+    Awaited.files.clear()
     expected = content(cs.compare(X, y, **BOARD | options))
     assert content(board) == expected
     lines = file.read_bytes().splitlines(keepends=True)
@@ -310,6 +313,26 @@ def test_a_file_of_other_versions_is_refused(tmp_path, monkeypatch):
                 cs.compare(X, PLACES, **options, resume=file)
     file.write_bytes(file.read_bytes().replace(b'"format": 1', b'"format": 2'))
     with pytest.raises(ValueError, match=f"'{file}' is of another version of consilience. Name another file, or"):
+        cs.compare(X, PLACES, **options, resume=file)
+
+
+COSTS = {"wrong": 1.0}
+
+
+def cost(model, X, y):
+    return -paid(np.mean(model.predict(X) != y))
+
+
+def paid(share):
+    return COSTS["wrong"] * share
+
+
+def test_constants_of_your_own_functions_count(tmp_path, monkeypatch):
+    options, file = {"estimators": {"a": Nearest()}, "scoring": cost, **BOARD}, tmp_path / "folds"
+    first = cs.compare(X, PLACES, **options, resume=file)
+    assert cs.compare(X, PLACES, **options, resume=file)[0].score == first[0].score
+    monkeypatch.setitem(COSTS, "wrong", 100.0)
+    with pytest.raises(ValueError, match="differs in the measures"):
         cs.compare(X, PLACES, **options, resume=file)
 
 

@@ -80,6 +80,26 @@ PLANTED = {
         "looks like the number or name of a sample: 'patient_id'",
     ),
     "rare class": ({"a": A, "b": B}, np.r_[np.zeros(296), 1, 1, 1, 1].astype(int), "1 class has fewer than 10 samples"),
+    "copies of one view": (
+        {"a": np.repeat(A[:150], 2, axis=0), "b": B}, Y, "150 samples repeat another sample in view 'a'",
+    ),
+    "almost equal samples": (
+        {"a": np.r_[A[:180], A[:120] + 0.05 * A[180:]], "b": np.r_[B[:180], B[:120] + 0.05 * B[180:]]}, Y,
+        "240 samples are almost equal to another sample in every view",
+    ),
+    "a target with errors": (
+        {"a": A, "b": np.column_stack([B, np.where(np.arange(300) % 33 == 5, 1 - Y, Y)])}, Y,
+        "Column 5 of view 'b' predicts the target by itself (balanced accuracy 0.97",
+    ),
+    "a view that one class lacks": (
+        {"a": A, "b": np.where(((Y == 1) | (np.arange(300) % 20 == 0))[:, None], np.nan, B)}, Y,
+        "View 'b' is missing in 5% of 0, and in 100% of the others.",
+    ),
+    "a column that one class often lacks": (
+        {"a": A, "b": np.column_stack([B, np.where((Y == 1) & (np.arange(300) % 4 == 0), np.nan, A[:, 1] + B[:, 1])])},
+        Y,
+        "Column 5 of view 'b' is missing in 0% of 0, and in 25% of the others.",
+    ),
     "copies": ({"a": np.repeat(A[:150], 2, axis=0), "b": np.repeat(B[:150], 2, axis=0)}, Y, "150 samples repeat"),
 }  # fmt: skip
 
@@ -90,6 +110,31 @@ def test_planted_problems_are_found(case):
     found = problems(X, y)
     assert any(words in sentence for sentence in found), found
     assert len(found) <= 2
+
+
+def test_noise_has_no_problem():
+    """Of 20 draws with 60 to 500 samples and up to 2,000 columns, with gaps, counts and skewed columns."""
+    told = []
+    for seed in range(20):
+        draw = np.random.default_rng(seed)
+        n, widths = int(draw.integers(60, 501)), draw.choice([3, 20, 300, 2000], size=2)
+        first, second = draw.normal(size=(n, widths[0])), draw.lognormal(sigma=2.0, size=(n, widths[1]))
+        if seed % 3 == 0:
+            first[:, 1:][draw.random((n, widths[0] - 1)) < 0.1] = np.nan
+            second[draw.random(n) < 0.2] = np.nan
+        if seed % 3 == 1:
+            second = np.floor(second)
+        target = draw.normal(size=n) if seed % 4 == 0 else draw.integers(0, 1 + seed % 4, size=n)
+        told += problems({"a": first, "b": second}, target, "regression" if seed % 4 == 0 else "classification")
+    assert len(told) <= 1
+
+
+def test_missing_values_that_depend_on_a_number():
+    target = rng.normal(size=300)
+    X = {"a": A, "b": np.where((target > 0.5)[:, None], np.nan, B)}
+    (sentence,) = problems(X, target, "regression")
+    assert sentence.startswith("View 'b' is missing in")
+    assert "of the highest third, and in" in sentence
 
 
 def test_a_leak_into_a_target_of_numbers():

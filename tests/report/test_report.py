@@ -254,6 +254,11 @@ def test_columns_that_matter():
 
 
 # -- the answers
+def test_the_task_is_said(regression, text_of):
+    assert f"Task: regression, 80 values from {F.min():.4g} to {F.max():.4g}." in text_of(regression)
+    assert "Task: classification, 2 classes: 0, 1." in text_of(examined(X80, SIGN, "EarlyFusion"))
+
+
 def test_answers_are_differences_of_held_out_scores():
     rng = np.random.default_rng(0)
     y = np.arange(400) % 2
@@ -265,11 +270,18 @@ def test_answers_are_differences_of_held_out_scores():
     several = next(row for row in board if row.kind == "estimator")
     single = max((row for row in board if row.kind == "single view"), key=lambda row: row.score)
     assert several.score > single.score + 0.05
-    gain = np.mean(several.predictions == y) - np.mean(single.predictions == y)
-    views = answers["Do several views help?"]
-    assert views.short == "Yes"
-    assert f"<p>+{100 * gain:.1f} points of accuracy" in views.text
-    assert single.title in views.text
+    views, gain = answers["Do several views help?"], board.gain_of_views()
+    chosen = []  # the rows that are best in the other folds
+    for kind in ("estimator", "single view"):
+        rows = [row for row in board if row.kind == kind]
+        best = [max(rows, key=lambda row, k=k: sum(row.scores) - row.scores[k]) for k in range(3)]
+        chosen.append(np.mean([row.scores[k] for k, row in enumerate(best)]))
+    assert gain.value == pytest.approx(chosen[0] - chosen[1])
+    assert (views.short, gain.verdict, gain.n_comparisons) == ("Yes", "different", 1)
+    assert f"<p>+{100 * gain.value:.1f} points of accuracy" in views.text
+    assert "corrected" not in views.text
+    n_pairs = len(board) * (len(board) - 1) // 2
+    assert f", corrected for {n_pairs} comparisons)" in answers["Gap to the baseline"].text
     assert answers["Simplest within noise"].short == board.simplest().title
     assert answers["Gap to the baseline"].text.count("points of accuracy") == 1
     assert answers["Problems in the data"].short == "None found"
@@ -497,8 +509,13 @@ def test_a_page_on_an_external_cohort(text_of, tmp_path):
     assert "nan" not in re.sub(r"<style>.*?</style>|<script>.*?</script>", "", text, flags=re.S).lower().split()
     ridge = cs.CoRegularizedRidge().fit(X80[:40], F[:40])
     text = text_of(examine_external(ridge, X80[40:], F[40:], n_resamples=100))
+    assert "none of which is a training sample" in text
     for words in ("R²", "mean absolute error", "Predicted and true", "Calibration."):
         assert words in text
+    text = text_of(examine_external(ridge, X80[20:], F[20:], n_resamples=100))
+    assert "on 60 samples, 20 of which are training samples that the model stores." in text
+    assert "20 of 60 samples are training samples of the model" in text
+    assert "On the other 40 samples: R2" in text
 
 
 # -- in a browser

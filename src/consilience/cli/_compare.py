@@ -183,7 +183,7 @@ def repeated_folds(cv: int, repeats: int, y: Any, task: str, groups: Any, seed: 
     if groups is None:
         kind: Any = KFold if regression else StratifiedKFold
     else:
-        kind = GroupKFold if regression else StratifiedGroupKFold
+        kind, cv = GroupKFold if regression else StratifiedGroupKFold, min(cv, len(set(groups)))
     folds = [kind(cv, shuffle=True, random_state=seed + k) for k in range(repeats)]
     return [split for fold in folds for split in fold.split(y, y, groups)]
 

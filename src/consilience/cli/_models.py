@@ -113,6 +113,7 @@ def predict(
       consilience predict model.cons rna.parquet protein.parquet --id patient --proba --out predictions.csv
       consilience predict model.cons new.csv --coverage 0.9
     """
+    from ..evaluation._stored_samples import StoredSamples
     from ..io.writing import csv_lines, is_standard_output, write_atomically
     from ._predictions import prediction_rows
 
@@ -124,6 +125,8 @@ def predict(
     read = tell_views(samples.X, json_out, new=True)
     missing = warn_of_missing(known, samples.X)
     table = prediction_rows(model, samples.X, proba=proba, coverage=coverage, source=model_file)
+    for sentence in StoredSamples(model, samples.X).other_units():
+        say(sentence, err=True)
     if out is None:
         show({"predictions": table.nested, **missing, **read}, json_out, table.heads, table.rows)
         return

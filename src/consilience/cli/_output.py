@@ -157,7 +157,8 @@ def show_external(result: Any, summary: dict[str, Any], as_json: bool) -> None:
         }
         for own in result.by_class
     ]  # fmt: skip
-    show({**values, "intervals": intervals, **({"classes": classes} if classes else {}), **summary}, True)
+    more = {"training samples": result.n_training, "notes": list(result.notes)}
+    show({**values, "intervals": intervals, **({"classes": classes} if classes else {}), **more, **summary}, True)
 
 
 def show(summary: dict[str, Any], as_json: bool, columns: list[str] | None = None, rows: Any = None) -> None:

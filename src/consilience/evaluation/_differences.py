@@ -2,35 +2,30 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from itertools import combinations
 from typing import Any
 
 import numpy as np
+from scipy.stats import norm, rankdata
 
 from ._intervals import (
     LEVEL,
-    flip_p_value,
-    holm,
     mean_interval,
     mean_p_value,
     replicate_interval,
-    replicate_p_value,
     replicate_weights,
     share_interval,
     sum_interval,
-    weaker,
 )
-from ._measures import HeldOutPart, is_accuracy, range_of, weighted_scores
+from ._measures import HeldOutPart, has_formula, is_accuracy, needs_order_only, range_of, weighted_scores
 
 FEWEST_UNITS = 20  # samples, or groups, below which a difference that is not found says nothing
-VERDICTS = ("different", "not told apart", "too few samples to tell")
 _CELLS = 10_000_000  # of the weights of all replicates
 _REPLICATES = (200, 1000)  # for many and for few samples
-_EQUAL_FOLDS = 1.1  # folds whose sizes have at most this ratio count as equal
-# Standard errors of accuracies are multiplied by this for the chance in the training samples, which the test samples
-# do not show. Without it, more than 7% of pairs of equal estimators are called different instead of 5%, if there are
-# many more columns than samples (tests/evaluation/test_differences.py).
-TRAINING_ALLOWANCE = 1.25
+_SLOW_REPLICATES = 300  # of measures that are computed one by one
+# Standard errors are multiplied by these for the chance in the training samples, which the test samples do not show:
+# those of an accuracy, and those of a difference of accuracies. Without it, up to 18% of pairs of equal estimators are
+# called different instead of 5%, if there are many more columns than samples.
+TRAINING_ALLOWANCE, DIFFERENCE_ALLOWANCE = 1.25, 1.35
 
 
 @dataclass(frozen=True)
@@ -44,14 +39,16 @@ class Difference:
     value : float
         Score of the first minus score of the second, on the samples that both predicted.
     low, high : float
-        95% confidence interval of this difference alone.
+        95% confidence interval. Of several comparisons, the intervals hold together with a probability of 95%. The
+        verdict is "different" exactly if the interval does not contain 0.
     p_value : float
-        Probability of a difference at least as large if there is none. `Leaderboard.differences` corrects it for the
-        number of comparisons.
+        Probability of a difference at least as large if there is none, multiplied by the number of comparisons.
     verdict : {"different", "not told apart", "too few samples to tell"}
         "different" if the p-value is at most 0.05. "too few samples to tell" if there are fewer than 20 samples (or
         groups, if groups were given), or so few that even estimators that differ on every sample would not be told
         apart.
+    n_comparisons : int, default=1
+        Number of comparisons for which interval and p-value are corrected (Bonferroni).
 
     Examples
     --------
@@ -67,18 +64,21 @@ class Difference:
     high: float
     p_value: float
     verdict: str
+    n_comparisons: int = 1
 
     def __str__(self) -> str:
         interval = f"{self.value:.4f} ({self.low:.4f} to {self.high:.4f})"
-        return f"{self.first} - {self.second}: {interval}, p = {self.p_value:.2g}, {self.verdict}"
+        many = f" (of {self.n_comparisons} comparisons)" if self.n_comparisons > 1 else ""
+        return f"{self.first} - {self.second}: {interval}, p = {self.p_value:.2g}, {self.verdict}{many}"
 
 
 def verdict_of(p_value: float, n_units: int, n_comparisons: int = 1) -> str:
     """Return the verdict of a corrected p-value from a number of independent samples or groups."""
     if p_value <= LEVEL:
         return "different"
-    # estimators that differ on every unit, always in favor of the same one, have the p-value 2 / 2^n
-    hopeless = n_comparisons * weaker(2.0 ** (1 - min(n_units, 1000)), TRAINING_ALLOWANCE) > LEVEL
+    # the standard errors that estimators have which differ on every unit, always in favor of the same one
+    most = n_units / np.sqrt(n_units + 1) / DIFFERENCE_ALLOWANCE
+    hopeless = n_comparisons * 2 * norm.sf(most) > LEVEL
     return "too few samples to tell" if n_units < FEWEST_UNITS or hopeless else "not told apart"
 
 
@@ -150,44 +150,73 @@ class PairedScores:
         return float(len(counts) ** 2 / np.sum(1 / counts))
 
     # -- two estimators
-    def compare(self, first: Any, second: Any) -> tuple[float, float, float, float, int]:
-        """Return value, interval and p-value of a difference, and the number of independent samples or groups."""
+    def compare(self, first: Any, second: Any, n_comparisons: int = 1) -> Difference:
+        """Return the difference of two rows, corrected for a number of comparisons.
+
+        If two estimators are equally good, either one may have made either prediction of a sample. With e_u, half of
+        what the swap of unit u changes, random swaps of all units give differences of mean 0 and variance Σ e_u². One
+        more unit like the largest one is added, because few units may agree by chance.
+        """
         both = first.scored & second.scored
         n_units = self._n_units(both)
-        if n_units and is_accuracy(self.scorer):
-            return *self._compare_accuracies(first, second, both), n_units
-        one, two = (self._replicated(row.parts, both, np.array(row.scores)) for row in (first, second))
-        if n_units and one is not None and two is not None:
+        z = float(norm.isf(LEVEL / (2 * n_comparisons)))
+        effects = self._effects(first, second, both) if n_units else None
+        if effects is not None:
             value = self._score(first.parts, both) - self._score(second.parts, both)
-            size = min(len(one), len(two))
-            spread = one[:size] - two[:size]
-            low, high = replicate_interval(value, spread, n_units, self._allowance)
-            # the standard error of a few units is too uncertain for small p-values
-            few = n_units < FEWEST_UNITS
-            p_value = 1.0 if few else replicate_p_value(value, spread, n_units, self._allowance)
-            return value, low, high, p_value, n_units
-        by_fold = np.array(first.scores) - np.array(second.scores)
-        by_fold = by_fold[~np.isnan(by_fold)]
-        if not len(by_fold):
-            return np.nan, np.nan, np.nan, 1.0, 0
-        low, high = mean_interval(by_fold, self.test_ratio)
-        return float(by_fold.mean()), low, high, mean_p_value(by_fold, self.test_ratio), n_units
+            shares = self._shares([part.on(both) for part in first.parts])  # one disagreement, where there is none
+            least = float(shares.max()) if range_of(self.scorer) == (0.0, 1.0) else 0.0
+            largest = max(float(np.abs(effects).max()), least)
+            error = self._difference_allowance * float(np.sqrt(effects @ effects + largest**2))
+            low, high = value - z * error, value + z * error
+            p_value = 2 * float(norm.sf(abs(value) / error)) if error > 0 else 1.0
+        else:
+            by_fold = np.array(first.scores) - np.array(second.scores)
+            by_fold = by_fold[~np.isnan(by_fold)]
+            value = float(by_fold.mean()) if len(by_fold) else np.nan
+            low, high = mean_interval(by_fold, self.test_ratio, LEVEL / n_comparisons)
+            p_value, n_units = mean_p_value(by_fold, self.test_ratio), n_units if len(by_fold) else 0
+        p_value = min(1.0, n_comparisons * p_value)
+        verdict = verdict_of(p_value, n_units, n_comparisons)
+        return Difference(first.name, second.name, value, low, high, p_value, verdict, n_comparisons)
 
-    def _compare_accuracies(self, first: Any, second: Any, both: np.ndarray) -> tuple[float, float, float, float]:
-        """Compare the shares of correct predictions: an exact test of the samples that only one has right."""
-        parts = [[part.on(both) for part in row.parts] for row in (first, second)]
-        terms = self._by_unit(self._correct(parts[0]) - self._correct(parts[1]), both)
-        largest = float(self._shares(parts[0]).max())  # a sample's part of the score
-        # one disagreement more than observed, because a few samples may agree by chance
-        low, high = sum_interval(terms, extra=largest**2, allowance=self._allowance)
-        counted = terms
-        if self._has_equal_shares(parts[0]):
-            counts = [np.zeros(len(self.y)), np.zeros(len(self.y))]
-            for count, own in zip(counts, parts, strict=True):
-                for part in own:
-                    np.add.at(count, part.test, part.predictions == self.y[part.test])
-            counted = self._by_unit(counts[0] - counts[1], both)
-        return float(terms.sum()), low, high, weaker(flip_p_value(counted), self._allowance)
+    @property
+    def _difference_allowance(self) -> float:
+        return DIFFERENCE_ALLOWANCE if is_accuracy(self.scorer) else self._allowance
+
+    def _effects(self, first: Any, second: Any, samples: np.ndarray) -> np.ndarray | None:
+        """Return half of what the swap of each unit changes, where all others count half with each prediction.
+
+        Many units are swapped several at a time, the same at random in every call. None if the score cannot be computed
+        from held-out predictions.
+        """
+        if not all(row.parts and self._is_computable(row.parts, row.scores) for row in (first, second)):
+            return None
+        units = self._units()
+        n_units = int(units.max()) + 1
+        n_swapped = min(n_units, self._n_replicates())
+        units = (np.random.default_rng(0).permutation(n_units) % n_swapped)[units]
+        effects, n_folds = np.zeros(n_swapped), 0
+        for pair in zip(first.parts, second.parts, strict=True):
+            one, two = (
+                _in_order(part.on(samples)) if needs_order_only(self.scorer) else part.on(samples) for part in pair
+            )
+            if not len(one.test):
+                continue
+            swapped = np.unique(units[one.test])
+            chosen = np.where(units[one.test] == swapped[:, None], 0.5, 0.0)
+            W = np.hstack([0.5 + chosen, 0.5 - chosen])  # of the first estimator's predictions, then of the second's
+            weights = 1.0 if self.sample_weight is None else np.tile(self.sample_weight[one.test], 2)
+            turned = np.hstack([0.5 - chosen, 0.5 + chosen])
+            scores = [
+                weighted_scores(self.scorer, self.y, one.joined(two), V * weights, self.classes) for V in (W, turned)
+            ]
+            if any(values is None for values in scores):
+                return None
+            change: Any = scores[0] - scores[1]  # type: ignore[operator]
+            if not np.isnan(change).any():  # undefined in this fold, as an area under the curve with one class
+                effects[swapped] += change
+                n_folds += 1
+        return effects / n_folds if n_folds else None
 
     # -- sums over samples
     def _shares(self, parts: Sequence[HeldOutPart]) -> np.ndarray:
@@ -206,10 +235,6 @@ class PairedScores:
                 np.add.at(found, part.test, value * weights / weights.sum() / used)
         return found
 
-    def _has_equal_shares(self, parts: Sequence[HeldOutPart]) -> bool:
-        sizes = [len(part.test) for part in parts if len(part.test)]
-        return self.sample_weight is None and max(sizes) <= max(_EQUAL_FOLDS * min(sizes), min(sizes) + 1)
-
     def _by_unit(self, terms: np.ndarray, samples: np.ndarray) -> np.ndarray:
         """Return sums of terms over the units, of the units that have one of the samples."""
         units = self._units()
@@ -225,6 +250,10 @@ class PairedScores:
         return len(np.unique(self._units()[samples]))
 
     # -- replicates
+    def _n_replicates(self) -> int:
+        most = _REPLICATES[1] if has_formula(self.scorer) else _SLOW_REPLICATES
+        return int(np.clip(_CELLS // max(len(self.y), 1), _REPLICATES[0], most))
+
     def _score(self, parts: Sequence[HeldOutPart], samples: np.ndarray) -> float:
         found = self._mean_scores([part.on(samples) for part in parts], np.ones((1, len(self.y))))
         return np.nan if found is None else float(found[0])
@@ -236,8 +265,7 @@ class PairedScores:
             self._replicates[key] = None
             if parts and self._is_computable(parts, scores):
                 if self._weights is None:
-                    n_replicates = int(np.clip(_CELLS // max(len(self.y), 1), *_REPLICATES))
-                    self._weights = replicate_weights(self._units(), 0, n_replicates)
+                    self._weights = replicate_weights(self._units(), 0, self._n_replicates())
                 found = self._mean_scores([part.on(samples) for part in parts], self._weights)
                 self._replicates[key] = None if found is None or np.isnan(found).any() else found
         return self._replicates[key]
@@ -266,23 +294,12 @@ class PairedScores:
                 continue
             if np.isnan(found).all():  # undefined in this fold, as an area under the curve with one class
                 continue
-            size = len(found)  # fewer for measures that are computed one by one
-            by_fold = own[:size].mean(axis=1)
-            total, counted = total[:size] + by_fold * found, counted[:size] + by_fold
+            by_fold = own.mean(axis=1)
+            total, counted = total + by_fold * found, counted + by_fold
         return total / counted if counted.any() else None
 
 
-def compare_all(scores: PairedScores, rows: Sequence[Any]) -> dict[tuple[int, int], Difference]:
-    """Return the differences of all pairs of rows, corrected for the number of pairs.
-
-    The best row is chosen by the same predictions, so that the comparisons with it are a choice of all pairs.
-    """
-    pairs = list(combinations(range(len(rows)), 2))
-    found = [scores.compare(rows[a], rows[b]) for a, b in pairs]
-    corrected = holm(np.array([p_value for *_, p_value, _ in found]))
-    return {
-        (a, b): Difference(
-            rows[a].name, rows[b].name, value, low, high, float(p_value), verdict_of(p_value, n_units, len(pairs))
-        )
-        for (a, b), (value, low, high, _, n_units), p_value in zip(pairs, found, corrected, strict=True)
-    }
+def _in_order(part: HeldOutPart) -> HeldOutPart:
+    """Return a part whose scores are ranks, so that those of two estimators can be swapped."""
+    scores = (None if S is None else rankdata(S, axis=0) for S in (part.probabilities, part.decisions))
+    return HeldOutPart(part.test, part.predictions, *scores)

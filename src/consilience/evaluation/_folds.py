@@ -40,11 +40,22 @@ def _check_classes(y: np.ndarray) -> None:
         raise ValueError(f"All samples have the class '{y[0]}'. A comparison needs at least two classes.")
 
 
-def outer_splits(cv: Any, y: np.ndarray, task: str, groups: np.ndarray | None, random_state: int) -> Splits:
-    """Return training and test samples of each outer split; a sample may be in several test parts, or in none."""
+def outer_splits(
+    cv: Any, y: np.ndarray, task: str, groups: np.ndarray | None, random_state: int
+) -> tuple[Splits, list[str]]:
+    """Return training and test samples of each outer split, and a sentence if there are fewer folds than asked for.
+
+    A sample may be in several test parts, or in none.
+    """
+    notes = []
+    if groups is not None and len(np.unique(groups)) < 2:
+        raise ValueError(f"All samples are of the group '{groups[0]}'. Use at least two groups, or leave `groups` out.")
     if isinstance(cv, Integral):
-        _check_number_of_folds(int(cv), y, task, groups)
-        splitter = _splitter(int(cv), task, groups, random_state)
+        n_folds = int(cv) if groups is None else min(int(cv), len(np.unique(groups)))
+        if n_folds < int(cv):
+            notes.append(f"There are {n_folds} groups, so there are {n_folds} folds instead of {cv}.")
+        _check_number_of_folds(n_folds, y, task)
+        splitter = _splitter(n_folds, task, groups, random_state)
     else:
         splitter = check_cv(cv)
     splits = tuple(splitter.split(np.zeros((len(y), 1)), y, groups))  # splitters use only the number of samples
@@ -57,31 +68,37 @@ def outer_splits(cv: Any, y: np.ndarray, task: str, groups: np.ndarray | None, r
         raise ValueError(f"`cv` puts sample {row} into the training and the test part of one split; got {cv!r}.")
     if groups is not None:
         _check_groups_apart("cv", splits, groups)
-    return splits
+    return splits, notes
 
 
 def inner_splitter(
     inner_cv: Any, y: np.ndarray, task: str, groups: np.ndarray | None, random_state: int, splits: Splits
-) -> Any:
-    """Return the splitter of the search inside training parts; a number of folds is reduced to what they allow."""
+) -> tuple[Any, list[str]]:
+    """Return the splitter of the search inside training parts, and a sentence if it does not keep groups together.
+
+    A number of folds is reduced to what the training parts allow.
+    """
     if not isinstance(inner_cv, Integral):
         splitter = check_cv(inner_cv)
         if groups is not None:
             for train, _ in splits:
                 inside = splitter.split(np.zeros((len(train), 1)), y[train], groups[train])
                 _check_groups_apart("inner_cv", inside, groups[train])
-        return splitter
+        return splitter, []
     units = y if task == "classification" else np.zeros(len(y))  # for regression, all samples count as one class
     fewest = min(int(np.unique(units[train], return_counts=True)[1].min()) for train, _ in splits)
+    notes = []
     if groups is not None:
         n_groups = min(len(np.unique(groups[train])) for train, _ in splits)
         if n_groups < 2:
-            raise ValueError(
-                "A training part has only one group, so that the search for parameters cannot split it by groups. "
-                "Use a larger `cv`, or more groups."
-            )
-        fewest = min(fewest, n_groups)
-    return _splitter(max(2, min(int(inner_cv), fewest)), task, groups, random_state)
+            groups = None
+            notes = [
+                "A training part has only one group, so the search for parameters splits it by samples. The scores are "
+                "of other groups all the same."
+            ]
+        else:
+            fewest = min(fewest, n_groups)
+    return _splitter(max(2, min(int(inner_cv), fewest)), task, groups, random_state), notes
 
 
 def _splitter(n_folds: int, task: str, groups: np.ndarray | None, random_state: int) -> Any:
@@ -91,10 +108,8 @@ def _splitter(n_folds: int, task: str, groups: np.ndarray | None, random_state: 
     return kind(n_folds, shuffle=True, random_state=random_state)
 
 
-def _check_number_of_folds(cv: int, y: np.ndarray, task: str, groups: np.ndarray | None) -> None:
-    """Validate that there are enough samples, samples of each class and groups for this number of folds."""
-    if groups is not None and len(np.unique(groups)) < cv:
-        raise ValueError(f"There are {len(np.unique(groups))} groups, fewer than the {cv} folds. Use a smaller `cv`.")
+def _check_number_of_folds(cv: int, y: np.ndarray, task: str) -> None:
+    """Validate that there are enough samples, and samples of each class, for this number of folds."""
     if task == "regression":
         if len(y) < 2 * cv:
             raise ValueError(

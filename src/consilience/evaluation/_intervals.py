@@ -1,28 +1,22 @@
 """95% confidence intervals and p-values of cross-validated scores and of their differences."""
 
-import itertools
-
 import numpy as np
-from scipy.stats import binom, norm
+from scipy.stats import norm
 from scipy.stats import t as student
 
 LEVEL = 0.05  # of the tests; the intervals cover 1 - LEVEL
-_ENUMERATED = 12  # signs that are all tried
-_FLIPS = 10_000  # random choices of signs
-_MOST_FLIPPED = 1000  # terms up to which signs are drawn; the sum of more is close to normal
-_EXACT_RANGE = 4000  # of integer sums up to which their distribution is computed
 
 
 # -- intervals over folds
-def mean_interval(scores: np.ndarray, test_ratio: float) -> tuple[float, float]:
-    """Return the t-interval of the mean of fold scores.
+def mean_interval(scores: np.ndarray, test_ratio: float, level: float = LEVEL) -> tuple[float, float]:
+    """Return the t-interval of the mean of fold scores, which covers 1 - level.
 
     Training parts share samples, so the variance of the mean is (1/k + n_test/n_train) s² (Nadeau and Bengio 2003).
     """
     k, mean = len(scores), float(scores.mean()) if len(scores) else np.nan
     if k < 2:
         return -np.inf, np.inf
-    half = float(student.ppf(1 - LEVEL / 2, k - 1)) * _fold_error(scores, test_ratio)
+    half = float(student.ppf(1 - level / 2, k - 1)) * _fold_error(scores, test_ratio)
     return mean - half, mean + half
 
 
@@ -76,45 +70,6 @@ def sum_interval(terms: np.ndarray, extra: float = 0.0, allowance: float = 1.0) 
     return total - half, total + half
 
 
-def flip_p_value(terms: np.ndarray) -> float:
-    """Return the two-sided p-value of a sum of independent terms, each of which may have had the other sign.
-
-    For terms of -1, 0 and 1 this is the exact test of McNemar (1947): the number of ones among the terms that are not
-    zero has a binomial distribution. For other integers the distribution of the sum is exact too. Otherwise all signs
-    are tried, or many of them at random.
-    """
-    terms = terms[terms != 0]
-    if not len(terms):
-        return 1.0
-    total, k = abs(float(terms.sum())), len(terms)
-    if np.array_equal(terms, np.round(terms)):
-        sizes, counts = np.unique(np.abs(terms).astype(np.int64), return_counts=True)
-        if len(sizes) == 1:  # the number of plus signs is binomial
-            plus = round((total / sizes[0] + k) / 2)
-            return float(min(1.0, 2 * binom.sf(plus - 1, k, 0.5)))
-        if int(sizes @ counts) <= _EXACT_RANGE:
-            return _sum_p_value(sizes, counts, round(total))
-    slack = 1e-9 * float(np.abs(terms).sum())  # sums in another order
-    if k <= _ENUMERATED:
-        signs = np.array(list(itertools.product((-1.0, 1.0), repeat=k)))
-        return float(np.mean(np.abs(signs @ terms) >= total - slack))
-    if k > _MOST_FLIPPED:
-        return float(2 * norm.sf(total / np.sqrt(float(terms @ terms))))
-    signs = np.random.default_rng(0).choice((-1.0, 1.0), size=(_FLIPS, k))
-    return float((1 + np.sum(np.abs(signs @ terms) >= total - slack)) / (1 + _FLIPS))
-
-
-def _sum_p_value(sizes: np.ndarray, counts: np.ndarray, total: int) -> float:
-    """Return P(|S| >= total) for S = Σ ±size, with `counts` terms of each size and independent signs."""
-    chances = np.ones(1)  # of the sum of the terms with a plus sign
-    for size, count in zip(sizes, counts, strict=True):
-        own = np.zeros(size * count + 1)
-        own[::size] = binom.pmf(np.arange(count + 1), count, 0.5)
-        chances = np.convolve(chances, own)
-    sums = 2 * np.arange(len(chances)) - int(sizes @ counts)
-    return float(min(1.0, chances[np.abs(sums) >= total].sum()))
-
-
 # -- replicates of a bootstrap
 def replicate_weights(units: np.ndarray, random_state: int, n_replicates: int) -> np.ndarray:
     """Return weights of the samples in each replicate of the Bayesian bootstrap (Rubin 1981).
@@ -145,26 +100,3 @@ def replicate_interval(
     low, high = np.quantile(replicates, [LEVEL / 2, 1 - LEVEL / 2])
     scale = allowance * replicate_scale(n_units)
     return value - scale * max(value - float(low), 0.0), value + scale * max(float(high) - value, 0.0)
-
-
-def replicate_p_value(value: float, replicates: np.ndarray, n_units: int, allowance: float = 1.0) -> float:
-    """Return the two-sided p-value of a difference by the standard error of its replicates and Student's t."""
-    if n_units < 2:
-        return 1.0
-    error = allowance * float(replicates.std()) * float(np.sqrt((n_units + 1) / (n_units - 1)))
-    return float(2 * student.sf(abs(value) / error, n_units - 1)) if error > 0 else float(value == 0)
-
-
-def weaker(p_value: float, allowance: float) -> float:
-    """Return a two-sided p-value whose normal deviate is divided by an allowance for other sources of variance."""
-    return float(2 * norm.sf(norm.isf(p_value / 2) / allowance))
-
-
-# -- many comparisons
-def holm(p_values: np.ndarray) -> np.ndarray:
-    """Return p-values corrected for their number, so that all are valid together (Holm 1979)."""
-    order = np.argsort(p_values, kind="stable")
-    factors = np.arange(len(p_values), 0, -1)
-    corrected = np.empty(len(p_values))
-    corrected[order] = np.minimum(1.0, np.maximum.accumulate(p_values[order] * factors))
-    return corrected

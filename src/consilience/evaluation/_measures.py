@@ -27,7 +27,6 @@ _ONE_CLASS = {
     "average_precision": metrics.average_precision_score,
 }
 _MEANING = {"_ovr": "the mean over the classes, each against the others", "_macro": "the mean over the classes"}
-_GENERIC_REPLICATES = 300  # of measures that are computed one by one
 
 
 @dataclass(frozen=True)
@@ -50,6 +49,13 @@ class HeldOutPart:
             return self
         parts = (None if part is None else part[kept] for part in (self.probabilities, self.decisions))
         return HeldOutPart(self.test[kept], self.predictions[kept], *parts)
+
+    def joined(self, other: "HeldOutPart") -> "HeldOutPart":
+        """Return a part with the predictions of two estimators for the same samples."""
+        pairs = [(getattr(self, name), getattr(other, name)) for name in ("probabilities", "decisions")]
+        scores = (None if a is None or b is None else np.concatenate([a, b]) for a, b in pairs)
+        predictions = np.concatenate([self.predictions, other.predictions])
+        return HeldOutPart(np.tile(self.test, 2), predictions, *scores)
 
 
 # -- reading `scoring`
@@ -268,7 +274,7 @@ def _response(part: HeldOutPart, scorer: Any) -> np.ndarray | None:
 
 
 def _one_by_one(y: np.ndarray, part: HeldOutPart, W: np.ndarray, classes: Any, kwargs: Any, scorer: Any) -> Any:
-    """Return the scores by the metric itself, for the first replicates only; None if it takes no weights."""
+    """Return the scores by the metric itself; None if it takes no weights."""
     function = scorer._score_func
     if "sample_weight" not in inspect.signature(function).parameters:
         return None
@@ -280,7 +286,7 @@ def _one_by_one(y: np.ndarray, part: HeldOutPart, W: np.ndarray, classes: Any, k
         if response.shape[1] == 2:  # scikit-learn gives the scores of the class that is counted
             response = response[:, int(np.searchsorted(classes, kwargs.get("pos_label", classes[1])))]
     try:
-        return np.array([function(y, response, sample_weight=w, **kwargs) for w in W[:_GENERIC_REPLICATES]])
+        return np.array([function(y, response, sample_weight=w, **kwargs) for w in W])
     except (ValueError, TypeError, IndexError):
         return None
 
@@ -305,6 +311,17 @@ _KNOWN: dict[Any, Callable[..., Any]] = {
 def is_accuracy(scorer: Any) -> bool:
     """Tell whether a scorer is the share of correct predictions, for which tests are exact."""
     return getattr(scorer, "_score_func", None) is metrics.accuracy_score and not getattr(scorer, "_kwargs", {})
+
+
+def has_formula(scorer: Any) -> bool:
+    """Tell whether the scores of many rows of weights are computed together."""
+    return getattr(scorer, "_score_func", None) in _KNOWN
+
+
+def needs_order_only(scorer: Any) -> bool:
+    """Tell whether a scorer uses only the order of the scores of a class, whatever their units."""
+    orders = roc_auc_score, class_auc, metrics.average_precision_score
+    return getattr(scorer, "_score_func", None) in orders
 
 
 def range_of(scorer: Any) -> tuple[float, float]:

@@ -70,8 +70,10 @@ def fit_part(
         warnings.simplefilter("ignore", ConvergenceWarning)
         warnings.filterwarnings("ignore", message="The least populated class")
         warnings.filterwarnings("ignore", message="The effects of batches")  # `compare` counts them
+        warnings.filterwarnings("ignore", message="The groups parameter is ignored")  # `compare` has a note on it
         X, y = X[rows], y[rows]
         groups, weights = (None if part is None else part[rows] for part in (groups, sample_weight))
+        groups = None if groups is None or len(np.unique(groups)) < 2 else groups
         if weights is not None and isinstance(model, GridSearchCV) and callable(model.scoring):
             return _fit_weighted_search(model, X, y, groups, weights)
         # threads of boosted trees wait for each other if processes share the cores

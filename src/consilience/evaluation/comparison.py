@@ -100,8 +100,9 @@ def compare(
     inner_cv : int or splitter, default=3
         Folds of the search inside each training part. A number is reduced if a class or the groups are too few.
     groups : array-like of shape (n_samples,), optional
-        Groups of samples, such as patients. No group is in both parts of an outer or inner split, and tests and
-        intervals count groups instead of samples.
+        Groups of samples, such as patients or hospitals. No group is in both parts of an outer or inner split, and
+        tests and intervals count groups instead of samples. With fewer groups than folds, each group is held out in
+        turn. Where a training part has only one group, its inner folds split samples. Notes of the leaderboard say so.
     estimators : "all", iterable of str, or dict, optional
         Names of `candidates` to compare, or "all" for every candidate. Or a dict of your own estimators by name; a
         value may also be a pair (estimator, grid), as in `candidates`. Estimators that do not take `Views` get one
@@ -158,7 +159,9 @@ def compare(
 
     A file of `resume` belongs to one comparison: to its data, folds, measures and estimators, and to the versions of
     this library, Python and the packages. With others, it is refused and stays as it is. Only `n_jobs` and `verbose`
-    may differ. The code of your own functions and classes counts too, but not that of the functions they call.
+    may differ. Your own functions and classes count with their code, and with the constants, functions and classes of
+    their module that the code names. Not seen are functions that it calls in other modules, attributes of modules
+    (``settings.COST``), and the files and environment variables that it reads.
     Splitters and estimators need a fixed ``random_state``. The file stays when the comparison ends; remove it when you
     no longer need it. It holds predictions for all samples, so protect it like the data.
 
@@ -185,9 +188,9 @@ def compare(
     built_in_cv = scoring == DEFAULT_SCORING[task] and groups is None
     pairs, kinds, more = _read_estimators(estimators, baselines, X, y, task, prepare, built_in_cv)
     pairs, unweighted = _with_class_weight(pairs, class_weight, task)
-    splits = outer_splits(cv, y, task, groups, random_state)
+    splits, fewer = outer_splits(cv, y, task, groups, random_state)
     tell_new_batches(X, prepare, splits)
-    inner = inner_splitter(inner_cv, y, task, groups, random_state, splits)
+    inner, ungrouped = inner_splitter(inner_cv, y, task, groups, random_state, splits)
     searches = {name: make_search(pair, inner, scorer) for name, pair in pairs.items()}
     data = {name: data_of(name, X, y, groups, weights, splits, prepare) for name in pairs}
     classes = np.unique(y) if task == "classification" else None
@@ -206,7 +209,7 @@ def compare(
         for name, parts in results.items()
         if name not in failed
     ]
-    notes = [*notes, *more, *unweighted, *_undefined(results)]
+    notes = [*notes, *more, *fewer, *ungrouped, *unweighted, *_undefined(results)]
     return Leaderboard(
         _ranked(rows), splits, task, scoring, scorer, pairs, inner, groups, random_state, failed, X.sample_names,
         prepare, tuple(scorers), classes, y, weights, tuple(notes),

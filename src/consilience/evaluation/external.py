@@ -1,7 +1,7 @@
 """Evaluation of a fitted model on an external cohort: every measure with a 95% interval, classes, ROC, calibration."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from numbers import Integral
 from typing import Any, NamedTuple
 
@@ -18,11 +18,13 @@ from ..views._samples import in_order_of
 from ..views.conversion import as_views
 from ..views.validation import labeled_rows
 from ._intervals import share_interval
+from ._stored_samples import StoredSamples
 
 __all__ = ["ClassMeasures", "ExternalEvaluation", "Measure", "evaluate_external"]
 
 _CELLS = 4_000_000  # entries of the resampled weights that are in memory at a time
 _EDGES = 10  # bins of probabilities
+UNCHECKED = "The model stores no training samples, so it cannot be checked that these samples are new."
 
 
 class Measure(NamedTuple):
@@ -99,8 +101,16 @@ class ExternalEvaluation:
     n_unlabeled : int
         Number of samples without a target, which are left out.
     unknown : tuple
-        Classes that the model does not know. Their samples count as wrong, and take no part in AUC, log loss and Brier
-        score.
+        Classes that the model does not know. Their samples are left out of all measures.
+    n_unknown : int
+        Number of samples of these classes.
+    n_training : int or None
+        Number of samples that have the values of a training sample in all views. None if the model stores no training
+        samples, so that it cannot be checked.
+    measures_of_new : dict
+        The measures of the other samples, if there are some of both.
+    notes : tuple of str
+        Sentences about what limits the evaluation, printed below the measures.
 
     Examples
     --------
@@ -122,6 +132,10 @@ class ExternalEvaluation:
     predictions: np.ndarray
     n_unlabeled: int = 0
     unknown: tuple[Any, ...] = ()
+    n_unknown: int = 0
+    n_training: int | None = None
+    measures_of_new: dict[str, Measure] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         rows = list(self.measures.items())
@@ -130,7 +144,8 @@ class ExternalEvaluation:
         wide = max(len(name) for name, _ in rows)
         lines = [f"{'':<{wide}}  {'value':>8}  {'95% interval':>17}"]
         lines += [f"{name:<{wide}}  {own.value:>8.4f}  {own.low:>8.4f} {own.high:>8.4f}" for name, own in rows]
-        return "\n".join(lines)
+        notes = [*self.notes, *([UNCHECKED] if self.n_training is None else [])]
+        return "\n".join([*lines, *([""] if notes else []), *notes])
 
 
 @validate_params(
@@ -152,9 +167,11 @@ def evaluate_external(
     model : estimator
         A fitted classifier or regressor.
     X : Views or what the model predicts
-        Samples that took no part in the fit.
+        Samples that took no part in the fit. Where the model stores training samples, they are compared by value, and a
+        note says how many of the samples repeat one.
     y : array-like of shape (n_samples,)
-        Their classes or targets. Samples whose target is missing are left out and counted.
+        Their classes or targets. Samples whose target is missing, or a class that the model does not know, are left out
+        of all measures and counted.
     n_resamples : int, default=1000
         Number of bootstrap resamples of the samples.
     random_state : int, default=0
@@ -190,22 +207,80 @@ def evaluate_external(
     labeled, y = labeled_rows(y)
     if y.ndim != 1 or not len(y):
         raise ValueError(f"evaluate_external needs one known target per sample; y has shape {y.shape} without missing.")
+    n_unlabeled, unknown = int(np.sum(~labeled)), ()
     rows = np.flatnonzero(labeled)
+    if is_classifier(model):
+        known, unknown = _known_classes(model, y)
+        rows, y = rows[known], y[known]
+    elif y.dtype.kind not in "iufb":
+        raise ValueError(f"The model is for regression, but y has {y[:1].tolist()[0]!r}, for example. Give numbers.")
+    n_unknown = int(len(labeled) - n_unlabeled - len(rows))
     if len(rows) < len(labeled):
-        X = X.iloc[rows] if hasattr(X, "iloc") else X[rows]
-    n_unlabeled = int(len(labeled) - len(rows))
-    rng = np.random.default_rng(random_state)
-    predictions = np.asarray(model.predict(X))
-    if not is_classifier(model):
-        if y.dtype.kind not in "iufb":
-            raise ValueError(
-                f"The model is for regression, but y has {y[:1].tolist()[0]!r}, for example. Give numbers."
+        X = _samples(X, rows)
+    result = _evaluate(model, X, y, n_resamples, np.random.default_rng(random_state), positive)
+    result = replace(result, n_unlabeled=n_unlabeled, unknown=unknown, n_unknown=n_unknown)
+    training = StoredSamples(model, X)
+    repeated = training.repeated()
+    if repeated is not None:
+        result = replace(result, n_training=int(repeated.sum()))
+        if training.all_stored and 0 < repeated.sum() < len(y):
+            new, rng = np.flatnonzero(~repeated), np.random.default_rng(random_state)
+            result = replace(
+                result, measures_of_new=_evaluate(model, _samples(X, new), y[new], n_resamples, rng, positive).measures
             )
-        y = y.astype(np.float64)
-        values = predictions.astype(np.float64).reshape(len(y))
-        measures = _regression_measures(y, values, n_resamples, rng)
-        return ExternalEvaluation("regression", measures, (), {}, binned(values, y), y, values, n_unlabeled)
-    return _evaluate_classifier(model, X, y, predictions, n_unlabeled, n_resamples, rng, positive)
+    return replace(result, notes=(*_notes(result, training.all_stored), *training.other_units()))
+
+
+def _samples(X: Any, rows: np.ndarray) -> Any:
+    return X.iloc[rows] if hasattr(X, "iloc") else X[rows]
+
+
+def _known_classes(model: Any, y: np.ndarray) -> tuple[np.ndarray, tuple[Any, ...]]:
+    """Return which labels the model knows, and the other ones; some must be known."""
+    classes = np.asarray(model.classes_)
+    known = np.isin(y, classes)
+    if (y.dtype.kind != classes.dtype.kind and "U" in (y.dtype.kind, classes.dtype.kind)) or not known.any():
+        raise ValueError(f"The model has the classes {some(classes, 5)}, but y has {y[:1].tolist()[0]!r}, for example.")
+    return known, tuple(np.unique(y[~known]).tolist())
+
+
+def _count(n: int) -> str:
+    return f"{n:,} sample{'s' * (n != 1)}"
+
+
+def _notes(result: ExternalEvaluation, all_stored: bool) -> list[str]:
+    """Return sentences about samples that are left out, and about training samples."""
+    notes, n = [], len(result.y)
+    if result.n_unlabeled:
+        notes.append(f"{_count(result.n_unlabeled)} without a target left out.")
+    if result.unknown:
+        notes.append(
+            f"The model does not know {some([str(label) for label in result.unknown], 5)}: {_count(result.n_unknown)} "
+            "left out of all measures. Spell classes as in training."
+        )
+    if result.n_training:
+        notes.append(
+            f"{'' if all_stored else 'At least '}{result.n_training:,} of {n:,} samples are training samples of the "
+            "model (equal in all views); scores on them are not of new samples."
+        )
+    if result.measures_of_new:
+        listed = (
+            f"{name} {own.value:.4f} ({own.low:.4f} to {own.high:.4f})" for name, own in result.measures_of_new.items()
+        )
+        notes.append(f"On the other {_count(n - int(result.n_training or 0))}: {', '.join(listed)}.")
+    return notes
+
+
+def _evaluate(
+    model: Any, X: Any, y: np.ndarray, n_resamples: int, rng: np.random.Generator, positive: Any
+) -> ExternalEvaluation:
+    predictions = np.asarray(model.predict(X))
+    if is_classifier(model):
+        return _evaluate_classifier(model, X, y, predictions, n_resamples, rng, positive)
+    y = y.astype(np.float64)
+    values = predictions.astype(np.float64).reshape(len(y))
+    measures = _regression_measures(y, values, n_resamples, rng)
+    return ExternalEvaluation("regression", measures, (), {}, binned(values, y), y, values)
 
 
 def _evaluate_classifier(
@@ -213,33 +288,26 @@ def _evaluate_classifier(
     X: Any,
     y: np.ndarray,
     predictions: np.ndarray,
-    n_unlabeled: int,
     n_resamples: int,
     rng: np.random.Generator,
     positive: Any,
 ) -> ExternalEvaluation:
     classes = np.asarray(model.classes_)
-    if y.dtype.kind != classes.dtype.kind and "U" in (y.dtype.kind, classes.dtype.kind):
-        raise ValueError(f"The model has the classes {some(classes, 5)}, but y has {y[:1].tolist()[0]!r}, for example.")
-    known = np.isin(y, classes)
-    unknown = tuple(np.unique(y[~known]).tolist())
-    by_class = tuple(_class_measures(label, y, predictions) for label in [*classes.tolist(), *unknown])
+    by_class = tuple(_class_measures(label, y, predictions) for label in classes.tolist())
     measures = _class_summary(y, predictions, by_class, n_resamples, rng)
     roc: dict[Any, np.ndarray] = {}
     calibration = np.zeros((0, 3))
     scores, are_probabilities = _scores(model, X, len(classes))
-    if scores is not None and known.any():
+    if scores is not None:
         last = np.argsort(classes == positive, kind="stable")  # the positive class comes last
         classes, scores = classes[last], scores[:, last]
-        codes = np.argmax(y[known][:, None] == classes, axis=1)
-        more, roc = _score_measures(codes, scores[known], are_probabilities, n_resamples, rng)
+        codes = np.argmax(y[:, None] == classes, axis=1)
+        more, roc = _score_measures(codes, scores, are_probabilities, n_resamples, rng)
         measures.update(more)
         roc = {classes[k]: curve for k, curve in roc.items()}
         if are_probabilities:
-            calibration = reliability(scores[known], y[known], classes)
-    return ExternalEvaluation(
-        "classification", measures, by_class, roc, calibration, y, predictions, n_unlabeled, unknown
-    )
+            calibration = reliability(scores, y, classes)
+    return ExternalEvaluation("classification", measures, by_class, roc, calibration, y, predictions)
 
 
 def _scores(model: Any, X: Any, n_classes: int) -> tuple[np.ndarray | None, bool]:

@@ -15,6 +15,7 @@ from .._backend import is_device_array, to_numpy
 
 #: Packages whose versions are kept with the results: their functions and classes are known by name
 VERSIONED = ("consilience", "numpy", "scipy", "sklearn", "joblib", "numba")
+_CONSTANTS = (bool, int, float, complex, str, bytes, tuple, list, dict, set, frozenset, np.ndarray, np.generic)
 _NOT_CODE = ("__doc__", "__firstlineno__", "__static_attributes__")  # of a class
 
 
@@ -31,8 +32,9 @@ def code_digest() -> str:
 def digest_of(value: Any) -> str:
     """Return a digest of the values of an object, the same in every process.
 
-    Functions and classes outside of `VERSIONED` count with their code, but not with that of functions they call. An
-    object that cannot be pickled has no digest, and raises a TypeError.
+    Functions and classes outside of `VERSIONED` count with their code, and with the constants, functions and classes of
+    their module that the code names, but not with the code of functions that it calls in other modules. An object that
+    cannot be pickled has no digest, and raises a TypeError.
     """
     return _Digests().of(value).hex()
 
@@ -100,7 +102,7 @@ class _Digests:
         stated = package in VERSIONED or package in sys.stdlib_module_names
         if isinstance(value, types.FunctionType) and (not stated or "<" in name):  # "<": a lambda or inner function
             cells = [cell.cell_contents for cell in value.__closure__ or () if cell != types.CellType()]  # not empty
-            parts = [value.__code__, value.__defaults__, value.__kwdefaults__, cells]
+            parts = [value.__code__, value.__defaults__, value.__kwdefaults__, cells, _globals_of(value)]
             return self._joined(f"function {name}", parts)
         if isinstance(value, type) and not stated:
             own = [(key, _code_or_constant(part)) for key, part in vars(value).items() if key not in _NOT_CODE]
@@ -109,6 +111,20 @@ class _Digests:
 
     def _joined(self, kind: str, parts: Iterable[Any]) -> bytes:
         return _hashed(kind, *map(self.of, parts))
+
+
+def _globals_of(function: types.FunctionType) -> dict[str, Any]:
+    """Return the constants, and the functions and classes of the same module, that the code of a function names."""
+    codes = [function.__code__]
+    for code in codes:
+        codes += [constant for constant in code.co_consts if isinstance(constant, types.CodeType)]
+    named = {name for code in codes for name in code.co_names} & function.__globals__.keys()
+    values = {name: function.__globals__[name] for name in sorted(named)}
+    return {
+        name: value
+        for name, value in values.items()
+        if isinstance(value, _CONSTANTS) or getattr(value, "__module__", None) == function.__module__
+    }
 
 
 def _code_or_constant(value: Any) -> Any:

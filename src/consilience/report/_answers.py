@@ -1,12 +1,13 @@
 """The top of a report: whether several views help, the simplest estimator, the gap to a baseline, data problems."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from html import escape
 from typing import Any
 
-from ..evaluation._differences import Difference
-from ..evaluation._intervals import LEVEL
-from ..evaluation.leaderboard import Comparison, Leaderboard
+import numpy as np
+
+from ..evaluation.leaderboard import Comparison
+from ..views._blocks import some
 from ._findings import Findings
 from ._html import plural
 from ._scores import difference_text, interval_text, is_share, score_name
@@ -55,42 +56,35 @@ def _best(findings: Findings) -> Answer:
     others += f", {plural(n_baselines, 'baseline')}" if n_baselines else ""
     n_models = len(board) - n_single - n_baselines
     text = f"Best {score_name(board.scoring)} of {plural(n_models, 'estimator')}{others}, on held-out samples."
-    return Answer("Best score", scored(findings, best), f"<p>{titled(best)}. {text}</p>")
+    return Answer(
+        "Best score", scored(findings, best), f"<p>{titled(best)}. {text}</p><p>{escape(_task(findings))}</p>"
+    )
+
+
+def _task(findings: Findings) -> str:
+    """Return the task: which classes, or how many values the target has."""
+    values = np.unique(findings.y)
+    if findings.board.task == "regression":
+        return f"Task: regression, {plural(len(values), 'value')} from {values[0]:.4g} to {values[-1]:.4g}."
+    return f"Task: classification, {plural(len(values), 'class', 'classes')}: {some(list(map(str, values)), 5)}."
 
 
 def _views_help(findings: Findings) -> Answer | None:
     board = findings.board
-    several = next((row for row in board if row.kind in ("estimator", "own")), None)
-    single = max((row for row in board if row.kind == "single view"), key=lambda row: row.score, default=None)
     question = "Do several views help?"
     if len(findings.X.names) < 2:
         return None
-    if several is None or single is None:
-        lacking = "estimator of all views" if several is None else "single view"
+    found = board.gain_of_views()
+    if found is None:
+        lacking = "single view" if any(row.kind in ("estimator", "own") for row in board) else "estimator of all views"
         return Answer(question, "Not compared", f"<p>The comparison has no {lacking}.</p>")
-    found = chosen_difference(board, several, single)
-    n_common = int((several.scored & single.scored).sum())
+    several, single = (next(row for row in board if row.name == name) for name in (found.first, found.second))
     short = _verdict(found, "Yes", "No, they cost score", "Not shown")
     text = (
-        f"{difference_text(found, board.scoring)}: {titled(several)} less the best single view, {titled(single)}"
-        f"{f', on the {n_common:,} samples that have it' if n_common < len(findings.y) else ''}."
+        f"{difference_text(found, board.scoring)}: the best estimator of all views less the best single view, both "
+        f"chosen in the other folds, most often {titled(several)} and {titled(single)}."
     )
     return Answer(question, short, f"<p>{text}</p>")
-
-
-def chosen_difference(board: Leaderboard, first: Comparison, second: Comparison) -> Difference:
-    """Return the difference of two rows that were chosen by their scores, corrected for the number of pairs of rows."""
-    for found in board.differences():
-        if (found.first, found.second) == (first.name, second.name):
-            return found
-        if (found.first, found.second) == (second.name, first.name):
-            return replace(
-                found, first=first.name, second=second.name, value=-found.value, low=-found.high, high=-found.low
-            )
-    found = board.difference(first.name, second.name)  # neither is the best row
-    p_value = min(1.0, found.p_value * len(board) * (len(board) - 1) / 2)  # Bonferroni's correction
-    told = found.verdict == "different" and p_value > LEVEL
-    return replace(found, p_value=p_value, verdict="not told apart" if told else found.verdict)
 
 
 def _verdict(found: Any, better: str, worse: str, unclear: str) -> str:
@@ -105,7 +99,7 @@ def _simplest(findings: Findings) -> Answer:
     question = "Simplest within noise"
     if row is best:
         return Answer(question, escape(row.title), "<p>No simpler row is as good as the best one.</p>")
-    found = chosen_difference(board, best, row)
+    found = board.difference(best.name, row.name, board.n_pairs)
     text = f"{scored(findings, row)}. The best is not told apart from it: {difference_text(found, board.scoring)}."
     return Answer(question, escape(row.title), f"<p>{text}</p>")
 
@@ -116,7 +110,7 @@ def _baseline(findings: Findings) -> Answer | None:
     model = next((row for row in board if row.kind != "baseline"), None)
     if not baselines or model is None:
         return None
-    found = chosen_difference(board, model, baselines[0])
+    found = board.difference(model.name, baselines[0].name, board.n_pairs)
     short = _verdict(found, "Better than the baselines", "Worse than a baseline", "Not told apart from a baseline")
     text = (
         f"{difference_text(found, board.scoring)}: {titled(model)} less the best baseline, {titled(baselines[0])}, "
@@ -128,7 +122,10 @@ def _baseline(findings: Findings) -> Answer | None:
 
 
 def _problems(findings: Findings) -> Answer:
-    looked_for = "Looked for rare classes, constant or repeated views, repeated samples, ids and leaks."
+    looked_for = (
+        "Looked for rare classes, constant or repeated views, repeated and almost equal samples, ids, leaks, and "
+        "missing values that depend on the target."
+    )
     return problems_answer(findings.problems, looked_for)
 
 

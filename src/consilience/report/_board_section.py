@@ -21,7 +21,8 @@ def board_section(findings: Findings) -> str:
     table = [_table(findings, rows, verdicts, first) for rows, first in _parts(board.rows)]
     more = folded(f"{len(board) - SHOWN_ROWS} more rows", table[1]) if len(table) > 1 else ""
     how = folded("How the scores are computed", f"<p>{_how(findings)}</p>")
-    return f"<p>{_text(findings)}</p>{table[0]}{more}{how}"
+    notes = "".join(f'<p class="soft">{escape(note)}</p>' for note in findings.board.notes)
+    return f"<p>{_text(findings)}</p>{table[0]}{more}{notes}{how}"
 
 
 def _parts(rows: Sequence[Comparison]) -> list[tuple[Sequence[Comparison], bool]]:

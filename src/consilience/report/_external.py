@@ -11,7 +11,6 @@ from ..views._blocks import some
 from ..views.container import Views
 from ..views.conversion import as_views
 from ._findings import ExternalFindings
-from ._html import plural
 from ._problems import RARE
 
 
@@ -70,14 +69,7 @@ def examine_external(
 
 def _limits(model: Any, X: Views, evaluation: Any) -> list[str]:
     """Return sentences about what limits an evaluation."""
-    limits = []
-    if evaluation.n_unlabeled:
-        limits.append(f"{plural(evaluation.n_unlabeled, 'sample')} without a target left out.")
-    if evaluation.unknown:
-        limits.append(
-            f"The model does not know {some([str(label) for label in evaluation.unknown], 5)}. Samples of these "
-            "classes count as wrong, and take no part in AUC, log loss and Brier score."
-        )
+    limits = list(evaluation.notes)
     if is_classifier(model):
         rare = [f"{own.label} ({own.n_samples})" for own in evaluation.by_class if own.n_samples < RARE]
         if rare:

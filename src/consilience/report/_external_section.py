@@ -6,7 +6,7 @@ from html import escape
 import numpy as np
 
 from ..evaluation._wrappers import final_estimator
-from ..evaluation.external import ClassMeasures, ExternalEvaluation
+from ..evaluation.external import UNCHECKED, ClassMeasures, ExternalEvaluation
 from . import _charts as charts
 from ._answers import Answer, answers_html, problems_answer
 from ._data_section import table_of_views
@@ -23,7 +23,10 @@ _STYLES = ("", "second", "third", "fourth")
 def external_section(findings: ExternalFindings) -> PagePart:
     """Return the section about an external cohort."""
     found = findings.evaluation
-    looked_for = "Looked for missing targets and views, rare classes, and classes that the model does not know."
+    looked_for = (
+        "Looked for training samples, missing targets and views, rare classes, classes that the model does not know, "
+        "and columns in other units."
+    )
     lead = answers_html([_headline(findings), problems_answer(findings.problems, looked_for)])
     blocks = {"Measures": _measures(found)}
     if found.task == "classification":
@@ -46,11 +49,19 @@ def _headline(findings: ExternalFindings) -> Answer:
     unit = "%" if is_share(name) else ""
     model = type(final_estimator(findings.model)).__name__
     text = (
-        f"<p><strong>{escape(model)}</strong> on {plural(len(found.y), 'sample')} that its fit has not seen. The model "
-        "was not fitted again.</p>"
+        f"<p><strong>{escape(model)}</strong> on {plural(len(found.y), 'sample')}{_newness(found.n_training)} "
+        "The model was not fitted again.</p>"
     )
     question = "R²" if name == "R2" else name.capitalize()
     return Answer(question, interval_text(*own, name, unit), text)
+
+
+def _newness(n_training: int | None) -> str:
+    """Return how many of the samples are training samples, as far as the model stores these."""
+    if n_training is None:
+        return f". {UNCHECKED}"
+    are = "none of which is a training sample" if not n_training else f"{n_training:,} of which are training samples"
+    return f", {are} that the model stores."
 
 
 def _measures(found: ExternalEvaluation) -> str:

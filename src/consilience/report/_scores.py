@@ -45,7 +45,8 @@ def difference_text(difference: Any, scoring: str) -> str:
     else:
         value, low, high = (f"{end:+.3g}" for end in ends)
     unit = "points of " if share else ""
-    return f"{value} {unit}{score_name(scoring)} (95% interval {low} to {high})"
+    many = f", corrected for {difference.n_comparisons} comparisons" if difference.n_comparisons > 1 else ""
+    return f"{value} {unit}{score_name(scoring)} (95% interval {low} to {high}{many})"
 
 
 def _signed(text: str) -> str:
