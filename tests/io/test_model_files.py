@@ -257,9 +257,6 @@ def test_classes_that_are_not_listed_are_refused(name, path):
     save(RBF(0.5), path)
     renamed(path, lambda part: part.update(__module__=module, __class__=called))
     refused(path, re.escape(f"is refused: it holds {module}.{called}, which are not"))
-    refused(
-        path, re.escape(f"is refused: it holds {module}.{called}, which are not"), trusted=["consilience.load_more"]
-    )
 
 
 def test_every_name_of_the_table_is_a_class_with_that_name():
