@@ -745,16 +745,21 @@ def running_tfidf(counts):
 
 
 def running_calibration(scores, codes, weights):
-    """Probabilities before each sample: Newton steps of the log loss on slopes and biases, past samples fade."""
+    """Probabilities before each sample: Newton steps of the log loss on slopes and biases, past samples fade.
+
+    The first 4,000 samples are learned, then every 16th.
+    """
     T, out, squares, total, memory = scores.shape[1], [], 0.0, 0.0, np.full(3, 2.0)
     theta, H = np.array([[1e-3, 0.0]] * 2), np.zeros((2, 2, 2))
-    for s, c, w in zip(scores, codes, weights, strict=True):
+    for t, (s, c, w) in enumerate(zip(scores, codes, weights, strict=True)):
         z = (s if T == 1 else s - s.max()) / (np.sqrt(squares / total) if squares > 0 else 1.0)
         z, side = z / np.sqrt(1 + z**2 / 9), int(T == 1 and s[0] > 0)
         x, kept = np.array([abs(z[0]), 1.0]), 1 - 1 / memory
         logits = np.eye(2)[side] * (theta[side] @ x) if T == 1 else theta[0, 0] * z
         P = np.exp(logits - logits.max())
         out.append(P := P / P.sum())
+        if t >= 4000 and t % 16:
+            continue
         squares, total = kept[2] * squares + w * np.mean(s**2), kept[2] * total + w
         if T == 1:
             H[side] = kept[side] * H[side] + w * max(P[0] * P[1], 1e-3) * np.outer(x, x)
@@ -762,7 +767,7 @@ def running_calibration(scores, codes, weights):
         else:
             H[0, 0, 0] = kept[0] * H[0, 0, 0] + w * max(P @ z**2 - (P @ z) ** 2, 1e-3)
             theta[0, 0] += w * (z[c] - P @ z) / (H[0, 0, 0] + 1)
-        theta, memory[[side, 2]] = np.maximum(theta, [1e-3, 0.0]), np.minimum(memory[[side, 2]] + 0.25, 5000)
+        theta, memory[[side, 2]] = np.maximum(theta, [1e-3, 0.0]), np.minimum(memory[[side, 2]] + 0.25, 1250)
     return np.array(out)
 
 

@@ -12,6 +12,7 @@ from sklearn.model_selection import cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import Normalizer, StandardScaler
 from sklearn.svm import SVC
+from threadpoolctl import threadpool_info, threadpool_limits
 
 import consilience as cs
 import reference
@@ -556,3 +557,18 @@ def test_error_rates_are_below_their_bounds_as_often_as_stated(kind):
     assert len(bounds) > 40
     assert np.mean(bounds) < 0.8
     assert (above <= np.array([0.5, 0.05]) * len(bounds)).all()
+
+
+def test_rows_of_a_kernel_are_computed_with_one_blas_thread():
+    """Threads of BLAS take several times longer for a few rows, in steps and in the last measurement."""
+    rng = np.random.default_rng(0)
+    samples, threads = rng.normal(size=(200, 3)).astype(np.float32), []
+
+    def gaussian(X, Y):
+        if len(X) < len(Y):
+            threads.append(max(pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"))
+        return np.exp(-((X[:, None] - Y[None]) ** 2).sum(axis=2))
+
+    with threadpool_limits(2, user_api="blas"):
+        cs.MaxMarginClassifier(gaussian).fit({"a": samples}, np.arange(200) % 3)
+    assert set(threads) == {1}

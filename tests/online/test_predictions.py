@@ -154,16 +154,24 @@ def test_wrong_weights_are_refused_before_anything_is_learned(weights):
 @pytest.mark.parametrize("n_outputs", [1, 3])
 def test_running_calibration_equals_its_twin(n_outputs):
     rng = np.random.default_rng(n_outputs)
-    scores = rng.normal(size=(300, n_outputs)) * 3
-    codes = rng.integers(max(n_outputs, 2), size=300)
-    weights = rng.uniform(0.5, 2, size=300)
+    n = 4500  # of which the last 500 are learned in part
+    scores = rng.normal(size=(n, n_outputs)) * 3
+    codes = rng.integers(max(n_outputs, 2), size=n)
+    weights = rng.uniform(0.5, 2, size=n)
     whole = Calibration(n_outputs)
     likely = whole.learn(scores, codes, weights, True)
     np.testing.assert_allclose(likely, reference.running_calibration(scores, codes, weights), atol=1e-12)
-    parts = Calibration(n_outputs)
-    for start in range(0, 300, 7):
-        rows = slice(start, start + 7)
-        np.testing.assert_array_equal(parts.learn(scores[rows], codes[rows], weights[rows], True), likely[rows])
+    unreported = Calibration(n_outputs)
+    for size in (7, 1):
+        parts = Calibration(n_outputs)
+        for start in range(0, n, size):
+            rows = slice(start, start + size)
+            np.testing.assert_array_equal(parts.learn(scores[rows], codes[rows], weights[rows], True), likely[rows])
+            if size == 1:
+                assert unreported.learn(scores[rows], codes[rows], weights[rows], True, False) is None
+    for name, value in vars(whole).items():
+        np.testing.assert_array_equal(vars(parts)[name], value)
+        np.testing.assert_array_equal(vars(unreported)[name], value)
 
 
 def test_running_calibration_approaches_logistic_regression():
@@ -180,6 +188,20 @@ def test_running_calibration_approaches_logistic_regression():
         assert np.abs(likely[side] - batch).max() < 0.06
     assert np.abs(likely - truth).mean() < 0.015
     assert ((likely > 0.5) == (scores[:, 0] > 0)).all()
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_probabilities_are_those_of_any_chunks_reported_or_not(n_classes):
+    X, y = stream(2, n=4600, n_classes=n_classes)
+    models = [cs.OnlinePerceptron(average=True) for _ in range(3)]
+    models[0].predict_then_learn(X, y, classes=range(n_classes))
+    for start in range(0, len(y), 300):
+        models[1].partial_fit(X[start : start + 300], y[start : start + 300], classes=range(n_classes))
+    models[2].partial_fit(X[:4100], y[:4100], classes=range(n_classes))
+    for i in range(4100, len(y)):
+        models[2].learn_one({name: X[name][i] for name in X.names}, y[i])
+    for model in models[1:]:
+        np.testing.assert_array_equal(model.predict_proba(X), models[0].predict_proba(X))
 
 
 def test_probabilities_are_by_class_and_sum_to_one():

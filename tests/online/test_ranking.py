@@ -496,7 +496,7 @@ def test_kernels_are_saved_and_functions_are_refused(tmp_path):
         same_ranking(model, again, data)
         same_ranking(model.partial_fit(data, outputs), again.partial_fit(data, outputs), data)
         assert sum(stored_samples(model).values()) > 0
-        with pytest.raises(ValueError, match="learns on from"):
+        with pytest.raises(ValueError, match="predicts from"):
             cs.shareable(model)
     model = RankingPerceptron(tag_features, candidates=all_tags, average="voted").fit(*sentences(0, 20))
     with pytest.raises(

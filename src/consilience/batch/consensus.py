@@ -82,7 +82,8 @@ class ConsensusRegressor(ViewRegressor, BatchEstimator):
         Whether all outputs share the weights of the base models.
     n_components : int or "auto", optional
         Number of landmarks of Nyström features. "auto" chooses it by the number of samples and the memory, as other
-        estimators do. Default: exact kernels up to 5,000 labeled samples, and for more, up to 1,000 landmarks.
+        estimators do. Default: exact kernels up to 5,000 labeled samples, and for more, 1,000 landmarks up to 40,000
+        samples, and fewer, at least 200, beyond.
     {verbose}
     {views}
     {missing_columns}
@@ -295,7 +296,8 @@ class ConsensusClassifier(ViewClassifier, BatchEstimator):
         fitted anew without each fold, so that held-out predictions do not profit from what it chose: K + 1 fits.
     n_components : int or "auto", optional
         Number of landmarks of Nyström features. "auto" chooses it by the number of samples and the memory, as other
-        estimators do. Default: exact kernels up to 5,000 labeled samples, and for more, up to 1,000 landmarks.
+        estimators do. Default: exact kernels up to 5,000 labeled samples, and for more, 1,000 landmarks up to 40,000
+        samples, and fewer, at least 200, beyond.
     {verbose}
     {views}
     {missing_columns}

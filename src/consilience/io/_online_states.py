@@ -254,8 +254,8 @@ def _check_calibration(calibration: Calibration) -> None:
     check_counts(calibration, "n_outputs")
     sides = 2 if calibration.n_outputs == 1 else 1
     check_doubles(calibration, slopes=(sides,), biases=(sides,), curvature=(sides, 3), squares=(2,))
-    check_doubles(calibration, memory=(sides + 1,))
-    require(bool((calibration.memory >= 1).all()), "memory of the probabilities")
+    check_doubles(calibration, memory=(sides + 1,), seen=(1,))
+    require(bool((calibration.memory >= 1).all() and calibration.seen[0] >= 0), "memory of the probabilities")
     total, weight = calibration.squares  # as sums that compiled passes divide by
     require(total >= 0 and weight >= 0 and (weight > 0 or total == 0), "squares of the scores")
     first, mixed, second = calibration.curvature.T

@@ -4,9 +4,11 @@ import numpy as np
 
 from .._jit import jit
 
-_MEMORY = 5000.0  # samples that decide, at most; before, the last quarter, since estimators change fast at first
+_MEMORY = 1250.0  # learned samples that decide, at most; before, the last quarter: estimators change fast at first
 REACH = 3.0  # multiples of σ that a score counts for, at most: a few scores of the first samples are very large
 _LEAST = 1e-3  # smallest slope
+_DENSE = 4000  # first samples of a stream, which are all learned; later ones, every 16th
+_EVERY = 16
 _PRIOR = 1.0  # curvature besides that of the samples: it does not fade, so no step is ever too long
 
 
@@ -16,8 +18,9 @@ class Calibration:
     With one output s, a decision for the second class, s > 0, is correct with probability sigmoid(a s/σ + b), a > 0 and
     b >= 0; decisions for the first class have their own (a, b). With several outputs, p = softmax(a s/σ). σ² is the
     running mean of the squared scores. In place of z = s/σ stands z/√(1 + z²/9), and leads over the best output are
-    taken likewise. (a, b) take a Newton step of the log loss at each sample, with the curvature of the samples so far;
-    older ones fade, so that the last quarter of the samples decides, or the last 5,000.
+    taken likewise. (a, b) take a Newton step of the log loss, with the curvature of the samples so far, at each of the
+    first 4,000 samples and at every 16th later one. Older ones fade, so that the last quarter of the samples decides,
+    or the last 20,000.
     """
 
     def __init__(self, n_outputs: int):
@@ -31,12 +34,13 @@ class Calibration:
 
     def forget(self) -> None:
         """Follow the next samples as fast as the first ones."""
+        self.seen = np.zeros(1)  # samples since the start
         self.memory = np.full(len(self.slopes) + 1, 2.0)  # samples that decide on each curvature, and on σ
 
     def copy(self) -> "Calibration":
         """Return a copy that further learning does not change."""
         other = Calibration(self.n_outputs)
-        for name in ("slopes", "biases", "curvature", "squares", "memory"):
+        for name in ("slopes", "biases", "curvature", "squares", "memory", "seen"):
             setattr(other, name, getattr(self, name).copy())
         return other
 
@@ -48,13 +52,18 @@ class Calibration:
             self.memory = self.memory[1:]
         self.n_outputs = n_outputs
 
-    def learn(self, scores: np.ndarray, codes: np.ndarray, weights: np.ndarray, slopes: bool) -> np.ndarray:
-        """Return probabilities by class before each sample is learned; without `slopes`, σ alone follows."""
-        probabilities = np.empty((len(codes), max(self.n_outputs, 2)))
-        state = (self.slopes, self.biases, self.curvature, self.squares, self.memory)
+    def learn(
+        self, scores: np.ndarray, codes: np.ndarray, weights: np.ndarray, slopes: bool, reported: bool = True
+    ) -> np.ndarray | None:
+        """Learn samples, only σ without `slopes`; return probabilities by class before each if they are reported."""
+        if not reported and len(codes) == 1 and not _learns(self.seen[0]):
+            self.seen += 1
+            return None
+        probabilities = np.empty((len(codes) if reported else 0, max(self.n_outputs, 2)))
+        state = (self.slopes, self.biases, self.curvature, self.squares, self.memory, self.seen)
         one_pass = _binary_pass if self.n_outputs == 1 else _softmax_pass
         one_pass(np.ascontiguousarray(scores), codes, weights, state, slopes, probabilities)
-        return probabilities
+        return probabilities if reported else None
 
     def spread(self) -> float:
         """Return σ, by which scores are divided."""
@@ -74,6 +83,12 @@ class Calibration:
 
 
 # -- compiled passes
+@jit()
+def _learns(seen):  # type: ignore[no-untyped-def]
+    """Tell whether the next sample is learned."""
+    return seen < _DENSE or seen % _EVERY == 0
+
+
 @jit()
 def _spread(squares):  # type: ignore[no-untyped-def]
     """Return σ, 1 before the first score other than 0."""
@@ -104,11 +119,18 @@ def _follow(squares, square, weight, memory):  # type: ignore[no-untyped-def]
 @jit()
 def _binary_pass(scores, codes, weights, state, slopes, out):  # type: ignore[no-untyped-def]
     """Learn how often decisions for each of two classes are correct; fill the probabilities before each sample."""
-    a, b, curvature, squares, memory = state
+    a, b, curvature, squares, memory, seen = state
     for i in range(len(codes)):
+        learned = _learns(seen[0])
+        seen[0] += 1
+        if not (learned or len(out)):
+            continue
         z, side = _bounded(abs(scores[i, 0]) / _spread(squares)), int(scores[i, 0] > 0)
         p = 1 / (1 + np.exp(-(a[side] * z + b[side])))  # that the decision is correct
-        out[i, side], out[i, 1 - side] = p, 1 - p
+        if len(out):
+            out[i, side], out[i, 1 - side] = p, 1 - p
+        if not learned:
+            continue
         _follow(squares, scores[i, 0] ** 2, weights[i], memory)
         if not slopes:
             continue
@@ -126,21 +148,29 @@ def _binary_pass(scores, codes, weights, state, slopes, out):  # type: ignore[no
 @jit()
 def _softmax_pass(scores, codes, weights, state, slopes, out):  # type: ignore[no-untyped-def]
     """Learn the slope of several outputs by Newton steps; fill the probabilities before each sample."""
-    a, _, curvature, squares, memory = state
-    T = scores.shape[1]
+    a, _, curvature, squares, memory, seen = state
+    T, likely = scores.shape[1], np.empty(scores.shape[1])
     for i in range(len(codes)):
+        learned = _learns(seen[0])
+        seen[0] += 1
+        if not (learned or len(out)):
+            continue
         sigma, top, total, square, mean, second = _spread(squares), -np.inf, 0.0, 0.0, 0.0, 0.0
         for t in range(T):
             top = max(top, scores[i, t])
             square += scores[i, t] ** 2 / T
         for t in range(T):
-            out[i, t] = np.exp(a[0] * _bounded((scores[i, t] - top) / sigma))
-            total += out[i, t]
+            likely[t] = np.exp(a[0] * _bounded((scores[i, t] - top) / sigma))
+            total += likely[t]
         for t in range(T):
-            out[i, t] /= total
+            likely[t] /= total
             z = _bounded((scores[i, t] - top) / sigma)
-            mean += out[i, t] * z
-            second += out[i, t] * z * z
+            mean += likely[t] * z
+            second += likely[t] * z * z
+        if len(out):
+            out[i] = likely
+        if not learned:
+            continue
         _follow(squares, square, weights[i], memory)
         if slopes:
             H, z = curvature[0], _bounded((scores[i, codes[i]] - top) / sigma)

@@ -111,7 +111,7 @@ class ClassTargets(Targets):
             predicted, probabilities = np.zeros_like(codes), np.ones((len(codes), 1))
         else:
             predicted = _led(scores)
-            probabilities = estimator._calibration.learn(scores, codes, lesson.weights, first)
+            probabilities = estimator._calibration.learn(scores, codes, lesson.weights, first, lesson.likely)
         if not estimator._averages():
             predicted[wrong & (predicted == codes)] = -1  # a lead within rounding is a tie
         if joining:  # the class was not known when it had to be predicted
@@ -134,7 +134,7 @@ class ClassTargets(Targets):
     def record_one(self, estimator: Any, lesson: Lesson, record: Any) -> None:
         """Count a single sample, and follow the probabilities."""
         code, wrong, scores = int(lesson.codes[0]), bool(record.wrong[0]), record.scores
-        estimator._calibration.learn(scores, lesson.codes, lesson.weights, estimator.n_iter_ == 1)
+        estimator._calibration.learn(scores, lesson.codes, lesson.weights, estimator.n_iter_ == 1, False)
         error = wrong
         if estimator._averages():
             error = bool(_led(scores)[0] != code)
@@ -157,15 +157,16 @@ def _led(scores: np.ndarray) -> np.ndarray:
 
 
 def _without_new(
-    code: int, scores: np.ndarray, predicted: np.ndarray, probabilities: np.ndarray, nothing: bool
+    code: int, scores: np.ndarray, predicted: np.ndarray, probabilities: np.ndarray | None, nothing: bool
 ) -> None:
     """Set prediction and probabilities of the first sample to what they were before its class joined."""
-    probabilities[0, code] = 0.0
-    rest = probabilities[0].sum()
-    if nothing or rest == 0:
+    if probabilities is not None:
+        probabilities[0, code] = 0.0
+        rest = probabilities[0].sum()
+        probabilities[0] /= rest or 1.0
+    if nothing:
         predicted[0] = -1
         return
-    probabilities[0] /= rest
     if len(scores) == 1:
         predicted[0] = 1 - code
         return

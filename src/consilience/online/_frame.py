@@ -230,7 +230,7 @@ class OnlineEstimator(ViewEstimator, ABC):
             self._validate_params()
             return learn_blocks(self, X, y, classes)
         if sample_weight is not None or not learn_plain_row(self, X, y, classes):
-            self.predict_then_learn(X, y, sample_weight, classes)
+            self._predict_then_learn(X, y, sample_weight, classes)
         return self
 
     def predict_then_learn(
@@ -257,6 +257,12 @@ class OnlineEstimator(ViewEstimator, ABC):
             Predictions by the hypothesis that `predict` uses, and the truth. If a sample is refused, nothing of the
             chunk is learned.
         """
+        return self._predict_then_learn(X, y, sample_weight, classes, view_margins, likely=True)
+
+    def _predict_then_learn(
+        self, X: Any, y: Any, sample_weight: Any, classes: Any, shares: bool = False, likely: bool = False
+    ) -> StreamPredictions:
+        """Predict and learn a chunk; parts of views and probabilities only where they are reported."""
         self._validate_params()
         fresh = not hasattr(self, "n_samples_seen_")
         if not fresh:
@@ -273,7 +279,7 @@ class OnlineEstimator(ViewEstimator, ABC):
             self.preparation_, self._off_bounds = read.prepared, self._off_bounds or sample_weight is not None
             chunk = read.chunk._replace(ids=self._next_id + read.chunk.ids)  # positions in the stream
             self._next_id += len(chunk.y)
-            made = self._learn_chunk(chunk, view_margins) if len(chunk.y) else []
+            made = self._learn_chunk(chunk, shares, likely) if len(chunk.y) else []
             self._used_views = self._met or self.view_names_in_
         except Exception:  # such as a kernel that overflows: the chunk is not learned at all
             self.__dict__.clear()
@@ -282,12 +288,12 @@ class OnlineEstimator(ViewEstimator, ABC):
         parts = joined_predictions(made, self._targets.names(self), self._met)
         return replace(parts, rows=read.rows, sample_weight=None if sample_weight is None else chunk.weights)
 
-    def _learn_chunk(self, chunk: Chunk, view_margins: bool = False) -> list[StreamPredictions]:
+    def _learn_chunk(self, chunk: Chunk, shares: bool = False, likely: bool = False) -> list[StreamPredictions]:
         """Learn samples in order, in pieces between which views and classes join; return their predictions."""
         made, first = [], self.n_iter_ == 1
         for X, lesson, joining in self._pieces(chunk):
             with uninterrupted():
-                lesson = lesson._replace(scored=first, shares=view_margins)
+                lesson = lesson._replace(scored=first, shares=shares, likely=likely)
                 made.append(self._targets.record(self, lesson, self._learn(X, lesson), joining=joining, first=first))
         return made
 

@@ -42,14 +42,17 @@ class LabelCalibration:
         """Replace the outputs as labels join."""
         self.parts = [self.parts[s] if s >= 0 else Calibration(1) for s, _ in sources]
 
-    def learn(self, scores: np.ndarray, codes: np.ndarray, weights: np.ndarray, slopes: bool) -> np.ndarray:
-        """Return probabilities by label before each sample is learned; 0 for labels that had no sample before."""
-        likely = np.empty(codes.shape)
+    def learn(
+        self, scores: np.ndarray, codes: np.ndarray, weights: np.ndarray, slopes: bool, reported: bool = True
+    ) -> np.ndarray | None:
+        """Learn samples; return probabilities by label before each, 0 for labels that had no sample before."""
+        likely = np.empty(codes.shape) if reported else None
         for t, part in enumerate(self.parts):
             unknown = part.squares[1] == 0
-            own = part.learn(scores[:, t : t + 1], np.ascontiguousarray(codes[:, t]), weights, slopes)
-            likely[:, t] = own[:, 1]
-            likely[:1, t] = 0.0 if unknown else likely[:1, t]
+            own = part.learn(scores[:, t : t + 1], np.ascontiguousarray(codes[:, t]), weights, slopes, reported)
+            if likely is not None and own is not None:
+                likely[:, t] = own[:, 1]
+                likely[:1, t] = 0.0 if unknown else likely[:1, t]
         return likely
 
     def probabilities(self, scores: np.ndarray) -> np.ndarray:
@@ -172,7 +175,7 @@ class LabelTargets(Targets):
     ) -> StreamPredictions:
         """Count mistakes and errors, follow the probabilities in the first pass, and return the predictions."""
         codes, predicted = lesson.codes, (record.scores > 0).astype(np.int64)
-        probabilities = estimator._calibration.learn(record.scores, codes, lesson.weights, first)
+        probabilities = estimator._calibration.learn(record.scores, codes, lesson.weights, first, lesson.likely)
         count(estimator, _mistaken(codes, record.last), (predicted != codes).any(axis=1))
         margins, names = read_shares(estimator, record, len(codes)) if lesson.shares else (None, ())
         labels = estimator.classes_
@@ -197,7 +200,7 @@ class LabelTargets(Targets):
     def record_one(self, estimator: Any, lesson: Lesson, record: IntervalRecord) -> None:
         """Count a single sample, and follow the probabilities."""
         codes, predicted = lesson.codes, record.scores > 0
-        estimator._calibration.learn(record.scores, codes, lesson.weights, estimator.n_iter_ == 1)
+        estimator._calibration.learn(record.scores, codes, lesson.weights, estimator.n_iter_ == 1, False)
         count_one(estimator, bool(_mistaken(codes, record.last)[0]), bool((predicted != codes).any()))
 
     def one(self, estimator: Any, scores: np.ndarray) -> Any:

@@ -27,6 +27,7 @@ class Lesson(NamedTuple):
     ids: Any
     scored: bool = True
     shares: bool = False  # whether the parts of the views in the margin are reported
+    likely: bool = False  # whether probabilities are reported
     units: Any = None  # units of numbers that are standardized
     quiet: bool = False  # whether another estimator warns that a budget is full
 

@@ -257,9 +257,9 @@ class RankingPerceptron(ViewClassifier, OnlineEstimator):
         self._next_id = int(given[-1]) + 1
         return Chunk(X, outputs, np.ones(len(outputs)), given)
 
-    def _learn_chunk(self, chunk: Chunk, view_margins: bool = False) -> list[Any]:
+    def _learn_chunk(self, chunk: Chunk, shares: bool = False, likely: bool = False) -> list[Any]:
         if not self._ranks():
-            return super()._learn_chunk(chunk, view_margins)
+            return super()._learn_chunk(chunk, shares, likely)
         X, labels, _, ids = chunk
         if self._reads_views():
             self._met = tuple(name for name in X.names if name in self._met or X.present(name).any())

@@ -88,18 +88,19 @@ def solve_margin(
         raise FloatingPointError("Q has entries that are not finite")
     # beyond _SINGLE, directions lost in rounding could grow until the bounds
     dtypes = [np.float32, np.float64] if design.single and largest <= _SINGLE else [np.float64]
-    for dtype in dtypes:
-        try:
-            solution = _solve_rows(_Problem(design, labels, upper, target, shift, x0, dtype), tol, max_iter)
-            if dtype == np.float32:  # the rows that steps took were rounded
-                whole = _Problem(design, labels, upper, target, shift, solution.x[0], np.float64)
-                solution = whole.measured(solution.n_iter, solution.status, tol)
-        except np.linalg.LinAlgError:
-            solution = Solution(None, None, 0, "indefinite")
-            continue
-        if solution.status != "stalled":
-            break
-        x0 = solution.x[0]  # double precision continues where single precision stalled
+    with few_threads(0):  # many small products; rows of the kernel have threads of their own
+        for dtype in dtypes:
+            try:
+                solution = _solve_rows(_Problem(design, labels, upper, target, shift, x0, dtype), tol, max_iter)
+                if dtype == np.float32:  # the rows that steps took were rounded
+                    whole = _Problem(design, labels, upper, target, shift, solution.x[0], np.float64)
+                    solution = whole.measured(solution.n_iter, solution.status, tol)
+            except np.linalg.LinAlgError:
+                solution = Solution(None, None, 0, "indefinite")
+                continue
+            if solution.status != "stalled":
+                break
+            x0 = solution.x[0]  # double precision continues where single precision stalled
     return solution
 
 
@@ -389,18 +390,17 @@ def _class_by_class(problem: _Problem) -> bool:
 def _solve_rows(problem: _Problem, tol: float, max_iter: int) -> Solution:
     """Solve the dual over kernel rows, class by class where that is faster, else by passes over violating samples."""
     n_iter = 0
-    with few_threads(0):  # many small products; rows of the kernel have threads of their own
-        if _class_by_class(problem):
-            by_class = ByClass(problem, float(problem.A[0, 0]), problem.base)
-            n_iter, reached = by_class.run(tol, max_iter)
-            problem.alpha[by_class.order] = by_class.a
-            if reached or n_iter >= max_iter:
-                g = np.empty(len(by_class.g))
-                g[by_class.order] = by_class.g
-                return problem.solution(g, n_iter, "converged" if reached else "max_iter")
-        problem.start()
-        more, status = _violators_first(problem, tol, max_iter - n_iter)
-        return problem.solution(problem.gradient(), n_iter + more, status)
+    if _class_by_class(problem):
+        by_class = ByClass(problem, float(problem.A[0, 0]), problem.base)
+        n_iter, reached = by_class.run(tol, max_iter)
+        problem.alpha[by_class.order] = by_class.a
+        if reached or n_iter >= max_iter:
+            g = np.empty(len(by_class.g))
+            g[by_class.order] = by_class.g
+            return problem.solution(g, n_iter, "converged" if reached else "max_iter")
+    problem.start()
+    more, status = _violators_first(problem, tol, max_iter - n_iter)
+    return problem.solution(problem.gradient(), n_iter + more, status)
 
 
 def _violators_first(problem: _Problem, tol: float, max_iter: int) -> tuple[int, str]:
