@@ -21,7 +21,7 @@ from ._measures import HeldOutPart, has_formula, is_accuracy, needs_order_only, 
 FEWEST_UNITS = 20  # samples, or groups, below which a difference that is not found says nothing
 _CELLS = 10_000_000  # of the weights of all replicates
 _REPLICATES = (200, 1000)  # for many and for few samples
-_SLOW_REPLICATES = 300  # of measures that are computed one by one
+_SLOW_REPLICATES = 300  # of measures that are computed one by one; and parts of many samples that are swapped together
 # Standard errors are multiplied by these for the chance in the training samples, which the test samples do not show:
 # those of an accuracy, and those of a difference of accuracies. Without it, up to 18% of pairs of equal estimators are
 # called different instead of 5%, if there are many more columns than samples.
@@ -193,7 +193,7 @@ class PairedScores:
             return None
         units = self._units()
         n_units = int(units.max()) + 1
-        n_swapped = min(n_units, self._n_replicates())
+        n_swapped = n_units if n_units <= self._n_replicates() else _SLOW_REPLICATES
         units = (np.random.default_rng(0).permutation(n_units) % n_swapped)[units]
         effects, n_folds = np.zeros(n_swapped), 0
         for pair in zip(first.parts, second.parts, strict=True):
