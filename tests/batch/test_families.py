@@ -1,6 +1,7 @@
 """What all families of batch estimators keep: kinds of data, landmarks, weights, small data, fits that are refused."""
 
 import re
+import warnings
 
 import numpy as np
 import pytest
@@ -335,3 +336,20 @@ def test_matrices_that_are_not_kernels_are_refused_with_the_view_named(model):
         model.set_params(agreement_penalty=1.0)
     with pytest.raises(ValueError, match="View 'v1': its kernel matrix is not positive semi-definite"):
         model.fit(cases.gram_views([np.eye(8), S + S.T]), y)
+
+
+@pytest.mark.parametrize("cls", [cs.CoRegularizedRidgeCV, cs.ViewMetricRidgeCV, cs.BandedRidgeCV])
+def test_leave_one_out_holds_equal_samples_out_together(cls):
+    """Else a twin of each sample is left in, and penalties that interpolate win."""
+    rng = np.random.default_rng(0)
+    X = cs.Views(a=rng.normal(size=(60, 4)), b=rng.normal(size=(60, 3)))
+    y = X["a"][:, 0] + 2 * rng.normal(size=60)
+    once = cls().fit(X, y)
+    rows = np.repeat(np.arange(60), 2)
+    with pytest.warns(UserWarning, match="60 of 120 labeled samples repeat another one"):
+        twice = cls().fit(X[rows], y[rows])
+    assert abs(twice.predict(X) - once.predict(X)).max() < 0.2 * np.ptp(once.predict(X)) + 1e-8
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        if "cv" in cls().get_params():
+            cls(cv=3).fit(X[rows], y[rows])

@@ -19,7 +19,7 @@ from ..views._samples import in_order_of
 from ..views.container import Views
 from ..views.conversion import to_float64
 from ..views.estimator import decide, presence
-from ..views.repeated import repeated_samples, sample_keys
+from ..views.repeated import sample_keys, tell_repeated
 from ..views.validation import class_weights, read_groups, read_labels, read_targets, read_views_to_fit, read_weights
 from ._consensus import EXACT, BaseModels, array_of
 from ._estimator import pandas_for_weights
@@ -99,15 +99,10 @@ def _read_sets(estimator: Any, X: Views, Y: np.ndarray, codes: Any, groups: Any,
             raise ValueError("All labeled samples are of one group, so that none can be held out. Omit `groups`.")
     estimator.n_repeated_ = 0
     if estimator.cv is None:
-        units = repeated_samples(X) if groups is None else groups
+        remedy = "Pass `groups` if samples belong together in another way."
+        units = tell_repeated(X, remedy) if groups is None else groups
         if groups is None and units is not None:
-            estimator.n_repeated_ = len(units) - len(np.unique(units))
-            warnings.warn(
-                f"{estimator.n_repeated_:,} of {len(units):,} labeled samples repeat another one in all views. Equal "
-                "samples are held out together. Pass `groups` if samples belong together in another way.",
-                UserWarning,
-                stacklevel=2,
-            )
+            estimator.n_repeated_ = int(len(units) - units.max() - 1)
         return Sets(units, *_folds(X, units, codes, by_size=groups is not None), repeated=groups is None)
     target = Y[:, 0] if codes is None else codes
     splitter = check_cv(estimator.cv, target, classifier=codes is not None)

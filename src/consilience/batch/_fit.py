@@ -29,6 +29,7 @@ from ..views.container import Views
 from ..views.conversion import to_float64
 from ..views.estimator import presence
 from ..views.partitions import is_dask
+from ..views.repeated import tell_repeated
 from ..views.row_blocks import RowBlocks, sample_rows, sample_size
 from ..views.validation import class_weights, is_indicator, read_labels, read_targets, read_views_to_fit, read_weights
 from ._collect import collect_blocks
@@ -145,6 +146,23 @@ def read_training(
     first = order[: int((labeled & (s > 0)).sum())]
     Y = labels.signs(first) if Y is None else Y[first]
     return TrainingData(X, kernels, order, len(s), s[order], Y, u[first], None if codes is None else codes[first])
+
+
+def distinct_samples(data: TrainingData, remedy: str) -> TrainingData:
+    """Return equal labeled samples as one, with the sum of their weights and the mean of their targets.
+
+    Least squares have the same solution, and leave-one-out holds all of them out together.
+    """
+    units = None if data.by_blocks else tell_repeated(data.X[np.arange(data.l)], remedy)
+    if units is None:
+        return data
+    first, u = np.unique(units, return_index=True)[1], np.bincount(units, weights=data.u)
+    Y = np.zeros((len(first), data.Y.shape[1]))
+    np.add.at(Y, units, data.u[:, None] * data.Y)
+    rows = np.concatenate([first, np.arange(data.l, len(data.order))])
+    s = np.concatenate([np.bincount(units, weights=data.s[: data.l]), data.s[data.l :]])
+    codes = None if data.codes is None else data.codes[first]
+    return replace(data, X=data.X[rows], order=data.order[rows], s=s, Y=Y / u[:, None], u=u, codes=codes)
 
 
 @dataclass(frozen=True)

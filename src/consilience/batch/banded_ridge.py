@@ -23,6 +23,7 @@ from ..views._samples import in_order_of
 from ..views.container import Views
 from ..views.conversion import to_float64
 from ..views.estimator import ViewRegressor, finite_outputs, presence
+from ..views.repeated import tell_repeated
 from ..views.row_blocks import RowBlocks
 from ..views.validation import read_groups, read_to_score, read_views_to_fit, read_views_to_predict, read_weights
 from ._banded import (
@@ -209,6 +210,8 @@ class BandedRidgeCV(ViewRegressor, BatchEstimator):
         few: Any = np.flatnonzero((~np.isnan(Y)).sum(axis=0) < 2) if np.isnan(Y).any() else ()
         if len(few):
             raise ValueError(f"Output {few[0]} of y has fewer than 2 targets. Leave it out, or give more of them.")
+        if groups is None and self.cv is None:
+            return TrainingData(X, kernels, order, n, s[order], Y, s[order]), tell_repeated(X, "Pass `groups` or `cv`.")
         return TrainingData(X, kernels, order, n, s[order], Y, s[order]), None if groups is None else groups[order]
 
     def _draws(self) -> np.ndarray:

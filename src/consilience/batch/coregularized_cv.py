@@ -22,6 +22,7 @@ from ._estimator import BatchEstimator, constraints
 from ._fit import (
     TrainingData,
     designs,
+    distinct_samples,
     feature_design,
     given_weights,
     gram_design,
@@ -286,6 +287,7 @@ class CoRegularizedRidgeCV(ViewRegressor, BatchEstimator):
             # the views that take part are those of the scores, whichever penalties are chosen
             use_unlabeled = any(penalties.use_unlabeled for penalties in grid)
             data = read_training(self, X, y, sample_weight, use_unlabeled=use_unlabeled)
+            data = distinct_samples(data, "Pass `cv` to choose the folds.") if self.cv is None else data
             plan_memory(self, data)
             groups = output_groups(self.output_kernel, data.n_outputs)
             c = given_weights(self)

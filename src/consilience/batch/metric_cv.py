@@ -17,7 +17,7 @@ from ..solvers.held_out_metric import HeldOutFixed, HeldOutLearned, HeldOutMetri
 from ..views._docs import shared_docs
 from ..views.estimator import ViewClassifier, ViewRegressor
 from ._estimator import BatchEstimator, constraints
-from ._fit import TrainingData, double_design, given_weights, raise_if_indefinite, read_training
+from ._fit import TrainingData, distinct_samples, double_design, given_weights, raise_if_indefinite, read_training
 from ._memory import plan_memory
 from .metric import (
     METRIC_CONSTRAINTS,
@@ -212,6 +212,7 @@ class ViewMetricRidgeCV(ViewRegressor, BatchEstimator):
             check_shared_metric(self)
             grid = _penalty_grid(self)
             data = read_training(self, X, y, sample_weight, labeled_only=True, several=takes_several(self))
+            data = distinct_samples(data, "For other folds, use GridSearchCV with ViewMetricRidge.")
             plan_memory(self, data)
             w = given_weights(self)
             if w is None:

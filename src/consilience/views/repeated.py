@@ -1,5 +1,6 @@
 """Samples that repeat others, and an order of the samples that follows from their values alone."""
 
+import warnings
 import zlib
 
 import numpy as np
@@ -51,6 +52,19 @@ def repeated_samples(X: Views) -> np.ndarray | None:
     units[alone] = len(counts) + np.arange(alone.sum())
     units = np.unique(units, return_inverse=True)[1].ravel()
     return None if units.max() + 1 == len(X) else units
+
+
+def tell_repeated(X: Views, remedy: str) -> np.ndarray | None:
+    """Return the units of `repeated_samples`, and warn of equal samples with their number."""
+    units = repeated_samples(X)
+    if units is not None:
+        warnings.warn(
+            f"{len(units) - units.max() - 1:,} of {len(units):,} labeled samples repeat another one in all views. "
+            f"Equal samples are held out together. {remedy}",
+            UserWarning,
+            stacklevel=4,
+        )
+    return units
 
 
 def _log_chance(block: _blocks.Block) -> np.ndarray:
