@@ -58,7 +58,7 @@ class ConsensusRegressor(ViewRegressor, BatchEstimator):
 
     What is said of new samples, the held-out score and intervals, comes from the same fit without each of five folds:
     f_k without a fold g, and without g and a sample more, are known without a refit too, so that penalties and weights
-    are chosen anew outside of g.
+    are chosen again outside of g.
 
     With one view and one kernel, and β = 1, it equals ``KernelRidge`` on centered kernels with the penalty of the
     smallest leave-one-out error. Where a sample lacks a view, the models that need it abstain, and β is fitted to the
@@ -77,7 +77,7 @@ class ConsensusRegressor(ViewRegressor, BatchEstimator):
         score comes from five folds of these, and of at most ten groups from each.
     prepare : str, list, dict or transformer, optional
         Preparation of the views that uses the target, such as ``"top_k:50"``, `PerView` or a pipeline of these. It is
-        fitted anew without each fold, so that held-out predictions do not profit from what it chose: K + 1 fits.
+        fitted again without each fold, so that held-out predictions do not profit from what it chose: K + 1 fits.
     shared_weights : bool, default=True
         Whether all outputs share the weights of the base models.
     n_components : int or "auto", optional
@@ -96,7 +96,7 @@ class ConsensusRegressor(ViewRegressor, BatchEstimator):
         95% confidence interval of `loo_score_`, with groups and repeated samples as single observations.
     loo_predictions_ : array of shape (n_labeled,) or (n_labeled, n_outputs)
         Predictions of the samples that have targets, in the order given, by models that have not seen the fold of the
-        sample. Up to 600 samples the weights, and up to 100 the penalties, are chosen anew in each fold by samples that
+        sample. Up to 600 samples the weights, and up to 100 the penalties, are chosen again in each fold by samples that
         are held out once more. Beyond that the choices change the score by less than its standard error.
     view_weights_ : array of shape (n_views_used,)
         How much each view moves the prediction: shares of the spreads of its parts Σ_k β_k f_k^-i(x_i) of the
@@ -293,7 +293,7 @@ class ConsensusClassifier(ViewClassifier, BatchEstimator):
         score comes from five folds of these, and of at most ten groups from each.
     prepare : str, list, dict or transformer, optional
         Preparation of the views that uses the target, such as ``"top_k:50"``, `PerView` or a pipeline of these. It is
-        fitted anew without each fold, so that held-out predictions do not profit from what it chose: K + 1 fits.
+        fitted again without each fold, so that held-out predictions do not profit from what it chose: K + 1 fits.
     n_components : int or "auto", optional
         Number of landmarks of Nyström features. "auto" chooses it by the number of samples and the memory, as other
         estimators do. Default: exact kernels up to 5,000 labeled samples, and for more, 1,000 landmarks up to 40,000
@@ -314,7 +314,7 @@ class ConsensusClassifier(ViewClassifier, BatchEstimator):
         95% confidence interval of `loo_score_` (Wilson 1927), with groups and repeated samples as single observations.
     loo_predictions_ : array of shape (n_labeled,)
         Predictions of the labeled samples, in the order given, by models that have not seen the fold of the sample, nor
-        have a and b. Up to 600 samples the weights, and up to 100 the penalties, are chosen anew in each fold by
+        have a and b. Up to 600 samples the weights, and up to 100 the penalties, are chosen again in each fold by
         samples that are held out once more. Beyond that the choices change the score by less than its standard error.
     loo_probabilities_ : array of shape (n_labeled, n_classes)
         Probabilities of the labeled samples by the same models.
