@@ -156,9 +156,9 @@ class _Folds:
 
 
 def _smallest(errors: np.ndarray) -> int:
-    """Return the penalty with the smallest error; the largest of equal ones."""
+    """Return the penalty with the smallest error; the largest of those that are equal up to rounding."""
     errors = np.where(np.isfinite(errors), errors, np.inf)
-    return len(errors) - 1 - int(np.argmin(errors[::-1]))
+    return int(np.flatnonzero(errors <= errors.min() * (1 + 1e-6))[-1])
 
 
 def _choices(squares: np.ndarray, sets: Sets) -> list[int]:
