@@ -175,7 +175,7 @@ _MET_TWICE = "a weight of two is one step of twice the length; a sample that is 
 _NO_WEIGHTS = "variant='coefficients' is defined without sample weights and refuses them; the signature has them"
 _NO_SUMS = "`fit` keeps no sums over samples, so `partial_fit` after it is refused in a sentence"
 _HELD_OUT = (
-    "coregularized ridge cv", "coregularized classifier cv", "metric ridge cv", "metric classifier cv", "consensus",
+    "coregularized ridge cv", "coregularized classifier cv", "consensus",
     "consensus classifier",
 )  # fmt: skip
 EXEMPT = {

@@ -226,15 +226,24 @@ def _calibrate(data: Arrays) -> Any:
     return proba
 
 
+def _sets(data: Arrays) -> consensus.Sets:
+    n_folds = min(len(data.Y), 5)
+    return consensus.Sets(None, np.arange(len(data.Y)) % n_folds, n_folds)
+
+
 def _base(data: Arrays) -> Any:
-    fit = consensus.fit_base(data.K, data.Y, np.ones(len(data.Y)))
+    fit = consensus.fit_base(data.K, data.Y, np.ones(len(data.Y)), _sets(data))
+    if fit is None:
+        return None  # a constant kernel has nothing to learn from
     values = data.K @ fit.coefficients + fit.intercept
     assert np.isfinite(fit.held).all(), "held-out predictions are not finite"
     return values
 
 
 def _base_features(data: Arrays) -> Any:
-    fit = consensus.fit_features(data.A, data.Y, np.ones(len(data.Y)))
+    fit = consensus.fit_features(data.A, data.Y, np.ones(len(data.Y)), _sets(data))
+    if fit is None:
+        return None
     assert np.isfinite(fit.held).all(), "held-out predictions are not finite"
     return data.A @ fit.coefficients + fit.intercept
 
@@ -359,9 +368,6 @@ CALLS: dict[str, Callable[[Arrays], Any]] = {
     "consensus.fit_base": _base,
     "consensus.fit_features": _base_features,
     "consensus.held_out_means": lambda data: consensus.held_out_means(data.Y, np.ones(len(data.Y)), None),
-    "consensus.smoother": lambda data: consensus.smoother(
-        data.ridge, np.ones(len(data.K)), 1e-3 * np.abs(data.ridge).max()
-    ).rows(data.K),
     "banded_ridge.simplex_draws": _banded,
     "banded_ridge.search_banded": _banded,
     "box_qp.class_qp": _class_qp,

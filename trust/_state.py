@@ -14,7 +14,7 @@ def fingerprint(value: Any, digest: Any = None) -> str:
     if isinstance(value, np.ndarray) and value.dtype != object:
         digest.update(f"{value.dtype}{value.shape}".encode() + np.ascontiguousarray(value).tobytes())
     elif isinstance(value, dict):
-        for key in sorted(value, key=repr):
+        for key in sorted(value.keys() - {"_shared"}, key=repr):  # whether arrays are copied before they change
             digest.update(repr(key).encode())
             fingerprint(value[key], digest)
     elif isinstance(value, (list, tuple)) or (isinstance(value, np.ndarray) and value.dtype == object):

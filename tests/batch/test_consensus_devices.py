@@ -163,7 +163,7 @@ def test_no_view_is_copied_to_the_host(library, model, monkeypatch):
     from consilience import _backend
 
     rng = np.random.default_rng(4)
-    n, d = 70, 45
+    n, d = 70, 37
     views = {name: rng.normal(size=(n, d)) for name in "ab"}
     views["a"][2, 3] = np.nan
     mask = np.ones((n, 2), dtype=bool)

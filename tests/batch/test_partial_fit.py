@@ -188,15 +188,6 @@ def test_damaged_sums_are_refused(samples, tmp_path):
             cs.load(tmp_path / name)
 
 
-def test_shared_copies_have_no_sums(samples):
-    X, y, s = given(MODELS["ridge"], samples)
-    if X.mask is None:
-        shared = cs.io.shareable(learned(MODELS["ridge"], X, y, s, FIRST)).model
-        assert "_sums" not in vars(shared)
-        with pytest.raises(ValueError, match="fitted by `fit`"):
-            shared.partial_fit(X, y)
-
-
 def test_penalties_may_change_between_calls(samples):
     model = MODELS["ridge"]
     X, y, s = given(model, samples)

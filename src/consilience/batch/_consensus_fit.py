@@ -19,11 +19,11 @@ from ..views._samples import in_order_of
 from ..views.container import Views
 from ..views.conversion import to_float64
 from ..views.estimator import decide, presence
-from ..views.repeated import sample_keys, tell_repeated
+from ..views.repeated import sample_projections, tell_repeated
 from ..views.validation import class_weights, read_groups, read_labels, read_targets, read_views_to_fit, read_weights
 from ._consensus import EXACT, BaseModels, array_of
 from ._estimator import pandas_for_weights
-from ._stack import Expert, Stack, expert, held_outputs, link, pattern_key, probabilities, view_shares
+from ._stack import Expert, Stack, expert, link, outputs_without_folds, pattern_key, probabilities, view_shares
 
 FOLDS = 5  # models that say how good the whole one is
 
@@ -124,7 +124,7 @@ def _folds(X: Views, units: np.ndarray | None, codes: Any, *, by_size: bool) -> 
     each to the fold that has fewest samples of its classes.
     """
     units = np.arange(len(X)) if units is None else units
-    keys = sample_keys(X)[:, ::2].sum(axis=1)
+    keys = sample_projections(X)[:, ::2].sum(axis=1)
     labels = np.zeros(len(X), dtype=int) if codes is None else codes
     order = np.lexsort((keys, labels))
     ranked = units[order][np.sort(np.unique(units[order], return_index=True)[1])]  # units by their first samples
@@ -177,10 +177,8 @@ def store_consensus(estimator: Any, data: ConsensusData, base: BaseModels, stack
         note += f" {unlabeled:,} unlabeled samples only scale columns and kernels: for their graphs, at most {EXACT:,} "
         note += "samples in all are used, without `n_components`."
     estimator.solution_ = Solution(None, None, 1, "exact", objective=objective, residual=residual, note=note)
-    names = enumerate(estimator._used_views)
-    store_held_out(
-        estimator, data, held_outputs(stack, experts), {name: held_outputs(stack, experts, v) for v, name in names}
-    )
+    without = {name: outputs_without_folds(stack, experts, v) for v, name in enumerate(estimator._used_views)}
+    store_held_out(estimator, data, outputs_without_folds(stack, experts), without)
 
 
 def _references(X: Views) -> Views:

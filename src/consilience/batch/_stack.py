@@ -202,7 +202,7 @@ def _link(stack: Stack, rows: np.ndarray, scores: np.ndarray) -> Link:
     return calibrate(by_class, stack.codes[rows], stack.u[rows], stack.n_classes)
 
 
-def held_outputs(stack: Stack, experts: dict[str, Expert], without: int | None = None) -> np.ndarray:
+def outputs_without_folds(stack: Stack, experts: dict[str, Expert], without: int | None = None) -> np.ndarray:
     """Return outputs (n, P) of every sample without its fold, from the views that it has, perhaps without one."""
     out = np.empty_like(stack.Y)
     for pattern in np.unique(stack.present, axis=0):

@@ -96,8 +96,8 @@ class ConsensusRegressor(ViewRegressor, BatchEstimator):
         95% confidence interval of `loo_score_`, with groups and repeated samples as single observations.
     loo_predictions_ : array of shape (n_labeled,) or (n_labeled, n_outputs)
         Predictions of the samples that have targets, in the order given, by models that have not seen the fold of the
-        sample. Up to 600 samples the weights, and up to 100 the penalties, are chosen again in each fold by samples that
-        are held out once more. Beyond that the choices change the score by less than its standard error.
+        sample. Up to 600 samples the weights, and up to 100 the penalties, are chosen again in each fold by samples
+        that are held out once more. Beyond that the choices change the score by less than its standard error.
     view_weights_ : array of shape (n_views_used,)
         How much each view moves the prediction: shares of the spreads of its parts Σ_k β_k f_k^-i(x_i) of the
         leave-one-out predictions; sums and products are divided equally among their views.

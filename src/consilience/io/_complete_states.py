@@ -38,7 +38,7 @@ def check_complete_views(X: Views) -> None:
     X : Views
         The loaded views.
     """
-    require(set(vars(X)) == _OF_VIEWS, "Views have other attributes than Views have")
+    require(set(vars(X)) - {"_chosen_by_target"} == _OF_VIEWS, "Views have other attributes than Views have")
 
 
 def check_parts_of_kernel(kernel: Kernel) -> None:
@@ -68,8 +68,10 @@ def check_complete(estimator: Any) -> None:
     estimator : estimator of the library
         The loaded estimator, which has all its parameters.
     """
-    # a chunk that is refused leaves a width
+    # a chunk that is refused leaves a width, and samples before the first label a preparation
     fitted = set(vars(estimator)).difference(estimator._get_param_names(), ["_first_width"])
+    if isinstance(estimator, OnlineEstimator) and fitted <= {"preparation_", "_shared"}:
+        return
     if not fitted or not isinstance(estimator, ViewEstimator):
         return
     kinds = BatchEstimator, OnlineEstimator, Nystroem, RandomFeatures

@@ -111,7 +111,9 @@ def calibrate(scores: np.ndarray, codes: np.ndarray, u: np.ndarray, n_classes: i
         return value + ridge * float(bias @ bias), gradient
 
     start = np.concatenate([[1.0], np.log((counts + 1) / (counts + 1).sum())])
-    found = minimize(loss, start, jac=True, method="L-BFGS-B", bounds=[(0.0, None)] + [(None, None)] * n_classes)
+    exact = {"ftol": 1e-15, "gtol": 1e-9}  # rounding of the scores must not show in the probabilities
+    bounds = [(0.0, None)] + [(None, None)] * n_classes
+    found = minimize(loss, start, jac=True, method="L-BFGS-B", bounds=bounds, options=exact)
     return float(found.x[0]) / scale, found.x[1:] - found.x[1:].mean()
 
 

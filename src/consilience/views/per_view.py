@@ -192,7 +192,8 @@ class PerView(TransformerMixin, ViewEstimator, auto_wrap_output_keys=None):  # t
         self._validate_params()
         with self._restore_on_error(shows_progress=False):
             views = self._joined(*self._fit(X, y, params, transform=True))
-            views._chosen_by_target = uses_target(self)  # held-out scores of what is fitted to them are not honest
+            if uses_target(self):
+                views._chosen_by_target = True  # held-out scores of what is fitted to them are not honest
             return views
 
     def get_metadata_routing(self) -> MetadataRouter:
