@@ -476,7 +476,10 @@ BAD = {
     "The 'task' parameter of compare must be a str among": {"task": "numbers"},
     "The 'cv' parameter of compare must be": {"cv": 1},
     "nonsense": {"scoring": "nonsense"},
-    r"fewer than the 5 folds\. Use a smaller `cv`, .* task='regression'": {"y": np.round(20 * F + 50).astype(int)},
+    r"fewer than the 5 folds\. Use a smaller `cv`, .* task='regression'": {
+        "y": np.round(20 * F + 50).astype(int),
+        "task": "classification",
+    },
     r"`groups` must have one value for each of the 120 samples; got \(3,\)": {"groups": [1, 2, 3]},
     "All samples are of the group '7'": {"groups": np.full(120, 7)},
     "`cv` puts samples of group '.*' into the training and the test part": {"groups": GROUPS, "cv": KFold(7)},
@@ -668,3 +671,22 @@ def test_a_few_folds_that_agree_prove_little():
 def test_intervals_of_r2_end_at_one():
     board = compare(X, A @ [1.0, 2.0, 3.0], estimators={"ridge": cs.EarlyFusion(Ridge(1e-8))}, cv=2)
     assert board[0].low <= board[0].score <= board[0].high <= 1.0
+
+
+def test_repeated_samples_are_counted_once():
+    rows = np.r_[np.arange(120), np.arange(30)]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        board = cs.compare(X[rows], SIGN[rows], estimators=["ConsensusClassifier"], baselines=False, cv=3, n_jobs=1)
+    assert [note[:47] for note in board.notes] == ["30 of 150 samples repeat another one in all vie"]
+    board = cs.compare(X[rows], SIGN[rows], estimators=["LateFusion"], baselines=False, cv=3, groups=rows)
+    assert not board.notes
+
+
+def test_whole_numbers_of_many_values_need_a_task():
+    days = np.tile(np.arange(40), 3)
+    with pytest.raises(ValueError, match=r"y has 40 different whole numbers in 120 samples. Set task='regression'"):
+        cs.compare(X, days, estimators=["ConsensusRegressor"], baselines=False)
+    assert (
+        cs.compare(X, days, task="regression", estimators=["ConsensusRegressor"], baselines=False).task == "regression"
+    )

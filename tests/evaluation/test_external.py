@@ -226,6 +226,16 @@ def test_columns_in_other_units_are_told():
         assert "The median of 'g7' is" in note
 
 
+def test_a_preparation_within_the_model_is_followed():
+    rng = np.random.default_rng(1)
+    A = rng.normal(size=(60, 5))
+    X, y = cs.Views(a=A), (A[:, 0] > 0).astype(int)
+    model = cs.ConsensusClassifier(prepare="top_k:2").fit(X[:40], y[:40])
+    assert evaluate_external(model, X[20:], y[20:]).n_training == 20
+    notes = evaluate_external(model, cs.Views(a=100 + A[40:]), y[40:]).notes
+    assert any(note.startswith("2 of 2 columns of view 'a'") for note in notes)
+
+
 def test_messages(three):
     model, X, y = three
     with pytest.raises(ValueError, match="The model has the classes a, b, c, but y has 1, for example"):

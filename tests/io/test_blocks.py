@@ -470,3 +470,12 @@ def test_blocks_are_read_in_another_process(ending, tmp_path):
         [sys.executable, "-c", script, tmp_path / "blocks"], capture_output=True, text=True, check=True
     )
     assert int(done.stdout) == N
+
+
+def test_classes_that_look_like_numbers_stay_text_if_they_are_classes(tmp_path):
+    path = tmp_path / "grades.csv"
+    path.write_text("x,grade\n" + "1,1.1\n2,1.10\n3,2.5\n" * 10)
+    assert {own for _, y, _ in read_blocks(path, target="grade", task="classification", size=7) for own in y} == {
+        "1.1", "1.10", "2.5"
+    }  # fmt: skip
+    assert next(iter(read_blocks(path, target="grade"))).y.dtype == float

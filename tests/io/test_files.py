@@ -599,7 +599,10 @@ def test_names_that_match_in_part_by_mistake_are_refused(message, tmp_path):
 
 def test_samples_that_some_files_do_not_have_are_counted(tmp_path):
     paths = three_files(tmp_path, PEOPLE, PEOPLE[:24], [*PEOPLE[10:], "new"])
-    message = r"do not have the same 41 samples: 14 are in all 3 files, 26 in some, 1 only in one \('new' of 'c.csv'\)"
+    message = (
+        r"do not have the same 41 samples: 14 are in all 3 files, 26 in some \('p1' is not in 'c.csv' and 25 more\), "
+        r"1 only in one \('new' of 'c.csv'\)"
+    )
     with pytest.warns(UserWarning, match=message):
         X = read_samples(paths, ids="id").X
     assert [int(X.present(view).sum()) for view in X.names] == [40, 24, 31]

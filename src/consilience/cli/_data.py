@@ -137,13 +137,15 @@ def training_samples(data: Sequence[Path], reading: dict[str, Any], batch: str |
 
 def settle_task(y: Any, column: str | None, task: str | None) -> tuple[str, str]:
     """Return the task of a target, and a sentence about it; whole numbers of many values need a `task`."""
+    from ..evaluation._folds import needs_task
+
     what = f"The target '{column}'" if column else "The target"
     values: list[Any] = [tuple(value) if isinstance(value, list) else value for value in y[_is_known(y)].tolist()]
     n, distinct = len(values), sorted(set(values), key=lambda value: (type(value).__name__, value))
     if task is None:
         numbers = all(isinstance(value, (int, float)) and not isinstance(value, bool) for value in values)
         whole = numbers and all(float(value).is_integer() for value in values)
-        if whole and (len(distinct) > 20 or len(distinct) > max(5, n / 5)):
+        if whole and needs_task(len(distinct), n):
             raise ValueError(
                 f"{what} has {len(distinct)} different whole numbers in {n} samples. Pass --task "
                 "regression if they are measurements, or --task classification if each one is a class."

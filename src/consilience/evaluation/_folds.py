@@ -25,12 +25,22 @@ def check_targets(X: Views, y: Any, task: str | None) -> tuple[np.ndarray, str]:
     types = sorted({type(value).__name__ for value in y.tolist()})
     if y.dtype == object and len(types) > 1:
         raise ValueError(f"y has values of several types ({', '.join(types)}). Convert all of them to strings.")
-    task = task_of(y) if task is None else task
+    inferred, task = task is None, task_of(y) if task is None else task
+    if inferred and task == "classification" and y.dtype.kind in "iuf" and needs_task(len(np.unique(y)), len(y)):
+        raise ValueError(
+            f"y has {len(np.unique(y))} different whole numbers in {len(y)} samples. Set task='regression' if they are "
+            "measurements, or task='classification' if each one is a class."
+        )
     if task == "regression" and y.dtype.kind not in "biuf":
         raise ValueError(f"y must have numbers for task='regression'; got values of type {types[0]}.")
     if task == "classification":
         _check_classes(y)
     return y, task
+
+
+def needs_task(n_values: int, n: int) -> bool:
+    """Return whether whole numbers have so many values that they may be measurements."""
+    return n_values > 20 or n_values > max(5, n / 5)
 
 
 def _check_classes(y: np.ndarray) -> None:

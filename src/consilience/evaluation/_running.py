@@ -71,6 +71,7 @@ def fit_part(
         warnings.filterwarnings("ignore", message="The least populated class")
         warnings.filterwarnings("ignore", message="The effects of batches")  # `compare` counts them
         warnings.filterwarnings("ignore", message="The groups parameter is ignored")  # `compare` has a note on it
+        warnings.filterwarnings("ignore", message=".* labeled samples repeat another one")  # so it has on these
         X, y = X[rows], y[rows]
         groups, weights = (None if part is None else part[rows] for part in (groups, sample_weight))
         groups = None if groups is None or len(np.unique(groups)) < 2 else groups

@@ -61,8 +61,10 @@ class StoredSamples:
         with warnings.catch_warnings():  # the prediction has given them
             warnings.simplefilter("ignore")
             new = read_views_to_predict(final, final_views(model, X))
+            refits = vars(final).get("_prepared")  # of a consensus with `prepare`, which stores prepared samples
+            new = new if refits is None else refits.whole.steps.transform(new)
         self.new = new[list(self.stored.names)]
-        self.prepared = final is not model
+        self.prepared = final is not model or refits is not None
 
     def repeated(self) -> np.ndarray | None:
         """Return which new samples have the values of a stored one in all views; None if that cannot be checked."""

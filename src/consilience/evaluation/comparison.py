@@ -13,6 +13,7 @@ from sklearn.utils._param_validation import Interval, StrOptions, validate_param
 from ..views._samples import in_order_of
 from ..views.container import Views
 from ..views.conversion import as_views
+from ..views.repeated import repeated_samples
 from ..views.validation import read_groups, read_weights
 from ._baselines import baselines_of, on_table, takes_views
 from ._differences import Difference, PairedScores
@@ -88,7 +89,8 @@ def compare(
     y : array-like of shape (n_samples,)
         Class labels, or targets for regression.
     task : {"classification", "regression"}, optional
-        Kind of prediction. Default: regression if any target value is not an integer.
+        Kind of prediction. Default: regression if any target value is not an integer. Integers of more than 20 values,
+        or of more values than a fifth of the samples, need it.
     scoring : str, callable, or list or dict of these, optional
         Scorers of scikit-learn, by name or as functions of (estimator, X, y); higher is better. The first one chooses
         the parameters and ranks the rows. Names that scikit-learn defines for two classes only stand for their form for
@@ -209,7 +211,8 @@ def compare(
         for name, parts in results.items()
         if name not in failed
     ]
-    notes = [*notes, *more, *fewer, *ungrouped, *unweighted, *_undefined(results)]
+    copies = _copies(X) if groups is None else []
+    notes = [*notes, *more, *fewer, *ungrouped, *unweighted, *_undefined(results), *copies]
     return Leaderboard(
         _ranked(rows), splits, task, scoring, scorer, pairs, inner, groups, random_state, failed, X.sample_names,
         prepare, tuple(scorers), classes, y, weights, tuple(notes),
@@ -217,6 +220,18 @@ def compare(
 
 
 # -- what is compared
+def _copies(X: Views) -> list[str]:
+    """Return a sentence on samples that repeat others, if there are some."""
+    units = repeated_samples(X)
+    if units is None:
+        return []
+    return [
+        f"{len(units) - units.max() - 1:,} of {len(units):,} samples repeat another one in all views. Copies in the "
+        "training and the test part of a fold make scores too high: remove them, or give them a group by `groups` "
+        "(--groups)."
+    ]
+
+
 def _read_estimators(
     estimators: Any, baselines: bool, X: Views, y: np.ndarray, task: str, prepare: Any, built_in_cv: bool
 ) -> tuple[Candidates, dict[str, str], list[str]]:

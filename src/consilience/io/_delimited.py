@@ -173,7 +173,9 @@ class _Parser:
         try:
             return self._read(part, self.names or None, self.types, [*usual, *self.source.na_values]), part
         except ValueError as error:
-            found = re.search(r"In CSV column #(\d+): CSV conversion error to .*: invalid (value '.*')", str(error))
+            found = re.search(
+                r"In CSV column #(\d+): (?:Row #\d+: )?CSV conversion error to .*: invalid (value '.*')", str(error)
+            )
             if found is None or not self.names or part.records is None:
                 raise
             if len(part.records) > 1:  # look for the rows that are wrong
@@ -195,12 +197,13 @@ class _Parser:
         packed = not isinstance(data, bytes) and data.suffix.lower() in OPENERS
         size = len(data) if isinstance(data, bytes) else _LONGEST_ROW if packed else data.stat().st_size
         block = min(max(size, 1 << 20), _LONGEST_ROW)  # pyarrow refuses rows that are longer than a block
+        threads = size > 1 << 20  # a thread that outlives a short command would abort it
         encoding = "utf-8" if isinstance(data, bytes) else encoding_of(self.source).removesuffix("-sig")
         with naming_file(self.source.where, "CSV"):
             return pa.csv.read_csv(
                 pa.BufferReader(data) if isinstance(data, bytes) else open_bytes(data, whole=True) if packed else data,
                 read_options=pa.csv.ReadOptions(
-                    block_size=block, column_names=names, encoding=encoding, skip_rows=form.skipped
+                    block_size=block, column_names=names, encoding=encoding, skip_rows=form.skipped, use_threads=threads
                 ),
                 parse_options=pa.csv.ParseOptions(delimiter=form.delimiter, newlines_in_values=True),
                 convert_options=pa.csv.ConvertOptions(

@@ -30,6 +30,7 @@ def read_blocks(
     target: str | Sequence[str] | None = None,
     weight: str | None = None,
     ids: str | None = None,
+    task: str | None = None,
     size: int | None = None,
     encoding: str | None = None,
     na_values: Sequence[str] = (),
@@ -56,6 +57,9 @@ def read_blocks(
     ids : str, optional
         The column of the sample names. Default: an index of strings that pandas stored, or the first column of a text
         file if it has strings and no name.
+    task : {"classification", "regression"}, optional
+        How the target of a text file is read. Classes that are not integers are text as written, so that ``1.10`` is
+        not ``1.1``. Default: numbers that are not whole are measurements.
     size : int, optional
         Largest number of samples in a block. By default, as many as have about 4 million values.
     encoding : str, optional
@@ -107,7 +111,7 @@ def read_blocks(
     roles = Roles(tuple(target) if several else (target,) if target is not None else (), several, weight, ids)  # type: ignore[arg-type]
     na_values = [na_values] if isinstance(na_values, str) else list(na_values)
     files = look_at_files(Path(path))
-    targets = dict.fromkeys(roles.targets, "regression" if several else None)
+    targets = dict.fromkeys(roles.targets, "regression" if several else task)
     options = {"exact": roles.exact, "targets": targets, "encoding": encoding, "na_values": na_values}
     survey, recipes = survey_files(files, spec, roles, options)
     where = f"'{Path(path).name}'"

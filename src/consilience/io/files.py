@@ -351,7 +351,9 @@ def _check_matches(keys: Sequence[Sequence[Any]], files: Sequence[str]) -> None:
     single = [name for name, places in partly.items() if len(places) == 1]
     if partly:
         counts = f"{len(owners) - len(partly)} are in all {len(keys)} files"
-        counts += f", {len(partly) - len(single)} in some" if len(keys) > 2 else ""
+        absent = {name: min({*range(len(keys))} - places) for name, places in partly.items() if len(places) > 1}
+        several = [f"'{name}' is not in {files[k]}" for name, k in absent.items()]
+        counts += f", {len(several)} in some" + f" ({some(several, 1)})" * bool(several) if len(keys) > 2 else ""
         shown = some([f"'{name}' of {files[min(partly[name])]}" for name in single], 3)
         counts += f", {len(single)} only in one ({shown})" if single else ""
         warnings.warn(f"The files do not have the same {len(owners)} samples: {counts}.", stacklevel=4)

@@ -27,6 +27,8 @@ def _view_keys(block: _blocks.Block) -> np.ndarray:
     if isinstance(values, np.ndarray) and values.dtype == object:
         texts = [str(value).encode() for value in values]
         return np.array([[zlib.crc32(text), zlib.adler32(text)] for text in texts]) / 2.0**32
+    if isinstance(values, np.ndarray) and values.dtype.kind == "f":
+        values = np.where(np.isnan(values), np.pi, values)  # a gap equals a gap only
     weights = np.random.default_rng(0).normal(size=(values.shape[1], 2))
     with np.errstate(all="ignore"):
         keys = to_numpy(values @ like(weights.astype(str(values.dtype).rpartition(".")[2]), values))
