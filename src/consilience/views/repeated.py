@@ -6,7 +6,7 @@ import zlib
 import numpy as np
 import scipy.sparse as sp
 
-from .._backend import like, take_rows, to_numpy
+from .._backend import like, namespace, take_rows, to_numpy
 from . import _blocks
 from .container import Views
 
@@ -27,8 +27,9 @@ def _view_keys(block: _blocks.Block) -> np.ndarray:
     if isinstance(values, np.ndarray) and values.dtype == object:
         texts = [str(value).encode() for value in values]
         return np.array([[zlib.crc32(text), zlib.adler32(text)] for text in texts]) / 2.0**32
-    if isinstance(values, np.ndarray) and values.dtype.kind == "f":
-        values = np.where(np.isnan(values), np.pi, values)  # a gap equals a gap only
+    if not sp.issparse(values):
+        xp = namespace(values)
+        values = xp.where(xp.isnan(values), xp.full_like(values, np.pi), values)  # a gap equals a gap only
     weights = np.random.default_rng(0).normal(size=(values.shape[1], 2))
     with np.errstate(all="ignore"):
         keys = to_numpy(values @ like(weights.astype(str(values.dtype).rpartition(".")[2]), values))
