@@ -67,10 +67,13 @@ def duplicated_rows(data: Data) -> list[Trial]:
 def counts_samples(model: Any) -> bool:
     """Tell whether a weight of 2 is a sample given twice.
 
-    Online estimators meet a sample twice, and take one step of twice the length for a weight. Cross-validation leaves a
-    sample that is there twice out once only. Candidates of outputs are the outputs of all samples.
+    Online estimators meet a sample twice, and take one step of twice the length for a weight. Folds leave a sample that
+    is there twice out once only; leave-one-out of metric learning does not. Candidates of outputs are the outputs of
+    all samples.
     """
-    return not (is_online(model) or type(model).__name__.startswith("Consensus") or type(model).__name__.endswith("CV"))
+    name = type(model).__name__
+    folds = name.endswith("CV") and not name.startswith("ViewMetric")
+    return not (is_online(model) or name.startswith("Consensus") or folds)
 
 
 def duplicated_view(data: Data) -> list[Trial]:

@@ -225,16 +225,19 @@ def held_out_means(Y: np.ndarray, s: np.ndarray, units: np.ndarray | None) -> np
 
 
 class _Spectrum(NamedTuple):
-    """B for each penalty of a grid by the eigenvectors V of M: V D V' - s½s½'/Σs with D = λ / (eigenvalues + λ)."""
+    """B for each penalty of a grid by the eigenvectors V of M: V D V' with D = λ / (eigenvalues + λ).
+
+    Nothing of V is along s½, where M is 0: removing it from V keeps the digits that the difference of V D V' and
+    s½s½'/Σs would lose.
+    """
 
     V: np.ndarray
     D: np.ndarray  # (penalties, n)
     r: np.ndarray  # (penalties, n, P)
-    root: np.ndarray
 
     def matrices(self) -> np.ndarray:
         """Return B for each penalty, (penalties, n, n)."""
-        return (self.V * self.D[:, None, :]) @ self.V.T - self.root @ self.root.T / np.sum(self.root**2)
+        return (self.V * self.D[:, None, :]) @ self.V.T
 
 
 def _spectrum(M: Any, scaled: np.ndarray, root: np.ndarray, grid: np.ndarray) -> _Spectrum:
@@ -244,20 +247,19 @@ def _spectrum(M: Any, scaled: np.ndarray, root: np.ndarray, grid: np.ndarray) ->
     """
     values, vectors = eigh(M if is_device_array(M) else np.ascontiguousarray(M), driver="threads")
     values, V = to_numpy(values), to_numpy(vectors)
+    V = V - root @ (root.T @ V) / np.sum(root**2)
     D = grid[:, None] / (np.maximum(values, 0)[None] + grid[:, None])
-    return _Spectrum(V, D, V @ (D[:, :, None] * multiply(V.T, scaled)), root)
+    return _Spectrum(V, D, V @ (D[:, :, None] * multiply(V.T, scaled)))
 
 
 def _squares(spectrum: _Spectrum, units: np.ndarray | None) -> np.ndarray:
     """Return the weighted squared held-out errors, (penalties, n)."""
-    V, D, r, root = spectrum
-    total = np.sum(root**2)
+    V, D, r = spectrum
 
     def block(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-        return (V[a] * D[:, None, :]) @ V[b].T - root[a] @ root[b].T / total
+        return (V[a] * D[:, None, :]) @ V[b].T
 
-    diagonal = multiply(D, (V**2).T) - root[:, 0] ** 2 / total
-    left = _Left(r, np.maximum(diagonal, 2e-14), block, _solver(block))
+    left = _Left(r, np.maximum(multiply(D, (V**2).T), 2e-14), block, _solver(block))
     return np.sum(left.held_out(units) ** 2, axis=2)
 
 
