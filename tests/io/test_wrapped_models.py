@@ -256,7 +256,7 @@ def test_consensus_estimators_come_back_and_damage_is_refused(path):
         check_state(regressor)
     regressor._models = models
     check_state(regressor)
-    weights = regressor._experts["11"].weights
+    weights = next(iter(regressor._experts.values())).weights
     weights[0, 0], before = np.nan, weights[0, 0]
     with pytest.raises(BadState, match="weights"):
         check_state(regressor)
@@ -269,14 +269,14 @@ def test_consensus_estimators_come_back_and_damage_is_refused(path):
 
 def test_held_out_scores_that_do_not_fit_their_samples_are_refused():
     model = cs.ConsensusRegressor().fit(X, SIZE)
-    (whole,) = model._experts.values()
+    ((pattern, whole),) = model._experts.items()
     beyond, before = whole.rows.copy(), whole.rows.copy()
     beyond[-1], before[0] = len(y), -1  # one sample that is not there
     for change in ({"rows": beyond}, {"rows": before}, {"held": whole.held[:-1]}, {"held": whole.held.astype(int)}):
-        model._experts = {"11": replace(whole, **change)}
+        model._experts = {pattern: replace(whole, **change)}
         with pytest.raises(BadState, match="held-out scores"):
             check_state(model)
-    model._experts = {"11": whole}
+    model._experts = {pattern: whole}
     check_state(model)
 
 
