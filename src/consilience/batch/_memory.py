@@ -167,7 +167,7 @@ def plan_consensus(estimator: Any, n: int, m: int, *, on_device: bool = False) -
     """Return the number of landmarks of a consensus of n labeled samples; refuse exact kernels that do not fit."""
     # one base model after the other; few samples are fitted in threads, and share the distances of each view; on a
     # device, factorizations do not take the place of their matrix
-    exact = 8 * (8 + m if n <= 2000 else 6 if on_device else 3) * float(n) ** 2
+    exact = 8 * (8 + m if n <= 2000 else 7 if on_device else 4) * float(n) ** 2
     given = estimator.n_components
     if isinstance(given, str):
         return choose_n_components(n, m, memory=available_memory(), exact=exact)
