@@ -264,7 +264,7 @@ def test_view_importances_equal_a_stack_without_the_view():
     stack, literal = model._stack, np.empty(60)
     rest = np.flatnonzero(~stack.needs[:, 0])
     assert not any("a" in model._models[k].views for k in rest)
-    for k in range(5):
+    for k in range(stack.sets.n_folds):
         inside, g = np.flatnonzero(stack.sets.folds != k), np.flatnonzero(stack.sets.folds == k)
         T = stack.Y[inside]
         means = (T.sum(axis=0) - T) / (len(T) - 1)

@@ -25,7 +25,7 @@ from ._consensus import EXACT, BaseModels, array_of
 from ._estimator import pandas_for_weights
 from ._stack import Expert, Stack, expert, link, outputs_without_folds, pattern_key, probabilities, view_shares
 
-FOLDS = 5  # models that say how good the whole one is
+FOLDS = 10  # models that say how good the whole one is
 
 
 # -- 1. the training data
@@ -128,7 +128,7 @@ def _folds(X: Views, units: np.ndarray | None, codes: Any, *, by_size: bool) -> 
     labels = np.zeros(len(X), dtype=int) if codes is None else codes
     order = np.lexsort((keys, labels))
     ranked = units[order][np.sort(np.unique(units[order], return_index=True)[1])]  # units by their first samples
-    K = len(ranked) if len(ranked) <= (2 * FOLDS if by_size else FOLDS) else FOLDS  # few groups are a fold each
+    K = min(FOLDS, len(ranked))
     fold = np.empty(units.max() + 1, dtype=int)
     if not by_size:
         fold[ranked] = np.arange(len(ranked)) % K

@@ -56,7 +56,7 @@ class ConsensusRegressor(ViewRegressor, BatchEstimator):
 
         min_{β >= 0} Σ_i s_i ‖y_i - ȳ^-i - Σ_k β_k (f_k^-i(x_i) - ȳ^-i)‖².
 
-    What is said of new samples, the held-out score and intervals, comes from the same fit without each of five folds:
+    What is said of new samples, the held-out score and intervals, comes from the same fit without each of ten folds:
     f_k without a fold g, and without g and a sample more, are known without a refit too, so that penalties and weights
     are chosen again outside of g.
 
@@ -74,7 +74,7 @@ class ConsensusRegressor(ViewRegressor, BatchEstimator):
     cv : int or splitter, optional
         Samples that are held out together: a number of folds, or a splitter whose test parts contain each sample once.
         Default: penalties and weights are chosen by single samples, or by the `groups` given to `fit`; the held-out
-        score comes from five folds of these, and of at most ten groups from each.
+        score comes from ten folds of these, or from each group if there are fewer.
     prepare : str, list, dict or transformer, optional
         Preparation of the views that uses the target, such as ``"top_k:50"``, `PerView` or a pipeline of these. It is
         fitted again without each fold, so that held-out predictions do not profit from what it chose: K + 1 fits.
@@ -290,7 +290,7 @@ class ConsensusClassifier(ViewClassifier, BatchEstimator):
     cv : int or splitter, optional
         Samples that are held out together: a number of folds, or a splitter whose test parts contain each sample once.
         Default: penalties and weights are chosen by single samples, or by the `groups` given to `fit`; the held-out
-        score comes from five folds of these, and of at most ten groups from each.
+        score comes from ten folds of these, or from each group if there are fewer.
     prepare : str, list, dict or transformer, optional
         Preparation of the views that uses the target, such as ``"top_k:50"``, `PerView` or a pipeline of these. It is
         fitted again without each fold, so that held-out predictions do not profit from what it chose: K + 1 fits.
