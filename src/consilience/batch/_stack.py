@@ -1,6 +1,6 @@
 """Weights of base models by pattern: where a sample lacks a view, the models that need it abstain."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -67,7 +67,8 @@ class Stack:
         """Return the weights where these views are present; 0 for models that abstain.
 
         If too few samples have all of them, the views are averaged, each with weights of its own models, by the share
-        of the variance that these explain.
+        of the variance that these explain. Where the weights of all models that fit best to samples with some of the
+        views have a smaller error at samples with all of them, these are used.
         """
         models = self.available(pattern, allowed)
         if enough:
@@ -80,7 +81,11 @@ class Stack:
             before, after = (np.sum(problem.u[there, None] * error[there] ** 2) for error in (problem.T, left))
             by_view.append(weights)
             gains.append(max(1 - after / max(before, 1e-300), 0.0) if there.any() else 0.0)
-        return Weights(np.stack(by_view), self.present[problem.rows][:, pattern].T.astype(float), np.array(gains))
+        average = Weights(np.stack(by_view), self.present[problem.rows][:, pattern].T.astype(float), np.array(gains))
+        complete, joint = average.present.all(axis=0), self._fitted(models, problem)
+        scores = np.stack([average.scores(problem.Z), np.einsum("knp,kp->np", problem.Z, joint)])
+        errors = np.einsum("n,enp->e", problem.u[complete], (problem.T - scores)[:, complete] ** 2)
+        return replace(average, joint=joint) if complete.sum() >= 5 and errors[1] < errors[0] else average
 
     def certificate(self) -> tuple[float, float]:
         """Return the objective and the violation of its optimality conditions where all views are present."""
@@ -125,16 +130,24 @@ class Weights:
     by_view: np.ndarray  # (views, q, P)
     present: np.ndarray  # (views, rows) whether samples have the view
     gains: np.ndarray  # (views,) how much each view counts in the average
+    joint: np.ndarray | None = None  # (q, P): weights of samples that have all the views, if these are better
 
     def whole(self) -> np.ndarray:
         """Return the weights (q, P) of a sample that has all the views."""
+        if self.joint is not None:
+            return self.joint
         return np.asarray(np.tensordot(self.gains, self.by_view, axes=1) / max(self.gains.sum(), 1e-300))
 
     def scores(self, Z: np.ndarray, present: np.ndarray | None = None) -> np.ndarray:
         """Return the scores (rows, P) of samples from the views that they have."""
-        shares = self.gains[:, None] * (self.present if present is None else present)
+        present = self.present if present is None else present
+        shares = self.gains[:, None] * present
         shares /= np.maximum(shares.sum(axis=0), 1e-300)
-        return np.asarray(np.einsum("vn,knp,vkp->np", shares, Z, self.by_view, optimize=True))
+        scores = np.asarray(np.einsum("vn,knp,vkp->np", shares, Z, self.by_view, optimize=True))
+        if self.joint is not None:
+            complete = present.all(axis=0)
+            scores[complete] = np.einsum("knp,kp->np", Z[:, complete], self.joint)
+        return scores
 
 
 # -- samples of one pattern
