@@ -138,6 +138,15 @@ def test_few_samples(n):
     assert np.isfinite(model.predict(X)).all()
 
 
+def test_the_held_out_score_of_two_or_three_samples_is_that_of_the_others():
+    rng = np.random.default_rng(0)
+    A = rng.normal(size=(3, 5))
+    assert cs.ConsensusClassifier().fit(A[:2], ["p", "q"]).loo_score_ == 0.0
+    np.testing.assert_allclose(cs.ConsensusRegressor().fit(A[:2], [1.0, 4.0]).loo_predictions_, [4.0, 1.0])
+    held = cs.ConsensusRegressor().fit(A, A[:, 0]).loo_predictions_
+    assert np.abs(held).max() < 10 * np.abs(A[:, 0]).max()
+
+
 def test_one_sample_predicts_itself():
     X, _ = made(n=1)
     np.testing.assert_allclose(cs.ConsensusRegressor().fit(X, [3.0]).predict(X), [3.0])

@@ -98,6 +98,8 @@ def fit_prepared(estimator: Any, data: ConsensusData) -> None:
     estimator.view_weights_ = np.array([shares.get(name, 0.0) for name in estimator._used_views])
     estimator.n_components_, estimator.X_fit_ = final.n_components_, final.X_fit_
     note = f"Held-out predictions are those of refits without each of {data.sets.n_folds} folds, with the preparation."
+    if estimator.n_repeated_:
+        note += f" {estimator.n_repeated_:,} samples repeat others, and are held out with them."
     solution = final.solution_
     estimator.solution_ = Solution(
         None, None, 1, "exact", objective=solution.objective, residual=solution.residual, note=note

@@ -54,11 +54,12 @@ class Stack:
         inside = np.isin(rest, rows)
         rest, means = rest[inside], means[inside]
         Z = held[:, rest] - means
-        return Problem(rest, np.where(np.isnan(Z), 0.0, Z), self.Y[rest] - means, means, self.u[rest])
+        Z = np.where(np.abs(Z) > 1e-9, Z, 0.0)  # NaN, or rounding of the mean, which no weight may enlarge
+        return Problem(rest, Z, self.Y[rest] - means, means, self.u[rest])
 
     def mean(self, fold: int | None) -> np.ndarray:
         """Return the mean of the targets outside of a fold; 0 if none would be left."""
-        rest = np.arange(len(self.Y)) if fold is None else self.sets.without(fold)
+        rest = np.flatnonzero(self.sets.folds != (-1 if fold is None else fold))
         return self.u[rest] @ self.Y[rest] / max(self.u[rest].sum(), 1e-300)
 
     def weights(
